@@ -306,7 +306,7 @@ class Bench:
     def _changes(
         self, watch: _Watch, arrivals: Sequence[Arrival], sessions: int, middles: dict[int, float]
     ) -> Iterator[Row]:
-        from signet_sync.agent.rounds import LEAD
+        from signet_sync.app.scheduler import LEAD
 
         found = [watch.latency(one) for one in arrivals]
         both = [(max(one.row, one.page) - LEAD) * 1000 for one in found]
@@ -451,7 +451,7 @@ class _Watch:
 
     def latency(self, arrival: Arrival) -> Latency:
         """Moves files into place after some quiet, and times the summary's row and its line."""
-        from signet_sync.watcher import QUIET_BEFORE
+        from signet_sync.sync.watcher import QUIET_BEFORE
 
         # What comes after so much quiet is answered at once; our own pages are heard of half a second late. By chance,
         # because what is done in idle time is done some seconds after a change.

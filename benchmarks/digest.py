@@ -21,7 +21,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from signet_sync.contracts.digests import status_of
+from signet_sync.text.digest_mark import status_of
 
 KINDS = ("decisions", "constraints", "blockers", "next_steps", "preferences")
 SECTIONS = {

@@ -25,19 +25,22 @@ from benchmarks import corpus
 from benchmarks.flow import REST, Stopwatch
 from benchmarks.ground import PROJECT, machine, percentile
 from benchmarks.remembered import Question, Said, hits, memories, questions
-from signet_sync.agent import dreams, projection, recall
-from signet_sync.agent import memories as remembering
-from signet_sync.agent.workspace import opened
-from signet_sync.config import Settings
-from signet_sync.contracts.timestamps import DAY, SECOND, iso, parse_instant
-from signet_sync.index import backup, promotions
-from signet_sync.index import memories as rows
-from signet_sync.index.database import Database
-from signet_sync.recall.concepts import derive
-from signet_sync.recall.dreams import Promotion, sweep_id
-from signet_sync.recall.signals import Event, Signals, totals
+from signet_sync.app.workspace import opened
+from signet_sync.formats.timestamps import DAY, SECOND, iso, parse_instant
+from signet_sync.memories import operations as memories_operations
+from signet_sync.memories import promotion
+from signet_sync.memories.promotion_score import Promotion, sweep_id
+from signet_sync.memories.signals import Event, Signals, totals
+from signet_sync.memories.store import memories as memories_store
+from signet_sync.memories.store import promotions
+from signet_sync.pages import stage as pages_stage
+from signet_sync.recall import operations as recall_operations
+from signet_sync.settings.model import Settings
+from signet_sync.storage.database import native_backup
+from signet_sync.storage.database.connection import Database
 from signet_sync.sync.workspace import Workspace
-from signet_sync.temporal.memories import memory_id
+from signet_sync.text.memory import memory_id
+from signet_sync.text.tags import derive
 
 AGENT = "default"
 NOW = parse_instant(corpus.DEFAULT_END) or 0
@@ -83,8 +86,10 @@ def fill(place: Workspace, said: Sequence[Said], events_in_all: int) -> tuple[fl
         with database.transaction():
             for number in range(start, min(start + 500, len(said))):
                 at = iso(NOW - (len(said) - number) * 300 * SECOND)
-                memory = rows.Memory(AGENT, ids[number], said[number].kind, said[number].content, (), False, at)
-                rows.store(database, memory._replace(concepts=tags[number]), rows.OWN_WORD)
+                memory = memories_store.Memory(
+                    AGENT, ids[number], said[number].kind, said[number].content, (), False, at
+                )
+                memories_store.store(database, memory._replace(concepts=tags[number]), memories_store.OWN_WORD)
     with database.transaction():
         database.executemany(
             "insert into recall_events(agent_id, memory_id, query, score, at_us) values(?, ?, ?, ?, ?)",
@@ -117,9 +122,9 @@ def ask(path: str, asked: Sequence[Question], rounds: int) -> Iterator[Asked]:
             for question in asked:
                 taken: list[Times] = []
                 with timed(taken):
-                    found = recall.recall(database, question.text, agent_id=AGENT, limit=10)
+                    found = recall_operations.recall(database, question.text, agent_id=AGENT, limit=10)
                 with timed(taken):
-                    recall.record(noting, AGENT, question.text, found, NOW)
+                    recall_operations.record(noting, AGENT, question.text, found, NOW)
                 with timed(taken):
                     straight(database, question.text)
                 if turn:  # the first round fills caches
@@ -161,14 +166,14 @@ def recall_table(taken: Sequence[Asked]) -> Iterator[str]:
 def stopwatch() -> tuple[Stopwatch, list[str]]:
     """A watch on the steps of a sweep and of `remember`, and their names."""
     watched = [
-        (dreams, "tag_memories", "concept tags of older memories"),
-        (dreams, "_weigh", "counting and choosing"),
+        (promotion, "tag_memories", "concept tags of older memories"),
+        (promotion, "_weigh", "counting and choosing"),
         (promotions, "store", "ledger"),
-        (projection, "compose", "MEMORY.md, its text"),
-        (projection, "_diary_page", "DREAMS.md"),
-        (projection, "_write_page", "MEMORY.md, written"),
-        (backup, "fingerprint", "backup: is it due?"),
-        (backup, "write", "backup: written"),
+        (pages_stage, "compose", "MEMORY.md, its text"),
+        (pages_stage, "_diary_page", "DREAMS.md"),
+        (pages_stage, "_write_page", "MEMORY.md, written"),
+        (native_backup, "fingerprint", "backup: is it due?"),
+        (native_backup, "write", "backup: written"),
     ]
     watch = Stopwatch()
     for place, name, step in watched:
@@ -183,7 +188,7 @@ def swept(root: str, watch: Stopwatch, settings: Settings, runs: int, after: int
             watch.seconds.clear()
             taken: list[Times] = []
             with timed(taken):
-                dreams.dream(place, AGENT, NOW + (after + number) * 3600 * SECOND)
+                promotion.dream(place, AGENT, NOW + (after + number) * 3600 * SECOND)
         yield _steps(watch, taken[0])
 
 
@@ -207,7 +212,7 @@ def told(root: str, watch: Stopwatch, settings: Settings, runs: int) -> Iterator
                 "now_us": NOW + number,
             }
             with timed(taken):
-                remembering.remember(place, AGENT, text, **given)
+                memories_operations.remember(place, AGENT, text, **given)
         yield _steps(watch, taken[0])
 
 

@@ -27,20 +27,21 @@ from typing import NamedTuple
 
 from benchmarks import corpus
 from benchmarks.ground import PROJECT, machine, percentile
-from signet_sync.agent.entities import operations, reporting
-from signet_sync.agent.entities.garden import Entity, Garden, Seen, path_of
-from signet_sync.agent.entities.ledger import Ledger, outcome
-from signet_sync.agent.entities.saga import Plan, Stamp, event_of
-from signet_sync.agent.workspace import opened
-from signet_sync.config import Settings
-from signet_sync.contracts.gardens import KINDS, File, Kind, Place, ledger_page, new_id, parse_path
-from signet_sync.contracts.timestamps import DAY, SECOND, iso, parse_instant
-from signet_sync.entities import chain, edits
-from signet_sync.entities.documents import Document, blank, render
-from signet_sync.entities.events import GENESIS, Entry, Operation, encode
+from signet_sync.app.workspace import opened
+from signet_sync.entities import operations, reports
+from signet_sync.entities.documents import edits
+from signet_sync.entities.documents.document import Document, blank, render
+from signet_sync.entities.documents.escaping import fit, fit_item
+from signet_sync.entities.event_log import chain
+from signet_sync.entities.event_log.agent_log import Ledger, outcome
+from signet_sync.entities.event_log.events import GENESIS, Entry, Operation, encode
+from signet_sync.entities.event_log.replay import by_entity, fold
 from signet_sync.entities.evidence import ENTROPY, ulid_at
-from signet_sync.entities.fitting import fit, fit_item
-from signet_sync.entities.replay import by_entity, fold
+from signet_sync.entities.repository import Entity, Garden, Seen, path_of
+from signet_sync.entities.write_ahead import Plan, Stamp, event_of
+from signet_sync.formats.entity_paths import KINDS, File, Kind, Place, ledger_page, new_id, parse_path
+from signet_sync.formats.timestamps import DAY, SECOND, iso, parse_instant
+from signet_sync.settings.model import Settings
 from signet_sync.sync.workspace import Workspace
 
 AGENT = "default"
@@ -219,7 +220,7 @@ def measure(ground: str, chosen: argparse.Namespace) -> Iterator[str]:
     command = [sys.executable, "-m", "signet_sync", "--workspace", root, "reindex", "--json", "--now", iso(NOW)]
     subprocess.run(command, stdout=subprocess.DEVNULL, cwd=PROJECT, check=True)
     with opened(root, Settings()) as place:
-        trouble = [*reporting.verify(place, AGENT), *reporting.drift(place, AGENT)]
+        trouble = [*reports.verify(place, AGENT), *reports.drift(place, AGENT)]
     if trouble:
         raise ValueError(f"the garden is not as it was planted: {trouble[0]}")
     taken: dict[str, list[tuple[float, float]]] = defaultdict(list)

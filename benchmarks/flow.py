@@ -59,19 +59,19 @@ class Stopwatch:
 
 # Where callers look a function up, and the step that its time belongs to.
 WATCHED = {
-    "signet_sync.agent.sessions:_session_request": "sanitize",
-    "signet_sync.agent.sessions:_refresh": "look at the token's files",
-    "signet_sync.digest:outcome": "digest",
-    "signet_sync.digest:summary": "digest",
-    "signet_sync.journal:begin": "journal",
-    "signet_sync.journal:Held.finish": "journal",
-    "signet_sync.agent.flows:sentence": "sentence",
-    "signet_sync.agent.flows:_write_artifact": "artifacts",
-    "signet_sync.agent.flows:_write_manifest": "manifest",
+    "signet_sync.sessions.operations:_session_request": "sanitize",
+    "signet_sync.sessions.operations:_refresh": "look at the token's files",
+    "signet_sync.sessions.digest.summary:outcome": "digest",
+    "signet_sync.sessions.digest.summary:summary": "digest",
+    "signet_sync.sessions.journal:begin": "journal",
+    "signet_sync.sessions.journal:Held.finish": "journal",
+    "signet_sync.sessions.flow:sentence": "sentence",
+    "signet_sync.sessions.flow:_write_artifact": "artifacts",
+    "signet_sync.sessions.flow:_write_manifest": "manifest",
     "signet_sync.sync.engine:index": "rows",
     "signet_sync.sync.engine:_derive": "rows that follow",
     "signet_sync.sync.engine:publish": "pages",
-    "signet_sync.agent.flows:_record": "answer",
+    "signet_sync.sessions.flow:_record": "answer",
 }
 
 
@@ -167,10 +167,10 @@ def files(root: str) -> dict[str, int]:
 
 def measure(watch: Stopwatch, root: str, size: int, runs: int) -> Iterator[Measured]:
     """Ends sessions of a size in this process; gives what was measured so far after each run, the first left out."""
-    from signet_sync.agent import sessions
-    from signet_sync.agent.workspace import opened
-    from signet_sync.config import Settings
-    from signet_sync.contracts.inputs import session_input
+    from signet_sync.app.workspace import opened
+    from signet_sync.sessions import operations as sessions_operations
+    from signet_sync.sessions.input import session_input
+    from signet_sync.settings.model import Settings
 
     found = Measured()
     for number in range(runs + 1):
@@ -182,7 +182,7 @@ def measure(watch: Stopwatch, root: str, size: int, runs: int) -> Iterator[Measu
         started = time.perf_counter()
         with opened(root, Settings()) as workspace:
             now_us = time.time_ns() // 1000
-            sessions.end(workspace, session_input(told, now_us=now_us), now_us=now_us)
+            sessions_operations.end(workspace, session_input(told, now_us=now_us), now_us=now_us)
             whole = time.perf_counter() - started
         contents = [json.dumps(journalled).encode() for journalled in watch.journalled]
         for path, inode in files(root).items():

@@ -26,40 +26,51 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks import mutation
-from signet_sync.contracts import frontmatter, inputs, turns
-from signet_sync.contracts.artifacts import MODELS, validate_tombstone
-from signet_sync.contracts.bodies import HASH_SCOPE, body_sha256, normalize
-from signet_sync.contracts.gardens import shapes
-from signet_sync.contracts.names import artifact_file_name, artifact_name, ignored_code, tombstone_file_name
-from signet_sync.contracts.noise import NoiseRule
-from signet_sync.contracts.observed import Found, Signature
-from signet_sync.contracts.records import FieldProblem, manifest_fields
-from signet_sync.contracts.sanitizer import sanitize_line, sanitize_transcript_v2
-from signet_sync.contracts.tokencount import estimate_tokens, rough_tokens
-from signet_sync.contracts.tokens import derive_token
-from signet_sync.contracts.wikilinks import leaves_workspace, targets
-from signet_sync.digest import digest
-from signet_sync.entities import chain, changes, documents, edits, events, evidence, replay
-from signet_sync.entities.fitting import fit
-from signet_sync.entities.linting import lint
+from signet_sync.capture.harnesses import claude_code, codex, gemini, markdown, openclaw, opencode
+from signet_sync.capture.harnesses.compactions import compaction_text
+from signet_sync.capture.harnesses.jsonl import parsed
+from signet_sync.entities import evidence
+from signet_sync.entities.documents import document as documents_document
+from signet_sync.entities.documents import edits, patch
+from signet_sync.entities.documents.escaping import fit
+from signet_sync.entities.documents.lint import lint
+from signet_sync.entities.event_log import chain, events, replay
 from signet_sync.errors import SignetSyncError
-from signet_sync.facts.distil import distil
-from signet_sync.harness import claude_code, codex, gemini, markdown, openclaw, opencode
-from signet_sync.harness.compactions import compaction_text
-from signet_sync.harness.lines import parsed
-from signet_sync.host.settings import groups, jsontext, script_file, trust_state
-from signet_sync.projection import markers
-from signet_sync.projection.diary import diary
-from signet_sync.projection.ledger import Part, compose
-from signet_sync.recall import concepts, query
-from signet_sync.reconcile import Bench, Judgement, Tombstones, judge, judge_tombstone
-from signet_sync.temporal import nodes
-from signet_sync.vault.git import gitconfig, ignore, objects
-from signet_sync.wording import clean_sentence, clean_summary, read_facts, read_paragraph
+from signet_sync.facts.extract import distil
+from signet_sync.formats import frontmatter, managed_block, turn
+from signet_sync.formats.artifact import MODELS, validate_tombstone
+from signet_sync.formats.artifact_fastpath import FieldProblem, manifest_fields
+from signet_sync.formats.body import HASH_SCOPE, body_sha256, normalize
+from signet_sync.formats.entity_paths import shapes
+from signet_sync.formats.filename import artifact_file_name, artifact_name, ignored_code, tombstone_file_name
+from signet_sync.formats.session_token import derive_token
+from signet_sync.formats.snapshot import Found, Signature
+from signet_sync.formats.temporary_sessions import NoiseRule
+from signet_sync.formats.wikilinks import leaves_workspace, targets
+from signet_sync.graph import nodes
+from signet_sync.history.git import config as git_config
+from signet_sync.history.git import ignore, objects
+from signet_sync.host.harness_settings import codex_trust, hook_groups, json_text, script_file
+from signet_sync.llm.prompts import clean_sentence, clean_summary, read_facts, read_paragraph
+from signet_sync.pages.dreams_page import diary
+from signet_sync.pages.session_log import Part, compose
+from signet_sync.recall import query
+from signet_sync.sessions import input as sessions_input
+from signet_sync.sessions.digest.summary import digest
+from signet_sync.sync.planner import Bench, Judgement, Tombstones, judge, judge_tombstone
+from signet_sync.text import tags
+from signet_sync.text.sanitizer import sanitize_line, sanitize_transcript_v2
+from signet_sync.text.token_estimate import estimate_tokens, rough_tokens
 
 LIMIT_S = 0.05
 LIMIT_MIB = 256
-OURS = (SignetSyncError, frontmatter.FrontmatterProblem, FieldProblem, documents.DocumentProblem, jsontext.NotJson)
+OURS = (
+    SignetSyncError,
+    frontmatter.FrontmatterProblem,
+    FieldProblem,
+    documents_document.DocumentProblem,
+    json_text.NotJson,
+)
 NOW_US = 1_774_785_600_000_000  # 2026-03-29T12:00:00Z
 _AT = "2026-03-28T10:00:00.000Z"
 # What moves a cursor, ends a line for somebody, or turns letters around.
@@ -259,7 +270,7 @@ def _read_text(raw: bytes) -> object:
 
 def _read_words(raw: bytes) -> object:
     text = raw.decode("utf-8", "surrogateescape")
-    return query.read(text), concepts.derive(sanitize_transcript_v2(text))
+    return query.read(text), tags.derive(sanitize_transcript_v2(text))
 
 
 def _read_answer(raw: bytes) -> object:
@@ -281,21 +292,21 @@ def _pages() -> Sequence[bytes]:
         "### Promoted\n\n- x ^m-aaaaaaaaaaaa\n\n## 2026-03-27: 1 quiet sweep, nothing new rose\n"
         "<!-- quiet 20260327T030000000Z -->"
     )
-    block = markers.block(text)
+    block = managed_block.block(text)
     return [
         block,
         b"# Mine\n\n" + block + b"\nmore\n",
-        markers.block(dreams),
+        managed_block.block(dreams),
         b"<!-- generated x -->\n# Working Memory\n",
     ]
 
 
 def _read_page(raw: bytes) -> object:
-    merged = markers.merge(raw, "new\ntext")
-    again = markers.merge(merged.data, "new\ntext")
+    merged = managed_block.merge(raw, "new\ntext")
+    again = managed_block.merge(merged.data, "new\ntext")
     assert again.data == merged.data, "a page that was merged changes again"
-    markers.without_block(raw)
-    text = markers.generated(raw)
+    managed_block.without_block(raw)
+    text = managed_block.generated(raw)
     return diary([], raw.decode("utf-8", "replace") if text is None else text, {"m-aaaaaaaaaaaa"})
 
 
@@ -303,18 +314,22 @@ def _read_page(raw: bytes) -> object:
 
 
 @cache
-def _entity() -> documents.Document:
-    document = documents.blank("part", title="Wick", entity_id="p-aaaaaaaaaaaa", agent_id="default", created_at=_AT)
+def _entity() -> documents_document.Document:
+    document = documents_document.blank(
+        "part", title="Wick", entity_id="p-aaaaaaaaaaaa", agent_id="default", created_at=_AT
+    )
     return edits.append(document, "identity", fit("The one who trims.\n\n### More\n\n- a\n- b")[0])
 
 
 def _entity_files() -> Sequence[bytes]:
-    return [documents.render(_entity()).encode()]
+    return [documents_document.render(_entity()).encode()]
 
 
 def _read_entity(raw: bytes) -> object:
-    document = documents.parse(raw.decode("utf-8", "replace"))
-    assert documents.render(document) == raw.decode("utf-8", "replace"), "an entity file is not read to the byte"
+    document = documents_document.parse(raw.decode("utf-8", "replace"))
+    assert documents_document.render(document) == raw.decode("utf-8", "replace"), (
+        "an entity file is not read to the byte"
+    )
     for section in document.sections:
         for item in edits.items(section):
             evidence.read_item(item.text)
@@ -323,13 +338,13 @@ def _read_entity(raw: bytes) -> object:
 
 @cache
 def _ledgers() -> Sequence[bytes]:
-    text = documents.render(_entity())
+    text = documents_document.render(_entity())
     lines, last = [], events.GENESIS
     for number in range(4):
         ulid = evidence.ulid_at(NOW_US + number, bytes([number]) * 10)
         event = events.Event(
             id=ulid, token=evidence.token_for(ulid), at=_AT, agent_id="default", entity_id="p-aaaaaaaaaaaa",
-            actor="agent", op="create", file="profile", payload=changes.whole(text), reason="because",
+            actor="agent", op="create", file="profile", payload=patch.whole(text), reason="because",
             evidence=("memory/x.md#3",), state="committed",
         )  # fmt: skip
         sealed = events.seal(event, last)
@@ -428,7 +443,7 @@ def _inputs() -> Sequence[bytes]:
 def _read_input(raw: bytes) -> object:
     for number, line in enumerate(raw.split(b"\n"), 1):
         try:
-            turns.turn_of(line, number, now_us=NOW_US)
+            turn.turn_of(line, number, now_us=NOW_US)
         except OURS:
             continue
     try:
@@ -436,9 +451,9 @@ def _read_input(raw: bytes) -> object:
     except (ValueError, RecursionError):
         return None
     try:
-        return inputs.session_input(document, now_us=NOW_US)
+        return sessions_input.session_input(document, now_us=NOW_US)
     except OURS:
-        return inputs.compaction_input(document, now_us=NOW_US)
+        return sessions_input.compaction_input(document, now_us=NOW_US)
 
 
 def _settings() -> Sequence[bytes]:
@@ -452,10 +467,10 @@ def _read_settings(raw: bytes) -> object:
     text = raw.decode("utf-8", "replace")
     script_file.words(text)
     for read in (
-        lambda: groups.places(jsontext.parse(text)),
-        lambda: groups.merged(text, {"SessionEnd": {"hooks": []}}, "x"),
-        lambda: groups.stripped(text, "x"),
-        lambda: trust_state.written(text, {"/x:session_end:0:0": "sha256:1"}, "x"),
+        lambda: hook_groups.places(json_text.parse(text)),
+        lambda: hook_groups.merged(text, {"SessionEnd": {"hooks": []}}, "x"),
+        lambda: hook_groups.stripped(text, "x"),
+        lambda: codex_trust.written(text, {"/x:session_end:0:0": "sha256:1"}, "x"),
     ):
         try:
             read()
@@ -480,7 +495,7 @@ def _read_git(raw: bytes) -> object:
     objects.fields(objects.split_message(raw)[0])
     objects.unsigned_message(raw)
     objects.entries(raw)
-    return gitconfig.objection(raw)
+    return git_config.objection(raw)
 
 
 _KEYS = (*MODELS["transcript"].model_fields, *MODELS["manifest"].model_fields, "tags", "aliases", "modified")

@@ -86,10 +86,10 @@ def document(number: int) -> dict[str, Any]:
 
 def measure(root: str, runs: int) -> Ledger:
     """Ends sessions in a vault and counts; the first ending, which fills caches, is left out."""
-    from signet_sync.agent import sessions
-    from signet_sync.agent.workspace import opened
-    from signet_sync.config import Settings
-    from signet_sync.contracts.inputs import session_input
+    from signet_sync.app.workspace import opened
+    from signet_sync.sessions import operations as sessions_operations
+    from signet_sync.sessions.input import session_input
+    from signet_sync.settings.model import Settings
     from signet_sync.sync import deriving
     from signet_sync.sync.stages import Change
 
@@ -108,7 +108,7 @@ def measure(root: str, runs: int) -> Ledger:
             deriving.follow = counted
             try:
                 with meter.counting(ledger.whole):
-                    sessions.end(workspace, given, now_us=now_us)
+                    sessions_operations.end(workspace, given, now_us=now_us)
             finally:
                 deriving.follow = follow
         # One ending makes several passes: the graph's parts of them count together.

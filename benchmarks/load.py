@@ -22,9 +22,10 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from benchmarks import corpus
-from signet_sync import cli, whereabouts
+from signet_sync.cli import main
 from signet_sync.errors import SignetSyncError
-from signet_sync.index.database import Database
+from signet_sync.storage import locations
+from signet_sync.storage.database.connection import Database
 
 AGENTS = ("default", "builder")
 WORD = re.compile(rb"quill[0-9]+z[0-9a-f]{8}")
@@ -47,7 +48,7 @@ def call(root: str, *arguments: str) -> Answer:
     held = sys.stdout, sys.stderr
     sys.stdout, sys.stderr = out, err
     try:
-        code = cli.run(["--workspace", root, *arguments])
+        code = main.run(["--workspace", root, *arguments])
     finally:
         sys.stdout, sys.stderr = held
     return Answer(code, *(stream.buffer.getvalue().decode() for stream in (out, err)))
@@ -236,7 +237,7 @@ class Vault:
 
     def is_sealed(self, kept: Kept) -> bool:
         """Whether the index has seen all files of a session: what is changed before that is no violation."""
-        folder = whereabouts.locate(self.root)
+        folder = locations.locate(self.root)
         try:
             database = Database(folder.database, readonly=True)
         except (OSError, SignetSyncError):

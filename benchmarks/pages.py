@@ -89,11 +89,11 @@ def _cost(answer: Answer) -> float:
 
 def make(root: str, sessions: int) -> None:
     """Writes a vault in which every view has something to show, and indexes it."""
-    from signet_sync.agent import dreams as sweeps
-    from signet_sync.agent.sessions import end
-    from signet_sync.agent.workspace import opened
-    from signet_sync.config import Settings
-    from signet_sync.contracts.inputs import session_input
+    from signet_sync.app.workspace import opened
+    from signet_sync.memories import promotion
+    from signet_sync.sessions.input import session_input
+    from signet_sync.sessions.operations import end
+    from signet_sync.settings.model import Settings
 
     corpus.write_corpus(root, sessions, per_day=sessions / DAYS, agents=1)
     with opened(root, Settings()) as place:
@@ -103,7 +103,7 @@ def make(root: str, sessions: int) -> None:
         given = session_input(flow.document(root, 1 << 20, 1), now_us=dreams.NOW)
         end(place, given, now_us=dreams.NOW)
         dreams.fill(place, remembered.memories(sessions // 5), sessions)
-        sweeps.dream(place, dreams.AGENT, dreams.NOW)
+        promotion.dream(place, dreams.AGENT, dreams.NOW)
     folder = os.path.join(root, "memory")
     for name in sorted(name for name in os.listdir(folder) if name.endswith("--summary.md"))[:: sessions // 10]:
         with open(os.path.join(folder, name), "a", encoding="utf-8") as handle:

@@ -24,10 +24,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.ground import PROJECT
-from signet_sync.agent.recall import Hit, recall
-from signet_sync.index.bodies import text_of
-from signet_sync.index.database import Database
-from signet_sync.index.named import SOURCES
+from signet_sync.recall.operations import Hit, recall
+from signet_sync.storage.database.connection import Database
+from signet_sync.storage.database.named_rows import SOURCES
+from signet_sync.sync.store.bodies import text_of
 
 NOW = "2026-03-29T12:00:00.000Z"
 FIRST = 5

@@ -35,7 +35,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from signet_sync.contracts import sanitizer
+from signet_sync.text import sanitizer
 
 MB = 1_000_000
 SIZES = (1, 4, 16, 64)

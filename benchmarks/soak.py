@@ -28,9 +28,9 @@ from hashlib import sha256
 from benchmarks import corpus
 from benchmarks.ground import Ground, machine
 from benchmarks.load import AGENTS, WORD, Vault, call
-from signet_sync import whereabouts
-from signet_sync.index.artifacts import canonical_dump, text_in_step
-from signet_sync.index.database import Database
+from signet_sync.storage import locations
+from signet_sync.storage.database.connection import Database
+from signet_sync.sync.store.artifacts import canonical_dump, text_in_step
 
 SAMPLE_EVERY = 1.0
 FOLDERS_EVERY = 10.0
@@ -124,7 +124,7 @@ class Agent:
 
     def heartbeat(self) -> dict[str, object]:
         """What the agent last said of itself."""
-        return whereabouts.read_heartbeat(whereabouts.locate(self.vault.root)) or {}
+        return locations.read_heartbeat(locations.locate(self.vault.root)) or {}
 
     def look(self) -> None:
         """Whether it lives, and since when it is ready."""
@@ -147,7 +147,7 @@ class Agent:
             return
         if "VmRSS" in told:
             resident = int(told["VmRSS"].split()[0]) / 1024
-            log = _size(whereabouts.locate(self.vault.root).database + "-wal")
+            log = _size(locations.locate(self.vault.root).database + "-wal")
             self.found.samples.append(Sample(at, self.life, resident, descriptors, int(told["Threads"]), log))
 
     def _note_processor(self) -> None:
@@ -182,7 +182,7 @@ class Look:
     def __init__(self, vault: Vault, wrong: list[str]) -> None:
         self.vault = vault
         self.books = vault.books
-        self.state = whereabouts.locate(vault.root)
+        self.state = locations.locate(vault.root)
         self.wrong = wrong
 
     def all(self, *, at_rest: bool) -> None:
@@ -360,7 +360,7 @@ class Soak:
         self.agent.end()
         self.look(at_rest=True)
         self.found.minutes = (time.monotonic() - begun) / 60
-        logs = os.path.join(whereabouts.locate(self.vault.root).path, "logs")
+        logs = os.path.join(locations.locate(self.vault.root).path, "logs")
         self.found.log_bytes = sum(map(_size, _below(logs)))
 
     def _timers(self) -> list[tuple[Callable[[], None], float]]:
@@ -382,10 +382,10 @@ class Soak:
         self.agent.sample(time.monotonic())
 
     def _weigh(self) -> None:
-        state = whereabouts.locate(self.vault.root).path
+        state = locations.locate(self.vault.root).path
         inside = sum(map(_size, _below(state)))
         artifacts = len(os.listdir(self.vault.path("memory")))
-        database = _size(whereabouts.locate(self.vault.root).database)
+        database = _size(locations.locate(self.vault.root).database)
         self.found.folders.append((time.monotonic(), inside, artifacts, database))
 
     def _kill(self) -> None:

@@ -5,9 +5,9 @@
 It learns from labelled sentences (`digest_sentences.tsv` and the tests' `digest_probes.tsv`), labelled dialogues
 (`digest_dialogues/`) and sessions with what came out of them (`digest_sessions/tuning` and `training`): multinomial
 logistic regression by stochastic gradient descent (AdaGrad, 15 rounds, a fixed seed, 64-bit floats), whose weights are
-then rounded to signed bytes with one scale. The features are the product's (`signet_sync.digest.classifier.features`),
-so train anew when what they look at changes: the rules, the cues, the candidates. The same texts and rules give the
-same file, byte for byte.
+then rounded to signed bytes with one scale. The features are the product's
+(`signet_sync.sessions.digest.classifier.features`), so train anew when what they look at changes: the rules, the cues,
+the candidates. The same texts and rules give the same file, byte for byte.
 """
 
 from __future__ import annotations
@@ -26,19 +26,20 @@ from zlib import crc32
 
 from benchmarks.digest import INSIDE, Record, holds, records, sessions_of
 from benchmarks.digest import KINDS as SECTIONS
-from signet_sync.contracts.sanitizer import sanitize_transcript_v2
-from signet_sync.digest import classifier, outcome
-from signet_sync.digest.classifier import HEADER, KINDS, ROWS, features
-from signet_sync.digest.cues import Cues, cues
-from signet_sync.digest.replies import asks, inquires
-from signet_sync.digest.statements import Said, kind_by_rules
-from signet_sync.digest.talk import Kind
-from signet_sync.harness import claude_code
-from signet_sync.harness.markdown import render
+from signet_sync.capture.harnesses import claude_code
+from signet_sync.capture.harnesses.markdown import render
+from signet_sync.sessions.digest import classifier
+from signet_sync.sessions.digest.classifier import HEADER, KINDS, ROWS, features
+from signet_sync.sessions.digest.conversation import Kind
+from signet_sync.sessions.digest.cues import Cues, cues
+from signet_sync.sessions.digest.replies import asks, inquires
+from signet_sync.sessions.digest.statements import Said, kind_by_rules
+from signet_sync.sessions.digest.summary import outcome
+from signet_sync.text.sanitizer import sanitize_transcript_v2
 
 ROUNDS, RATE, DECAY, SEED = 15, 0.1, 1e-4, 1
 HERE = Path(__file__).parent
-SENTENCES = (HERE / "digest_sentences.tsv", HERE.parent / "tests" / "digest_probes.tsv")
+SENTENCES = (HERE / "digest_sentences.tsv", HERE.parent / "tests" / "sessions" / "digest_probes.tsv")
 DIALOGUES = HERE / "digest_dialogues"
 # Rules were written with the first folder before their eyes: what they say there is no measure of what they are worth.
 SESSIONS = {HERE / "digest_sessions" / "tuning": False, HERE / "digest_sessions" / "training": True}
@@ -116,7 +117,10 @@ def candidates(session: Record) -> list[tuple[Said, Cues]]:
 
     lines = [json.dumps(record).encode() for record in records(session)]
     entries = claude_code.read(lines, file_name=f"{session['id']}.jsonl").entries
-    with patch("signet_sync.digest.person.kind_of", asked), patch("signet_sync.digest.reports.kind_of", asked):
+    with (
+        patch("signet_sync.sessions.digest.person.kind_of", asked),
+        patch("signet_sync.sessions.digest.reports.kind_of", asked),
+    ):
         outcome(sanitize_transcript_v2(render(entries)))
     return list(heard.values())
 

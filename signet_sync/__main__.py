@@ -17,11 +17,11 @@ def main() -> None:
     if _is_hook(arguments):
         # Ctrl-C ends the person's session; of its end we are still to be told.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        from signet_sync.hook import main as hook
+        from signet_sync.capture.hook import main as hook
 
         sys.exit(hook(arguments))
     try:
-        from signet_sync.cli import run
+        from signet_sync.cli.main import run
 
         code = run(arguments)
     except KeyboardInterrupt:  # while it was loaded: nothing was begun

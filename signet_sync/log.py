@@ -10,7 +10,7 @@ import traceback
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from signet_sync.durable import private_folder
+from signet_sync.storage.durable import private_folder
 
 if TYPE_CHECKING:
     from loguru import Record
@@ -64,7 +64,7 @@ def _escaped(record: Record) -> None:
     The traceback is rendered here, by the standard library, which shows no local values, and becomes lines of the
     message.
     """
-    from signet_sync.contracts.sanitizer import redact
+    from signet_sync.text.sanitizer import redact
 
     lines = [_printable(record["message"])]
     exception = record["exception"]

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from signet_sync.agent import unchanged
-from signet_sync.index.database import Database
+from signet_sync.app import unchanged
+from signet_sync.storage.database.connection import Database
 
 PROGRAM = unchanged._program()
 
@@ -26,6 +26,12 @@ sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 MEMORY = "/dev/shm"
+
+# Tests of one capability take from those of another what is about that one; `support` is on the path for all.
+FOLDERS = [
+    folder for folder in sorted(Path(__file__).parent.iterdir()) if folder.is_dir() and folder.name != "reliability"
+]
+sys.path += map(str, FOLDERS)
 
 
 def has_room(folder):
@@ -82,7 +88,7 @@ LONGEST = [
     "test_entity_command.py",
     "test_entities_stateful.py",
     "test_canary_dreams.py",
-    "test_ui_browser.py",
+    "test_web_browser.py",
     "test_daemon_others.py",
     "test_hook.py",
     "test_watcher.py",
@@ -98,7 +104,9 @@ def pytest_sessionstart(session):
     if given is None or session.config.args != session.config.getini("testpaths"):
         return
     first = int(given["workerid"].removeprefix("gw"))
-    for path in sorted(Path(__file__).parent.glob("test_*.py"))[first :: given["workercount"]]:
+    for path in [path for folder in FOLDERS for path in sorted(folder.glob("test_*.py"))][
+        first :: given["workercount"]
+    ]:
         with suppress(Exception):  # what cannot be imported is told of when it is collected
             import_module(path.stem)
 

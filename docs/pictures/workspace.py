@@ -9,7 +9,7 @@ from contextlib import redirect_stdout
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from signet_sync import cli
+from signet_sync.cli import main
 
 # What somebody asked to be kept: how many days ago, of which type, with which tags.
 MILLIMETRES = "Priya counts in millimetres, never in inches"
@@ -103,7 +103,7 @@ def _call(*words: str, said: str = "") -> None:
     before, sys.stdin = sys.stdin, io.TextIOWrapper(io.BytesIO(said.encode()))
     try:
         with redirect_stdout(out):
-            code = cli.run([*words])
+            code = main.run([*words])
     finally:
         sys.stdin = before
     if code:

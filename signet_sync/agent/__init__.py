@@ -1,1 +1,1 @@
-"""The agent: the only one that does anything; it walks between desks and doors, a module for each desk of its name."""
+"""Keeps the name under which released versions load all of a newer one, to try it."""

@@ -1,1 +1,4 @@
-"""Backup, export and import of what is in rows alone: so far the format of a bundle; `index` has the rest."""
+"""Backs up, exports and imports what is in rows alone.
+
+Owns `backups/` of the state folder and the format of a bundle.
+"""

@@ -20,14 +20,14 @@ from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_ori
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, create_model
 from pydantic.functional_validators import AfterValidator
 
-from signet_sync.contracts.names import TOKEN, is_artifact_path
-from signet_sync.contracts.places import AGENT, storable
-from signet_sync.contracts.sanitizer import sanitize_line, sanitize_transcript_v2
-from signet_sync.contracts.timestamps import iso, parse_instant
-from signet_sync.storage.database import table as types
+from signet_sync.formats.filename import TOKEN, is_artifact_path
+from signet_sync.formats.paths import AGENT, storable
+from signet_sync.formats.timestamps import iso, parse_instant
+from signet_sync.storage.database import table as database_table
 from signet_sync.storage.database.older import rows_of
 from signet_sync.storage.database.table import Escaped, Instant, Table, When, bare, is_bytes, is_json
 from signet_sync.storage.database.tables import TABLES, backed_up
+from signet_sync.text.sanitizer import sanitize_line, sanitize_transcript_v2
 
 FORMAT = "signet-sync bundle"
 VERSION = 1
@@ -97,25 +97,25 @@ _Text = Annotated[str, AfterValidator(_plain)]
 _When = Annotated[str, AfterValidator(_instant)]
 _CHECKS: dict[Any, Any] = {
     str: _Text,
-    types.Text: _Text,
-    types.Agent: _Agent,
-    types.Artifact: Annotated[str, AfterValidator(_plain), AfterValidator(_artifact)],
-    types.Body: Annotated[str, AfterValidator(_plain), AfterValidator(sanitize_transcript_v2)],
-    types.Count: _from(0, 2**63),
-    types.Day: _matching(r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"),
-    types.Hash: _matching(r"^[0-9a-f]{64}$"),
-    types.Mark: _matching(r"^[0-9a-f]{32}$"),
-    types.Id: _matching(r"^[skcaetfmxupr]-[a-z2-7]{12}$"),
+    database_table.Text: _Text,
+    database_table.Agent: _Agent,
+    database_table.Artifact: Annotated[str, AfterValidator(_plain), AfterValidator(_artifact)],
+    database_table.Body: Annotated[str, AfterValidator(_plain), AfterValidator(sanitize_transcript_v2)],
+    database_table.Count: _from(0, 2**63),
+    database_table.Day: _matching(r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"),
+    database_table.Hash: _matching(r"^[0-9a-f]{64}$"),
+    database_table.Mark: _matching(r"^[0-9a-f]{32}$"),
+    database_table.Id: _matching(r"^[skcaetfmxupr]-[a-z2-7]{12}$"),
     Instant: _from(0, 253_402_300_800_000_000),  # up to the year 9999
-    types.MemoryId: _matching(r"^m-[a-z2-7]{12}$"),
-    types.Micros: _from(0, 253_402_300_800_000_000),
-    types.Number: _from(-(2**63), 2**63),  # what SQLite holds
-    types.Outside: Annotated[str, AfterValidator(_plain), AfterValidator(storable)],
-    types.Said: _Said,
-    types.SweepId: _matching(r"^[0-9]{8}T[0-9]{9}Z$"),
-    types.Token: _matching(rf"^(?:{TOKEN.pattern})$"),
+    database_table.MemoryId: _matching(r"^m-[a-z2-7]{12}$"),
+    database_table.Micros: _from(0, 253_402_300_800_000_000),
+    database_table.Number: _from(-(2**63), 2**63),  # what SQLite holds
+    database_table.Outside: Annotated[str, AfterValidator(_plain), AfterValidator(storable)],
+    database_table.Said: _Said,
+    database_table.SweepId: _matching(r"^[0-9]{8}T[0-9]{9}Z$"),
+    database_table.Token: _matching(rf"^(?:{TOKEN.pattern})$"),
     When: _When,
-    **dict.fromkeys((bytes, types.FileBytes), str),  # base64
+    **dict.fromkeys((bytes, database_table.FileBytes), str),  # base64
 }
 
 
@@ -260,7 +260,7 @@ def _told(name: str, values: Stored) -> Stored:
         value = values.get(column)
         if is_json(kind) and value is not None:
             told[column] = json.loads(value)
-            if get_args(kind)[0] is types.Artifact:  # what an older version took in of others
+            if get_args(kind)[0] is database_table.Artifact:  # what an older version took in of others
                 told[column] = [one for one in told[column] if isinstance(one, str) and is_artifact_path(one)]
         elif kind is bool and value is not None:
             told[column] = bool(value)

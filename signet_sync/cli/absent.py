@@ -8,10 +8,10 @@ from typing import Any
 
 import click
 
-from signet_sync.agent.asking import reading
-from signet_sync.cli import Context, resolve_now
-from signet_sync.contracts.places import DEFAULT_AGENT
+from signet_sync.cli.main import Context, resolve_now
 from signet_sync.errors import DatabaseError
+from signet_sync.formats.paths import DEFAULT_AGENT
+from signet_sync.sync.read_only import reading
 
 
 def look(error: click.MissingParameter) -> None:
@@ -28,13 +28,13 @@ def look(error: click.MissingParameter) -> None:
 
 def _look(context: Context, words: list[str], said: Mapping[str, Any]) -> None:
     if words[:1] == ["entity"] and "ref" in said:
-        from signet_sync.agent.entities import viewing
+        from signet_sync.entities import queries
 
-        with viewing.looking(context.place(), said.get("agent") or DEFAULT_AGENT, resolve_now(None)) as garden:
-            viewing.known(garden, said["ref"])
+        with queries.looking(context.place(), said.get("agent") or DEFAULT_AGENT, resolve_now(None)) as garden:
+            queries.known(garden, said["ref"])
     elif words == ["violations", "accept"] and len(said.get("paths", ())) == 1:
-        from signet_sync.agent.violations import difference
-        from signet_sync.index.artifacts import seal_of
+        from signet_sync.integrity.operations import difference
+        from signet_sync.sync.store.artifacts import seal_of
 
         (path,) = said["paths"]
         if any(sign in path for sign in "*?["):
@@ -43,7 +43,7 @@ def _look(context: Context, words: list[str], said: Mapping[str, Any]) -> None:
             if seal_of(database, path) is None:  # one that is sealed may have changed just now
                 difference(database, context.root, path, 0)
     elif words == ["history", "restore"]:
-        from signet_sync.vault.git import repository
+        from signet_sync.history.git import repository
 
         with repository.opened(context.root, context.state().key, adopt=context.settings().history_adopt):
             pass

@@ -8,7 +8,7 @@ import time
 
 import click
 
-from signet_sync.cli import Context, pass_context
+from signet_sync.cli.main import Context, pass_context
 
 
 @click.command()
@@ -18,9 +18,9 @@ from signet_sync.cli import Context, pass_context
 @pass_context
 def run(context: Context, interval: float | None, debounce: float | None, no_watch: bool) -> int:
     """Watch the vault and keep index and MEMORY.md true until stopped (SIGTERM); changed settings are taken up."""
-    from signet_sync.agent import telling
-    from signet_sync.agent.daemon import Daemon, Options
-    from signet_sync.agent.upgrade import Upgrade
+    from signet_sync.app import notifications
+    from signet_sync.app.daemon import Daemon, Options
+    from signet_sync.app.upgrade import Upgrade
     from signet_sync.errors import AnotherAgent, SignetSyncError, UsageError
 
     if context.chosen_database == ":memory:":
@@ -36,5 +36,5 @@ def run(context: Context, interval: float | None, debounce: float | None, no_wat
     except SignetSyncError as error:
         # systemd starts a unit of its own for that (`OnFailure=`); who sits at a terminal reads it there.
         if "NOTIFY_SOCKET" not in os.environ and not sys.stderr.isatty():
-            telling.stopped(context.root, error)
+            notifications.stopped(context.root, error)
         raise

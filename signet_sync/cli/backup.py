@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from signet_sync.cli import Context, agreed, counted, emit, json_option, now_option, pass_context, resolve_now
+from signet_sync.cli.main import Context, agreed, counted, emit, json_option, now_option, pass_context, resolve_now
 from signet_sync.errors import UsageError
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-    from signet_sync.agent.incoming import Incoming, Sifted
-    from signet_sync.agent.keeping import Brought, Listed
+    from signet_sync.backup.incoming import Incoming, Sifted
+    from signet_sync.backup.operations import Brought, Listed
     from signet_sync.sync.workspace import Workspace
 
 # What a person calls the rows of each table.
@@ -74,11 +74,11 @@ def backup() -> None:
 @json_option
 @pass_context
 def create(context: Context, file: str | None, now: str | None, as_json: bool) -> int:
-    from signet_sync.agent import keeping
+    from signet_sync.backup import operations as backup_operations
 
     instant = resolve_now(now)
     with opened(context) as workspace:
-        done = keeping.create(workspace, file, instant)
+        done = backup_operations.create(workspace, file, instant)
         say_events(context, workspace)
     if as_json:
         emit({"path": done.path, "bytes": done.size, "rows": done.rows, "total": sum(done.rows.values())})
@@ -94,11 +94,11 @@ def create(context: Context, file: str | None, now: str | None, as_json: bool) -
 @pass_context
 def list_(context: Context, as_json: bool) -> int:
     """The backups in the state folder, newest first: when, how large, what is in them, whole or damaged."""
-    from signet_sync.agent import keeping
-    from signet_sync.vault.layout import require_root
+    from signet_sync.backup import operations as backup_operations
+    from signet_sync.storage.safe_paths import require_root
 
     folder = context.state()
-    found = keeping.listed(folder)
+    found = backup_operations.listed(folder)
     if not found:
         require_root(context.root)
     if as_json:
@@ -137,19 +137,20 @@ def _document(one: Listed) -> dict[str, Any]:
 @json_option
 @pass_context
 def restore(context: Context, source: str | None, yes: bool, now: str | None, as_json: bool) -> int:
-    from signet_sync.agent import incoming, keeping
-    from signet_sync.vault.layout import require_root
+    from signet_sync.backup import incoming
+    from signet_sync.backup import operations as backup_operations
+    from signet_sync.storage.safe_paths import require_root
 
     instant = resolve_now(now)
     require_root(context.root)
-    path = keeping.chosen(context.state(), source)
-    with incoming.of_backup(path, keeping.places(context.root)) as rows, opened(context) as workspace:
-        comes = keeping.coming(workspace, rows, instant, absent=True)
+    path = backup_operations.chosen(context.state(), source)
+    with incoming.of_backup(path, backup_operations.places(context.root)) as rows, opened(context) as workspace:
+        comes = backup_operations.coming(workspace, rows, instant, absent=True)
         warn_of_another(context, workspace, rows)
         for table, count in sorted(rows.unknown.items()):
             context.say(f"note: {counted(count, 'row')} of {table} that no signet-sync writes; left out")
         ask(comes, rows.sifted, yes=yes, as_json=as_json)
-        done = keeping.bring(workspace, rows, instant, absent=True)
+        done = backup_operations.bring(workspace, rows, instant, absent=True)
         say_events(context, workspace)
     tell(context, path, done, rows.sifted, as_json=as_json)
     return 0
@@ -160,7 +161,7 @@ def restore(context: Context, source: str | None, yes: bool, now: str | None, as
 
 def opened(context: Context, *, touch_nothing: bool = False) -> AbstractContextManager[Workspace]:
     """The workspace with a database that outlasts the command."""
-    from signet_sync.agent.workspace import opened as workspace_opened
+    from signet_sync.app.workspace import opened as workspace_opened
 
     if context.chosen_database == ":memory:":
         raise UsageError("a database in memory is gone when the command ends", hint="leave --db :memory: out")

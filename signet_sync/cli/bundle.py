@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from signet_sync.cli import Context, counted, emit, json_option, now_option, pass_context, resolve_now
 from signet_sync.cli.backup import (
     ask,
     left_out,
@@ -21,13 +20,14 @@ from signet_sync.cli.backup import (
     told_size,
     warn_of_another,
 )
-from signet_sync.contracts.places import display
+from signet_sync.cli.main import Context, counted, emit, json_option, now_option, pass_context, resolve_now
 from signet_sync.errors import UsageError
+from signet_sync.formats.paths import display
 
 if TYPE_CHECKING:
     from typing import BinaryIO
 
-    from signet_sync.agent.incoming import Incoming
+    from signet_sync.backup.incoming import Incoming
 
 _HEAD = 128
 
@@ -64,17 +64,17 @@ backup. Seals come in for files that are here; the others are counted.
 @json_option
 @pass_context
 def export(context: Context, file: str, no_seals: bool, agent: str | None, now: str | None, as_json: bool) -> int:
-    from signet_sync.agent import keeping
-    from signet_sync.contracts.identities import require_agent
+    from signet_sync.backup import operations as backup_operations
+    from signet_sync.formats.ids import require_agent
 
     if agent is not None:
         require_agent(agent)
     instant = resolve_now(now)
     with opened(context) as workspace:
-        rows, lines = keeping.export(workspace, agent, seals=not no_seals, now_us=instant)
+        rows, lines = backup_operations.export(workspace, agent, seals=not no_seals, now_us=instant)
         say_events(context, workspace)
         if file != "-":
-            size = keeping.write_bundle(workspace, file, lines)
+            size = backup_operations.write_bundle(workspace, file, lines)
     if file == "-":
         # JSON Lines are what --json could ask for here.
         for line in lines:
@@ -100,25 +100,26 @@ def export(context: Context, file: str, no_seals: bool, agent: str | None, now: 
 def import_bundle(
     context: Context, file: str, dry_run: bool, agent: str | None, yes: bool, now: str | None, as_json: bool
 ) -> int:
-    from signet_sync.agent import incoming, keeping
-    from signet_sync.contracts.identities import require_agent
+    from signet_sync.backup import incoming
+    from signet_sync.backup import operations as backup_operations
+    from signet_sync.formats.ids import require_agent
 
     if agent is not None:
         require_agent(agent)
     instant = resolve_now(now)
     with (
         _reading(file) as stream,
-        incoming.of_bundle(_lines(stream), file, keeping.places(context.root), agent) as rows,
+        incoming.of_bundle(_lines(stream), file, backup_operations.places(context.root), agent) as rows,
         opened(context, touch_nothing=dry_run) as workspace,
     ):
-        comes = keeping.coming(workspace, rows, instant, absent=False)
+        comes = backup_operations.coming(workspace, rows, instant, absent=False)
         warn_of_another(context, workspace, rows)
         _say_unknown(context, rows)
         if dry_run:
             _dry(file, comes, rows, as_json)
             return 0
         ask(comes, rows.sifted, yes=yes, as_json=as_json)
-        done = keeping.bring(workspace, rows, instant, absent=False)
+        done = backup_operations.bring(workspace, rows, instant, absent=False)
         say_events(context, workspace)
     tell(context, file, done, rows.sifted, as_json=as_json, unknown=rows.unknown)
     return 0
@@ -126,7 +127,7 @@ def import_bundle(
 
 @contextmanager
 def _reading(file: str) -> Iterator[BinaryIO]:
-    from signet_sync.agent import keeping
+    from signet_sync.backup import operations as backup_operations
 
     if file == "-":
         yield sys.stdin.buffer
@@ -141,7 +142,7 @@ def _reading(file: str) -> Iterator[BinaryIO]:
             code="bundle-unreadable",
         ) from None
     with stream:
-        if keeping.is_backup(stream.peek(_HEAD)):  # of a pipe nothing can be read twice
+        if backup_operations.is_backup(stream.peek(_HEAD)):  # of a pipe nothing can be read twice
             raise UsageError(
                 "this is a backup and no bundle",
                 path=file,

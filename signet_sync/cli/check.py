@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from signet_sync.cli import Context, counted, emit, json_option, now_option, pass_context, resolve_now
+from signet_sync.cli.main import Context, counted, emit, json_option, now_option, pass_context, resolve_now
 from signet_sync.errors import SignetSyncError, UsageError
 
 if TYPE_CHECKING:
-    from signet_sync.agent.check import Checked
+    from signet_sync.integrity.check import Checked
 
 FORMATS = ["text", "json", "sarif", "github", "junit", "baseline"]
 
@@ -68,9 +68,9 @@ def check(
     except SignetSyncError as error:
         if form != "github":
             raise
-        from signet_sync.cli import check_formats
+        from signet_sync.cli.formats import check as formats_check
 
-        click.echo(check_formats.failure(error))
+        click.echo(formats_check.failure(error))
         return error.exit_code
 
 
@@ -84,14 +84,14 @@ def _checked(
     agent: str | None,
     instant: int,
 ) -> Checked:
-    from signet_sync.agent import check as agent_check
     from signet_sync.cli.reindex import progress_bar
+    from signet_sync.integrity import check as integrity_check
 
     known = _known(baseline) if baseline is not None else frozenset()
     database = None
     if with_index:
         from signet_sync.errors import DatabaseError
-        from signet_sync.index.database import Database
+        from signet_sync.storage.database.connection import Database
 
         try:
             database = Database(context.database_path(), readonly=True, traceless=True)
@@ -100,7 +100,7 @@ def _checked(
                 "there is no index to compare with", path=str(error), hint="run signet-sync reindex first"
             ) from None
     with progress_bar("checking", show=form == "text" and not context.quiet) as advance:
-        return agent_check.check(
+        return integrity_check.check(
             context.root,
             now_us=instant,
             agent=agent,
@@ -122,10 +122,10 @@ def _told(
     instant: int,
 ) -> int:
     """Says what was found in the form that was asked for, and in the files that were named; gives the exit code."""
-    from signet_sync.agent import check as agent_check
-    from signet_sync.cli import check_formats
+    from signet_sync.cli.formats import check as formats_check
+    from signet_sync.integrity import check as integrity_check
 
-    document = agent_check.document(context.root, checked, instant, strict=strict)
+    document = integrity_check.document(context.root, checked, instant, strict=strict)
     below = _below(context.root)
     # Annotations carry them; a line of a job's log that is none could be taken for a command.
     for note in document["notes"] if form != "github" else ():
@@ -133,17 +133,17 @@ def _told(
             context.say(f"warning: {note['path']}: {note['message']}")
     for name, place in reports.items():
         if place is not None:
-            _write(place, f"{check_formats.FORMATS[name](document, below)}\n")
+            _write(place, f"{formats_check.FORMATS[name](document, below)}\n")
     if summary is not None:
-        _write(summary, check_formats.summary(document, below), append=True)
+        _write(summary, formats_check.summary(document, below), append=True)
     if form == "json":
         emit(document)
     elif form == "text":
         _text(document)
     elif form == "baseline":
-        click.echo(check_formats.baseline(document), nl=False)
+        click.echo(formats_check.baseline(document), nl=False)
         return 0
-    elif text := check_formats.FORMATS[form](document, below):
+    elif text := formats_check.FORMATS[form](document, below):
         click.echo(text)
     return 0 if document["ok"] else 1
 
@@ -155,18 +155,18 @@ def _below(root: str) -> str:
 
 
 def _known(path: str) -> frozenset[tuple[str, str]]:
-    from signet_sync.contracts import baselines
+    from signet_sync.formats import baseline
 
     try:
         with open(path, "rb") as file:
-            return baselines.read(file.read(1 << 24))
+            return baseline.read(file.read(1 << 24))
     except OSError as error:
         raise UsageError(
             f"the baseline cannot be read: {error.strerror}",
             path=path,
             hint=f"make one with: signet-sync check --format baseline > {path}",
         ) from None
-    except baselines.BaselineProblem as problem:
+    except baseline.BaselineProblem as problem:
         raise UsageError(
             str(problem), path=path, hint=f"make it anew with: signet-sync check --format baseline > {path}"
         ) from None

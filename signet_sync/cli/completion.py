@@ -23,7 +23,7 @@ def completion(shell: str) -> int:
     """Print the completion script of a shell; its first lines say where to put it."""
     from click.shell_completion import get_completion_class
 
-    from signet_sync.cli import group
+    from signet_sync.cli.main import group
 
     kind = get_completion_class(shell)
     assert kind is not None

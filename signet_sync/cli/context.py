@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from signet_sync.cli import Context, agent_option, emit, json_option, now_option, pass_context, resolve_now
+from signet_sync.cli.main import Context, agent_option, emit, json_option, now_option, pass_context, resolve_now
 
 
 @click.command()
@@ -30,23 +30,23 @@ def context(
     context: Context, agent: str, scope: str, prompt: str | None, budget: int | None, now: str | None, as_json: bool
 ) -> int:
     """Print what a session of an agent is told at its start: its MEMORY.md and the workspace's identity files."""
-    from signet_sync.agent import told
-    from signet_sync.contracts.identities import require_agent
-    from signet_sync.vault.layout import require_root
+    from signet_sync.formats.ids import require_agent
+    from signet_sync.pages import operations as pages_operations
+    from signet_sync.storage.safe_paths import require_root
 
     resolve_now(now)  # the files alone are asked, but a time that is none is a slip all the same
     require_agent(agent)
     require_root(context.root)
     shared = scope == "shared"
     composed = (
-        told.at_start(context.place(), agent, shared=shared, budget=budget)
+        pages_operations.at_start(context.place(), agent, shared=shared, budget=budget)
         if prompt is None
-        else told.at_prompt(context.place(), agent, prompt, shared=shared, budget=budget)
+        else pages_operations.at_prompt(context.place(), agent, prompt, shared=shared, budget=budget)
     )
     for trouble in composed.troubles:
         context.say(f"warning: {trouble}")
     if as_json:
-        emit(told.document(agent, composed, shared=shared))
+        emit(pages_operations.document(agent, composed, shared=shared))
     elif composed.text:
         click.echo(composed.text)
     elif composed.crowded:

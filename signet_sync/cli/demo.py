@@ -9,7 +9,7 @@ import sys
 
 import click
 
-from signet_sync.cli import Context, emit, json_option, pass_context, resolve_now
+from signet_sync.cli.main import Context, emit, json_option, pass_context, resolve_now
 
 _QUESTION = "who is Priya"
 _WORDS = "Priya counts in millimetres"
@@ -21,25 +21,25 @@ _WORDS = "Priya counts in millimetres"
 @pass_context
 def demo(context: Context, path: str, as_json: bool) -> int:
     """Make a workspace of sample sessions in PATH (default ./signet-demo), index it, and show what comes of it."""
-    from signet_sync.agent import demo as agent
-    from signet_sync.agent import demo_garden, report
-    from signet_sync.agent.workspace import opened
+    from signet_sync.admin.demo import entities, sessions
+    from signet_sync.app.workspace import opened
     from signet_sync.cli.reindex import show
-    from signet_sync.config import load
+    from signet_sync.integrity import report
+    from signet_sync.settings.model import load
     from signet_sync.sync.engine import run_pass
     from signet_sync.sync.request import Request
 
     root = os.path.abspath(os.path.expanduser(path))
     instant = resolve_now(None)
-    agent.make(root)
+    sessions.make(root)
     settings, _ = load(root)
     # In an index of its own, as on another machine: ours sees all of it for the first time, what was spoiled, too.
     with opened(root, settings, database=":memory:") as elsewhere:
-        made = agent.tell(elsewhere, instant)
+        made = sessions.tell(elsewhere, instant)
     with opened(root, settings) as workspace:
         outcome = run_pass(workspace, Request(now_us=instant))
-        agent.mark(workspace.state)
-        planted = demo_garden.plant(workspace, instant)
+        sessions.mark(workspace.state)
+        planted = entities.plant(workspace, instant)
         document = report.reindexed(workspace, outcome, instant)
     if as_json:
         emit(document)

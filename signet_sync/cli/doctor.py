@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from signet_sync.cli import Context, emit, json_option, pass_context
+from signet_sync.cli.main import Context, emit, json_option, pass_context
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from signet_sync.agent.doctor import Finding
+    from signet_sync.admin.doctor.run import Finding
 
 _MARKS = {"ok": ("✓", "green"), "warning": ("!", "yellow"), "problem": ("✗", "red")}
 
@@ -27,7 +27,7 @@ def doctor(context: Context, fix: bool, as_json: bool) -> int:
     """
     from dataclasses import asdict
 
-    from signet_sync.agent.doctor import examine
+    from signet_sync.admin.doctor.run import examine
 
     findings = examine(context.root, context.database_path())
     document: dict[str, object] = {"fixed": [], "failed": []} if fix else {}
@@ -44,8 +44,8 @@ def doctor(context: Context, fix: bool, as_json: bool) -> int:
 
 def _heal(context: Context, names: set[str], as_json: bool) -> dict[str, object]:
     """Applies the safe remedies and says so; gives what a program is told of it."""
-    from signet_sync.agent.doctor.healing import heal
-    from signet_sync.contracts.places import display
+    from signet_sync.admin.doctor.fix import heal
+    from signet_sync.formats.paths import display
 
     if not as_json:
         context.log_to_person()
@@ -61,7 +61,7 @@ def _heal(context: Context, names: set[str], as_json: bool) -> dict[str, object]
 
 
 def _show(findings: Sequence[Finding], *, quiet: bool, may_fix: bool) -> None:
-    from signet_sync.contracts.places import display
+    from signet_sync.formats.paths import display
 
     for finding in findings:
         if quiet and finding.level == "ok":

@@ -6,13 +6,22 @@ from typing import TYPE_CHECKING
 
 import click
 
-from signet_sync.agent.asking import reading, require_index
-from signet_sync.cli import Context, agent_option, counted, emit, json_option, now_option, pass_context, resolve_now
+from signet_sync.cli.main import (
+    Context,
+    agent_option,
+    counted,
+    emit,
+    json_option,
+    now_option,
+    pass_context,
+    resolve_now,
+)
 from signet_sync.errors import UsageError
+from signet_sync.sync.read_only import reading, require_index
 
 if TYPE_CHECKING:
-    from signet_sync.agent.dreams import Swept
-    from signet_sync.recall.dreams import Promotion
+    from signet_sync.memories.promotion import Swept
+    from signet_sync.memories.promotion_score import Promotion
 
 _DREAM = """Sweep an agent's memories: what recall found often, by several queries, rises into the Dreamed section of
 MEMORY.md.
@@ -31,8 +40,8 @@ forget takes a memory out of both again. The background agent (run) sweeps by it
 @json_option
 @pass_context
 def dream(context: Context, dry_run: bool, agent: str, now: str | None, as_json: bool) -> None:
-    from signet_sync.agent import dreams
-    from signet_sync.agent.workspace import opened
+    from signet_sync.app.workspace import opened
+    from signet_sync.memories import promotion
 
     instant = resolve_now(now)
     if context.chosen_database == ":memory:":
@@ -40,7 +49,7 @@ def dream(context: Context, dry_run: bool, agent: str, now: str | None, as_json:
     if dry_run:
         require_index(context.place())
     with opened(context.root, context.settings(), database=context.chosen_database) as workspace:
-        swept = dreams.dream(workspace, agent, instant, dry_run=dry_run)
+        swept = promotion.dream(workspace, agent, instant, dry_run=dry_run)
         for line in (*workspace.events, swept.waiting):
             if line:
                 context.say(line)
@@ -75,9 +84,9 @@ def _told(one: Promotion) -> dict[str, object]:
 
 
 def _texts(database: object, agent: str, swept: Swept) -> dict[str, str]:
-    from signet_sync.contracts.sentences import flatten
-    from signet_sync.index import memories
-    from signet_sync.index.database import Database
+    from signet_sync.memories.store import memories
+    from signet_sync.storage.database.connection import Database
+    from signet_sync.text.sentences import flatten
 
     assert isinstance(database, Database)
     told = [*swept.promoted, *(one.memory for one in swept.near)]
@@ -118,9 +127,9 @@ def _tell(one: Promotion, texts: dict[str, str], lacks: str = "") -> None:
 @pass_context
 def stats(context: Context, agent: str, now: str | None, as_json: bool) -> None:
     """Count an agent's memories, promotions, sessions, and what recall found in the last seven days."""
-    from signet_sync.agent.stats import stats as gather
-    from signet_sync.contracts.identities import require_agent
-    from signet_sync.recall.forms import STOP_WORDS
+    from signet_sync.admin.stats import stats as gather
+    from signet_sync.formats.ids import require_agent
+    from signet_sync.text.word_forms import STOP_WORDS
 
     instant = resolve_now(now)
     require_agent(agent)

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from signet_sync.cli import Context, agreed, counted, emit, json_option, now_option, pass_context, resolve_now
-from signet_sync.contracts.places import display
+from signet_sync.cli.main import Context, agreed, counted, emit, json_option, now_option, pass_context, resolve_now
+from signet_sync.formats.paths import display
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from signet_sync.agent.eject import Change, Done, Plan
+    from signet_sync.admin.eject import Change, Done, Plan
 
 # What is in the state folder and nowhere else: one of it, several of it.
 _ONLY_HERE = {
@@ -56,10 +56,10 @@ def eject(
     What is in memory/ (tombstones, too), entities/ and a git history stays untouched, and so do your settings. Killed
     in the middle, the same command finishes. signet-sync reindex starts anew, below the text that MEMORY.md has then.
     """
-    from signet_sync.agent import eject as agent
+    from signet_sync.admin import eject
 
     instant = resolve_now(now)
-    plan = agent.look(context.root, context.database_path(), blank=blank)
+    plan = eject.look(context.root, context.database_path(), blank=blank)
     if dry_run:
         if as_json:
             emit({"workspace": context.root, "dry_run": True, **_planned(plan)})
@@ -78,7 +78,7 @@ def eject(
         agreed("leave this workspace?", yes=yes, as_json=as_json)
         if plan.state and not keep_state:
             keep_state = not click.confirm("delete the state folder, too?", err=True)
-    done = agent.eject(
+    done = eject.eject(
         context.root,
         context.settings(),
         now_us=instant,

@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
-from signet_sync.agent.asking import count_nodes, reading
-from signet_sync.cli import Context, agent_option, counted, emit, json_option, pass_context
-from signet_sync.contracts.places import display
+from signet_sync.cli.main import Context, agent_option, counted, emit, json_option, pass_context
+from signet_sync.formats.paths import display
+from signet_sync.sync.read_only import count_nodes, reading
 
 _AROUND = (
     ("parents", "above"),
@@ -39,10 +39,10 @@ def expand(context: Context, handle: str, budget: int, agent: str, as_json: bool
     HANDLE is an id or ^handle as on a page, its beginning (six characters or more: t-7c2q), a wikilink or path, or a
     session's key, id or token.
     """
-    from signet_sync.agent import expand as walk
+    from signet_sync.recall import expand
 
     with reading(context.place()) as database:
-        document = walk.expand(database, agent, handle, budget)
+        document = expand.expand(database, agent, handle, budget)
     if document["node"]["kind"] != "live":
         count_nodes(context.place(), agent, [document["node"]["id"]])
     if as_json:
@@ -108,7 +108,7 @@ def _days(node: dict[str, Any]) -> str:
 
 
 def _relatives(heading: str, ids: list[str], labels: dict[str, str]) -> None:
-    from signet_sync.agent.expand import LABELLED
+    from signet_sync.recall.expand import LABELLED
 
     if not ids:
         return

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from signet_sync.agent.asking import reading
-from signet_sync.cli import Context, agent_option, emit, pass_context
+from signet_sync.cli.main import Context, agent_option, emit, pass_context
+from signet_sync.sync.read_only import reading
 
 
 @click.command()
@@ -19,12 +19,13 @@ from signet_sync.cli import Context, agent_option, emit, pass_context
 @pass_context
 def graph(context: Context, format_: str, thread: str | None, limit: int, as_json: bool, agent: str) -> int:
     """Draw how threads, epochs, arcs, sessions and pieces of transcripts hang together."""
-    from signet_sync.index import lineage, pictures
-    from signet_sync.temporal import picture
+    from signet_sync.graph import picture
+    from signet_sync.graph.store import subgraph
+    from signet_sync.recall.store import references
 
     with reading(context.place()) as database:
-        chosen = None if thread is None else lineage.thread_behind(database, agent, thread)
-        drawn = pictures.read(database, agent, chosen, limit)
+        chosen = None if thread is None else references.thread_behind(database, agent, thread)
+        drawn = subgraph.read(database, agent, chosen, limit)
     if as_json or format_ == "json":
         emit(picture.values(drawn))
     else:

@@ -6,11 +6,20 @@ from typing import TYPE_CHECKING
 
 import click
 
-from signet_sync.cli import Context, agent_option, counted, emit, json_option, now_option, pass_context, resolve_now
+from signet_sync.cli.main import (
+    Context,
+    agent_option,
+    counted,
+    emit,
+    json_option,
+    now_option,
+    pass_context,
+    resolve_now,
+)
 
 if TYPE_CHECKING:
-    from signet_sync.agent.history import Checkpoint
-    from signet_sync.vault.history import Commit
+    from signet_sync.history.commit import Commit
+    from signet_sync.history.operations import Checkpoint
 
 
 @click.command()
@@ -24,25 +33,25 @@ def checkpoint(context: Context, note: tuple[str, ...], agent: str, now: str | N
 
     Nothing to commit is fine (exit code 0); a history that is off, or not ours to write to, is not (2).
     """
-    from signet_sync.agent import history as agent_history
-    from signet_sync.agent.workspace import opened
+    from signet_sync.app.workspace import opened
+    from signet_sync.history import operations as history_operations
 
     instant = resolve_now(now)
     with opened(context.root, context.settings(), database=context.chosen_database) as workspace:
-        done = agent_history.checkpoint(workspace, agent, " ".join(note), instant)
+        done = history_operations.checkpoint(workspace, agent, " ".join(note), instant)
         for text in workspace.events:
             context.say(text)
     if done.hint:
         context.say(done.hint)
     if as_json:
-        emit(agent_history.checkpoint_document(done))
+        emit(history_operations.checkpoint_document(done))
     else:
         _tell(done)
     return 0 if done.ok else 2
 
 
 def _tell(done: Checkpoint) -> None:
-    from signet_sync.contracts.places import display
+    from signet_sync.formats.paths import display
 
     if done.oid is not None:
         click.echo(click.style(done.oid, fg="yellow") + f"  {display(done.subject)}")
@@ -65,18 +74,20 @@ def history(ctx: click.Context, limit: int, with_diff: bool, as_json: bool) -> i
     if ctx.invoked_subcommand is not None:
         return 0
     context: Context = ctx.obj
-    from signet_sync.agent import history as agent_history
+    from signet_sync.history import operations as history_operations
 
     settings = context.settings()
-    listed = agent_history.listed(context.root, settings, limit, with_diff=with_diff)
+    listed = history_operations.listed(context.root, settings, limit, with_diff=with_diff)
     if not listed.commits:
-        context.say("no commits yet" if settings.history_enabled else f"the history is off; {agent_history.REMEDY}")
+        context.say(
+            "no commits yet" if settings.history_enabled else f"the history is off; {history_operations.REMEDY}"
+        )
     if with_diff and len(listed.commits) == 1:
         context.say("one commit alone has none to be compared with; --limit 2 or more shows what changed")
     if listed.diff is not None and listed.diff.cut:
         context.say(listed.diff.cut)
     if as_json:
-        emit(agent_history.document(listed))
+        emit(history_operations.document(listed))
         return 0
     for commit in listed.commits:
         _show(commit)
@@ -86,8 +97,8 @@ def history(ctx: click.Context, limit: int, with_diff: bool, as_json: bool) -> i
 
 
 def _show(commit: Commit) -> None:
-    from signet_sync.contracts.places import display
-    from signet_sync.contracts.timestamps import SECOND, iso
+    from signet_sync.formats.paths import display
+    from signet_sync.formats.timestamps import SECOND, iso
 
     when = iso(commit.timestamp * SECOND)
     click.echo(
@@ -105,9 +116,9 @@ def _show(commit: Commit) -> None:
 @pass_context
 def restore(context: Context, path: str, revision: str, now: str | None, as_json: bool) -> int:
     """Bring a file back as a commit holds it; what stands there now is never lost."""
-    from signet_sync.agent.history import SHORT
-    from signet_sync.agent.restoring import restore as bring_back
-    from signet_sync.agent.workspace import opened
+    from signet_sync.app.workspace import opened
+    from signet_sync.history.operations import SHORT
+    from signet_sync.history.restore import restore as bring_back
 
     instant = resolve_now(now)
     with opened(context.root, context.settings(), database=context.chosen_database) as workspace:
@@ -127,12 +138,14 @@ def restore(context: Context, path: str, revision: str, now: str | None, as_json
 @pass_context
 def close_sessions(context: Context) -> int:
     """Commit what has ended or risen since the last time; the agent calls this."""
-    from signet_sync.agent import history as agent_history
-    from signet_sync.agent.projection import now_us
-    from signet_sync.agent.workspace import opened
+    from signet_sync.app.workspace import opened
+    from signet_sync.history import operations as history_operations
+    from signet_sync.pages.stage import now_us
 
     with opened(context.root, context.settings(), database=context.chosen_database) as workspace:
-        commits = [act(workspace, now_us()) for act in (agent_history.after_dreams, agent_history.after_sessions)]
+        commits = [
+            act(workspace, now_us()) for act in (history_operations.after_dreams, history_operations.after_sessions)
+        ]
     for done in commits:
         if done is not None and not done.ok:
             click.echo(f"{done.reason}: {done.hint}", err=True)

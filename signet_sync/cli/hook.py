@@ -1,11 +1,11 @@
-"""`hook` as click knows it: its help; it is dispatched before click is imported (`signet_sync.hook`)."""
+"""`hook` as click knows it: its help; it is dispatched before click is imported (`signet_sync.capture.hook`)."""
 
 from __future__ import annotations
 
 import click
 
-from signet_sync.cli import Context, pass_context
-from signet_sync.hook import HARNESSES
+from signet_sync.capture.hook import HARNESSES
+from signet_sync.cli.main import Context, pass_context
 
 
 @click.command()
@@ -18,7 +18,7 @@ def hook(context: Context, harness: str, strict: bool) -> int:
     Harnesses call this. It exits with 0 whatever happens, so that no session fails for it; what went wrong stands in
     logs/hook.log of the state folder.
     """
-    from signet_sync.hook import main
+    from signet_sync.capture.hook import main
 
     place = [] if context.workspace_flag is None else ["--workspace", context.workspace_flag]
     return main([*place, "hook", harness, *(["--strict"] if strict else [])])

@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from signet_sync.agent import hooks as agent
-from signet_sync.cli import Context, counted, emit, json_option, pass_context, resolve_now
-from signet_sync.contracts.identities import require_agent
-from signet_sync.contracts.places import DEFAULT_AGENT, display
-from signet_sync.contracts.timestamps import iso
+from signet_sync.admin import hooks_install
+from signet_sync.cli.main import Context, counted, emit, json_option, pass_context, resolve_now
 from signet_sync.errors import UsageError
-from signet_sync.host.settings import HARNESSES
-from signet_sync.host.settings.server import Access
+from signet_sync.formats.ids import require_agent
+from signet_sync.formats.paths import DEFAULT_AGENT, display
+from signet_sync.formats.timestamps import iso
+from signet_sync.host.harness_settings.mcp_server import Access
+from signet_sync.host.harness_settings.registry import HARNESSES
 
 if TYPE_CHECKING:
-    from signet_sync.agent.hooks import Outcome, Signs
-    from signet_sync.host.settings.condition import Condition, Edit, Server
+    from signet_sync.admin.hooks_install import Outcome, Signs
+    from signet_sync.host.harness_settings.condition import Condition, Edit, Server
 
-_NAMES = click.Choice([*HARNESSES, agent.AUTO])
+_NAMES = click.Choice([*HARNESSES, hooks_install.AUTO])
 
 harness_argument = click.argument("harness", type=_NAMES, metavar="HARNESS|auto")
 dry_run_option = click.option("--dry-run", is_flag=True, help="Show what would change as a diff; write nothing.")
@@ -59,7 +59,7 @@ def install(
     names = _chosen(harness)
     if trust and "codex" not in names:
         raise UsageError("only Codex asks for trust", hint="leave --trust out")
-    outcomes = agent.install(
+    outcomes = hooks_install.install(
         context.root,
         names,
         now=iso(resolve_now(None)),
@@ -82,12 +82,12 @@ def uninstall(context: Context, harness: str, dry_run: bool, as_json: bool) -> i
 
     HARNESS is claude-code, codex, gemini, opencode or openclaw; auto means all whose folder is here.
     """
-    outcomes = agent.uninstall(context.root, _chosen(harness), dry_run=dry_run)
+    outcomes = hooks_install.uninstall(context.root, _chosen(harness), dry_run=dry_run)
     return _answered(context, outcomes, dry_run, as_json, _tell_uninstalled)
 
 
 @hooks.command(short_help="Which harnesses are here, are their hooks in place.")
-@click.argument("harness", type=_NAMES, metavar="[HARNESS|auto]", default=agent.AUTO)
+@click.argument("harness", type=_NAMES, metavar="[HARNESS|auto]", default=hooks_install.AUTO)
 @json_option
 @pass_context
 def status(context: Context, harness: str, as_json: bool) -> int:
@@ -95,9 +95,9 @@ def status(context: Context, harness: str, as_json: bool) -> int:
 
     A transcript is read when a session ends or compacts; nothing read after that means that its hooks do not run.
     """
-    names = list(HARNESSES) if harness == agent.AUTO else [harness]
-    found = agent.conditions(context.root, names)
-    signs = agent.signs(context.root, names, context.database_path())
+    names = list(HARNESSES) if harness == hooks_install.AUTO else [harness]
+    found = hooks_install.conditions(context.root, names)
+    signs = hooks_install.signs(context.root, names, context.database_path())
     if as_json:
         emit({"harnesses": [_condition_document(condition, signs[condition.harness]) for condition in found]})
         return 0
@@ -117,7 +117,7 @@ def _access(mcp: bool, agent_id: str | None, scope: str | None) -> Access | None
 
 
 def _chosen(harness: str) -> list[str]:
-    names = agent.chosen(harness)
+    names = hooks_install.chosen(harness)
     if not names:
         raise UsageError(
             "no harness was found on this machine",
@@ -182,7 +182,7 @@ def _tell_installed(context: Context, outcomes: Sequence[Outcome]) -> None:
     _tell_by_hand(outcomes)
     for number, name in enumerate(names):
         click.echo(f"{'' if number else 'past sessions:':<14} {context.command_line(f'import {name}')}")
-    one = names[0] if len(names) == 1 else agent.AUTO
+    one = names[0] if len(names) == 1 else hooks_install.AUTO
     click.echo(f"to undo:       signet-sync hooks uninstall {one}")
     click.echo(f"does it work:  {context.command_line('hooks status')}, once a session has ended")
 

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from signet_sync.cli import Context, counted, emit, json_option, pass_context, resolve_now
-from signet_sync.contracts.places import display
+from signet_sync.cli.main import Context, counted, emit, json_option, pass_context, resolve_now
+from signet_sync.formats.paths import display
 
 if TYPE_CHECKING:
-    from signet_sync.agent.intake import Intake
-    from signet_sync.host.stores import Source
+    from signet_sync.capture.intake import Intake
+    from signet_sync.capture.stores.transcripts import Source
 
 _SHOWN = 12
 
@@ -36,13 +36,13 @@ def import_(context: Context, harness: str, path: str | None, agent: str | None,
     where it stopped. Sessions that may still be going on (changed in the last 15 minutes, or what `capture.idle` says)
     are left for later, unless PATH names them.
     """
-    from signet_sync.agent import intake
-    from signet_sync.agent.proposals import proposer
-    from signet_sync.agent.workspace import opened
-    from signet_sync.contracts.identities import agent_for
-    from signet_sync.contracts.places import AGENT_ID
+    from signet_sync.app.workspace import opened
+    from signet_sync.capture import intake
+    from signet_sync.capture.stores import transcripts
     from signet_sync.errors import UsageError
-    from signet_sync.host import stores
+    from signet_sync.formats.ids import agent_for
+    from signet_sync.formats.paths import AGENT_ID
+    from signet_sync.sessions.model_proposals import proposer
 
     now_us = resolve_now(None)
     context.log_to_person()
@@ -56,7 +56,7 @@ def import_(context: Context, harness: str, path: str | None, agent: str | None,
             hint="use lower-case letters, digits, - and _, at most 64, a letter or digit first",
             code="agent-invalid",
         )
-    sources = list(stores.sources(harness, where=path))
+    sources = list(transcripts.sources(harness, where=path))
     done = intake.Intake()
     skipped: list[dict[str, str]] = []
     with opened(context.root, settings, database=context.chosen_database) as workspace:

@@ -10,7 +10,7 @@ from typing import TextIO
 
 import click
 
-from signet_sync.cli import Context, emit, json_option, pass_context
+from signet_sync.cli.main import Context, emit, json_option, pass_context
 
 _ABOUT = {"agent": "the agent", "intake": "transcripts of harnesses", "hook": "hooks that failed"}
 _WRITERS = {
@@ -29,7 +29,7 @@ _WRITERS = {
 def logs(context: Context, log: str, follow: bool, lines: int, as_json: bool) -> int:
     """Where the logs are, and the last lines of one: of the agent, of the intake of transcripts, of failed hooks."""
     from signet_sync.errors import UsageError
-    from signet_sync.vault.layout import require_root
+    from signet_sync.storage.safe_paths import require_root
 
     path = _path(context, log)
     if as_json:

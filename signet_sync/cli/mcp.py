@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from signet_sync.cli import Context, pass_context
+from signet_sync.cli.main import Context, pass_context
 from signet_sync.errors import ConfigError, UsageError
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def mcp(context: Context, agent: str, scope: str, read_only: bool, http: bool, p
     With --http the URL and a new token are printed to stderr; SIGNET_MCP_TOKEN names a token of yours. docs/mcp.md has
     configurations to copy.
     """
-    from signet_sync.contracts.identities import require_agent
+    from signet_sync.formats.ids import require_agent
 
     require_agent(agent)
     if port is not None and not http:
@@ -48,7 +48,7 @@ def mcp(context: Context, agent: str, scope: str, read_only: bool, http: bool, p
     try:
         import mcp_types  # noqa: F401
     except ImportError:
-        from signet_sync.host.settings.server import INSTALL
+        from signet_sync.host.harness_settings.mcp_server import INSTALL
 
         raise ConfigError("the server needs the extra `mcp`, which is not installed", hint=INSTALL) from None
     from signet_sync.mcp_server.memory import Memory
@@ -58,15 +58,15 @@ def mcp(context: Context, agent: str, scope: str, read_only: bool, http: bool, p
     memory = Memory(context.place(anyway=True), agent, shared=scope == "shared", read_only=read_only)
     if http:
         return _over_http(context, memory, port or 0)
-    from signet_sync.mcp_server import standard_streams
+    from signet_sync.mcp_server import stdio as mcp_server_stdio
 
     if sys.stdin.isatty():
         context.say(f"serving the memory of agent {agent}; a coding agent starts this command, Ctrl-C ends it")
-    return standard_streams.serve(made(memory))
+    return mcp_server_stdio.serve(made(memory))
 
 
 def _over_http(context: Context, memory: Memory, port: int) -> int:
-    from signet_sync.mcp_server import loopback
+    from signet_sync.mcp_server import http as mcp_server_http
     from signet_sync.mcp_server.server import made
 
     chosen = os.environ.get(_TOKEN)
@@ -77,9 +77,9 @@ def _over_http(context: Context, memory: Memory, port: int) -> int:
             code="token-invalid",
         )
     token = chosen or secrets.token_urlsafe(32)
-    listening = loopback.bound(port)
-    url = f"http://{loopback.HOST}:{listening.getsockname()[1]}{loopback.PATH}"
+    listening = mcp_server_http.bound(port)
+    url = f"http://{mcp_server_http.HOST}:{listening.getsockname()[1]}{mcp_server_http.PATH}"
     click.echo(f"serving the memory of agent {memory.agent_id} at {url}", err=True)
     if chosen is None:
         click.echo(f"Authorization: Bearer {token}", err=True)
-    return loopback.serve(made(memory), listening, token)
+    return mcp_server_http.serve(made(memory), listening, token)

@@ -6,9 +6,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from signet_sync.cli import Context, agent_option, emit, json_option, now_option, pass_context, resolve_now, stdin_text
+from signet_sync.cli.main import (
+    Context,
+    agent_option,
+    emit,
+    json_option,
+    now_option,
+    pass_context,
+    resolve_now,
+    stdin_text,
+)
 from signet_sync.errors import UsageError
-from signet_sync.temporal.memories import LONGEST, TYPES
+from signet_sync.text.memory import LONGEST, TYPES
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -81,18 +90,18 @@ def remember(
     now: str | None,
     as_json: bool,
 ) -> None:
-    from signet_sync.agent import memories
+    from signet_sync.memories import operations as memories_operations
 
     instant = resolve_now(now)
     said = stdin_text(_ENOUGH) if text == ("-",) else " ".join(text)
     with _opened(context) as workspace:
-        done = memories.remember(
+        done = memories_operations.remember(
             workspace, agent, said, kind=kind, tags=tags, private=private, session=session, now_us=instant
         )
         _say(context, workspace, done.waiting)
     memory = done.memory
     if as_json:
-        emit(memories.remembered_document(done))
+        emit(memories_operations.remembered_document(done))
         return
     more = [memory.type, *(f"#{tag}" for tag in memory.tags), *(["private"] if memory.private else [])]
     click.echo(f"{'remembered as' if done.new else 'remembered already as'} ^{memory.id} ({', '.join(more)})")
@@ -109,15 +118,15 @@ def remember(
 @json_option
 @pass_context
 def forget(context: Context, memory: str, purge_history: bool, agent: str, now: str | None, as_json: bool) -> int:
-    from signet_sync.agent import memories
     from signet_sync.cli.remove import is_waiting, purged_document, say_purged
+    from signet_sync.memories import operations as memories_operations
 
     instant = resolve_now(now)
     with _opened(context) as workspace:
-        done = memories.forget(workspace, agent, memory, instant, purge_history=purge_history)
+        done = memories_operations.forget(workspace, agent, memory, instant, purge_history=purge_history)
         _say(context, workspace, done.waiting)
     if as_json:
-        told = memories.forgotten_document(done)
+        told = memories_operations.forgotten_document(done)
         emit(told if done.purged is None else {**told, "purged": purged_document(done.purged)})
         return 1 if is_waiting(done.purged) else 0
     gone = done.memory
@@ -154,7 +163,7 @@ def unpin(context: Context, handle: str, agent: str, now: str | None, as_json: b
 
 
 def _opened(context: Context) -> AbstractContextManager[Workspace]:
-    from signet_sync.agent.workspace import opened
+    from signet_sync.app.workspace import opened
 
     if context.chosen_database == ":memory:":
         raise UsageError(
@@ -170,11 +179,11 @@ def _say(context: Context, workspace: Workspace, waiting: str) -> None:
 
 
 def _pin(context: Context, handle: str, agent: str, now: str | None, as_json: bool, *, pinned: bool) -> None:
-    from signet_sync.agent import memories
+    from signet_sync.memories import operations as memories_operations
 
     instant = resolve_now(now)
     with _opened(context) as workspace:
-        done = (memories.pin if pinned else memories.unpin)(workspace, agent, handle, instant)
+        done = (memories_operations.pin if pinned else memories_operations.unpin)(workspace, agent, handle, instant)
         _say(context, workspace, done.waiting)
     if as_json:
         emit({"id": done.id, "pinned": pinned, "changed": done.changed})

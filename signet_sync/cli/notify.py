@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from signet_sync.cli import Context, emit, json_option, pass_context
+from signet_sync.cli.main import Context, emit, json_option, pass_context
 
 
 @click.command()
@@ -17,9 +17,9 @@ def notify(context: Context, text: str | None, unit: str | None, as_json: bool) 
 
     A try shows whether it arrives: signet-sync notify "Hello"
     """
-    from signet_sync import config
-    from signet_sync.agent.telling import tell
+    from signet_sync.app.notifications import tell
     from signet_sync.errors import ConfigError, UsageError
+    from signet_sync.settings import model
 
     if (text is None) == (unit is None):
         raise click.UsageError("give a TEXT, or --unit NAME")
@@ -29,7 +29,7 @@ def notify(context: Context, text: str | None, unit: str | None, as_json: bool) 
     assert text is not None
     context.log_to_person()
     try:
-        desktop, command = config.notices()
+        desktop, command = model.notices()
     except ConfigError:
         if unit is None:
             raise
@@ -38,7 +38,7 @@ def notify(context: Context, text: str | None, unit: str | None, as_json: bool) 
     if not ways and unit is None:
         raise UsageError(
             "neither notify.desktop nor notify.command is set",
-            path=config.user_file(),
+            path=model.user_file(),
             hint="put there: [notify] and below it: desktop = true",
         )
     troubles = tell(text, desktop, command)

@@ -6,10 +6,10 @@ from typing import Any
 
 import click
 
-from signet_sync.agent.asking import count_artifacts, reading
-from signet_sync.agent.opening import describe, newest_paths, running
-from signet_sync.cli import Context, agent_option, counted, emit, json_option, pass_context
-from signet_sync.contracts.places import display
+from signet_sync.cli.main import Context, agent_option, counted, emit, json_option, pass_context
+from signet_sync.formats.paths import display
+from signet_sync.recall.open_session import describe, newest_paths, running
+from signet_sync.sync.read_only import count_artifacts, reading
 
 
 @click.command("open")
@@ -29,7 +29,7 @@ def open_(context: Context, session: str, wanted: str | None, agent: str, as_jso
     from signet_sync.errors import UsageError
 
     if session.startswith("ev:"):
-        from signet_sync.cli.entity_reading import show_source
+        from signet_sync.cli.entity.read import show_source
 
         show_source(context, agent, session, wanted, as_json)
         return 0

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from signet_sync.agent.asking import catch_up, reading
-from signet_sync.cli import Context, agent_option, emit, json_option, now_option, pass_context, resolve_now
+from signet_sync.cli.main import Context, agent_option, emit, json_option, now_option, pass_context, resolve_now
+from signet_sync.sync.read_only import catch_up, reading
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from signet_sync.agent.recall import Hit
+    from signet_sync.recall.operations import Hit
 
 
 @click.command()
@@ -27,14 +27,14 @@ def recall(context: Context, query: tuple[str, ...], limit: int, agent: str, now
 
     What is found often, by several queries, rises into MEMORY.md: see dream.
     """
-    from signet_sync.agent import recall as agent_recall
+    from signet_sync.recall import operations as recall_operations
 
     instant = resolve_now(now)
     words = " ".join(query)
     catch_up(context.place(), agent)
     with reading(context.place()) as database:
-        hits = agent_recall.recall(database, words, agent_id=agent, limit=limit)
-    agent_recall.note(context.place(), agent, words, hits, instant)
+        hits = recall_operations.recall(database, words, agent_id=agent, limit=limit)
+    recall_operations.note(context.place(), agent, words, hits, instant)
     if as_json:
         emit({"query": words, "hits": [hit._asdict() for hit in hits]})
     elif hits:

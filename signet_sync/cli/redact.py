@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from signet_sync.cli import (
+from signet_sync.cli.main import (
     Context,
     agent_option,
     agreed,
@@ -22,7 +22,7 @@ from signet_sync.cli.reindex import progress_bar
 from signet_sync.cli.remove import is_waiting, purged_document, refresh, say_purged, say_would, would
 
 if TYPE_CHECKING:
-    from signet_sync.agent.redaction import Redacted
+    from signet_sync.privacy.redact import Redacted
 
 
 @click.command()
@@ -64,10 +64,10 @@ def redact(
 
     Killed in the middle, the same command goes on.
     """
-    from signet_sync.agent import redaction
-    from signet_sync.agent.asking import require_index
-    from signet_sync.agent.workspace import opened
-    from signet_sync.contracts.sanitizer import sanitize_line
+    from signet_sync.app.workspace import opened
+    from signet_sync.privacy import redact
+    from signet_sync.sync.read_only import require_index
+    from signet_sync.text.sanitizer import sanitize_line
 
     if listing:
         return _history(context, as_json)
@@ -82,8 +82,8 @@ def redact(
     with opened(context.root, context.settings(), database=context.chosen_database, touch_nothing=dry_run) as workspace:
         if not dry_run:
             refresh(workspace, instant, "redacted")
-        paths = redaction.selected(workspace, agent, name)
-        coming = redaction.preview(workspace, paths, purge_history=purge_history)
+        paths = redact.selected(workspace, agent, name)
+        coming = redact.preview(workspace, paths, purge_history=purge_history)
         if dry_run:
             _tell(coming, as_json, dry_run=True)
             return 1 if coming.left else 0
@@ -97,9 +97,7 @@ def redact(
                 as_json=as_json,
             )
         with progress_bar("redacting", show=not as_json and not context.quiet) as advance:
-            done = redaction.redact(
-                workspace, paths, reason or "", instant, purge_history=purge_history, progress=advance
-            )
+            done = redact.redact(workspace, paths, reason or "", instant, purge_history=purge_history, progress=advance)
         for event in workspace.events:
             context.say(event)
     _tell(done, as_json, dry_run=False, name=name)
@@ -107,8 +105,8 @@ def redact(
 
 
 def _history(context: Context, as_json: bool) -> int:
-    from signet_sync.agent.asking import reading
-    from signet_sync.index.redactions import told
+    from signet_sync.sync.read_only import reading
+    from signet_sync.sync.store.redactions import told
 
     with reading(context.place()) as database:
         found = told(database)

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from signet_sync.cli import Context, counted, emit, json_option, now_option, pass_context, resolve_now
+from signet_sync.cli.main import Context, counted, emit, json_option, now_option, pass_context, resolve_now
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from signet_sync.agent.unchanged import Look
+    from signet_sync.app.unchanged import Look
     from signet_sync.sync.workspace import Workspace
 
 
@@ -37,7 +37,7 @@ def reindex(
     as_json: bool,
 ) -> int:
     """One full pass: validate every artifact, bring the index up to date, write MEMORY.md and the ledger."""
-    from signet_sync.agent import unchanged
+    from signet_sync.app import unchanged
 
     instant = resolve_now(now)
     plain = not (full or index_only or agent or accept_removals)
@@ -68,9 +68,10 @@ def _pass(
     show_progress: bool,
 ) -> dict[str, Any]:
     """The pass itself; gives its document, and leaves what tells the next one that nothing changed."""
-    from signet_sync.agent import report, unchanged
-    from signet_sync.agent.workspace import opened
-    from signet_sync.sync.mending import run_pass_mending
+    from signet_sync.app import unchanged
+    from signet_sync.app.workspace import opened
+    from signet_sync.integrity import report
+    from signet_sync.sync.damage import run_pass_mending
     from signet_sync.sync.request import Request
 
     if look is not None:
@@ -93,16 +94,16 @@ def _pass(
 
 def _take_spool(context: Context, workspace: Workspace) -> bool:
     """Takes in what hooks have left, where no agent has done so; True where that wrote anything."""
-    from signet_sync import spool
-    from signet_sync.agent.projection import now_us
+    from signet_sync.capture import spool
+    from signet_sync.pages.stage import now_us
 
     if not spool.jobs(workspace.state.spool, now_us()):
         return False  # nearly always, and what reads jobs is not loaded
-    from signet_sync.agent.worker import due
+    from signet_sync.capture.worker import due
 
     if next(due(workspace, now_us()), None) is None:
         return False
-    from signet_sync.agent import intake
+    from signet_sync.capture import intake
 
     context.log_to_person()
     done = intake.take(workspace, now_us=now_us)

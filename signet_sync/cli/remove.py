@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from signet_sync.cli import (
+from signet_sync.cli.main import (
     Context,
     agent_option,
     agreed,
@@ -20,16 +20,16 @@ from signet_sync.cli import (
     pass_context,
     resolve_now,
 )
-from signet_sync.contracts.places import display
+from signet_sync.formats.paths import display
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from signet_sync.agent.purge import Done
-    from signet_sync.agent.removal import Removal, Removed, Undo
     from signet_sync.errors import UsageError
+    from signet_sync.history.purge import Begun
+    from signet_sync.history.purge_plan import Done
+    from signet_sync.privacy.remove import Removal, Removed, Undo
     from signet_sync.sync.workspace import Workspace
-    from signet_sync.vault.purge import Begun
 
 
 @click.command()
@@ -82,11 +82,10 @@ def remove(
     machine), or let the harness's transcript be read again, and they are indexed. An id lifts that session, a key or
     token all of its sessions.
     """
-    from signet_sync.agent import quoting as quotes
-    from signet_sync.agent import removal
-    from signet_sync.agent.asking import require_index
-    from signet_sync.agent.workspace import opened
-    from signet_sync.contracts.sanitizer import sanitize_line
+    from signet_sync.app.workspace import opened
+    from signet_sync.privacy import quotes, remove
+    from signet_sync.sync.read_only import require_index
+    from signet_sync.text.sanitizer import sanitize_line
 
     if undo and (reason is not None or purge_history):
         raise click.UsageError("--undo goes with neither --reason nor --purge-history")
@@ -101,10 +100,10 @@ def remove(
             return _undo(context, workspace, agent, session, dry_run=dry_run, yes=yes, as_json=as_json)
         if not dry_run:
             refresh(workspace, instant)
-        plans = removal.plan(workspace, agent, session, purge_history=purge_history)
+        plans = remove.plan(workspace, agent, session, purge_history=purge_history)
         quoted = quotes.quoted(workspace, plans)
         if dry_run:
-            purges = [removal.preview(workspace, plan, instant) for plan in plans] if purge_history else []
+            purges = [remove.preview(workspace, plan, instant) for plan in plans] if purge_history else []
             _dry(plans, quoted.paths, purges, as_json)
             return 0
         if reason is None and not all(plan.earlier for plan in plans):
@@ -112,8 +111,8 @@ def remove(
         if quoted.paths and quoting is None:
             raise _quoted(quoted.paths)
         _ask(plans, quoted.paths if quoting == "redact" else (), yes, as_json)
-        mend = quotes.redact(workspace, quoted, reason or "", instant) if quoting == "redact" else removal.as_it_is
-        remove_one = partial(removal.remove, purge_history=purge_history, quoted_in=quoted.paths, mend=mend)
+        mend = quotes.redact(workspace, quoted, reason or "", instant) if quoting == "redact" else remove.as_it_is
+        remove_one = partial(remove.remove, purge_history=purge_history, quoted_in=quoted.paths, mend=mend)
         done = [remove_one(workspace, plan, reason or "", instant) for plan in plans]
     documents = [_document(one) for one in done]
     if as_json:
@@ -180,16 +179,16 @@ def _tell(done: Removed, *, earlier: bool, redacted: bool) -> None:
 def _undo(
     context: Context, workspace: Workspace, agent: str, name: str, *, dry_run: bool, yes: bool, as_json: bool
 ) -> int:
-    from signet_sync.agent import removal
+    from signet_sync.privacy import remove
 
-    undo = removal.undoable(workspace, agent, name)
+    undo = remove.undoable(workspace, agent, name)
     stone = undo.stone
     if not dry_run:
         # Nothing is lost by it, so that only a person who sits there is asked.
         if sys.stdin.isatty() and not as_json:
             _tell_undo(undo)
             agreed("let it come back?", yes=yes, as_json=as_json)
-        removal.lift(workspace, agent, name)
+        remove.lift(workspace, agent, name)
     if as_json:
         emit(
             {
@@ -320,7 +319,7 @@ def say_would(purge: Begun | Done) -> None:
 
 def would(purge: Begun | Done) -> dict[str, Any]:
     """What a purge would do, as JSON tells it."""
-    from signet_sync.vault.purge import Begun
+    from signet_sync.history.purge import Begun
 
     found: dict[str, Any] = {"commits": 0, "versions": 0, "messages": 0, "refused": None, "nothing": None}
     if isinstance(purge, Begun):

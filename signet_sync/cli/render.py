@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from signet_sync.cli import Context, agent_option, emit, json_option, now_option, pass_context, resolve_now
+from signet_sync.cli.main import Context, agent_option, emit, json_option, now_option, pass_context, resolve_now
 
 
 @click.command()
@@ -15,13 +15,13 @@ from signet_sync.cli import Context, agent_option, emit, json_option, now_option
 @pass_context
 def render(context: Context, write: bool, agent: str, now: str | None, as_json: bool) -> int:
     """Print the generated text of an agent's MEMORY.md from the index as it is."""
-    from signet_sync import state
-    from signet_sync.agent import projection
-    from signet_sync.agent.asking import require_index
-    from signet_sync.agent.workspace import opened
-    from signet_sync.contracts.places import head_page
+    from signet_sync.app.workspace import opened
     from signet_sync.errors import SignetSyncError, UsageError
-    from signet_sync.index import overview
+    from signet_sync.formats.paths import head_page
+    from signet_sync.pages import stage as pages_stage
+    from signet_sync.storage import state_dir
+    from signet_sync.sync.read_only import require_index
+    from signet_sync.sync.store import counts
 
     instant = resolve_now(now)
     if not write:
@@ -29,7 +29,7 @@ def render(context: Context, write: bool, agent: str, now: str | None, as_json: 
     with opened(
         context.root, context.settings(), database=context.chosen_database, touch_nothing=not write
     ) as workspace:
-        known = overview.agents(workspace.database)
+        known = counts.agents(workspace.database)
         if agent not in known:
             raise UsageError(
                 f"agent {agent!r} has no indexed artifact",
@@ -38,14 +38,14 @@ def render(context: Context, write: bool, agent: str, now: str | None, as_json: 
             )
         changed = False
         if write:
-            with state.workspace_lock(workspace.state):
-                outcome = projection.project(workspace, agents={agent}, now_us=instant)
+            with state_dir.workspace_lock(workspace.state):
+                outcome = pages_stage.project(workspace, agents={agent}, now_us=instant)
             if outcome.held or outcome.trouble:
                 raise SignetSyncError(
                     outcome.held or outcome.trouble[0], path=head_page(agent), hint="see signet-sync status"
                 )
             changed = outcome.pages[agent].changed
-        rendered, in_window, _ = projection.compose(workspace, agent, instant)
+        rendered, in_window, _ = pages_stage.compose(workspace, agent, instant)
     if as_json:
         emit(
             {

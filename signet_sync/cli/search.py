@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from signet_sync.agent.asking import count_artifacts, reading
-from signet_sync.cli import Context, agent_option, emit, json_option, pass_context
+from signet_sync.cli.main import Context, agent_option, emit, json_option, pass_context
+from signet_sync.sync.read_only import count_artifacts, reading
 
 
 @click.command()
@@ -28,11 +28,11 @@ def search(
     as_json: bool,
 ) -> int:
     """Find artifacts by their words: all of them, else any of them."""
-    from signet_sync.index import search as door
+    from signet_sync.recall.store import search
 
     words = " ".join(query)
     with reading(context.place()) as database:
-        hits = door.search(database, words, agent_id=agent, kind=kind, since_us=_since(since), limit=limit, raw=raw)
+        hits = search.search(database, words, agent_id=agent, kind=kind, since_us=_since(since), limit=limit, raw=raw)
         count_artifacts(context.place(), [(hit.agent_id, hit.path) for hit in hits])
     if as_json:
         emit({"query": words, "hits": [hit._asdict() for hit in hits]})
@@ -47,7 +47,7 @@ def search(
 
 
 def _since(text: str | None) -> int | None:
-    from signet_sync.contracts.timestamps import parse_since
+    from signet_sync.formats.timestamps import parse_since
 
     if text is None:
         return None

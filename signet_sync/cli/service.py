@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from signet_sync.cli import Context, emit, json_option, pass_context
+from signet_sync.cli.main import Context, emit, json_option, pass_context
 
 if TYPE_CHECKING:
-    from signet_sync.config import Settings
     from signet_sync.host.service import Done
+    from signet_sync.settings.model import Settings
 
 
 @click.group()
@@ -22,8 +22,8 @@ def service() -> None:
 
 
 def _parts(context: Context, *, system: bool) -> dict[str, Any]:
-    from signet_sync import state
-    from signet_sync.host.stores import homes
+    from signet_sync.capture.stores.transcripts import homes
+    from signet_sync.storage import state_dir
 
     del system
     settings = context.settings()
@@ -35,20 +35,20 @@ def _parts(context: Context, *, system: bool) -> dict[str, Any]:
         "desktop": settings.notify_desktop,
         "executable": _executable(),
         "workspace": context.root,
-        "state": state.base(),
+        "state": state_dir.base(),
         "name": _name(context),
     }
 
 
 def _name(context: Context) -> str:
-    from signet_sync.config import DEFAULT_WORKSPACE
     from signet_sync.host.service import service_name
+    from signet_sync.settings.model import DEFAULT_WORKSPACE
 
     return service_name(context.root, default=os.path.expanduser(DEFAULT_WORKSPACE))
 
 
 def _asks_a_model(settings: Settings, root: str) -> bool:
-    from signet_sync.agent.proposals import proposer
+    from signet_sync.sessions.model_proposals import proposer
 
     return proposer(settings, root, os.environ) is not None
 
@@ -71,10 +71,10 @@ def _executable() -> list[str]:
 @pass_context
 def install(context: Context, system: bool, linger: bool, as_json: bool) -> int:
     """Write, enable and start the unit of this workspace; say what was done and what is left to do by hand."""
-    from signet_sync.host import service as door
+    from signet_sync.host import service
 
-    done = door.install(**_parts(context, system=system), system=system, linger=linger)
-    lingers = door.lingering()
+    done = service.install(**_parts(context, system=system), system=system, linger=linger)
+    lingers = service.lingering()
     if as_json:
         emit(_document(done) | {"lingering": lingers})
         return 0
@@ -92,9 +92,9 @@ def install(context: Context, system: bool, linger: bool, as_json: bool) -> int:
 @pass_context
 def uninstall(context: Context, system: bool, as_json: bool) -> int:
     """Stop, disable and remove the unit of this workspace; vault and state stay."""
-    from signet_sync.host import service as door
+    from signet_sync.host import service
 
-    done = door.uninstall(name=_name(context), system=system)
+    done = service.uninstall(name=_name(context), system=system)
     if as_json:
         emit(_document(done))
     else:
@@ -109,11 +109,11 @@ def status(context: Context, as_json: bool) -> int:
     """The units of all workspaces."""
     from dataclasses import asdict
 
-    from signet_sync.host import service as door
+    from signet_sync.host import service
 
-    units = door.installed()
+    units = service.installed()
     if as_json:
-        emit({"services": [asdict(unit) for unit in units], "lingering": door.lingering()})
+        emit({"services": [asdict(unit) for unit in units], "lingering": service.lingering()})
         return 0
     if not units:
         click.echo("no service is installed; signet-sync service install makes one for this workspace")
@@ -130,18 +130,18 @@ def status(context: Context, as_json: bool) -> int:
 @pass_context
 def print_(context: Context, system: bool, launchd: bool, on_failure: bool) -> int:
     """Print the unit that `install` would write."""
-    from signet_sync.host import service as door
+    from signet_sync.host import service
 
     kind: Any = "launchd" if launchd or (sys.platform == "darwin" and not system) else "systemd"
     if system:
         kind = "systemd-system"
-    environment = {name: os.environ[name] for name in door.PASSED_ON if name in os.environ}
+    environment = {name: os.environ[name] for name in service.PASSED_ON if name in os.environ}
     if on_failure:
         if kind == "launchd":
             raise click.UsageError("launchd has no unit for that; the agent tells by itself before it ends")
-        text = door.render_failure(kind, executable=_executable(), environment=environment)
+        text = service.render_failure(kind, executable=_executable(), environment=environment)
     else:
-        text = door.render(kind, **_parts(context, system=system), environment=environment)
+        text = service.render(kind, **_parts(context, system=system), environment=environment)
     click.echo(text, nl=False)
     return 0
 

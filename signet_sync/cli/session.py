@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from signet_sync.cli import Context, emit, json_option, pass_context, resolve_now
+from signet_sync.cli.main import Context, emit, json_option, pass_context, resolve_now
 from signet_sync.errors import UsageError
 
 _END = """Write the end of a session: transcript, summary, manifest, rows and MEMORY.md.
@@ -85,12 +85,14 @@ def take_spool(context: Context, sweep: bool) -> None:
     """Work off what hooks have spooled; the agent and the hooks call this."""
     from loguru import logger
 
-    from signet_sync import config, log
-    from signet_sync.agent import history, intake
-    from signet_sync.agent.projection import now_us
-    from signet_sync.agent.workspace import opened
+    from signet_sync import log
+    from signet_sync.app.workspace import opened
+    from signet_sync.capture import intake
+    from signet_sync.history import operations as history_operations
+    from signet_sync.pages.stage import now_us
+    from signet_sync.settings import model
 
-    settings, remarks = config.load(context.root, anyway=True)
+    settings, remarks = model.load(context.root, anyway=True)
     with opened(context.root, settings, database=context.chosen_database) as workspace:
         log.set_up(
             settings.log_level,
@@ -103,7 +105,7 @@ def take_spool(context: Context, sweep: bool) -> None:
             logger.warning("{}", remark)
         intake.take(workspace, now_us=now_us, sweep=sweep)
         told = len(workspace.events)
-        history.close_sessions(workspace, now_us())
+        history_operations.close_sessions(workspace, now_us())
         for text in workspace.events[told:]:
             logger.warning("{}", text)
 
@@ -114,11 +116,11 @@ def _write(context: Context, source: str, agent: str | None, as_json: bool, *, k
         if document.get("agent_id", agent) != agent:
             raise UsageError("--agent and the document name different agents", hint="leave one of them out")
         document["agent_id"] = agent
-    from signet_sync.agent import sessions
-    from signet_sync.agent.proposals import proposer
-    from signet_sync.agent.workspace import opened
-    from signet_sync.config import asks_anybody
-    from signet_sync.contracts.inputs import SessionInput, compaction_input, session_input
+    from signet_sync.app.workspace import opened
+    from signet_sync.sessions import operations as sessions_operations
+    from signet_sync.sessions.input import SessionInput, compaction_input, session_input
+    from signet_sync.sessions.model_proposals import proposer
+    from signet_sync.settings.model import asks_anybody
 
     now_us = resolve_now(None)
     given = session_input(document, now_us=now_us) if kind == "end" else compaction_input(document, now_us=now_us)
@@ -128,13 +130,13 @@ def _write(context: Context, source: str, agent: str | None, as_json: bool, *, k
     with opened(context.root, settings, database=context.chosen_database) as workspace:
         propose = proposer(settings, context.root, os.environ)
         if isinstance(given, SessionInput):
-            answer = sessions.end(workspace, given, now_us=now_us, propose=propose)
+            answer = sessions_operations.end(workspace, given, now_us=now_us, propose=propose)
         else:
-            answer = sessions.compact(workspace, given, now_us=now_us, propose=propose)
+            answer = sessions_operations.compact(workspace, given, now_us=now_us, propose=propose)
         if settings.history_enabled:
-            from signet_sync.agent import history
+            from signet_sync.history import operations as history_operations
 
-            history.close_sessions(workspace, resolve_now(None))
+            history_operations.close_sessions(workspace, resolve_now(None))
         for text in workspace.events:
             context.say(text)
     if as_json:

@@ -6,7 +6,7 @@ import os
 
 import click
 
-from signet_sync.cli import Context, emit, json_option, pass_context
+from signet_sync.cli.main import Context, emit, json_option, pass_context
 
 _TEMPLATE_HEAD = """\
 # Settings of this workspace for signet-sync. Every line is optional; what is commented out is the default.
@@ -20,10 +20,10 @@ _TEMPLATE_HEAD = """\
 @pass_context
 def init(context: Context, path: str | None, as_json: bool) -> int:
     """Make an empty workspace: its folders and a commented signet-sync.toml. What exists is left as it is."""
-    from signet_sync.contracts.places import MEMORY, SETTINGS
     from signet_sync.errors import WorkspaceError
-    from signet_sync.vault import files
-    from signet_sync.vault.layout import folder
+    from signet_sync.formats.paths import MEMORY, SETTINGS
+    from signet_sync.storage import files
+    from signet_sync.storage.safe_paths import folder
 
     root = os.path.abspath(os.path.expanduser(path)) if path else context.root
     if os.path.exists(root) and not os.path.isdir(root):
@@ -56,7 +56,7 @@ def template() -> str:
     import textwrap
     from dataclasses import fields
 
-    from signet_sync.config import Settings, spec
+    from signet_sync.settings.model import Settings, spec
 
     lines = [_TEMPLATE_HEAD]
     table = ""

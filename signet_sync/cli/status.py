@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import click
 
-from signet_sync.agent.standing import healthy, standing
-from signet_sync.cli import Context, emit, json_option, pass_context, status_formats
+from signet_sync.admin.status import healthy, standing
+from signet_sync.cli.formats import status as formats_status
+from signet_sync.cli.main import Context, emit, json_option, pass_context
 from signet_sync.errors import WorkspaceError
-from signet_sync.vault.layout import require_root
+from signet_sync.storage.safe_paths import require_root
 
 
 @click.command()
@@ -35,9 +36,9 @@ def status(context: Context, check: bool, watch: bool, every: float | None, prom
     if as_json:
         emit(document)
     elif prometheus:
-        click.echo(status_formats.prometheus(document, healthy=healthy(document)), nl=False)
+        click.echo(formats_status.prometheus(document, healthy=healthy(document)), nl=False)
     else:
-        for line in status_formats.lines(document):
+        for line in formats_status.lines(document):
             click.echo(line)
     if not document["running"]:
         # What the state folder knows was told all the same; an agent that lives waits for its workspace.

@@ -14,8 +14,8 @@ from typing import Any
 
 import click
 
-from signet_sync.cli.status_formats import lines, summary
-from signet_sync.contracts.timestamps import instant_of, iso
+from signet_sync.cli.formats.status import lines, summary
+from signet_sync.formats.timestamps import instant_of, iso
 
 Document = Mapping[str, Any]
 

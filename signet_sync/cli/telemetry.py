@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 
-from signet_sync.agent.asking import reading
-from signet_sync.cli import Context, agreed, counted, emit, json_option, pass_context
-from signet_sync.contracts.sentences import flatten
+from signet_sync.cli.main import Context, agreed, counted, emit, json_option, pass_context
+from signet_sync.sync.read_only import reading
+from signet_sync.text.sentences import flatten
 
 _SHOWN = 50
 
@@ -22,11 +22,11 @@ def telemetry() -> None:
 @pass_context
 def show(context: Context, agent: str | None, as_json: bool) -> int:
     """How often each artifact was found or opened, each node asked for, and when last."""
-    from signet_sync.index import telemetry as door
+    from signet_sync.sync.store import access_counts
 
     with reading(context.place()) as database:
-        rows = door.accesses(database, agent)
-        nodes = door.node_accesses(database, agent)
+        rows = access_counts.accesses(database, agent)
+        nodes = access_counts.node_accesses(database, agent)
     if as_json:
         keys = ("agent_id", "path", "accesses", "last_accessed_at")
         emit(
@@ -53,12 +53,12 @@ def show(context: Context, agent: str | None, as_json: bool) -> int:
 @pass_context
 def reset(context: Context, agent: str | None, yes: bool, as_json: bool) -> int:
     """Forget the counters. Pins stay."""
-    from signet_sync.agent.workspace import opened
-    from signet_sync.index import telemetry as door
+    from signet_sync.app.workspace import opened
+    from signet_sync.sync.store import access_counts
 
     agreed("forget all access counters?", yes=yes, as_json=as_json)
     with opened(context.root, context.settings(), database=context.chosen_database) as workspace:
-        count = door.reset(workspace.database, agent)
+        count = access_counts.reset(workspace.database, agent)
     if as_json:
         emit({"reset": count})
     else:

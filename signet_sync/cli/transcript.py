@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
-from signet_sync.cli import Context, agent_option, counted, emit, json_option, pass_context, resolve_now
+from signet_sync.cli.main import Context, agent_option, counted, emit, json_option, pass_context, resolve_now
 from signet_sync.errors import UsageError
 
 if TYPE_CHECKING:
@@ -52,9 +52,9 @@ def transcript() -> None:
 @json_option
 @pass_context
 def append(context: Context, key: str, session_id: str | None, agent: str, as_json: bool) -> None:
-    from signet_sync.agent import live
-    from signet_sync.agent.workspace import opened
-    from signet_sync.contracts.turns import turn_of
+    from signet_sync.app.workspace import opened
+    from signet_sync.formats.turn import turn_of
+    from signet_sync.sessions import live
 
     now_us = resolve_now(None)
     if sys.stdin.isatty():

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from signet_sync.cli import Context, agreed, counted, emit, json_option, now_option, pass_context, resolve_now
+from signet_sync.cli.main import Context, agreed, counted, emit, json_option, now_option, pass_context, resolve_now
 
 if TYPE_CHECKING:
-    from signet_sync.agent.violations import Chosen, Settled
-    from signet_sync.index.violations import Batch
+    from signet_sync.integrity.operations import Chosen, Settled
+    from signet_sync.sync.store.violations import Batch
     from signet_sync.sync.workspace import Workspace
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -36,8 +36,8 @@ def _refreshed(workspace: Workspace, instant: int) -> None:
 @pass_context
 def list_(context: Context, accepted: bool, as_json: bool) -> int:
     """Every open violation; files that one save changed stand together, as a batch."""
-    from signet_sync.agent.asking import reading
-    from signet_sync.index.violations import accepted_gone, batches
+    from signet_sync.sync.read_only import reading
+    from signet_sync.sync.store.violations import accepted_gone, batches
 
     with reading(context.place()) as database:
         found = [] if accepted else batches(database)
@@ -88,8 +88,8 @@ def _document(batch: Batch) -> dict[str, Any]:
 @pass_context
 def show(context: Context, path: str, as_json: bool) -> int:
     """The difference between the sealed text and the present one."""
-    from signet_sync.agent.asking import reading
-    from signet_sync.agent.violations import difference
+    from signet_sync.integrity.operations import difference
+    from signet_sync.sync.read_only import reading
 
     limit = context.settings().max_file_bytes
     with reading(context.place()) as database:
@@ -120,7 +120,7 @@ def _chosen(
     paths: tuple[str, ...], everything: bool, vanished: bool, batch: str | None, *, accepted: bool = False
 ) -> Chosen:
     """What the options say. Raises `click.UsageError` where they say nothing, or two things."""
-    from signet_sync.agent.violations import Chosen
+    from signet_sync.integrity.operations import Chosen
 
     which = Chosen(paths, everything, vanished, batch, accepted)
     if accepted and (everything or vanished or batch):
@@ -134,7 +134,7 @@ def _chosen(
 
 def _agree(workspace: Workspace, which: Chosen, does: str, *, yes: bool, as_json: bool) -> list[str]:
     """The paths that are meant, agreed to by a person where it is not one that was named."""
-    from signet_sync.agent.violations import chosen
+    from signet_sync.integrity.operations import chosen
 
     paths = chosen(workspace.database, which)
     if paths and not which.is_one:
@@ -179,8 +179,8 @@ def restore(
     whose absence was accepted come back by PATH or --accepted. Trouble with one of several is told, and the rest goes
     on; the same command again takes up what is left.
     """
-    from signet_sync.agent import violations as agent
-    from signet_sync.agent.workspace import opened
+    from signet_sync.app.workspace import opened
+    from signet_sync.integrity import operations as integrity_operations
     from signet_sync.sync.engine import run_pass
     from signet_sync.sync.request import Request
 
@@ -189,10 +189,10 @@ def restore(
         _refreshed(workspace, instant)
         wanted = _agree(workspace, which, "restore {} to the sealed content", yes=yes, as_json=as_json)
         if which.is_one:
-            kept = agent.restore(workspace, wanted[0], instant)
-            settled = agent.Settled(wanted, {} if kept is None else {wanted[0]: kept})
+            kept = integrity_operations.restore(workspace, wanted[0], instant)
+            settled = integrity_operations.Settled(wanted, {} if kept is None else {wanted[0]: kept})
         else:
-            settled = agent.restore_all(workspace, wanted, instant)
+            settled = integrity_operations.restore_all(workspace, wanted, instant)
         run_pass(workspace, Request(now_us=instant))
     return _tell(settled, "restored", as_json, kept=settled.kept)
 
@@ -219,8 +219,8 @@ def accept(
     The seal of a file that went stays: violations list --accepted shows it, and restore PATH brings it back. A PATTERN
     means what it does for restore, and trouble with one of several is told likewise.
     """
-    from signet_sync.agent import violations as agent
-    from signet_sync.agent.workspace import opened
+    from signet_sync.app.workspace import opened
+    from signet_sync.integrity import operations as integrity_operations
     from signet_sync.sync.engine import run_pass
     from signet_sync.sync.request import Request
 
@@ -229,10 +229,10 @@ def accept(
         _refreshed(workspace, instant)
         wanted = _agree(workspace, which, "accept {} as they are", yes=yes, as_json=as_json)
         if which.is_one:
-            agent.accept(workspace, wanted[0], reason, instant)
-            settled = agent.Settled(wanted)
+            integrity_operations.accept(workspace, wanted[0], reason, instant)
+            settled = integrity_operations.Settled(wanted)
         else:
-            settled = agent.accept_all(workspace, wanted, reason, instant)
+            settled = integrity_operations.accept_all(workspace, wanted, reason, instant)
         run_pass(workspace, Request(now_us=instant, reread=frozenset(settled.done)))
     told = settled.done[0] if which.is_one else settled.done
     return _tell(settled, "accepted", as_json, accepted=told, reason=reason)

@@ -7,13 +7,13 @@ from typing import NamedTuple
 
 from ulid import ULID
 
-from signet_sync.contracts.gardens import EVIDENCE_CAP
-from signet_sync.contracts.names import artifact_name
-from signet_sync.contracts.sentences import flatten
-from signet_sync.contracts.timestamps import iso
-from signet_sync.contracts.wikilinks import leaves_workspace, wikilink
-from signet_sync.entities.fitting import Fitted
+from signet_sync.entities.documents.escaping import Fitted
 from signet_sync.errors import UsageError
+from signet_sync.formats.entity_paths import EVIDENCE_CAP
+from signet_sync.formats.filename import artifact_name
+from signet_sync.formats.timestamps import iso
+from signet_sync.formats.wikilinks import leaves_workspace, wikilink
+from signet_sync.text.sentences import flatten
 
 CAP = EVIDENCE_CAP
 QUOTE_LENGTH = 160  # characters

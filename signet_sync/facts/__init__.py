@@ -1,1 +1,4 @@
-"""Desks that distil artifacts: items under known headings, things that are spoken of, and how they hang together."""
+"""Derives facts from artifacts: statements under headings, what they are about, by whom they are superseded.
+
+Tables: those of `facts.store`.
+"""

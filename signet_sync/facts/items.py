@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
-from signet_sync.contracts.patterns import late
-from signet_sync.contracts.sentences import flatten
-from signet_sync.facts.records import Aspect, Item
+from signet_sync.formats.fact import Aspect, Item
+from signet_sync.formats.lazy_pattern import late
+from signet_sync.text.sentences import flatten
 
 ITEMS_PER_HEADING = 5
 DONE_PER_HEADING = 10

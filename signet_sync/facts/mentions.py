@@ -7,14 +7,14 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from signet_sync.contracts.bodies import js_trim
-from signet_sync.contracts.patterns import late
-from signet_sync.contracts.sentences import basename, flatten_cell
-from signet_sync.facts import names
-from signet_sync.facts.imports import imported, installed
+from signet_sync.facts import tokens
 from signet_sync.facts.items import items
-from signet_sync.facts.names import Named
-from signet_sync.facts.records import EntityKind, Item, Mention
+from signet_sync.facts.packages import imported, installed
+from signet_sync.facts.tokens import Named
+from signet_sync.formats.body import js_trim
+from signet_sync.formats.fact import EntityKind, Item, Mention
+from signet_sync.formats.lazy_pattern import late
+from signet_sync.text.sentences import basename, flatten_cell
 
 # With the project 60 in all; by kind, so that none crowds out the others.
 MENTIONS_PER_KIND: dict[EntityKind, int] = {"path": 20, "package": 13, "issue": 13, "person": 13}
@@ -85,7 +85,7 @@ def issues_in(text: str, project: str | None) -> list[str]:
 
 def _people(said: Sequence[Item]) -> Iterator[tuple[int, EntityKind, Named]]:
     for item in said:
-        person = names.person_at_start(item.text) if item.aspect == "person" else None
+        person = tokens.person_at_start(item.text) if item.aspect == "person" else None
         if person is not None:
             yield item.line, "person", person
 
@@ -120,16 +120,16 @@ def _of_prose(text: str, project: str | None) -> Iterator[_Sighting]:
     for span in spans:
         yield from ((span.start(), "package", package) for _, package in installed(span[1]))
     begins = [span.start() for span in spans]
-    for token in names.tokens(text):
+    for token in tokens.tokens(text):
         before = bisect_right(begins, token.start()) - 1
         code = before >= 0 and spans[before].end() > token.start()
         sighting = _of_token(text, token, project, code=code)
         if sighting is not None:
             yield sighting
-    yield from ((key.start(), "issue", (key[0], key[0])) for key in names.issue_keys(text))
+    yield from ((key.start(), "issue", (key[0], key[0])) for key in tokens.issue_keys(text))
     for sign, numbered in _NUMBERED:
         for found in numbered.finditer(text) if sign in text else ():
-            yield found.start(), "issue", names.numbered(found[1], project)
+            yield found.start(), "issue", tokens.numbered(found[1], project)
     yield from _of_lines(text)
 
 
@@ -138,7 +138,7 @@ def _of_code(text: str, language: str, project: str | None) -> Iterator[_Sightin
     for place, package in (*imported(text, language), *installed(text)):
         if package[1] != own:
             yield place, "package", package
-    for token in names.tokens(text):
+    for token in tokens.tokens(text):
         sighting = _of_token(text, token, project, code=True)
         if sighting is not None and sighting[1] != "issue":
             yield sighting
@@ -147,31 +147,31 @@ def _of_code(text: str, language: str, project: str | None) -> Iterator[_Sightin
 
 def _of_token(text: str, token: re.Match[str], project: str | None, *, code: bool) -> _Sighting | None:
     start, end = token.span()
-    if end - start > 2 * names.NAME_LENGTH:
+    if end - start > 2 * tokens.NAME_LENGTH:
         return None
-    words, before, after = names.trimmed(token[0]), text[start - 1 : start], text[end : end + 1]
-    issue = names.issue_of(words, project) if "#" in words or "://" in words else None
+    words, before, after = tokens.trimmed(token[0]), text[start - 1 : start], text[end : end + 1]
+    issue = tokens.issue_of(words, project) if "#" in words or "://" in words else None
     if issue is not None:
         return (start, "issue", issue) if before != "&" else None
     if words.startswith("@"):
-        package = names.scoped_package(words)
+        package = tokens.scoped_package(words)
         if package is not None:
             return start, "package", package
-        person = None if code else names.handle_of(words)
+        person = None if code else tokens.handle_of(words)
         return (start, "person", person) if person is not None else None
-    if names.is_piece(words, before, after):
+    if tokens.is_piece(words, before, after):
         return None
-    path = names.path_of(words, project)
+    path = tokens.path_of(words, project)
     return (start, "path", path) if path is not None else None
 
 
 def _of_lines(text: str) -> Iterator[_Sighting]:
     """Versions that are pinned, and co-authors."""
     for found in _PINNED.finditer(text) if "==" in text else ():
-        package = names.package_of(found[1])
+        package = tokens.package_of(found[1])
         if package is not None:
             yield found.start(), "package", package
     for found in _CO_AUTHOR.finditer(text) if "uthored-" in text else ():
-        person = names.person_of(flatten_cell(found[1], 60))
+        person = tokens.person_of(flatten_cell(found[1], 60))
         if person is not None:
             yield found.start(), "person", person

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from signet_sync.contracts.patterns import late
 from signet_sync.facts.items import items
 from signet_sync.facts.mentions import issues_in, mentions
-from signet_sync.facts.names import person_at_start
-from signet_sync.facts.records import EntityKind, Item, Mention, Relation
+from signet_sync.facts.tokens import person_at_start
+from signet_sync.formats.fact import EntityKind, Item, Mention, Relation
+from signet_sync.formats.lazy_pattern import late
 
 RELATIONS_PER_ARTIFACT = 60
 PATHS = 10

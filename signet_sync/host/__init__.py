@@ -1,1 +1,4 @@
-"""The machine around us: each module is a door to one thing of it, obeys and decides nothing."""
+"""Speaks to the machine: service managers, notifications, the installed version.
+
+Owns the units of the service.
+"""

@@ -26,9 +26,9 @@ from importlib import resources
 from typing import Literal
 from xml.parsers.expat import ExpatError
 
-from signet_sync.durable import publish, unlink
 from signet_sync.errors import SignetSyncError, UsageError
-from signet_sync.host.installed import interpreter_of
+from signet_sync.host.installed_version import interpreter_of
+from signet_sync.storage.durable import publish, unlink
 
 Kind = Literal["systemd", "systemd-system", "launchd"]
 

@@ -1,1 +1,1 @@
-"""The door to our database: schema, derived rows, full text, seals and other native rows."""
+"""Keeps the name under which released versions look for a newer one's schema."""

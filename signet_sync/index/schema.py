@@ -1,4 +1,4 @@
-"""Where every version since 0.1.0 looks for a newer one's schema before it makes way for it (`host.installed`)."""
+"""Names the schema where every version since 0.1.0 looks for it before it makes way (`host.installed_version`)."""
 
 from signet_sync.storage.database.tables import VERSION
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from signet_sync.agent.asking import Place
+from signet_sync.sync.read_only import Place
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,11 @@ from urllib.parse import quote, unquote
 
 from mcp_types import ListResourcesResult, ReadResourceResult, Resource, ResourceTemplate, TextResourceContents
 
-from signet_sync.agent import readable
-from signet_sync.contracts.places import agent_folder
 from signet_sync.errors import UsageError
-from signet_sync.mcp_server.answering import marked
+from signet_sync.formats.paths import agent_folder
+from signet_sync.mcp_server.dispatch import marked
 from signet_sync.mcp_server.memory import Memory
+from signet_sync.pages import readable
 
 SCHEME = "signet://"
 PAGE = 100  # resources in one list

@@ -24,7 +24,7 @@ from mcp_types import (
 
 from signet_sync import __version__
 from signet_sync.mcp_server import resources, tools
-from signet_sync.mcp_server.answering import Failure, attempted, error_text
+from signet_sync.mcp_server.dispatch import Failure, attempted, error_text
 from signet_sync.mcp_server.memory import Memory
 from signet_sync.mcp_server.tools import Offer
 

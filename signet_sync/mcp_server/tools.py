@@ -10,8 +10,8 @@ from typing import Any
 from mcp_types import CallToolResult, TextContent, Tool, ToolAnnotations
 from pydantic import BaseModel
 
-from signet_sync.mcp_server import reading, shapes, writing
-from signet_sync.mcp_server.answering import Document, Failure, attempted, error_text, text_of
+from signet_sync.mcp_server import read_tools, schemas, write_tools
+from signet_sync.mcp_server.dispatch import Document, Failure, attempted, error_text, text_of
 from signet_sync.mcp_server.memory import Memory
 
 Act = Callable[[Memory, Any], Document]
@@ -27,8 +27,8 @@ class Offer:
     name: str
     title: str
     description: str
-    takes: type[shapes.Asked]
-    answers: type[shapes.Answer]
+    takes: type[schemas.Asked]
+    answers: type[schemas.Answer]
     act: Act
     shared: str = ""
     writes: bool = False
@@ -67,7 +67,7 @@ def _schema(model: type[BaseModel], mode: Any) -> dict[str, Any]:
 
 def _or_error(schema: dict[str, Any]) -> dict[str, Any]:
     """A schema that errors fit, too: some clients hold them to it, and show nothing of one that does not fit."""
-    fields = schema["properties"] | {"error": _schema(shapes.Error, "serialization")}
+    fields = schema["properties"] | {"error": _schema(schemas.Error, "serialization")}
     either = [{"required": schema["required"]}, {"required": ["error"]}]
     return {key: value for key, value in schema.items() if key != "required"} | {"properties": fields, "anyOf": either}
 
@@ -80,9 +80,9 @@ OFFERS = (
         "then threads and summaries of past sessions, then places in transcripts; every hit says what it is and when. "
         "Start here when you wonder whether something was decided, tried or said before; follow a hit's id with "
         "memory_expand.",
-        shapes.Recall,
-        shapes.RecallAnswer,
-        reading.recall,
+        schemas.Recall,
+        schemas.RecallAnswer,
+        read_tools.recall,
         shared="Ask what this agent remembers and may tell others: decisions, preferences and notes that answer a "
         "question.",
     ),
@@ -92,27 +92,27 @@ OFFERS = (
         "Full-text search over the files of this agent's past sessions (summaries, transcripts, compactions), best "
         "match first, with a snippet. For exact words: a file name, an error message, a person. For a question use "
         "memory_recall.",
-        shapes.Search,
-        shapes.SearchAnswer,
-        reading.search,
+        schemas.Search,
+        schemas.SearchAnswer,
+        read_tools.search,
     ),
     Offer(
         "memory_expand",
         "Expand",
         "Follow an id, ^handle, path or session down to its source: the thing's own text, what stands above, below "
         "and beside it, and its words in the transcript, within a budget of tokens.",
-        shapes.Expand,
-        shapes.ExpandAnswer,
-        reading.expand,
+        schemas.Expand,
+        schemas.ExpandAnswer,
+        read_tools.expand,
     ),
     Offer(
         "memory_context",
         "Context",
         "What you are told at the start of a session (MEMORY.md and the workspace's identity files); with `prompt` "
         "what memory holds on that, in a few lines.",
-        shapes.Context,
-        shapes.ContextAnswer,
-        reading.context,
+        schemas.Context,
+        schemas.ContextAnswer,
+        read_tools.context,
         shared="The workspace's identity files; with `prompt` what this agent remembers on that and may tell others, "
         "and behind it the identity files.",
     ),
@@ -122,9 +122,9 @@ OFFERS = (
         "Keep one thought for later sessions: a decision, a constraint, a preference, a fact about a person, a "
         "blocker, a note. It stands in MEMORY.md from now on and memory_recall finds it. Secrets are taken out. The "
         "same text again is kept once.",
-        shapes.Remember,
-        shapes.RememberAnswer,
-        writing.remember,
+        schemas.Remember,
+        schemas.RememberAnswer,
+        write_tools.remember,
         writes=True,
     ),
     Offer(
@@ -132,9 +132,9 @@ OFFERS = (
         "Forget",
         "Forget a memory (m-…) for good, to the last byte; this cannot be undone. For what was remembered in error or "
         "what a person wants gone. What comes from a session's files is no memory and is not forgotten here.",
-        shapes.Forget,
-        shapes.ForgetAnswer,
-        writing.forget,
+        schemas.Forget,
+        schemas.ForgetAnswer,
+        write_tools.forget,
         writes=True,
         destroys=True,
         again=False,
@@ -144,9 +144,9 @@ OFFERS = (
         "Checkpoint",
         "Commit the workspace to its git history as it is now, before a risky change or after an instruction that "
         "matters. Makes no commit where nothing changed or the history is off (`skipped`, `reason`).",
-        shapes.Checkpoint,
-        shapes.CheckpointAnswer,
-        writing.checkpoint,
+        schemas.Checkpoint,
+        schemas.CheckpointAnswer,
+        write_tools.checkpoint,
         writes=True,
     ),
     Offer(
@@ -154,45 +154,45 @@ OFFERS = (
         "History",
         "The newest commits of the workspace's history, and with `include_diff` what was added to this agent's files "
         "since the oldest of them and stands today. What was removed is never shown.",
-        shapes.History,
-        shapes.HistoryAnswer,
-        reading.history,
+        schemas.History,
+        schemas.HistoryAnswer,
+        read_tools.history,
     ),
     Offer(
         "memory_stats",
         "Statistics",
         "How much this agent remembers: memories, promotions, sessions, files, and what was recalled in the last seven "
         "days.",
-        shapes.Nothing,
-        shapes.StatsAnswer,
-        reading.stats,
+        schemas.Nothing,
+        schemas.StatsAnswer,
+        read_tools.stats,
     ),
     Offer(
         "session_open",
         "Open a session",
         "One past session by key, id or token: its sentence, its segments with the paths of summaries and "
         "transcripts, what became of its files. Give a path to memory_expand to read it.",
-        shapes.OpenSession,
-        shapes.SessionAnswer,
-        reading.session,
+        schemas.OpenSession,
+        schemas.SessionAnswer,
+        read_tools.session,
     ),
     Offer(
         "entity_read",
         "Read an entity",
         "Curated files about the user, parts of a subject and relationships: without an id a list of all, with one "
         "its sections, list items with their keys, what is pinned or locked, and open proposals.",
-        shapes.ReadEntity,
-        shapes.EntityAnswer,
-        reading.entity,
+        schemas.ReadEntity,
+        schemas.EntityAnswer,
+        read_tools.entity,
     ),
     Offer(
         "entity_edit",
         "Edit an entity",
         "Change one section of an entity: set its words, append a paragraph or an item, prune an item with a reason. "
         "Every change is an event in a ledger; sections that a person pinned or locked are refused.",
-        shapes.EditEntity,
-        shapes.EditAnswer,
-        writing.edit,
+        schemas.EditEntity,
+        schemas.EditAnswer,
+        write_tools.edit,
         writes=True,
         again=False,
     ),

@@ -1,1 +1,4 @@
-"""Desks of retrieval: what a query asks for, and which of what was found answers it."""
+"""Answers questions from memory: query, ranking, passages, search, expand, open.
+
+Owns no table; reads those of others. docs/recall.md tells of it.
+"""

@@ -8,10 +8,10 @@ from itertools import islice
 from typing import NamedTuple
 from unicodedata import normalize
 
-from signet_sync.contracts.patterns import late
-from signet_sync.contracts.segments import CJK, word_phrases
-from signet_sync.recall.concepts import glossary_terms
-from signet_sync.recall.forms import STOP_WORDS, akin_of, folded, prefix_of, stem_of
+from signet_sync.formats.lazy_pattern import late
+from signet_sync.text.cjk import CJK, word_phrases
+from signet_sync.text.tags import glossary_terms
+from signet_sync.text.word_forms import STOP_WORDS, akin_of, folded, prefix_of, stem_of
 
 MOST_READ = 20_000  # characters of a query
 MOST_TERMS = 30

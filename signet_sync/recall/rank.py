@@ -7,7 +7,7 @@ from itertools import combinations
 from math import log
 from typing import Literal, NamedTuple
 
-from signet_sync.recall.places import Passage
+from signet_sync.recall.passages import Passage
 from signet_sync.recall.query import Query
 
 Tier = Literal["memory", "fact", "curated", "thread", "node", "transcript"]

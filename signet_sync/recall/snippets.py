@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from signet_sync.contracts.patterns import late
-from signet_sync.contracts.segments import word_phrases
-from signet_sync.recall.forms import folded
+from signet_sync.formats.lazy_pattern import late
+from signet_sync.text.cjk import word_phrases
+from signet_sync.text.word_forms import folded
 
 SNIPPET = 200  # characters
 MOST_WORDS = 64
@@ -38,7 +38,7 @@ def around(text: str, place: int) -> str:
 
 def told(label: str, content: str, place: int | None) -> str:
     """The one line that tells a node from others, and around a place what its content says there."""
-    from signet_sync.contracts.sentences import flatten
+    from signet_sync.text.sentences import flatten
 
     piece = "" if place is None else _HEADING.sub("", flatten(around(content, place))).removeprefix("…")
     if not piece or folded(piece.strip("…. ")) in folded(label):
@@ -48,7 +48,7 @@ def told(label: str, content: str, place: int | None) -> str:
 
 def speaker(text: str, place: int) -> str:
     """Whose turn of a transcript a place belongs to (`User`); "" where no heading tells."""
-    from signet_sync.temporal.cuts import turns
+    from signet_sync.text.chunking import turns
 
     begin = max(0, place - _LOOKED_BACK)
     end = text.find("\n", place)

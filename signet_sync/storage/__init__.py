@@ -1,1 +1,4 @@
-"""Where rows and files are kept."""
+"""Keeps files: safe paths, atomic publication, displaced saves, the state folder and its locks.
+
+Owns the layout of the state folder; rows are in `storage.database`.
+"""

@@ -1,1 +1,5 @@
-"""Runs what takes part in a pass: interfaces of its stages, and how rows follow from rows. Names no feature."""
+"""Makes the database and the pages equal to the files of a workspace: scan, plan, verdicts, the pass.
+
+Names no capability: what takes part in a pass registers in `app.pipeline`. Its tables are those of `sync.store` and of
+`sync.tombstones`.
+"""

@@ -10,7 +10,7 @@ from contextlib import nullcontext
 from itertools import islice
 from typing import Any, NamedTuple
 
-from signet_sync.index.database import LARGE_LOG, Database, log_size
+from signet_sync.storage.database.connection import LARGE_LOG, Database, log_size
 from signet_sync.sync import outbox
 from signet_sync.sync.stages import MANIFEST, SESSION, Alive, Change, Deriver, Pipeline, Source
 from signet_sync.sync.workers import Given, Workers

@@ -13,16 +13,17 @@ from contextlib import ExitStack, suppress
 from dataclasses import replace
 from functools import partial
 
-from signet_sync import state
 from signet_sync.errors import SignetSyncError
-from signet_sync.index import passes, tombstones
+from signet_sync.storage import state_dir
 from signet_sync.sync import deriving, outbox
-from signet_sync.sync.garbage import uncollected
+from signet_sync.sync.gc_control import uncollected
 from signet_sync.sync.indexing import building, index, record
 from signet_sync.sync.publishing import publish
 from signet_sync.sync.reading import MUCH
 from signet_sync.sync.request import Outcome, Pass, Request
 from signet_sync.sync.stages import Maintenance
+from signet_sync.sync.store import passes
+from signet_sync.sync.tombstones import store as tombstones_store
 from signet_sync.sync.workers import Workers
 from signet_sync.sync.workspace import Workspace
 
@@ -32,7 +33,7 @@ _MUCH = 1_000
 
 def run_pass(workspace: Workspace, request: Request) -> Outcome:
     """One pass over everything or over hinted paths. Raises `WorkspaceError`, `DatabaseError`, `Interrupted`."""
-    with state.workspace_lock(workspace.state, request.patience):
+    with state_dir.workspace_lock(workspace.state, request.patience):
         outcome = run_locked(workspace, request)
         _maintain(Pass(workspace, request, outcome), workspace.pipeline.closing)
         return outcome
@@ -81,7 +82,7 @@ def work_off(workspace: Workspace, request: Request) -> bool:
 
     Raises `WorkspaceError` (`busy`), `DatabaseError`.
     """
-    with state.workspace_lock(workspace.state, request.patience):
+    with state_dir.workspace_lock(workspace.state, request.patience):
         deriving.drain(workspace.database, workspace.pipeline, batches=1, alive=partial(request.alive, 1))
         return outbox.any_waits(workspace.database)
 
@@ -91,7 +92,7 @@ def _derive(run: Pass) -> None:
     database = run.database
     if run.outcome.cliff is not None or not outbox.any_waits(database):
         return
-    at_once = not outbox.holds(database, _MUCH) or tombstones.unscrubbed(database)
+    at_once = not outbox.holds(database, _MUCH) or tombstones_store.unscrubbed(database)
     with uncollected():
         run.outcome.change.add(
             deriving.drain(
@@ -134,4 +135,4 @@ def _remember(run: Pass) -> None:
         return  # a copy for CI says nothing of the workspace's own index
     os.makedirs(workspace.state.path, mode=0o700, exist_ok=True)
     with suppress(OSError):
-        state.write_json(os.path.join(workspace.state.path, "last-pass.json"), {"last_full_pass": run.now_iso})
+        state_dir.write_json(os.path.join(workspace.state.path, "last-pass.json"), {"last_full_pass": run.now_iso})

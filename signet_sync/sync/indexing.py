@@ -8,27 +8,28 @@ from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
-from signet_sync import reconcile as desk
-from signet_sync.contracts import digests
-from signet_sync.contracts.bodies import text_sha256
-from signet_sync.contracts.names import artifact_name
-from signet_sync.contracts.noise import NoiseRule
-from signet_sync.contracts.observed import Snapshot
-from signet_sync.contracts.places import MEMORY
-from signet_sync.contracts.sanitizer import sanitizer_stamp
 from signet_sync.errors import WorkspaceError
-from signet_sync.index import artifacts, merges, overview, passes, redactions, tombstones, violations
-from signet_sync.reconcile import Bench, CliffRule, Judgement, Known, Survey, Tombstones
-from signet_sync.sync import deriving, outbox
-from signet_sync.sync.garbage import uncollected
+from signet_sync.formats.body import text_sha256
+from signet_sync.formats.filename import artifact_name
+from signet_sync.formats.paths import MEMORY
+from signet_sync.formats.snapshot import Snapshot
+from signet_sync.formats.temporary_sessions import NoiseRule
+from signet_sync.storage import files
+from signet_sync.storage.database import full_text_merges
+from signet_sync.storage.safe_paths import require_root
+from signet_sync.sync import deriving, outbox, planner, scan
+from signet_sync.sync.gc_control import uncollected
+from signet_sync.sync.planner import Bench, CliffRule, Judgement, Known, Survey, Tombstones
 from signet_sync.sync.quarantine import Quarantine
 from signet_sync.sync.reading import MANY, MUCH, read_and_write
 from signet_sync.sync.removals import InForce, covered, enforce, in_force
 from signet_sync.sync.request import Outcome, Pass, Request
 from signet_sync.sync.stages import SESSION, Change, Source
+from signet_sync.sync.store import artifacts, counts, passes, redactions, violations
+from signet_sync.sync.tombstones import store as tombstones_store
 from signet_sync.sync.workspace import Workspace
-from signet_sync.vault import files, scan
-from signet_sync.vault.layout import require_root
+from signet_sync.text import digest_mark
+from signet_sync.text.sanitizer import sanitizer_stamp
 
 _STRAY = f"{MEMORY}/.signet-"
 
@@ -109,7 +110,7 @@ def record(run: Pass, paths: Iterable[str]) -> None:
         return
     database, inner = run.database, replace(run.request, settle_seconds=0.0, reread=frozenset(), progress=None)
     known = artifacts.known_files(database, wanted)
-    bench = _bench(run, Tombstones(tombstones.mirrored(database)))
+    bench = _bench(run, Tombstones(tombstones_store.mirrored(database)))
     quarantine = Quarantine(run.workspace.state.path, wary=inner.wary)
     moved = Outcome()
     with quarantine.watched(), database.transaction():
@@ -166,20 +167,20 @@ def _look(workspace: Workspace, request: Request) -> Snapshot:
 def _plan(run: Pass, snapshot: Snapshot, known: dict[str, Known], stones: Tombstones, reread: frozenset[str]) -> Survey:
     settings = run.workspace.settings
     some_gone = snapshot.ground != "present" or any(path not in snapshot.files for path in known)
-    return desk.survey(
+    return planner.survey(
         snapshot,
         known,
         stones,
         reread=reread,
         covered_rows=covered(run.workspace, stones, known, snapshot),
-        indexed=None if snapshot.everything or not some_gone else overview.indexed_count(run.database),
+        indexed=None if snapshot.everything or not some_gone else counts.indexed_count(run.database),
         rule=None if run.request.accept_removals else CliffRule(settings.cliff_fraction, settings.cliff_minimum),
     )
 
 
 def _rules(workspace: Workspace) -> str:
     """Names what a row is made by besides its file: sanitizer, gate and rules, and settings that say more is noise."""
-    rule, made_by = workspace.noise, f"{sanitizer_stamp()} digest {digests.VERSION}"
+    rule, made_by = workspace.noise, f"{sanitizer_stamp()} digest {digest_mark.VERSION}"
     if rule == NoiseRule():
         return made_by
     more = sorted(set(rule.projects)), sorted(set(rule.sessions))
@@ -207,7 +208,7 @@ def _apply(run: Pass, plan: Survey, bench: Bench, known: dict[str, Known]) -> No
     gone = [path for path in plan.gone if _is_news(path, known, bench)]
     named = [j for j in plan.judged if known.get(j.path) != Known(j.signature, j.verdict, j.code)]
     change = outcome.change
-    erasing = bool(removed) and tombstones.unscrubbed(database)
+    erasing = bool(removed) and tombstones_store.unscrubbed(database)
     if erasing and outbox.any_waits(database):
         # What a removal takes along is told by rows that have followed.
         change.add(deriving.drain(database, pipeline))
@@ -227,7 +228,7 @@ def _apply(run: Pass, plan: Survey, bench: Bench, known: dict[str, Known]) -> No
         dropped, vanished = _gone(request, gone, known, bench, unsettled)
         named += vanished
         _drop(run, dropped, named, known)
-        tokens, rows = tombstones.remove_covered(database, removed)
+        tokens, rows = tombstones_store.remove_covered(database, removed)
         missed = {judgement.path for judgement in vanished}
         artifacts.forget_files(database, [one.path for one in outcome.tombstoned if one.path not in missed])
         outcome.removed_rows += rows
@@ -259,7 +260,7 @@ def _apply(run: Pass, plan: Survey, bench: Bench, known: dict[str, Known]) -> No
         for publisher in pipeline.publishers:
             publisher.mark(database, change)
     if outcome.read > MUCH:
-        merges.step(database, merges.BULK_STEP)
+        full_text_merges.step(database, full_text_merges.BULK_STEP)
     outcome.unsettled = frozenset(unsettled)
 
 
@@ -291,7 +292,7 @@ def _is_news(path: str, known: dict[str, Known], bench: Bench) -> bool:
     before = known.get(path)
     if before is None or before.code != "vanished":
         return before is not None
-    return desk.judge_missing(path, before, bench) is None
+    return planner.judge_missing(path, before, bench) is None
 
 
 def _gone(
@@ -303,7 +304,7 @@ def _gone(
         if request.settle_seconds and path not in request.confirmed:
             unsettled.add(path)
             continue
-        judgement = desk.judge_missing(path, known[path], bench)
+        judgement = planner.judge_missing(path, known[path], bench)
         if judgement is None:
             dropped.append(path)
         else:
@@ -314,7 +315,7 @@ def _gone(
 def _vanished_seals(run: Pass, bench: Bench) -> list[Judgement]:
     """Sealed files that are not there, when the memory of earlier verdicts is gone."""
     before = Known(None, "indexed", "")
-    missing = (desk.judge_missing(path, before, bench) for path in violations.unseen(run.database))
+    missing = (planner.judge_missing(path, before, bench) for path in violations.unseen(run.database))
     return [judgement for judgement in missing if judgement is not None]
 
 

@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
-from signet_sync.index.database import Database
+from signet_sync.storage.database.connection import Database
 from signet_sync.sync.stages import MANIFEST, SESSION, Source
 
 # Behind every instant: what is gone, and what another deriver moved, does not wait for older sessions.

@@ -9,10 +9,9 @@ from contextlib import contextmanager, suppress
 
 import apsw
 
-from signet_sync import state
-from signet_sync.contracts.observed import Signature, Trouble
+from signet_sync.formats.snapshot import Signature, Trouble
+from signet_sync.storage import files, state_dir
 from signet_sync.sync.workers import DEATHS
-from signet_sync.vault import files
 
 # So many deaths in a row with the same file in hand, of the agent or of workers, and it is not read any more.
 MOST = DEATHS
@@ -174,6 +173,6 @@ def _write(folder: str, deaths: dict[str, list[int]]) -> None:
     place = os.path.join(folder, _LIST)
     with suppress(OSError):
         if deaths:
-            state.write_json(place, deaths)
+            state_dir.write_json(place, deaths)
         else:
             os.unlink(place)

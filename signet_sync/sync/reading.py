@@ -7,23 +7,20 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 
-from signet_sync.contracts.observed import Found, Signature, Trouble
-from signet_sync.contracts.places import MEMORY
-from signet_sync.contracts.timestamps import iso
 from signet_sync.errors import WorkspaceError, reason
-from signet_sync.index import (
-    artifacts,
-    redactions,
-)
-from signet_sync.reconcile import Bench, Judgement, Known, Row
-from signet_sync.sync.judging import Judge, is_unsettled, judge, read
+from signet_sync.formats.paths import MEMORY
+from signet_sync.formats.snapshot import Found, Signature, Trouble
+from signet_sync.formats.timestamps import iso
+from signet_sync.storage import files
+from signet_sync.storage.safe_paths import folder
+from signet_sync.sync.planner import Bench, Judgement, Known, Row
 from signet_sync.sync.quarantine import Quarantine
 from signet_sync.sync.request import Outcome, Pass, Request
 from signet_sync.sync.stages import MANIFEST, SESSION, Alive, Source
+from signet_sync.sync.store import artifacts, redactions
+from signet_sync.sync.validation import Judge, is_unsettled, judge, read
 from signet_sync.sync.workers import Given, Workers
 from signet_sync.sync.workspace import Workspace
-from signet_sync.vault import files
-from signet_sync.vault.layout import folder
 
 FUTURE_NS = 3600 * 10**9
 # So many files go without the garbage collector and with more room for full text.

@@ -6,22 +6,23 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from signet_sync import reconcile as desk
-from signet_sync.contracts.names import carried_token, tombstone_name
-from signet_sync.contracts.observed import TOMBSTONE_LIMIT, Found, Snapshot, Trouble
-from signet_sync.contracts.places import TOMBSTONES
-from signet_sync.contracts.tokens import token_of
-from signet_sync.index import artifacts, tombstones
-from signet_sync.reconcile import Bench, Judgement, Known, Survey, Tombstones
-from signet_sync.sync import copied_tombstones
+from signet_sync.formats.filename import carried_token, tombstone_name
+from signet_sync.formats.paths import TOMBSTONES
+from signet_sync.formats.session_token import token_of
+from signet_sync.formats.snapshot import TOMBSTONE_LIMIT, Found, Snapshot, Trouble
+from signet_sync.storage import files
+from signet_sync.sync import planner
+from signet_sync.sync.planner import Bench, Judgement, Known, Survey, Tombstones
 from signet_sync.sync.reading import unlink
 from signet_sync.sync.request import Outcome
+from signet_sync.sync.store import artifacts
+from signet_sync.sync.tombstones import conflict_copies
+from signet_sync.sync.tombstones import files as tombstones_files
+from signet_sync.sync.tombstones import store as tombstones_store
 from signet_sync.sync.workspace import Workspace
-from signet_sync.vault import files
-from signet_sync.vault import tombstones as tombstone_files
 
 if TYPE_CHECKING:
-    from signet_sync.contracts.artifacts import Tombstone
+    from signet_sync.formats.artifact import Tombstone
 
 
 class InForce(NamedTuple):
@@ -35,14 +36,14 @@ class InForce(NamedTuple):
 def in_force(workspace: Workspace, snapshot: Snapshot, known: dict[str, Known], now_iso: str) -> InForce:
     """Gives the tombstones in force from files and mirror; either one suffices, the lost one is written again."""
     database = workspace.database
-    mirrored = {(s.agent_id, s.session_token): s for s in tombstones.mirrored(database)}
+    mirrored = {(s.agent_id, s.session_token): s for s in tombstones_store.mirrored(database)}
     judged: list[Judgement] = []
     fresh: dict[tuple[str, str], Tombstone] = {}
     unreadable: list[tuple[str, str]] = []
     for path, what in snapshot.odd.items():
         parts = tombstone_name(path.removeprefix(f"{TOMBSTONES}/"))
         if path.startswith(f"{TOMBSTONES}/") and parts is not None:
-            judged.append(desk.judge_tombstone(path, Trouble("not-a-file", f"a {what} stands under its name"))[0])
+            judged.append(planner.judge_tombstone(path, Trouble("not-a-file", f"a {what} stands under its name"))[0])
             if parts not in mirrored:
                 unreadable.append(parts)
     for path, signature in snapshot.files.items():
@@ -53,21 +54,21 @@ def in_force(workspace: Workspace, snapshot: Snapshot, known: dict[str, Known], 
         parts = tombstone_name(name)
         if before is not None and before.signature == signature and before.verdict == "tombstone" and parts in mirrored:
             continue
-        judgement, stone = desk.judge_tombstone(path, files.read(workspace.root, path, TOMBSTONE_LIMIT))
+        judgement, stone = planner.judge_tombstone(path, files.read(workspace.root, path, TOMBSTONE_LIMIT))
         judged.append(judgement)
         if stone is not None:
             fresh[stone.agent_id, stone.session_token] = stone
         elif judgement.verdict == "invalid" and parts is not None and parts not in mirrored:
             unreadable.append(parts)
-    copied = copied_tombstones.take_in(workspace, snapshot.files.keys(), {**mirrored, **fresh})
-    moved = copied.gone.union(tombstone_files.path_of(*key) for key in copied.stones)
+    copied = conflict_copies.take_in(workspace, snapshot.files.keys(), {**mirrored, **fresh})
+    moved = copied.gone.union(tombstones_files.path_of(*key) for key in copied.stones)
     judged = [judgement for judgement in judged if judgement.path not in moved]
     fresh |= copied.stones
     if not workspace.touch_nothing:
         # Rows, seals and the rest go by the mirror: it holds what the names say until the files can be read.
-        fresh.update({parts: tombstones.by_name(*parts, now_iso) for parts in unreadable})
+        fresh.update({parts: tombstones_store.by_name(*parts, now_iso) for parts in unreadable})
         unreadable.clear()
-    for stone in tombstone_files.lifted(workspace.root, {**mirrored, **fresh}.values()):
+    for stone in tombstones_files.lifted(workspace.root, {**mirrored, **fresh}.values()):
         path = _let_go(workspace, stone)
         judged = [judgement for judgement in judged if judgement.path != path]
         for known_ones in (mirrored, fresh):
@@ -75,18 +76,18 @@ def in_force(workspace: Workspace, snapshot: Snapshot, known: dict[str, Known], 
     news = [stone for key, stone in fresh.items() if mirrored.get(key) != stone]
     if news and not workspace.touch_nothing:
         with database.transaction(durable=True):
-            tombstones.mirror(database, news)
+            tombstones_store.mirror(database, news)
     mirrored.update(fresh)
     if not workspace.touch_nothing and snapshot.ground == "present":
         present = snapshot.files.keys() | snapshot.odd.keys()
         for (agent_id, token), stone in mirrored.items():
-            path = tombstone_files.path_of(agent_id, token)
+            path = tombstones_files.path_of(agent_id, token)
             if path not in present and (snapshot.everything or path in snapshot.asked):
-                tombstone_files.put(workspace.root, stone)
+                tombstones_files.put(workspace.root, stone)
                 status = files.look(workspace.root, path)
                 judged.append(Judgement(path, "tombstone", signature=files.signature_of(status) if status else None))
     # Whoever removes a session writes the mirror himself: until its scrub a tombstone is a new one.
-    pending = tombstones.pending(database) if mirrored else frozenset()
+    pending = tombstones_store.pending(database) if mirrored else frozenset()
     news += [stone for key, stone in mirrored.items() if key in pending and stone not in news]
     again = _aliases(workspace, news)
     if news:
@@ -100,13 +101,13 @@ def _let_go(workspace: Workspace, stone: Tombstone) -> str:
 
     Should another removal stand there by now, its file is left to whoever looks at it.
     """
-    path = tombstone_files.path_of(stone.agent_id, stone.session_token)
+    path = tombstones_files.path_of(stone.agent_id, stone.session_token)
     if not workspace.touch_nothing:
         found = files.read(workspace.root, path, TOMBSTONE_LIMIT)
-        if isinstance(found, Found) and desk.judge_tombstone(path, found)[1] == stone:
+        if isinstance(found, Found) and planner.judge_tombstone(path, found)[1] == stone:
             files.retract(workspace.root, path, found.raw)
         with workspace.database.transaction(durable=True):
-            tombstones.lift(workspace.database, stone.agent_id, stone.session_token)
+            tombstones_store.lift(workspace.database, stone.agent_id, stone.session_token)
             for eraser in workspace.pipeline.erasers:
                 eraser.lift(workspace.database)
     return path
@@ -144,7 +145,7 @@ def enforce(workspace: Workspace, plan: Survey, bench: Bench, outcome: Outcome) 
         if carried_token(path) not in tokens:
             kept.append(path)
             continue
-        judgement = desk.judge(path, files.read(workspace.root, path, workspace.settings.max_file_bytes), bench)
+        judgement = planner.judge(path, files.read(workspace.root, path, workspace.settings.max_file_bytes), bench)
         if not judgement.unlink:
             kept.append(path)
         elif unlink(workspace, judgement, outcome):

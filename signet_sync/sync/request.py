@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
-from signet_sync.contracts.observed import Snapshot
-from signet_sync.contracts.timestamps import iso
 from signet_sync.errors import Interrupted
-from signet_sync.index.database import Database
-from signet_sync.reconcile import Cliff, Judgement
+from signet_sync.formats.snapshot import Snapshot
+from signet_sync.formats.timestamps import iso
+from signet_sync.storage.database.connection import Database
+from signet_sync.sync.planner import Cliff, Judgement
 from signet_sync.sync.stages import Change
 from signet_sync.sync.workers import Workers
 from signet_sync.sync.workspace import Workspace
@@ -67,7 +67,7 @@ class PageOutcome:
 
 @dataclass(slots=True)
 class Outcome:
-    """What a pass found and did; `agent.report` turns it into the shapes of the command line."""
+    """What a pass found and did; `integrity.report` turns it into the shapes of the command line."""
 
     full: bool = False
     scanned: int = 0

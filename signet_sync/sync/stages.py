@@ -11,10 +11,10 @@ from graphlib import TopologicalSorter
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
-from signet_sync.index.database import Database
+from signet_sync.storage.database.connection import Database
 
 if TYPE_CHECKING:
-    from signet_sync.contracts.artifacts import Tombstone
+    from signet_sync.formats.artifact import Tombstone
     from signet_sync.sync.request import Pass
 
 T = TypeVar("T")

@@ -19,7 +19,7 @@ from queue import SimpleQueue
 from typing import IO, TYPE_CHECKING, Any, Generic, TypeVar
 
 from signet_sync.errors import place_of
-from signet_sync.sync.garbage import uncollected
+from signet_sync.sync.gc_control import uncollected
 
 if TYPE_CHECKING:  # what a worker has no use for
     from signet_sync.sync.stages import Alive

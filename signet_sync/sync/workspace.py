@@ -9,13 +9,12 @@ from dataclasses import dataclass, field
 
 import apsw
 
-from signet_sync import state
-from signet_sync.config import Settings
-from signet_sync.contracts.noise import NoiseRule
-from signet_sync.durable import private_folder
 from signet_sync.errors import DatabaseCorrupt, DatabaseError, DatabaseUnfinished, WorkspaceError
-from signet_sync.index import backup
-from signet_sync.index.database import (
+from signet_sync.formats.temporary_sessions import NoiseRule
+from signet_sync.settings.model import Settings
+from signet_sync.storage import state_dir
+from signet_sync.storage.database import native_backup
+from signet_sync.storage.database.connection import (
     Database,
     Identity,
     confide,
@@ -28,6 +27,7 @@ from signet_sync.index.database import (
     translate,
 )
 from signet_sync.storage.database.tables import TABLES
+from signet_sync.storage.durable import private_folder
 from signet_sync.sync.stages import Pipeline
 
 
@@ -37,7 +37,7 @@ class Workspace:
 
     root: str
     settings: Settings
-    state: state.StateFolder
+    state: state_dir.StateFolder
     database: Database
     touch_nothing: bool = False
     own_place: bool = True
@@ -82,7 +82,7 @@ class Workspace:
         self.database = open_database(self.database.path, self.state, self.own_place, self.events)
 
 
-def open_database(place: str, folder: state.StateFolder, own: bool, events: list[str]) -> Database:
+def open_database(place: str, folder: state_dir.StateFolder, own: bool, events: list[str]) -> Database:
     """Opens the database; a damaged one is moved aside, a lost one made anew, and native rows come back.
 
     They are what can be read of the damaged one, and from the backup what cannot.
@@ -100,12 +100,12 @@ def open_database(place: str, folder: state.StateFolder, own: bool, events: list
     return database
 
 
-def _opened(place: str, folder: state.StateFolder) -> tuple[Database, bool]:
+def _opened(place: str, folder: state_dir.StateFolder) -> tuple[Database, bool]:
     """The database, and whether its native rows are still to be brought back."""
     try:
         database = Database(place)
     except DatabaseUnfinished:
-        with state.workspace_lock(folder):
+        with state_dir.workspace_lock(folder):
             # Whoever holds the lock knows that no builder is alive: what is still unfinished now was left by a crash.
             try:
                 return Database(place), False
@@ -116,7 +116,7 @@ def _opened(place: str, folder: state.StateFolder) -> tuple[Database, bool]:
         if is_suspect(place):
             with _unless_busy():
                 _examine(database, TABLES)
-        return database, backup.is_due(database)
+        return database, native_backup.is_due(database)
     except apsw.Error as error:
         database.connection.close()
         raise translate(error, place) from error
@@ -137,7 +137,7 @@ def _unless_busy() -> Iterator[None]:
 
 
 def _examine(database: Database, tables: Iterable[str]) -> None:
-    from signet_sync.index import salvage
+    from signet_sync.storage.database import salvage
 
     try:
         found = database.problems(closely=tables) or salvage.doubtful(database)
@@ -149,10 +149,10 @@ def _examine(database: Database, tables: Iterable[str]) -> None:
 
 
 def _put_aside(
-    place: str, seen: Identity | None, folder: state.StateFolder, error: Exception, events: list[str]
+    place: str, seen: Identity | None, folder: state_dir.StateFolder, error: Exception, events: list[str]
 ) -> None:
     """Moves a damaged file aside, unless another process did so and this is the new one already. Raises `OSError`."""
-    with state.exchange_lock(folder):
+    with state_dir.exchange_lock(folder):
         if identity(place) != seen:
             return
         moved = set_aside(place)
@@ -166,7 +166,7 @@ def _salvage(database: Database, kept: list[str], events: list[str]) -> None:
     source = last_set_aside(database.path)
     if source is None or (kept and os.stat(kept[0]).st_mtime_ns > os.stat(source).st_ctime_ns):
         return
-    from signet_sync.index import salvage
+    from signet_sync.storage.database import salvage
 
     total = sum(salvage.salvage(database, source).values())
     if total:
@@ -177,7 +177,7 @@ def _restore(database: Database, kept: list[str], events: list[str]) -> None:
     """Brings native rows back into a new database from the newest backup that can be read."""
     for candidate in kept:
         try:
-            counts = backup.restore(database, candidate)
+            counts = native_backup.restore(database, candidate)
         except DatabaseCorrupt as error:
             events.append(f"a backup could not be read: {error.message}")
             continue
@@ -189,10 +189,10 @@ def _restore(database: Database, kept: list[str], events: list[str]) -> None:
             events.append(f"{total} native rows came back from the backup {os.path.basename(candidate)}")
         return
     with database.transaction():
-        backup.settle(database)
+        native_backup.settle(database)
 
 
-def backups(folder: state.StateFolder) -> list[str]:
+def backups(folder: state_dir.StateFolder) -> list[str]:
     """Backups of a workspace, newest first."""
     try:
         names = [name for name in os.listdir(folder.backups) if name.startswith("native-") and name.endswith(".db")]
@@ -209,21 +209,21 @@ def back_up(workspace: Workspace, now_iso: str, *, force: bool = False) -> None:
     if not workspace.own_place or workspace.touch_nothing:
         return
     database = workspace.database
-    if backup.is_due(database):
+    if native_backup.is_due(database):
         if force:
             raise WorkspaceError("the backup was not read back yet", hint="the next command tries again")
         return
-    mark = backup.fingerprint(database)
+    mark = native_backup.fingerprint(database)
     kept = backups(workspace.state)
-    if backup.last(database) == mark and kept and not force:
+    if native_backup.last(database) == mark and kept and not force:
         return
     folder = workspace.state.backups
     private_folder(folder)
     day = now_iso[:10].replace("-", "")
     target = os.path.join(folder, f"native-{day}.db")
-    backup.write(database, target)
+    native_backup.write(database, target)
     with database.transaction():
-        backup.set_last(database, mark)
+        native_backup.set_last(database, mark)
     # After a removal only the new one is clean, whatever day the others claim to be of.
     # One of a later day was made when the clock was ahead: it holds less, and would be taken for the newest.
     kept = [place for place in backups(workspace.state) if place <= target]

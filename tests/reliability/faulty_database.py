@@ -18,8 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path.extend(map(str, Path(__file__).resolve().parents[1].iterdir()))
 
 import apsw
 import artifacts_fixture as made
@@ -27,9 +26,9 @@ from crash_runner import KILLED, forked
 from invariants import Standing, broken, standing
 from workbench import NOW, Answer, Vault, numbered
 
-from signet_sync.agent.daemon import Daemon, Options
+from signet_sync.app.daemon import Daemon, Options
 from signet_sync.errors import DatabaseError
-from signet_sync.storage.database import tables as schema
+from signet_sync.storage.database import tables
 
 MEMORY = "Lantern wicks are trimmed on Mondays by the keeper of src/queue.py."
 NEW = "Oil for the lantern is bought in the harbour before the first of May."
@@ -300,9 +299,9 @@ def native(place: Path) -> dict[str, set[tuple[Any, ...]]]:
     connection = apsw.Connection(str(place), flags=apsw.SQLITE_OPEN_READONLY)
     try:
         there = {name for (name,) in connection.execute("select name from sqlite_schema")}
-        for table in schema.native_tables():
+        for table in tables.native_tables():
             if table not in PASSING:
-                columns = KEYS.get(table) or ", ".join(schema.TABLES[table].columns or ("*",))
+                columns = KEYS.get(table) or ", ".join(tables.TABLES[table].columns or ("*",))
                 found[table] = set(connection.execute(f"select {columns} from {table}")) if table in there else set()
     finally:
         connection.close()

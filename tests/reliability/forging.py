@@ -8,18 +8,21 @@ from functools import cache
 
 from markdown_it import MarkdownIt
 
-from signet_sync.config import Settings, half_lives
-from signet_sync.context import Recalled, recalled, wrapped
-from signet_sync.contracts.gardens import CORE
-from signet_sync.contracts.marks import CLOSING, OPENING
-from signet_sync.contracts.timestamps import DAY, iso
-from signet_sync.contracts.wikilinks import leaves_workspace
-from signet_sync.entities import documents, edits
+from signet_sync.entities.documents import document as documents_document
+from signet_sync.entities.documents import edits
+from signet_sync.entities.documents.escaping import fit, fit_item, log_item
 from signet_sync.entities.evidence import Evidence, item_text
-from signet_sync.entities.fitting import fit, fit_item, log_item
-from signet_sync.projection.budget import Shares
-from signet_sync.projection.diary import DreamView, SweepView, diary
-from signet_sync.projection.head import (
+from signet_sync.formats.entity_paths import CORE
+from signet_sync.formats.injected_block import CLOSING, OPENING
+from signet_sync.formats.managed_block import block
+from signet_sync.formats.timestamps import DAY, iso
+from signet_sync.formats.wikilinks import leaves_workspace
+from signet_sync.memories.score import Use
+from signet_sync.pages.budget import Shares
+from signet_sync.pages.context import Recalled, recalled, wrapped
+from signet_sync.pages.dreams_page import DreamView, SweepView, diary
+from signet_sync.pages.memory_page import Lineage, NodeView, Projection, render
+from signet_sync.pages.sections import (
     DreamedView,
     EntityView,
     FactView,
@@ -29,10 +32,8 @@ from signet_sync.projection.head import (
     ThreadView,
     candidates,
 )
-from signet_sync.projection.ledger import LedgerRow, Part, compose, day_text
-from signet_sync.projection.markers import block
-from signet_sync.projection.render import Lineage, NodeView, Projection, render
-from signet_sync.temporal.score import Use
+from signet_sync.pages.session_log import LedgerRow, Part, compose, day_text
+from signet_sync.settings.model import Settings, half_lives
 
 NOW_US = 1_774_785_600_000_000  # 2026-03-29T12:00:00Z
 _ROOM = 1_000_000  # tokens: every line is shown
@@ -156,7 +157,7 @@ def dream_page(words: Sequence[str]) -> str:
 
 def entity_page(words: Sequence[str]) -> str:
     """A profile: the words as items of its lists, as its title and in its log."""
-    document = documents.blank(
+    document = documents_document.blank(
         "part", title=words[0], entity_id="p-aaaaaaaaaaaa", agent_id="default", created_at=iso(NOW_US)
     )
     for number, word in enumerate(words):
@@ -164,21 +165,23 @@ def entity_page(words: Sequence[str]) -> str:
         items = {"highlights": fit_item(word), "evidence": evidence, "change-log": log_item(iso(NOW_US), word)}
         for section, item in items.items():
             document = edits.append_item(document, section, item)
-    return documents.render(document)
+    return documents_document.render(document)
 
 
 def narrated(word: str) -> list[str]:
     """The headings of a profile's sections, in whose narrative somebody wrote this: what is inside is his own."""
     document = _blank()
     document = edits.append(document, CORE["part"][0].anchor, fit(word)[0])
-    found = documents.parse(documents.render(document))
+    found = documents_document.parse(documents_document.render(document))
     assert all(not section.body.strip() for section in found.sections[1:])
     return [f"{section.heading} {section.anchor}" for section in found.sections]
 
 
 @cache
-def _blank() -> documents.Document:
-    return documents.blank("part", title="x", entity_id="p-aaaaaaaaaaaa", agent_id="default", created_at=iso(NOW_US))
+def _blank() -> documents_document.Document:
+    return documents_document.blank(
+        "part", title="x", entity_id="p-aaaaaaaaaaaa", agent_id="default", created_at=iso(NOW_US)
+    )
 
 
 def prompt_page(words: Sequence[str]) -> str:

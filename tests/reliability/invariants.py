@@ -15,8 +15,8 @@ from pathlib import Path
 
 from workbench import NOW, Vault, tree
 
-from signet_sync.index.artifacts import text_in_step
-from signet_sync.projection import markers
+from signet_sync.formats import managed_block
+from signet_sync.sync.store.artifacts import text_in_step
 
 # What says when and where, and nothing else; it changes with every pass.
 SIGNS_OF_LIFE = ("last-pass.json", "signet-sync.db.snapshot", "heartbeat.json", "logs")
@@ -93,8 +93,8 @@ def torn(vault: Vault, before: Standing) -> list[str]:
             wrong.append(f"I1 altered {path}")
     for page in pages(vault.root):
         data, name = page.read_bytes(), str(page.relative_to(vault.root))
-        ours = data.count(markers.BEGIN) and digest(page) != before.pages.get(name)
-        if ours and markers.generated(data) is None and not before.mine:
+        ours = data.count(managed_block.BEGIN) and digest(page) != before.pages.get(name)
+        if ours and managed_block.generated(data) is None and not before.mine:
             wrong.append(f"I2 torn {name}")
     texts = [path.read_bytes() for path in (*vault.root.glob("MEMORY*.md"), *vault.root.glob(f"{TEMPORARY}/*"))]
     wrong += [f"a person's words are gone: {word!r}" for word in before.mine if not any(word in t for t in texts)]

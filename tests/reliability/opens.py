@@ -59,7 +59,7 @@ def traced(vault: Vault, log: Path, commands: Sequence[Sequence[str]]) -> tuple[
 
 def _run(vault: Vault, commands: Sequence[Sequence[str]], prefix: list[str], log: str) -> list[Answer]:
     whole = json.dumps([["--workspace", str(vault.root), *command] for command in commands])
-    environ = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests'}", "PYTHONSAFEPATH": "1"}
+    environ = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests/support'}", "PYTHONSAFEPATH": "1"}
     done = subprocess.run(
         [*prefix, sys.executable, "-c", _COMMANDS, whole, log],
         env=environ, cwd=vault.root.parent, capture_output=True, timeout=1200, check=False,

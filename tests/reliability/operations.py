@@ -15,24 +15,25 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "agent"))
+sys.path.extend(map(str, Path(__file__).resolve().parents[1].iterdir()))
 
 import artifacts_fixture as made
 from flow_runner import LATER, NOW, NOW_US, Scenario, done, passed, scenarios
 from workbench import Vault, numbered
 
-from signet_sync.agent import memories, quoting, redaction, removal
-from signet_sync.agent.entities import operations
-from signet_sync.agent.workspace import opened
+from signet_sync.app.workspace import opened
 from signet_sync.cli.remove import refresh
-from signet_sync.config import Settings
-from signet_sync.contracts.timestamps import DAY, SECOND
+from signet_sync.entities import operations
 from signet_sync.errors import UsageError, WorkspaceError
+from signet_sync.formats.timestamps import DAY, SECOND
+from signet_sync.memories import operations as memories_operations
+from signet_sync.privacy import quotes as privacy_quotes
+from signet_sync.privacy import redact, remove
+from signet_sync.settings.model import Settings
+from signet_sync.storage import files
 from signet_sync.sync import engine, outbox
 from signet_sync.sync.request import Request
 from signet_sync.sync.workspace import Workspace
-from signet_sync.vault import files
 
 Told = dict[str, object]
 KEY = "once"
@@ -121,8 +122,8 @@ def _damaged(folder: Path) -> None:
     vault.hits("number1x")
     given = {"kind": "fact", "tags": (), "private": False, "session": None, "now_us": NOW_US}
     with opened(str(vault.root), Settings()) as workspace:
-        kept = memories.remember(workspace, "default", "Tests run before every push.", **given).memory.id
-        memories.pin(workspace, "default", kept, NOW_US)
+        kept = memories_operations.remember(workspace, "default", "Tests run before every push.", **given).memory.id
+        memories_operations.pin(workspace, "default", kept, NOW_US)
     vault.reindex()
     with vault.database() as database:
         page = database.value("select rootpage from sqlite_schema where name = 'memory_artifacts'")
@@ -221,8 +222,8 @@ def _edit(workspace: Workspace) -> None:
 def _redact(told: Told) -> Callable[[Workspace], object]:
     def ask(workspace: Workspace) -> None:
         refresh(workspace, NOW_US)
-        paths = redaction.selected(workspace, "default", str(told["session"]))
-        left = redaction.redact(workspace, paths, "it leaked", NOW_US).left
+        paths = redact.selected(workspace, "default", str(told["session"]))
+        left = redact.redact(workspace, paths, "it leaked", NOW_US).left
         if left:
             raise WorkspaceError(left[0].message, path=left[0].path)
 
@@ -233,15 +234,15 @@ def _remove_quoted(told: Told) -> Callable[[Workspace], object]:
     def ask(workspace: Workspace) -> None:
         refresh(workspace, NOW_US)
         try:
-            plans = removal.plan(workspace, "default", str(told["session"]))
+            plans = remove.plan(workspace, "default", str(told["session"]))
         except UsageError as error:
             if error.code == "unknown-session":
                 return  # it was removed already
             raise
-        quotes = quoting.quoted(workspace, plans)
-        quoting.redact(workspace, quotes, "private", NOW_US)
+        quotes = privacy_quotes.quoted(workspace, plans)
+        privacy_quotes.redact(workspace, quotes, "private", NOW_US)
         for plan in plans:
-            removal.remove(workspace, plan, "private", NOW_US, quoted_in=quotes.paths)
+            remove.remove(workspace, plan, "private", NOW_US, quoted_in=quotes.paths)
 
     return ask
 

@@ -22,7 +22,7 @@ from typing import Any
 import apsw
 from crash_runner import forked
 
-from signet_sync.vault import files
+from signet_sync.storage import files
 
 SECTOR, PAGE = 512, 4096
 

@@ -21,16 +21,16 @@ from typing import Any
 
 import apsw
 
-from signet_sync import durable, state
-from signet_sync.agent import projection
-from signet_sync.agent.displaced import keep_displaced
-from signet_sync.agent.workspace import opened
-from signet_sync.config import Settings
-from signet_sync.contracts.observed import Found
-from signet_sync.contracts.timestamps import parse_instant
+from signet_sync.app.workspace import opened
 from signet_sync.errors import AnotherAgent, SignetSyncError
-from signet_sync.index.database import Database
-from signet_sync.vault import files, manifests
+from signet_sync.formats.snapshot import Found
+from signet_sync.formats.timestamps import parse_instant
+from signet_sync.pages import stage as pages_stage
+from signet_sync.pages.displaced import keep_displaced
+from signet_sync.settings.model import Settings
+from signet_sync.storage import durable, files, state_dir
+from signet_sync.storage.database.connection import Database
+from signet_sync.sync import manifests
 
 STARTERS = 8
 LANES = 5  # rounds of a race that run beside each other: most of each is waiting
@@ -99,7 +99,7 @@ class _Start:
     """One round: eight forks at a gate."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = state.StateFolder(str(folder), "key")
+        self.folder = state_dir.StateFolder(str(folder), "key")
         self.go, self.over = Gate(), Gate()
         self._told, self._tell = os.pipe()
         self._pids = [forked(self._start) for _ in range(STARTERS)]
@@ -108,7 +108,7 @@ class _Start:
     def _start(self) -> None:
         self.go.wait()
         try:
-            with state.run_lock(self.folder):
+            with state_dir.run_lock(self.folder):
                 os.write(self._tell, b"1")
                 self.over.wait()
         except AnotherAgent:
@@ -128,14 +128,14 @@ class _Start:
 
 def takeovers(place: Path, rounds: int) -> dict[str, float]:
     """kill -9 to a holder while another one keeps trying: the longest time until that one holds the lock."""
-    folder = state.StateFolder(str(place / "takeover"), "key")
+    folder = state_dir.StateFolder(str(place / "takeover"), "key")
     longest = 0.0
     for _ in range(rounds):
         told, tell = os.pipe()
 
         def hold(tell: int = tell) -> None:
             while True:
-                with suppress(AnotherAgent), state.run_lock(folder):
+                with suppress(AnotherAgent), state_dir.run_lock(folder):
                     os.write(tell, b"1")
                     signal.pause()
 
@@ -155,13 +155,13 @@ def takeovers(place: Path, rounds: int) -> dict[str, float]:
     return {"rounds": rounds, "longest": longest}
 
 
-LOCKS: dict[str, Callable[[state.StateFolder], AbstractContextManager[None]]] = {
-    "run": state.run_lock,
-    "workspace": state.workspace_lock,
-    "session": lambda folder: state.session_lock(folder, "abcdefghijklmnop"),
-    "history": state.history_lock,
-    "dream": state.dream_lock,
-    "intake": state.intake_lock,
+LOCKS: dict[str, Callable[[state_dir.StateFolder], AbstractContextManager[None]]] = {
+    "run": state_dir.run_lock,
+    "workspace": state_dir.workspace_lock,
+    "session": lambda folder: state_dir.session_lock(folder, "abcdefghijklmnop"),
+    "history": state_dir.history_lock,
+    "dream": state_dir.dream_lock,
+    "intake": state_dir.intake_lock,
 }
 NOT_FREED_BY_DELETING = ("run", "workspace")  # each rests on a folder, too, that nobody deletes to get rid of a lock
 
@@ -175,7 +175,7 @@ def turns(place: Path, rounds: int, *, vandal: bool = False) -> dict[str, int]:
     for name, lock in LOCKS.items():
         if vandal and name not in NOT_FREED_BY_DELETING:
             continue
-        folder = state.StateFolder(str(place / f"turns-{name}"), "key")
+        folder = state_dir.StateFolder(str(place / f"turns-{name}"), "key")
         durable.private_folder(folder.locks)
         number = place / f"number-{name}"
         number.write_text("0")
@@ -314,7 +314,7 @@ def _write_page(root: Path, at: int) -> int:
     stops = armed()
     with opened(str(root), Settings(lease_seconds=0.001)) as workspace:
         stops.at = at
-        outcome = projection.project(workspace, agents={"default"}, now_us=EARLIER[0])
+        outcome = pages_stage.project(workspace, agents={"default"}, now_us=EARLIER[0])
         return int(outcome.deferred)
 
 
@@ -359,7 +359,7 @@ def _taken(workspace: Any, pid: str, now_us: int) -> dict[str, Any]:
     """Writes the page anew; whether the one of this process id held the lease before, and lost it."""
     held = [(owner, fence) for owner, is_held, fence in workspace.database.execute(_LEASE) if is_held]
     mine = [fence for owner, fence in held if owner.split(":")[1] == pid]
-    projection.project(workspace, agents={"default"}, now_us=now_us)
+    pages_stage.project(workspace, agents={"default"}, now_us=now_us)
     fence = workspace.database.value("select fence from memory_md_heads")
     return {"held": bool(mine), "taken": mine != [] and fence > mine[0]}
 
@@ -525,7 +525,7 @@ class _Edited:
 
 
 def _writes_page(workspace: Any, path: str, number: int) -> None:
-    projection._publish(workspace, path, f"# Working Memory\n\nRound {number}.\n", time.time_ns() // 1000, set())
+    pages_stage._publish(workspace, path, f"# Working Memory\n\nRound {number}.\n", time.time_ns() // 1000, set())
 
 
 def _writes_manifest(workspace: Any, path: str, number: int) -> None:
@@ -534,7 +534,7 @@ def _writes_manifest(workspace: Any, path: str, number: int) -> None:
 
     token = path.split("--")[1]
     written = manifests.swap(
-        workspace.root, path, change, lambda: state.session_lock(workspace.state, token), limit=1 << 20
+        workspace.root, path, change, lambda: state_dir.session_lock(workspace.state, token), limit=1 << 20
     )
     if written is None:
         raise OSError("half of it")

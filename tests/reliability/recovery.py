@@ -27,7 +27,7 @@ from invariants import Standing, broken
 from powerloss import Answered, Image, Names, Record, Sync, play, recorded
 from workbench import Vault
 
-from signet_sync.projection import markers
+from signet_sync.formats import managed_block
 
 
 class Bench:
@@ -97,7 +97,7 @@ class Judge:
         for path, digest in files_of(self.root).items():
             # A ledger of events is added to: its last line may be cut off, and the next write closes it.
             whole = digest in self.wanted["whole"].get(path, ()) or path.endswith(".jsonl")
-            self.check(f"torn: {path}", whole or markers.generated((self.root / path).read_bytes()) is not None)
+            self.check(f"torn: {path}", whole or managed_block.generated((self.root / path).read_bytes()) is not None)
         code = command(str(self.root), "reindex", "--now", self.scenario.now)
         self.check(f"the pass ends with {code}", code == 0)
         outcome, digest = "", ""

@@ -20,8 +20,8 @@ from invariants import holding
 from operations import OPERATIONS
 from workbench import NOW, Vault, numbered
 
-from signet_sync.index.bodies import text_of
-from signet_sync.vault import files
+from signet_sync.storage import files
+from signet_sync.sync.store.bodies import text_of
 
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 SEED = 7
@@ -238,23 +238,23 @@ class Case(NamedTuple):
         return next(self.places([Moment(*moment) for moment in told[self.fault]]))
 
 
-WRITE = ("durable.create", "vault.files._published")
-LINK = ("vault.files._link",)
-SWAP = ("vault.files.replace",)
-SYNC = ("vault.files.sync_folders",)
+WRITE = ("storage.durable.create", "storage.files._published")
+LINK = ("storage.files._link",)
+SWAP = ("storage.files.replace",)
+SYNC = ("storage.files.sync_folders",)
 ROWS = ("sync.indexing._apply",)
 FOLLOWS = ("sync.deriving._work",)
-NEW_MANIFEST = ("agent.flows._write_manifest",)
-REFERENCES = ("agent.manifests.follow_page",)
-PAGE = ("agent.projection._write_page",)
-LEASE = ("index.pages.acquire_lease",)
-STONE = ("vault.tombstones.put",)
-REMOVAL = ("agent.removal.remove",)
-UNLINK = ("vault.files.unlink", "agent.removal.remove")
-SCRUB = ("agent.scrub.scrub",)
-CHECKPOINT = ("index.database.checkpoint",)
-MIGRATION = ("index.database._migrate",)
-ASIDE = ("index.database.set_aside",)
+NEW_MANIFEST = ("sessions.flow._write_manifest",)
+REFERENCES = ("sync.missing_manifests.follow_page",)
+PAGE = ("pages.stage._write_page",)
+LEASE = ("pages.store.pages.acquire_lease",)
+STONE = ("sync.tombstones.files.put",)
+REMOVAL = ("privacy.remove.remove",)
+UNLINK = ("storage.files.unlink", "privacy.remove.remove")
+SCRUB = ("privacy.scrub.scrub",)
+CHECKPOINT = ("storage.database.connection.checkpoint",)
+MIGRATION = ("storage.database.connection._migrate",)
+ASIDE = ("storage.database.connection.set_aside",)
 STONE_STANDS = Step("after unlink", STONE)
 FIRST_GOES = Step("before unlink", UNLINK)
 CASES = [

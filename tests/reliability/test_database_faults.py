@@ -27,17 +27,17 @@ from invariants import broken, standing
 from workbench import ROOT, Vault, call, numbered
 
 import signet_sync
-from signet_sync import config
-from signet_sync.agent.connection import Connection
-from signet_sync.agent.workspace import open_workspace
-from signet_sync.contracts.names import artifact_name
+from signet_sync.app.database_supervisor import Connection
+from signet_sync.app.workspace import open_workspace
 from signet_sync.errors import DatabaseCorrupt
-from signet_sync.index import artifacts, lines
-from signet_sync.index.database import Database, is_suspect
-from signet_sync.index.rules import set_version
-from signet_sync.index.search import search
-from signet_sync.storage.database import tables as schema
+from signet_sync.formats.filename import artifact_name
+from signet_sync.recall.store.search import search
+from signet_sync.settings import model
+from signet_sync.storage.database import tables
+from signet_sync.storage.database.connection import Database, is_suspect
 from signet_sync.storage.database.tables import VERSION
+from signet_sync.sync.store import artifacts, line_index
+from signet_sync.sync.store.rules import set_version
 
 PAGE = 4096
 Figure = Callable[..., None]
@@ -189,7 +189,7 @@ def healed(vault: Vault) -> None:
 
 
 def native_table(name: str) -> bool:
-    return name in schema.native_tables()
+    return name in tables.native_tables()
 
 
 def test_damage_in_what_is_derived_loses_no_native_row(folder: Path) -> None:
@@ -554,7 +554,7 @@ def test_full_text_out_of_step_is_built_anew_to_the_last_of_more_than_ten_thousa
     assert vault.call("doctor", "--json").code == 1
     assert any("out of step" in line for line in vault.reindex()["trouble"])
     with vault.database(readonly=False) as database:
-        assert artifacts.text_in_step(database) and lines.in_step(database) and database.problems() == []
+        assert artifacts.text_in_step(database) and line_index.in_step(database) and database.problems() == []
         assert (
             database.value("select count(*) from memory_artifacts_fts where memory_artifacts_fts match 'lamp'") == count
         )
@@ -575,8 +575,8 @@ def test_the_text_of_recall_that_lost_rows_is_built_anew(folder: Path) -> None:
 HAMMER = """
 import random, sys, time
 from artifacts_fixture import fill, judged
-from signet_sync.index import artifacts
-from signet_sync.index.database import Database
+from signet_sync.sync.store import artifacts
+from signet_sync.storage.database.connection import Database
 from test_database import session
 database, end, role = Database(sys.argv[1]), time.monotonic() + float(sys.argv[2]), sys.argv[3]
 made, rounds = [judged(dict(session(number))) for number in range(20)], 0
@@ -601,7 +601,10 @@ database.connection.close()
 def test_two_processes_hammer_one_database(tmp_path: Path, figure: Figure) -> None:
     place, seconds = str(tmp_path / "one.db"), 75
     Database(place).close()
-    environ = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")])}
+    environ = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests" / "support"), str(ROOT / "tests" / "storage")]),
+    }
     both = [
         subprocess.Popen(
             [sys.executable, "-c", HAMMER, place, str(seconds), role], env=environ, stdout=subprocess.PIPE, text=True
@@ -623,8 +626,8 @@ def test_a_reader_that_stays_is_told_of_and_when_it_goes_the_log_is_small_again(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     vault = Vault(folder / "vault")
-    monkeypatch.setattr("signet_sync.index.database.LARGE_LOG", 200_000)
-    monkeypatch.setattr("signet_sync.agent.doctor.index.LARGE_LOG", 200_000)
+    monkeypatch.setattr("signet_sync.storage.database.connection.LARGE_LOG", 200_000)
+    monkeypatch.setattr("signet_sync.admin.doctor.checks.index.LARGE_LOG", 200_000)
     with vault.database() as reader:
         reader.execute("begin")
         seen = reader.value("select count(*) from memory_artifacts")
@@ -763,7 +766,7 @@ def test_a_page_that_nobody_reads_is_looked_at_once_a_day(tmp_path: Path, monkey
     vault.session(1)
     vault.reindex()
     page, size = vault.rows("select rootpage, page_size from sqlite_schema, pragma_page_size where name = 'pins'")[0]
-    settings, _ = config.load(str(vault.root))
+    settings, _ = model.load(str(vault.root))
 
     def looked() -> bool:
         """Whether the agent's next full pass notices."""
@@ -782,5 +785,5 @@ def test_a_page_that_nobody_reads_is_looked_at_once_a_day(tmp_path: Path, monkey
         file.write(bytes(size))
     assert not looked()
     now = time.time()
-    monkeypatch.setattr("signet_sync.agent.connection.time.time", lambda: now + 25 * 3600)
+    monkeypatch.setattr("signet_sync.app.database_supervisor.time.time", lambda: now + 25 * 3600)
     assert looked()

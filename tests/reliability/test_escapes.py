@@ -13,7 +13,7 @@ from opens import elsewhere, heard, traced
 from workbench import NOW, Answer, Vault, numbered, tree
 
 from benchmarks import mutation
-from signet_sync.contracts.wikilinks import leaves_workspace
+from signet_sync.formats.wikilinks import leaves_workspace
 
 Watch = Callable[[Vault, Path, Sequence[Sequence[str]]], tuple[list[Answer], set[str]]]
 LINKS = ("summary_path", "transcript_path", "compaction_path")

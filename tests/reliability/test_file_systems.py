@@ -16,15 +16,16 @@ import pytest
 from crash_runner import forked
 from workbench import NOW, ROOT, Vault, call, contents, numbered
 
-from signet_sync.agent import memories, sessions
-from signet_sync.agent.workspace import opened
-from signet_sync.config import Settings
-from signet_sync.contracts.inputs import session_input
-from signet_sync.contracts.timestamps import parse_instant
+from signet_sync.app.workspace import opened
 from signet_sync.errors import SignetSyncError
+from signet_sync.formats.timestamps import parse_instant
+from signet_sync.memories import operations as memories_operations
+from signet_sync.sessions import operations as sessions_operations
+from signet_sync.sessions.input import session_input
+from signet_sync.settings.model import Settings
+from signet_sync.storage import files
 from signet_sync.sync import engine
 from signet_sync.sync.request import Request
-from signet_sync.vault import files
 
 NOW_US = parse_instant(NOW) or 0
 ENDING = {
@@ -51,7 +52,7 @@ def path_of(kind, number=1):
 
 def end(vault: Vault, **given: object) -> dict[str, object]:
     with opened(str(vault.root), Settings()) as workspace:
-        return sessions.end(workspace, session_input({**ENDING, **given}, now_us=NOW_US), now_us=NOW_US)
+        return sessions_operations.end(workspace, session_input({**ENDING, **given}, now_us=NOW_US), now_us=NOW_US)
 
 
 def still_whole(vault: Vault, rows: list[tuple[object, ...]]) -> None:
@@ -186,7 +187,7 @@ def test_rows_that_a_backup_gives_back_late_are_found_like_any_other(vault):
     """The first command could not read the backup, and indexed without it."""
     with opened(str(vault.root), Settings()) as workspace:
         given = {"kind": "fact", "tags": (), "private": False, "session": None, "now_us": NOW_US}
-        kept = memories.remember(workspace, "default", "Zebras run before every push.", **given).memory.id
+        kept = memories_operations.remember(workspace, "default", "Zebras run before every push.", **given).memory.id
     vault.reindex()
     for place in vault.state.glob("signet-sync.db*"):
         place.unlink()
@@ -366,7 +367,7 @@ def test_where_a_link_under_an_artifacts_name_leads_is_never_opened(vault, tmp_p
 # A process begins with the peak of the one that it was forked from: only Linux tells of its own memory alone.
 _PEAK = """
 import re, sys
-from signet_sync import cli
+from signet_sync.cli import main as cli
 code = cli.run(sys.argv[1:])
 print(re.search(r"VmHWM:\\s*(\\d+) kB", open("/proc/self/status").read())[1], file=sys.stderr)
 sys.exit(code)

@@ -25,16 +25,16 @@ from workbench import NOW, Vault, sampled
 
 import signet_sync
 from benchmarks import fuzz
-from signet_sync import journal, spool
-from signet_sync.agent import flows
-from signet_sync.contracts import frontmatter
-from signet_sync.contracts.patterns import Caseless, Late
-from signet_sync.contracts.secrets.providers import forms
-from signet_sync.entities.documents import LINE_LIMIT, DocumentProblem, parse
+from signet_sync.capture import spool
+from signet_sync.entities.documents.document import LINE_LIMIT, DocumentProblem, parse
 from signet_sync.errors import ConfigError, WorkspaceError
-from signet_sync.host.settings import script_file, trust_state
-from signet_sync.vault import purge
-from signet_sync.vault.git import ignore, objects, repository
+from signet_sync.formats import frontmatter
+from signet_sync.formats.lazy_pattern import Caseless, Late
+from signet_sync.history import purge
+from signet_sync.history.git import ignore, objects, repository
+from signet_sync.host.harness_settings import codex_trust, script_file
+from signet_sync.sessions import flow, journal
+from signet_sync.text.secrets.providers import forms
 
 # ── broken files, by the thousand ──
 
@@ -255,8 +255,8 @@ def patterns() -> Iterator[tuple[str, re.Pattern[Any]]]:
 # Only ever asked about texts that were cut before: headings of 60 characters, beginnings, a digest's lines, names.
 SHORT = {
     "signet_sync.facts.items._AND",
-    "signet_sync.facts.names._NAME_END",
-    "signet_sync.vault.files._TEMPORARY_NAME",
+    "signet_sync.facts.tokens._NAME_END",
+    "signet_sync.storage.files._TEMPORARY_NAME",
 }
 METHODS = "match|fullmatch|search|finditer|findall|sub|subn|split"
 
@@ -386,7 +386,7 @@ def test_journalled_flows_that_went_bad_are_named_and_stop_nothing(vault: Vault)
 
 def test_the_flow_that_these_are_made_of_is_a_sound_one(vault: Vault) -> None:
     held = journal.begin(str(vault.state / "journal"), "0" * 32, FLOW)
-    assert flows.flow_of(held).path("summary").startswith("memory/2026-03-28")
+    assert flow.flow_of(held).path("summary").startswith("memory/2026-03-28")
     held.finish()
 
 
@@ -413,7 +413,7 @@ def test_settings_that_nest_without_end_are_refused_at_once(vault: Vault) -> Non
     began = time.process_time()
     for text in ENDLESS:
         with pytest.raises(ConfigError):
-            trust_state.parsed(text, "config.toml")
+            codex_trust.parsed(text, "config.toml")
     assert script_file.words(f"const PROGRAM = [{'[' * 100_000}]") == []
     record = vault / purge.BEGUN_PURGE
     record.parent.mkdir(exist_ok=True)

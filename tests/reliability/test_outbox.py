@@ -13,7 +13,7 @@ from invariants import holding
 from test_backlog import NOW_US, request, workspace
 from workbench import Vault, numbered
 
-from signet_sync.contracts.timestamps import DAY
+from signet_sync.formats.timestamps import DAY
 from signet_sync.sync import engine, outbox
 from signet_sync.sync.engine import run_pass, work_off
 from signet_sync.sync.request import Request

@@ -22,11 +22,13 @@ import pytest
 from powerloss import Image, cuts, recorded, states
 from workbench import ROOT
 
-from signet_sync import journal, spool
-from signet_sync.durable import private_folder
-from signet_sync.index.database import Database
-from signet_sync.index.rules import set_version, version_of
-from signet_sync.vault import files, ledgers, moving
+from signet_sync.capture import spool
+from signet_sync.entities.event_log import files as event_log_files
+from signet_sync.sessions import journal
+from signet_sync.storage import files, rename
+from signet_sync.storage.database.connection import Database
+from signet_sync.storage.durable import private_folder
+from signet_sync.sync.store.rules import set_version, version_of
 
 Tree = dict[str, bytes | None]
 
@@ -92,7 +94,7 @@ def test_a_file_that_was_removed_does_not_come_back(tmp_path):
 
 def test_a_folder_that_was_renamed_has_one_of_its_names(tmp_path):
     put(tmp_path, "entities/parts/old/profile.md", LONG)
-    left = all_trees(tmp_path, lambda root, _: moving.rename_folder(root, "entities/parts/old", "new"))
+    left = all_trees(tmp_path, lambda root, _: rename.rename_folder(root, "entities/parts/old", "new"))
     for answered, tree in left:
         names = [name for name in ("old", "new") if tree.get(f"vault/entities/parts/{name}/profile.md") == LONG]
         assert names == ["new"] if answered else len(names) == 1
@@ -101,7 +103,7 @@ def test_a_folder_that_was_renamed_has_one_of_its_names(tmp_path):
 def test_what_was_added_to_a_ledger_is_there_and_what_it_held_stays(tmp_path):
     put(tmp_path, PAGE, LONG)
     line = SECOND.decode()
-    before, after = seen(tmp_path, lambda root, _: ledgers.append(root, PAGE, line, len(LONG)), f"vault/{PAGE}")
+    before, after = seen(tmp_path, lambda root, _: event_log_files.append(root, PAGE, line, len(LONG)), f"vault/{PAGE}")
     assert all(data is not None and data.startswith(LONG) for data in before) and after == {LONG + SECOND}
 
 

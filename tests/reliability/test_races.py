@@ -19,15 +19,14 @@ from endings import FIRST, WHO, end, moment
 from invariants import holding
 from workbench import NOW, ROOT, Vault, contents, tree
 
-from signet_sync import state
-from signet_sync.agent import sessions
-from signet_sync.agent.proposals import Proposals
-from signet_sync.agent.workspace import opened
-from signet_sync.config import Settings
-from signet_sync.contracts.inputs import session_input
-from signet_sync.contracts.timestamps import parse_instant
+from signet_sync.app.workspace import opened
 from signet_sync.errors import UsageError, WorkspaceError
-from signet_sync.vault import files
+from signet_sync.formats.timestamps import parse_instant
+from signet_sync.sessions import operations as sessions_operations
+from signet_sync.sessions.input import session_input
+from signet_sync.sessions.model_proposals import Proposals
+from signet_sync.settings.model import Settings
+from signet_sync.storage import files, state_dir
 
 Figure = Callable[..., None]
 NOW_US = parse_instant(NOW) or 0
@@ -37,7 +36,7 @@ def raced(kind: str, place: Path, count: int, *more: str) -> dict[str, Any]:
     """Runs a race in a process of its own; what it counted."""
     done = subprocess.run(
         [sys.executable, str(Path(__file__).with_name("races.py")), kind, str(place), str(count), *more],
-        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")])},
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests" / "support")])},
         capture_output=True,
         text=True,
         timeout=1500,
@@ -74,7 +73,7 @@ def test_a_second_agent_is_sent_away_before_it_looks_at_the_database(vault: Vaul
     place.mkdir()
     (place / "no.db").write_bytes(b"This is no database.\n" * 100)
     before = tree(vault.root), tree(place)
-    with state.run_lock(state.locate(str(vault.root))):
+    with state_dir.run_lock(state_dir.locate(str(vault.root))):
         answer = vault.spawn("--db", str(place / "no.db"), "run")
     assert answer.code == 4 and "no.db" not in answer.err, answer
     assert (tree(vault.root), tree(place)) == before
@@ -85,9 +84,9 @@ def test_the_lease_of_a_machine_that_went_down_is_taken_at_once(vault: Vault) ->
 
     So is one that this process gave back, in rows that were lost.
     """
-    host, own = socket.gethostname(), state.process_birth(os.getpid())
+    host, own = socket.gethostname(), state_dir.process_birth(os.getpid())
     with subprocess.Popen(["/bin/cat"], stdin=subprocess.PIPE) as living:
-        birth = state.process_birth(living.pid)
+        birth = state_dir.process_birth(living.pid)
         earlier = f"{'0' * 8}-{birth.partition('-')[2]}"
         for owner, taken in (
             (f"{living.pid}:{birth}", False),
@@ -134,7 +133,7 @@ def test_nor_where_somebody_deletes_the_lock_files_all_the_time(tmp_path: Path, 
 @pytest.mark.parametrize("how", ["deleted", "put aside"])
 def test_a_lock_on_a_file_that_lost_its_name_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
     """Whoever has opened the file, and gets its lock only after it lost its name, shuts nobody out: it tries again."""
-    folder = state.StateFolder(str(tmp_path / "state"), "key")
+    folder = state_dir.StateFolder(str(tmp_path / "state"), "key")
     path = Path(folder.locks) / "history.lock"
     real, gone = fcntl.flock, []
 
@@ -145,9 +144,9 @@ def test_a_lock_on_a_file_that_lost_its_name_is_none(tmp_path: Path, monkeypatch
         real(handle, how_to)
 
     monkeypatch.setattr(fcntl, "flock", flock)
-    with state.history_lock(folder, 1.0):
+    with state_dir.history_lock(folder, 1.0):
         assert gone and path.exists()
-        with pytest.raises(WorkspaceError), state.history_lock(folder, 0.0):
+        with pytest.raises(WorkspaceError), state_dir.history_lock(folder, 0.0):
             pass
 
 
@@ -250,7 +249,7 @@ def settle_aside(vault: Vault) -> None:
 KILLED = """
 import os, sys
 from pathlib import Path
-from signet_sync.vault import files
+from signet_sync.storage import files
 root, path, before, saved, ours = sys.argv[1:]
 real = files._rename
 
@@ -399,7 +398,7 @@ def test_an_answer_of_a_model_that_comes_after_the_removal_is_refused(vault: Vau
         return Proposals(summary="# Told by a model\n\nThe heliograph summary.")
 
     with opened(str(vault.root), Settings()) as workspace, pytest.raises(UsageError) as refused:
-        sessions.end(workspace, later, now_us=NOW_US, propose=removing)
+        sessions_operations.end(workspace, later, now_us=NOW_US, propose=removing)
     assert refused.value.code == "removed-session"
     vault.reindex()
     assert holding(vault, [b"heliograph", WHO["session_id"].encode()]) == [] and vault.hits("heliograph") == []

@@ -18,14 +18,14 @@ from agents import Inside, until
 from endings import compact, document, end, refuse
 from workbench import NOW, Vault, numbered
 
-from signet_sync import spool
-from signet_sync.agent import sessions
-from signet_sync.agent.workspace import opened
-from signet_sync.config import Settings
-from signet_sync.contracts.bodies import body_sha256, normalize
-from signet_sync.contracts.frontmatter import parse, write
-from signet_sync.contracts.inputs import session_input
-from signet_sync.spool import Job
+from signet_sync.app.workspace import opened
+from signet_sync.capture import spool
+from signet_sync.capture.spool import Job
+from signet_sync.formats.body import body_sha256, normalize
+from signet_sync.formats.frontmatter import parse, write
+from signet_sync.sessions import operations as sessions_operations
+from signet_sync.sessions.input import session_input
+from signet_sync.settings.model import Settings
 
 ID = "ca4a1e00-0000-4000-8000-00000000000a"
 TOKEN = made.token_for(session_id=ID)
@@ -395,7 +395,7 @@ def a_journal_that_comes_late(scene: Scene) -> None:
 
     with opened(str(scene.vault.root), Settings()) as workspace, pytest.raises(KeyboardInterrupt):
         given = session_input(document(**other), now_us=moment)
-        sessions.end(workspace, given, now_us=moment, propose=die)  # type: ignore[arg-type]
+        sessions_operations.end(workspace, given, now_us=moment, propose=die)  # type: ignore[arg-type]
     token = made.token_for(session_id="zz")
     for path in (scene.vault.state / "journal").glob("*.json"):
         raw = path.read_text().replace('"zz"', f'"{ID}"').replace(token, TOKEN)

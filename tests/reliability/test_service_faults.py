@@ -23,12 +23,13 @@ from crash_runner import forked
 from workbench import ROOT, Vault, tree
 
 from benchmarks.corpus import write_corpus
-from signet_sync import log, state
-from signet_sync.agent import rounds
-from signet_sync.agent.projection import now_us
-from signet_sync.agent.workspace import opened
-from signet_sync.config import Settings
+from signet_sync import log
+from signet_sync.app import scheduler
+from signet_sync.app.workspace import opened
 from signet_sync.errors import Interrupted
+from signet_sync.pages.stage import now_us
+from signet_sync.settings.model import Settings
+from signet_sync.storage import state_dir
 from signet_sync.sync import quarantine
 from signet_sync.sync.engine import run_pass
 from signet_sync.sync.request import Request
@@ -47,12 +48,12 @@ def ends_well(vault: Vault, agent: Agent, number: signal.Signals, moment: str) -
     code, took = agent.end(number)
     said = agent.output().strip()
     # While Python and our modules are loaded nobody answers a signal: it ends as Python does, and nothing was begun.
-    unborn = "INFO" not in said and "signet_sync/agent/" not in said
+    unborn = "INFO" not in said and "signet_sync/app/" not in said
     assert code == 0 or unborn, (moment, number, code, said)
     assert took < seconds(5.0), (moment, number, took)
     assert unborn or "Traceback" not in said, (moment, said)
-    folder = state.locate(str(vault.root))
-    assert not state.run_lock_holder(folder), moment
+    folder = state_dir.locate(str(vault.root))
+    assert not state_dir.run_lock_holder(folder), moment
     assert heartbeat(vault) is None or code != 0, moment
     assert not list(vault.root.glob(".signet/tmp/*")), moment
     if vault.db.exists():
@@ -328,11 +329,11 @@ class Day:
         class Level:
             no = 40
 
-        record: Any = {"level": Level, "name": "signet_sync.agent.daemon", "line": 1, "message": message}
+        record: Any = {"level": Level, "name": "signet_sync.app.daemon", "line": 1, "message": message}
         if self.limited(record):
             self.bytes += len(f"2026-03-29T12:00:00.000Z ERROR {message}\n".encode())
 
-    def pass_by(self, *messages: str, every: float = rounds.LONGEST_BACKOFF) -> int:
+    def pass_by(self, *messages: str, every: float = scheduler.LONGEST_BACKOFF) -> int:
         while self.now < 86_400:
             for message in messages:
                 self.say(message)

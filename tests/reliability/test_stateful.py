@@ -27,22 +27,28 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 from workbench import tree
 
-from signet_sync.agent import dreams, memories, recall, removal, sessions, sweeps, violations
-from signet_sync.agent.workspace import open_workspace
-from signet_sync.config import Settings
-from signet_sync.contracts.artifacts import validate_tombstone
-from signet_sync.contracts.frontmatter import FrontmatterProblem, parse
-from signet_sync.contracts.inputs import CompactionInput, SessionInput
-from signet_sync.contracts.records import FieldProblem
-from signet_sync.contracts.timestamps import DAY, SECOND, iso, parse_instant
-from signet_sync.contracts.tokens import token_of
+from signet_sync.app import changed_paths
+from signet_sync.app.workspace import open_workspace
 from signet_sync.errors import Halted, UsageError
-from signet_sync.index import telemetry
-from signet_sync.index.artifacts import canonical_dump
-from signet_sync.index.database import Database, discard
-from signet_sync.projection import markers
+from signet_sync.formats import managed_block
+from signet_sync.formats.artifact import validate_tombstone
+from signet_sync.formats.artifact_fastpath import FieldProblem
+from signet_sync.formats.frontmatter import FrontmatterProblem, parse
+from signet_sync.formats.session_token import token_of
+from signet_sync.formats.timestamps import DAY, SECOND, iso, parse_instant
+from signet_sync.integrity import operations as integrity_operations
+from signet_sync.memories import operations as memories_operations
+from signet_sync.memories import promotion
+from signet_sync.privacy import remove as privacy_remove
+from signet_sync.recall import operations as recall_operations
+from signet_sync.sessions import operations as sessions_operations
+from signet_sync.sessions.input import CompactionInput, SessionInput
+from signet_sync.settings.model import Settings
+from signet_sync.storage.database.connection import Database, discard
 from signet_sync.sync import engine
 from signet_sync.sync.request import Outcome, Request
+from signet_sync.sync.store import access_counts
+from signet_sync.sync.store.artifacts import canonical_dump
 from signet_sync.sync.workspace import Workspace
 
 NOW = parse_instant("2026-03-29T12:00:00.000Z") or 0
@@ -153,7 +159,9 @@ class Machine(RuleBasedStateMachine):
         self.counted["steps"] += 1
         for agent in AGENTS:
             path, raw = self.page(agent)
-            assert path in self.broken or markers.BEGIN not in raw or markers.is_generated(raw), f"{path} is torn"
+            assert path in self.broken or managed_block.BEGIN not in raw or managed_block.is_generated(raw), (
+                f"{path} is torn"
+            )
 
     def teardown(self) -> None:
         self.look_at_everything()
@@ -361,7 +369,7 @@ class Machine(RuleBasedStateMachine):
     @staticmethod
     def outside(raw: bytes) -> bytes:
         """What of a page is a person's: everything but the block between two markers, and its line's end."""
-        before, begin, rest = raw.partition(markers.BEGIN)
+        before, begin, rest = raw.partition(managed_block.BEGIN)
         _, end, after = rest.partition(b"<!-- signet:end ")
         return before + after.partition(b"-->\n")[2] if begin and end else raw
 
@@ -380,11 +388,11 @@ class Machine(RuleBasedStateMachine):
         path, raw = self.page(agent)
         line = f"\nmy own {self.word()}\n".encode()
         inner = raw.replace(b"# Working Memory\n", b"# Working Memory\n" + line, 1) if raw else line
-        without = markers._MARKER.sub(b"", inner)
+        without = managed_block._MARKER.sub(b"", inner)
         broken = {
             "types inside": inner,
             "no end": re.sub(rb"<!-- signet:end \w+ -->", b"", inner),
-            "no begin": inner.replace(markers.BEGIN, b""),
+            "no begin": inner.replace(managed_block.BEGIN, b""),
             "twice": inner + raw,
             "no markers": without,
             "conflict": b"<<<<<<< mine\n" + inner + b"=======\n" + raw + b">>>>>>> theirs\n",
@@ -461,8 +469,8 @@ class Machine(RuleBasedStateMachine):
         name = session.id if by == "id" else session.key or session.id
 
         def work(workspace: Workspace) -> Any:
-            for one in removal.plan(workspace, session.agent, name):
-                removal.remove(workspace, one, "asked for", self.now)
+            for one in privacy_remove.plan(workspace, session.agent, name):
+                privacy_remove.remove(workspace, one, "asked for", self.now)
 
         with self.asked(session.agent):
             self.act(how, step, work)
@@ -495,7 +503,7 @@ class Machine(RuleBasedStateMachine):
     def lift(self, session: Session) -> None:
         self.look_at_everything()  # what it covered is gone, and nothing says so afterwards
         with self.asked(session.agent):
-            token = removal.lift(self.work, session.agent, session.key or session.id).stone.session_token
+            token = privacy_remove.lift(self.work, session.agent, session.key or session.id).stone.session_token
             self.stones.pop((session.agent, token), None)
             self.unsure = True
             self.dirty.add("everything")
@@ -515,7 +523,7 @@ class Machine(RuleBasedStateMachine):
             given: Any = CompactionInput(**who, compaction=body)
         else:
             given = SessionInput(**who, transcript=f"user: {self.word(session)}\n", summary=body)
-        write: Any = sessions.compact if compact else sessions.end
+        write: Any = sessions_operations.compact if compact else sessions_operations.end
         self.flowing.add(session)
         with self.asked(session.agent):
             told = self.act(how, step, lambda workspace: write(workspace, given, now_us=self.now))
@@ -534,7 +542,7 @@ class Machine(RuleBasedStateMachine):
 
         def work(workspace: Workspace) -> Any:
             whose = session and session.id
-            return memories.remember(
+            return memories_operations.remember(
                 workspace, agent, text, kind="fact", tags=(), private=False, session=whose, now_us=self.now
             )
 
@@ -550,7 +558,9 @@ class Machine(RuleBasedStateMachine):
         memory_id = sorted(self.own)[number % len(self.own)]
         agent, word = self.own.pop(memory_id)
         with self.asked(agent):
-            done = self.act(how, step, lambda workspace: memories.forget(workspace, agent, memory_id, self.now))
+            done = self.act(
+                how, step, lambda workspace: memories_operations.forget(workspace, agent, memory_id, self.now)
+            )
             if done is not None and not done.pending:
                 self.gone.add(word)
 
@@ -560,29 +570,29 @@ class Machine(RuleBasedStateMachine):
         if handles:
             agent, handle = handles[number % len(handles)]
             with self.asked(agent):
-                (memories.unpin if unpin else memories.pin)(self.work, agent, handle, self.now)
+                (memories_operations.unpin if unpin else memories_operations.pin)(self.work, agent, handle, self.now)
 
     @rule(number=ANY, agent=AGENT)
     def search(self, number: int, agent: str) -> None:
         """What is found is counted; what a query says of a session goes with the session."""
         said = sorted(self.words)
         word = said[number % len(said)].decode() if said else "lantern"
-        hits = recall.recall(self.work.database, f"broker {word}", agent_id=agent)
-        recall.record(self.work.database, agent, f"broker {word}", hits, self.now)
-        telemetry.count_nodes(self.work.database, agent, [hit.id for hit in hits], iso(self.now)[:10])
+        hits = recall_operations.recall(self.work.database, f"broker {word}", agent_id=agent)
+        recall_operations.record(self.work.database, agent, f"broker {word}", hits, self.now)
+        access_counts.count_nodes(self.work.database, agent, [hit.id for hit in hits], iso(self.now)[:10])
         paths = [(agent, hit.path) for hit in hits if hit.path]
-        telemetry.count_accesses(self.work.database, paths, iso(self.now))
+        access_counts.count_accesses(self.work.database, paths, iso(self.now))
         self.moved.add(agent)
 
     @rule(agent=AGENT)
     def dream(self, agent: str) -> None:
         with self.asked(agent):
-            dreams.dream(self.work, agent, self.now, commit=False)
+            promotion.dream(self.work, agent, self.now, commit=False)
 
     @rule(number=ANY, what=st.sampled_from(["restore", "accept"]), how=HOW, step=STEP)
     def settle(self, number: int, what: str, how: str, step: int) -> None:
         """A violation in a person's hands: the sealed bytes come back, or the present ones are right."""
-        open_ = sorted(one.path for batch in violations.listed(self.work) for one in batch)
+        open_ = sorted(one.path for batch in integrity_operations.listed(self.work) for one in batch)
         if not open_:
             return
         path = open_[number % len(open_)]
@@ -590,8 +600,8 @@ class Machine(RuleBasedStateMachine):
 
         def work(workspace: Workspace) -> Any:
             if what == "restore":
-                return violations.restore(workspace, path)
-            return violations.accept(workspace, path, "mine", self.now)
+                return integrity_operations.restore(workspace, path)
+            return integrity_operations.accept(workspace, path, "mine", self.now)
 
         with self.asked(*AGENTS):
             self.act(how, step, work)
@@ -640,13 +650,13 @@ class Machine(RuleBasedStateMachine):
         """The agent's own way: only what moved is looked at, and a name that is gone is asked for twice."""
         if not self.dirty or "everything" in self.dirty:
             return
-        paths = sweeps.worth(self.work, frozenset(self.dirty))
+        paths = changed_paths.worth(self.work, frozenset(self.dirty))
         request = Request(self.now, paths=paths, settle_seconds=0.5 if settling else 0.0)
         outcome = self.run(request)
         if outcome.unsettled:
             again = replace(request, paths=outcome.unsettled, confirmed=outcome.unsettled)
             outcome = self.run(again)
-        if outcome.cliff is None and not outcome.full and (names := sweeps.names(self.work)):
+        if outcome.cliff is None and not outcome.full and (names := changed_paths.names(self.work)):
             # What a tombstone covers has no row any more: the sweep of names that follows finds its files.
             outcome = self.run(replace(request, paths=names, settle_seconds=0.0))
         if outcome.cliff is None and not outcome.unsettled:

@@ -13,12 +13,12 @@ import hands
 import pytest
 from workbench import NOW, Vault, contents, numbered, tree
 
-from signet_sync.agent import sweeps
-from signet_sync.agent.workspace import opened
-from signet_sync.config import Settings
-from signet_sync.contracts.frontmatter import parse
-from signet_sync.contracts.timestamps import parse_instant
-from signet_sync.projection import markers
+from signet_sync.app import changed_paths
+from signet_sync.app.workspace import opened
+from signet_sync.formats import managed_block
+from signet_sync.formats.frontmatter import parse
+from signet_sync.formats.timestamps import parse_instant
+from signet_sync.settings.model import Settings
 from signet_sync.sync.engine import run_pass
 from signet_sync.sync.request import Outcome, Request
 
@@ -44,7 +44,7 @@ def path_of(kind: str, number: int = 1) -> str:
 def hinted(vault: Vault, *paths: str, settle: float = 0.0) -> Outcome:
     """The agent's pass after events of some paths."""
     with opened(str(vault.root), Settings()) as workspace:
-        asked = sweeps.worth(workspace, frozenset(paths))
+        asked = changed_paths.worth(workspace, frozenset(paths))
         return run_pass(workspace, Request(now_us=NOW_US, paths=asked, settle_seconds=settle))
 
 
@@ -151,7 +151,7 @@ def test_a_vault_opened_in_obsidian_is_the_same_vault(vault: Vault) -> None:
     document = vault.reindex()
     assert not document["problems"] and vault.dump() == rows and tree(vault.root) == before
     with opened(str(vault.root), Settings()) as workspace:
-        assert sweeps.worth(workspace, frozenset({".obsidian/workspace.json", ".trash/old.md"})) == frozenset()
+        assert changed_paths.worth(workspace, frozenset({".obsidian/workspace.json", ".trash/old.md"})) == frozenset()
 
 
 # ── copies ──
@@ -212,7 +212,9 @@ def test_in_whatever_order_files_arrive_the_end_is_the_same(tmp_path: Path) -> N
         elsewhere.session(1)
         for part in order:
             path = part if part == "MEMORY.md" else path_of(part)
-            raw = markers.block("# Working Memory\n\n- theirs") if part == path else (elsewhere / path).read_bytes()
+            raw = (
+                managed_block.block("# Working Memory\n\n- theirs") if part == path else (elsewhere / path).read_bytes()
+            )
             (vault / path).write_bytes(raw)
             assert not hinted(vault, path).trouble
             assert {verdict for (verdict,) in vault.rows("select verdict from files")} <= {"indexed"}
@@ -278,7 +280,7 @@ def test_merge_markers_on_a_page_cost_nobody_a_word(vault: Vault) -> None:
     hinted(vault, "MEMORY.md")
     page = (vault / "MEMORY.md").read_bytes()
     kept = b"".join(path.read_bytes() for path in vault.root.glob("MEMORY*.md"))
-    assert page.count(markers.BEGIN) == 1 and markers.is_generated(page)
+    assert page.count(managed_block.BEGIN) == 1 and managed_block.is_generated(page)
     assert all(word in kept for word in (b"typed here", b"typed there", b"<<<<<<< mine", b">>>>>>> theirs"))
     before = tree(vault.root)
     vault.reindex()

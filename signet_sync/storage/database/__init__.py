@@ -1,1 +1,4 @@
-"""The database: what its tables are (`tables`); connection and statements are still in `index`."""
+"""Keeps rows: what each table is, the connection, migration, damage, salvage, backups of native rows.
+
+Declares all tables; the statements of each are in the `store` of its capability. docs/schema.md is made of it.
+"""

@@ -101,7 +101,7 @@ DERIVED: tuple[Table, ...] = (
         rows_rendered integer not null, rows_clipped integer not null, tokens integer not null) without rowid""",
     ),
     derived(
-        "nodes of the temporal graph (`temporal.nodes.Node`)",
+        "nodes of the temporal graph (`graph.nodes.Node`)",
         """create table session_summaries(
         agent_id text not null, id text not null, kind text not null, source_type text not null, depth integer not null,
         artifact integer, thread_id text, session integer, earliest_us integer not null,
@@ -133,7 +133,7 @@ DERIVED: tuple[Table, ...] = (
         key=("agent_id", "parent_id", "child_id"),
     ),
     derived(
-        "which session goes on which thread (`temporal.threads`)",
+        "which session goes on which thread (`graph.threads`)",
         """create table thread_sessions(
         agent_id text not null, session_token text not null, session_id text not null, thread_id text not null,
         earliest_us integer not null, latest_us integer not null, week text not null, node_id text not null,
@@ -158,7 +158,7 @@ DERIVED: tuple[Table, ...] = (
         key=("agent_id", "thread_id"),
     ),
     derived(
-        "what facts are about (`facts.records`)",
+        "what facts are about (`formats.fact`)",
         """create table entities(
         entity integer primary key, agent_id text not null, id text not null, kind text not null, norm text not null,
         name text not null, mentions integer not null, latest_us integer not null,
@@ -256,7 +256,7 @@ DERIVED: tuple[Table, ...] = (
         *_options("recall_lines_fts", secure_delete=0),
     ),
     derived(
-        "entity files (`contracts.gardens`) as last seen: names, status, and in `text` the words by which "
+        "entity files (`formats.entity_paths`) as last seen: names, status, and in `text` the words by which "
         "`recall` finds a profile. One without a signature is to be read again",
         """create table garden_files(
         path text primary key, agent_id text not null, kind text not null, id text not null, slug text not null,

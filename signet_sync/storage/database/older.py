@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
-from signet_sync.contracts.tokens import forgotten_mark
+from signet_sync.formats.session_token import forgotten_mark
 
 LAST_WITH_KEYS = 6
 

@@ -1,0 +1,1 @@
+"""Makes the sample workspace from the tables beside the modules."""

@@ -1,0 +1,103 @@
+"""The sample workspace: realistic sessions dated relative to now, one broken file, one conflict copy."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tomllib
+from contextlib import suppress
+from importlib.resources import files as package_files
+from typing import Any
+
+from signet_sync.errors import UsageError
+from signet_sync.formats.timestamps import DAY, SECOND, iso
+from signet_sync.sessions import operations as sessions_operations
+from signet_sync.sessions.input import CompactionInput, SessionInput
+from signet_sync.storage import files, state_dir
+from signet_sync.sync.workspace import Workspace
+
+MARKER = ".signet-demo"
+
+
+def make(root: str) -> None:
+    """Makes the folder of the sample workspace.
+
+    Raises `UsageError` for a folder that is neither empty nor an earlier demo; an earlier one is made anew, and
+    what is remembered of one that was deleted by hand is forgotten.
+    """
+    known = state_dir.locate(root).path
+    if os.path.isdir(root) and os.listdir(root):
+        if not os.path.isfile(os.path.join(root, MARKER)):
+            raise UsageError(
+                "the folder is not empty and not an earlier demo",
+                path=root,
+                hint="give another: signet-sync demo PATH",
+                code="not-empty",
+            )
+        shutil.rmtree(known, ignore_errors=True)
+        shutil.rmtree(root)
+    elif os.path.isfile(os.path.join(known, MARKER)):
+        shutil.rmtree(known, ignore_errors=True)
+    os.makedirs(root, mode=0o700, exist_ok=True)
+    files.create_once(root, MARKER, b"A demo workspace of signet-sync; delete it whenever you like.\n")
+
+
+def tell(workspace: Workspace, now_us: int) -> list[str]:
+    """Ends every sample session as a harness would, and spoils two files; gives the paths of the artifacts."""
+    samples = tomllib.loads((package_files("signet_sync.admin.demo") / "demo_sessions.toml").read_text("utf-8"))
+    written: list[str] = []
+    by_session = [_session(workspace, sample, now_us) for sample in samples["session"]]
+    for paths in by_session:
+        written += paths.values()
+    _break(workspace.root, samples["broken"], by_session)
+    _copy(workspace.root, samples["conflict"], by_session)
+    return written
+
+
+def mark(folder: state_dir.StateFolder) -> None:
+    """Says in a state folder that it is a demo's."""
+    state_dir.write_json(os.path.join(folder.path, MARKER), {})
+
+
+def _session(workspace: Workspace, sample: dict[str, Any], now_us: int) -> dict[str, str]:
+    hours, minutes = sample["started"].split(":")
+    start = (now_us // DAY - sample["days_ago"]) * DAY + (int(hours) * 3600 + int(minutes) * 60) * SECOND
+    end = start + sample["minutes"] * 60 * SECOND
+    who: dict[str, Any] = {
+        **{name: sample.get(name) for name in ("agent_id", "session_id", "session_key", "project", "harness")},
+        "captured_at": iso(end),
+        "started_at": iso(start),
+        "ended_at": iso(end),
+    }
+    paths: dict[str, str] = {}
+    if "compaction" in sample:
+        given = CompactionInput(**who, compaction=sample["compaction"])
+        paths["compaction"] = sessions_operations.compact(workspace, given, now_us=end)["compaction"]
+    said = sessions_operations.end(
+        workspace, SessionInput(**who, transcript=_dated(sample["transcript"], start, end)), now_us=end
+    )
+    return paths | {kind: said[kind] for kind in ("transcript", "summary", "manifest")}
+
+
+def _dated(text: str, start: int, end: int) -> str:
+    """A conversation in the form in which transcripts of harnesses are kept, its turns spread over its time."""
+    turns = re.split(r"^(User|Assistant): ", text.strip(), flags=re.MULTILINE)[1:]
+    said = list(zip(turns[::2], turns[1::2], strict=True))
+    step = (end - start) // len(said)
+    return "\n".join(
+        f"## {speaker} · {iso(start + number * step)}\n\n{words.strip()}\n"
+        for number, (speaker, words) in enumerate(said)
+    )
+
+
+def _break(root: str, broken: dict[str, Any], by_session: list[dict[str, str]]) -> None:
+    path = os.path.join(root, by_session[broken["session"]]["transcript"])
+    with open(path, "ab") as handle:
+        handle.write(broken["append"].encode())
+
+
+def _copy(root: str, conflict: dict[str, Any], by_session: list[dict[str, str]]) -> None:
+    path = os.path.join(root, by_session[conflict["session"]]["summary"])
+    with suppress(FileExistsError):
+        shutil.copyfile(path, f"{path.removesuffix('.md')} ({conflict['label']}).md")

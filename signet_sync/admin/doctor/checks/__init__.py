@@ -1,0 +1,1 @@
+"""Examines one part of an installation in each module."""

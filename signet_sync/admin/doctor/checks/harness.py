@@ -1,0 +1,119 @@
+"""Harnesses: are our hooks (and MCP server) in place, and do hooks answer when they are called as a harness does it."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+import time
+from collections.abc import Sequence
+
+from signet_sync.admin import hooks_install
+from signet_sync.admin.doctor.finding import Finding, fine, problem, warning
+from signet_sync.admin.doctor.target import Patient
+from signet_sync.errors import SignetSyncError, reason
+from signet_sync.formats.ids import GUARDS, TRIAL
+from signet_sync.formats.paths import display
+from signet_sync.host.harness_settings.condition import Condition, Problem
+from signet_sync.host.harness_settings.registry import HARNESSES
+
+# Harnesses give a hook three to ten seconds, and a person waits for it at a session's start.
+SLOW, LIMIT = 3.0, 10.0
+# These hooks call something else than we would write now, and what that does is not for us to try.
+_OTHERS = frozenset({"python-gone", "outdated", "other-python", "other-workspace"})
+# What is mended by installing once more, and with which flag.
+_AGAIN = dict.fromkeys([*_OTHERS, "partly", "twice"], "") | {"untrusted": " --trust"}
+_SESSION_START = {"hook_event_name": "SessionStart", "session_id": TRIAL, "source": "startup"}
+
+
+def harness(patient: Patient) -> list[Finding]:
+    """Every harness that hands its sessions over, and what keeps it from doing so."""
+    try:
+        found = hooks_install.conditions(patient.root, HARNESSES, patient.environ)
+    except SignetSyncError as error:
+        return [problem("hooks", error.message, error.hint)]
+    plugged = [condition for condition in found if condition.events or condition.server is not None]
+    if not plugged:
+        if any(condition.found for condition in found):
+            install = patient.command("hooks install auto")
+            return [warning("hooks", "no harness hands its sessions over", install)]
+        return [fine("hooks", "no harness is on this machine")]
+    told = [_told(patient, condition, each) for condition in plugged for each in condition.problems]
+    told += _switched_off(patient)
+    feeding = [condition for condition in plugged if condition.events]
+    tried = [each.harness for each in feeding if _OTHERS.isdisjoint(one.code for one in each.problems)]
+    return [*told, *_tried(patient, tried)]
+
+
+def broken(patient: Patient) -> list[str]:
+    """The harnesses whose hooks cannot do anything until they are written anew."""
+    found = hooks_install.conditions(patient.root, HARNESSES, patient.environ)
+    return [each.harness for each in found if each.events and any(_is_dead(each, one) for one in each.problems)]
+
+
+def _told(patient: Patient, condition: Condition, one: Problem) -> Finding:
+    flags = _AGAIN.get(one.code)
+    remedy = one.hint if flags is None else patient.command(f"hooks install {condition.harness}{flags}")
+    kind = problem if one.code in ("python-gone", "server-gone", "server-extra") else warning
+    return kind("hooks", f"{condition.harness}: {one.message}", remedy, fix=_is_dead(condition, one))
+
+
+def _is_dead(condition: Condition, one: Problem) -> bool:
+    """Whether hooks or server call a program, or feed a workspace, that is gone; the rest may be as a person wants."""
+    if not condition.events:
+        return False  # installing once more would bring hooks that nobody has asked for
+    astray = one.code == "other-workspace" and not hooks_install.feeds_a_folder(condition)
+    return one.code in ("python-gone", "server-gone") or astray
+
+
+def _switched_off(patient: Patient) -> list[Finding]:
+    named = [name for name in GUARDS if patient.environ.get(name, "0") not in ("", "0")]
+    return [warning("hooks-off", f"{name} is set: hooks that inherit it do nothing", f"unset {name}") for name in named]
+
+
+# ── called as a harness calls them ──
+
+
+def _tried(patient: Patient, names: Sequence[str]) -> list[Finding]:
+    """Each hook called with a session's start that leaves nothing behind; what is run is what we would write now."""
+    found = []
+    slowest = 0.0
+    for name in names:
+        words = hooks_install.program_for(patient.root).hook(name)
+        began = time.monotonic()
+        wrong = _called([*words, "--strict"], {**patient.environ})
+        took = time.monotonic() - began
+        slowest = max(slowest, took)
+        again = f"echo {shlex.quote(json.dumps(_SESSION_START))} | {shlex.join(words)} --strict"
+        if wrong:
+            found.append(problem("hook-fails", display(f"{name}: its hook fails: {wrong}"), again))
+        elif took > SLOW:
+            words_ = f"{name}: its hook took {took:.1f} s; a harness that does not wait so long goes without"
+            found.append(warning("hook-slow", words_, f"time ({again})"))
+    if not found and names:
+        found.append(fine("hooks", f"{', '.join(names)}: answered within {slowest:.1f} s"))
+    return found
+
+
+def _called(words: Sequence[str], environ: dict[str, str]) -> str:
+    """Why a hook does not answer as it should; empty where it does."""
+    for name in GUARDS:
+        environ.pop(name, None)
+    try:
+        done = subprocess.run(
+            words,
+            input=json.dumps(_SESSION_START).encode(),
+            capture_output=True,
+            timeout=LIMIT,
+            cwd="/",
+            env=environ,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return f"no answer within {LIMIT:.0f} s"
+    except OSError as error:
+        return reason(error)
+    if done.returncode == 0:
+        return ""
+    said = done.stderr.decode("utf-8", "replace").strip().splitlines()
+    return said[-1] if said else f"exit code {done.returncode}"

@@ -1,0 +1,151 @@
+"""The database: whole, in step with itself, and what stands in it about the vault."""
+
+from __future__ import annotations
+
+import os
+import shlex
+
+import apsw
+
+from signet_sync.admin.doctor.finding import Finding, fine, problem, warning
+from signet_sync.admin.doctor.target import Patient
+from signet_sync.entities import store as entities_store
+from signet_sync.errors import DatabaseCorrupt, DatabaseError
+from signet_sync.formats.paths import display
+from signet_sync.pages import conflict_copies
+from signet_sync.storage.database import salvage
+from signet_sync.storage.database.connection import (
+    LARGE_LOG,
+    Database,
+    is_odd,
+    log_size,
+    noted,
+    set_aside_before,
+    suspect,
+)
+from signet_sync.storage.database.tables import TABLES
+from signet_sync.sync.store import artifacts, line_index, passes
+from signet_sync.sync.store import counts as counts_store
+from signet_sync.text.phrases import counted
+from signet_sync.text.sanitizer import sanitizer_stamp
+
+_SHOWN = 3  # paths of a finding
+
+
+def index(patient: Patient) -> list[Finding]:
+    """Every page of the database, full text, open violations, and what was moved aside before."""
+    path = patient.database
+    if os.path.isdir(path):
+        quoted = shlex.quote(path)
+        remedy = f"mv {quoted} {quoted}.aside && {patient.command('reindex')}"
+        return [problem("database", f"{path} is a folder", remedy)]
+    is_shut = patient.is_shut_out or (os.path.exists(path) and not os.access(path, os.R_OK | os.W_OK))
+    if is_shut and patient.chosen is None:
+        return []  # nobody can say, and why not was said
+    if path == ":memory:":
+        return [fine("database", "in memory, for one command")]
+    try:
+        database = Database(path, readonly=True)
+    except FileNotFoundError:
+        return [warning("database", "there is no index yet", patient.command("reindex"))]
+    except DatabaseError as error:
+        return [_unusable(patient, error), *_set_aside(path)]
+    try:
+        return [*_bytes(patient, database), *_rows(patient, database), *_log(path), *_set_aside(path)]
+    except (apsw.Error, DatabaseError) as error:
+        return [_unusable(patient, error), *_set_aside(path)]
+    finally:
+        database.connection.close()
+
+
+def _unusable(patient: Patient, error: apsw.Error | DatabaseError) -> Finding:
+    told = noted(error, patient.database)
+    if told.code == "database-behind":
+        return warning("database-behind", told.message, patient.command("reindex"), fix=True)
+    if isinstance(told, DatabaseCorrupt) or is_odd(error):
+        return _damaged(patient, told.message)
+    return problem("database", f"{patient.database}: {told.message}", told.hint)
+
+
+def _damaged(patient: Patient, what: str) -> Finding:
+    return problem("database", what, f"{patient.command('reindex')} --full  # moves it aside, rebuilds it", fix=True)
+
+
+def _bytes(patient: Patient, database: Database) -> list[Finding]:
+    problems = database.problems(closely=TABLES) or salvage.doubtful(database)
+    if problems:
+        if database.problems():
+            # No pass need ever read these pages: the next one looks at all of them. Mere values a rebuild makes anew.
+            suspect(database.path)
+        return [_damaged(patient, f"damaged: {problems[0]}")]
+    if not (artifacts.text_in_step(database) and line_index.in_step(database)):
+        return [problem("full-text", "out of step with its rows", patient.command("reindex"), fix=True)]
+    return [fine("database", database.path)]
+
+
+def _rows(patient: Patient, database: Database) -> list[Finding]:
+    found = []
+    counts = counts_store.verdict_counts(database)
+    open_ = counts.get("violation", 0)
+    if open_:
+        words = f"{counted(open_, 'open violation')}: sealed files that changed or went"
+        found.append(problem("vault", words, patient.command("violations list")))
+    if counts.get("invalid"):
+        found.append(warning("vault", f"invalid files: {counts['invalid']}", patient.command("check")))
+    found += _secrets(patient, database)
+    drifted = entities_store.drift(database)
+    if drifted:
+        what = counted(len(drifted), "entity file is", "entity files are")
+        words = f"{what} not what their events say, the first {display(drifted[0].path)}: {drifted[0].message}"
+        found.append(problem("entities", words, patient.command("entity drift")))
+    found += _copies(patient, database)
+    if passes.is_halted(database):
+        words = "halted: cliff; most files of memory/ are gone, and nothing was dropped"
+        remedy = f"{patient.command('reindex')} --accept-removals  # where they are gone for good; else bring them back"
+        found.append(problem("halt", words, remedy))
+    return found
+
+
+def _secrets(patient: Patient, database: Database) -> list[Finding]:
+    """Artifacts that were written before the sanitizer knew what it finds in them now."""
+    paths = counts_store.suspected(database)
+    if not paths:
+        return []
+    shown = ", ".join([*map(display, paths[:_SHOWN]), *(["…"] if len(paths) > _SHOWN else [])])
+    words = f"files that seem to hold a secret: {len(paths)} ({shown})"
+    if not (artifacts.sanitizer_of_rows(database) or "").startswith(sanitizer_stamp()):
+        words += f"; not all of them were looked at by this version: {patient.command('reindex')}"
+    reason = "--reason REASON  # takes it out of the files; index and pages leave it out already"
+    return [warning("secrets", words, f"{patient.command('redact')} --all {reason}")]
+
+
+def _copies(patient: Patient, database: Database) -> list[Finding]:
+    """What a sync service put beside the files: either of two may hold the words that a person wants."""
+    paths = [one.path for one in counts_store.problems(database) if one.code == "conflict-copy"]
+    paths += [one.path for one in conflict_copies.standing(patient.root)]
+    if not paths:
+        return []
+    words = f"conflict copies of a sync service: {len(paths)}, the first {display(min(paths))}"
+    remedy = f"{patient.command('reindex')}  # lists them; keep what you want, delete the rest"
+    return [warning("copies", words, remedy)]
+
+
+def _log(path: str) -> list[Finding]:
+    """The write-ahead log cannot be emptied while somebody reads what was before it."""
+    size = log_size(path)
+    if size <= LARGE_LOG:
+        return []
+    words = f"its log has grown to {size // 1_000_000} MB: a program keeps a read transaction open"
+    return [warning("database-log", words, f"fuser -v {shlex.quote(path)}  # shows the program; close it")]
+
+
+def _set_aside(path: str) -> list[Finding]:
+    """One finding for each damaged database that was moved aside."""
+    return [
+        warning(
+            "database-aside",
+            f"a damaged one was moved aside: {os.path.basename(name)}; its readable rows were taken over",
+            f"rm {shlex.quote(name)}*  # and look whether the disk is well",
+        )
+        for name in set_aside_before(path)
+    ]

@@ -1,0 +1,148 @@
+"""The machine: Python, SQLite, room on the disks, watches for changes, the clock."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shlex
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+
+import apsw
+
+from signet_sync.admin.doctor.finding import Finding, fine, problem, span, warning
+from signet_sync.admin.doctor.target import Patient, mount_of
+from signet_sync.errors import DatabaseError
+from signet_sync.formats.paths import MEMORY
+from signet_sync.formats.timestamps import SECOND, parse_instant
+from signet_sync.storage import state_dir
+from signet_sync.storage.database.connection import MINIMUM_SQLITE, Database
+from signet_sync.sync.store import counts
+from signet_sync.sync.watcher import Watcher
+
+LOW_SPACE = 100 * 1024 * 1024
+LOW_INODES = 1000
+# Clocks of two machines are rarely further apart, in seconds; what is dated later than that was dated by a wrong one.
+AHEAD = 600.0
+_LIMITS = {"max_user_watches": 524_288, "max_user_instances": 1024}
+
+
+def python() -> Finding:
+    """Which Python runs this."""
+    return fine("python", f"Python {platform.python_version()} ({sys.executable})")
+
+
+def sqlite() -> Finding:
+    """SQLite's version, and whether it searches text."""
+    wanted = ".".join(map(str, MINIMUM_SQLITE))
+    if "ENABLE_FTS5" not in apsw.compile_options:
+        return problem("sqlite", "SQLite without FTS5", f"{shlex.quote(sys.executable)} -m pip install -U apsw")
+    return fine("sqlite", f"SQLite {apsw.sqlite_lib_version()} with FTS5 (at least {wanted})")
+
+
+# ── room ──
+
+
+def room(patient: Patient) -> list[Finding]:
+    """Bytes and names that are left on the disks of workspace and database."""
+    found = []
+    for what, path in (("workspace", patient.root), ("state folder", os.path.dirname(patient.database))):
+        try:
+            place = _existing(path)
+            left = os.statvfs(place)
+        except OSError:
+            continue
+        remedy = f"du -xh --max-depth=1 {shlex.quote(mount_of(place))} | sort -h  # shows what is large; make room"
+        free = left.f_bavail * left.f_frsize
+        if free < LOW_SPACE:
+            found.append(problem("disk-space", f"{free // 1_000_000} MB left for the {what}", remedy))
+        elif left.f_files and left.f_favail < LOW_INODES:
+            words = f"only {left.f_favail} more files can be made on the disk of the {what}"
+            found.append(problem("disk-space", words, remedy.replace("du -xh", "du -x --inodes")))
+    return found or [fine("disk-space", "enough")]
+
+
+def _existing(path: str) -> str:
+    while path and not os.path.exists(path):
+        path = os.path.dirname(path)
+    return path or "/"
+
+
+# ── watches ──
+
+
+def watches(patient: Patient) -> list[Finding]:
+    """Whether changes can be watched: the limits, and one watch set as the agent sets it."""
+    if not os.path.isdir(patient.root):
+        return []  # which is said elsewhere
+    if patient.settings.watch_mode != "auto":
+        return [fine("watches", f"watch.mode is {patient.settings.watch_mode}")]
+    if not _can_watch(patient.root):
+        told = "the agent polls" if patient.alive else "an agent would poll"
+        return [warning("watches", f"the system has no watches left: {told}, which is slower", _more_watches())]
+    if patient.alive and patient.beat.get("watch") == "polling":
+        return [fine("watches", "there were none left when the agent asked; it takes them back within a minute")]
+    small = [f"fs.inotify.{name} is only {value}" for name, value in _limits() if value < _LIMITS[name] // 64]
+    if small:
+        return [warning("watches", "; ".join(small), _more_watches())]
+    return [fine("watches", "enough for this vault; the agent watches a handful of folders")]
+
+
+def _can_watch(root: str) -> bool:
+    watcher = Watcher(root, lambda: ["", MEMORY])
+    try:
+        watcher.start()
+        return watcher.kind != "polling"
+    finally:
+        watcher.stop()
+
+
+def _limits() -> Iterator[tuple[str, int]]:
+    for name in _LIMITS:
+        with suppress(OSError, ValueError), open(f"/proc/sys/fs/inotify/{name}", encoding="ascii") as handle:
+            yield name, int(handle.read())
+
+
+def _more_watches() -> str:
+    more = [f"fs.inotify.{name}={max(2 * value, _LIMITS[name])}" for name, value in _limits()]
+    if not more:
+        return "watch.mode = 'polling' in signet-sync.toml says that this is meant"
+    return f"sudo sysctl {' '.join(more)}  # until the next start; for good: a file in /etc/sysctl.d"
+
+
+# ── the clock ──
+
+
+def clock(patient: Patient) -> list[Finding]:
+    """Whether something is dated later than now: the clock was wrong then, or is now."""
+    return [*_last_pass(patient), *_dated_ahead(patient)] or [fine("clock", "nothing is dated in the future")]
+
+
+def _last_pass(patient: Patient) -> Iterator[Finding]:
+    said = (state_dir.read_json(os.path.join(patient.folder.path, "last-pass.json")) or {}).get("last_full_pass")
+    ahead = (parse_instant(str(said)) or 0) / SECOND - patient.now
+    if ahead > AHEAD:
+        words = f"the last pass is dated {said}, {span(ahead)} ahead: this machine's clock was wrong then, or is now"
+        yield warning("clock", words, f"{_set_clock()} && {patient.command('reindex')}")
+
+
+def _dated_ahead(patient: Patient) -> Iterator[Finding]:
+    try:
+        database = Database(patient.database, readonly=True)
+    except (FileNotFoundError, DatabaseError):
+        return  # which is said elsewhere
+    try:
+        ahead = counts.dated_after(database, int((patient.now + AHEAD) * SECOND))
+    except (apsw.Error, DatabaseError):
+        return
+    finally:
+        database.connection.close()
+    if ahead is not None:
+        path, when = ahead
+        words = f"{path} is dated in the future ({when}): the clock of the machine that wrote it was wrong, or ours is"
+        yield warning("clock", words, f"date -u  # where it is right, wait until then; where not: {_set_clock()}")
+
+
+def _set_clock() -> str:
+    return "sudo sntp -sS time.apple.com" if sys.platform == "darwin" else "sudo timedatectl set-ntp true"

@@ -1,0 +1,81 @@
+"""The pages: does every agent's MEMORY.md stand where it belongs, as a file that can be written anew."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import stat
+from collections.abc import Iterator
+from contextlib import suppress
+
+import apsw
+
+from signet_sync.admin.doctor.finding import Finding, problem, warning
+from signet_sync.admin.doctor.target import Patient, give_back
+from signet_sync.errors import DatabaseError
+from signet_sync.formats.paths import day_page, display, dream_page, head_page, month_page
+from signet_sync.pages import signet_daemon
+from signet_sync.pages.store import pages as pages_store
+from signet_sync.storage.database.connection import Database
+from signet_sync.sync.store import counts, passes
+
+
+def pages(patient: Patient) -> list[Finding]:
+    """What keeps a page from being read or written; nothing where all of them are as they should be."""
+    heads, others = _known(patient)
+    return [
+        *(found for page in heads for found in _page(patient, page)),
+        *(found for page in others for found in _other(patient, page)),
+    ]
+
+
+def _known(patient: Patient) -> tuple[list[str], list[str]]:
+    """Pages of those who have something to show, and all others; why an index cannot be read is told elsewhere."""
+    try:
+        database = Database(patient.database, readonly=True)
+    except (FileNotFoundError, DatabaseError):
+        return [], []
+    try:
+        if passes.is_halted(database):
+            return [], []
+        agents = counts.agents(database)
+        others = {dream_page(agent_id) for agent_id in agents}
+        for agent_id in agents:
+            for day in pages_store.days(database, agent_id):
+                others |= {day_page(agent_id, day), month_page(agent_id, day[:7])}
+        return [head_page(agent_id) for agent_id in agents], sorted(others)
+    except (apsw.Error, DatabaseError):
+        return [], []
+    finally:
+        database.connection.close()
+
+
+def _page(patient: Patient, page: str) -> Iterator[Finding]:
+    path = os.path.join(patient.root, page)
+    try:
+        status = os.lstat(path)
+    except FileNotFoundError:
+        # A living agent writes it in a moment, and one that holds back for Signet's daemon does so until that has gone.
+        if not patient.alive and signet_daemon.daemon_pid(patient.root) is None:
+            yield warning("page", f"{display(page)} is not there", patient.command("reindex"), fix=True)
+        return
+    if not stat.S_ISREG(status.st_mode):
+        yield _replaced(patient, page, status)
+    elif not os.access(path, os.R_OK):
+        words = f"{display(page)} cannot be read, so it is not written any more"
+        yield problem("page", words, give_back(path, "u+rw"))
+
+
+def _other(patient: Patient, page: str) -> Iterator[Finding]:
+    """A page that is not there is written again by itself; one that is no file any more is not."""
+    with suppress(OSError):
+        status = os.lstat(os.path.join(patient.root, page))
+        if not stat.S_ISREG(status.st_mode):
+            yield _replaced(patient, page, status)
+
+
+def _replaced(patient: Patient, page: str, status: os.stat_result) -> Finding:
+    kind = "a link" if stat.S_ISLNK(status.st_mode) else "a folder" if stat.S_ISDIR(status.st_mode) else "no file"
+    words = f"{display(page)} is {kind}, so it is not written any more"
+    quoted = shlex.quote(os.path.join(patient.root, page))
+    return problem("page", words, f"mv {quoted} {quoted}.aside && {patient.command('reindex')}")

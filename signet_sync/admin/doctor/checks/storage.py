@@ -1,0 +1,156 @@
+"""Our own folder: who may look into it, and what waits in it for somebody to come."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import stat
+from collections.abc import Iterator
+from contextlib import suppress
+
+from signet_sync.admin.doctor.finding import Finding, fine, problem, span, warning
+from signet_sync.admin.doctor.target import Patient
+from signet_sync.capture import spool
+from signet_sync.sessions import journal, live_files
+from signet_sync.text.phrases import counted
+
+# Whoever takes jobs in takes a moment; what lies longer, in seconds, lies there because nobody comes.
+MOMENT = 60.0
+# A living agent has tried several times by then.
+LONG = 3600.0
+FULL_JOBS, FULL_BYTES = 1000, 64 * 1024 * 1024
+
+
+def modes(patient: Patient) -> list[Finding]:
+    """Whether state folder and database are the person's own, and open to nobody else."""
+    folder = patient.folder.path
+    quoted = shlex.quote(folder)
+    if not os.path.isdir(folder):
+        return _room_for(folder)
+    strange = [path for path in _all(folder) if not _is_ours(path)]
+    if strange:
+        words = f"{strange[0]} belongs to somebody else: a command was run as another user"
+        return [problem("state-owner", words, f'sudo chown -R "$USER" {quoted}')]
+    found = []
+    wrong = badly_kept(folder)
+    if wrong:
+        remedy = f"chmod -R u+rwX,go-rwx {quoted}"
+        closed = next((path for path in wrong if not _lets_owner(path)), None)
+        if closed is not None:
+            found.append(problem("state-mode", f"we are kept out of {closed} by its mode", remedy, fix=True))
+        else:
+            found.append(warning("state-mode", f"others may look into {wrong[0]}", remedy, fix=True))
+    if os.path.isfile(patient.database) and is_open(patient.database):
+        remedy = f"chmod 600 {shlex.quote(patient.database)}"
+        found.append(warning("database-mode", "others may read the database", remedy, fix=True))
+    return found
+
+
+def _room_for(folder: str) -> list[Finding]:
+    """Whether the state folder can be made where it belongs."""
+    while folder and not os.path.lexists(folder):
+        folder = os.path.dirname(folder)
+    if os.access(folder, os.W_OK | os.X_OK):
+        return []
+    remedy = f"chmod u+rwx {shlex.quote(folder)}" if _is_ours(folder) else f'sudo chown "$USER" {shlex.quote(folder)}'
+    return [problem("state-folder", f"the state folder cannot be made: {folder} cannot be written", remedy)]
+
+
+def badly_kept(folder: str) -> list[str]:
+    """What in the state folder keeps its owner out, and folders that let others in; a link is nobody's business."""
+    return [path for path in _all(folder) if not _lets_owner(path) or (os.path.isdir(path) and is_open(path))]
+
+
+def is_open(path: str) -> bool:
+    """Whether others than the owner may do anything with it."""
+    try:
+        return bool(stat.S_IMODE(os.stat(path).st_mode) & 0o077)
+    except OSError:
+        return False
+
+
+def _all(folder: str) -> Iterator[str]:
+    """The folder and everything in it that is a file or a folder."""
+    if not os.path.isdir(folder):
+        return
+    yield folder
+    for where, names, others in os.walk(folder):
+        for name in [*names, *others]:
+            path = os.path.join(where, name)
+            with suppress(OSError):  # gone in the meantime
+                if stat.S_IFMT(os.lstat(path).st_mode) in (stat.S_IFREG, stat.S_IFDIR):
+                    yield path
+
+
+def _is_ours(path: str) -> bool:
+    try:
+        return os.lstat(path).st_uid == os.geteuid()
+    except OSError:
+        return True  # gone in the meantime
+
+
+def _lets_owner(path: str) -> bool:
+    try:
+        mode = os.lstat(path).st_mode
+    except OSError:
+        return True
+    wanted = 0o700 if stat.S_ISDIR(mode) else 0o600
+    return mode & wanted == wanted
+
+
+# ── what waits ──
+
+
+def waiting(patient: Patient) -> list[Finding]:
+    """What nobody took in of what hooks handed over, endings that were not finished, live turns that are damaged."""
+    return [*_spool(patient), *_journal(patient), *_live(patient)]
+
+
+def _spool(patient: Patient) -> Iterator[Finding]:
+    folder = patient.folder.spool
+    count, size = spool.size(folder)
+    count -= spool.marked(folder)
+    age = patient.now - (spool.oldest(folder) or patient.now)
+    words = f"{count} of what hooks handed over wait in the spool, the oldest for {span(age)}"
+    if count and not patient.alive and age > MOMENT:
+        yield warning("spool", f"{words}, and nobody takes it in", patient.command("reindex"), fix=True)
+    elif count and age > LONG:
+        yield warning("spool", f"{words}, although an agent is alive", patient.command("logs intake"))
+    elif count > FULL_JOBS or size > FULL_BYTES:
+        yield warning("spool", f"{words}: {size / 1_000_000:.0f} MB in all", patient.command("logs intake"))
+    else:
+        yield fine("spool", "nothing waits too long")
+    lost = spool.given_up(folder)
+    if lost:
+        words = f"{lost} of what hooks handed over could not be taken in; they go after {spool.BAD_DAYS} days"
+        remedy = f"{patient.command('logs intake')}  # says why; import HARNESS reads its transcripts once more"
+        yield warning("spool-given-up", words, remedy)
+
+
+def _journal(patient: Patient) -> Iterator[Finding]:
+    old = []
+    for key in journal.keys(patient.folder.journal):
+        with suppress(OSError):
+            began = os.stat(os.path.join(patient.folder.journal, f"{key}.json")).st_mtime
+            if patient.now - began > MOMENT:
+                old.append(began)
+    if old:
+        age = span(patient.now - min(old))
+        words = f"endings of sessions that were begun and not finished: {len(old)}, the oldest {age} ago"
+        yield warning("unfinished", words, patient.command("reindex"), fix=True)
+
+
+def _live(patient: Patient) -> Iterator[Finding]:
+    folder = patient.folder.live
+    aside = live_files.put_aside(folder)
+    damaged = []
+    for name in live_files.names(folder):
+        with suppress(OSError):
+            kept = live_files.read(folder, name)
+            if kept is None or kept.damaged:
+                damaged.append(name)
+    found = [os.path.join(folder, name) for name in (*damaged, *aside)]
+    if found:
+        words = f"live turns that cannot be read: lines of {counted(len(found), 'file')}"
+        remedy = f"look into {shlex.quote(found[0])}  # what can be read is kept; the session's transcript has the rest"
+        yield warning("live", words, remedy)

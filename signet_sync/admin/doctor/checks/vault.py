@@ -1,0 +1,286 @@
+"""The vault: its folder and file system, what can be read in it, where it stands, and who else works on it."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import pwd
+import shlex
+import stat
+import sys
+from collections.abc import Iterator
+
+import apsw
+
+from signet_sync.admin.doctor.finding import Finding, fine, problem, span, warning
+from signet_sync.admin.doctor.target import Patient, give_back
+from signet_sync.errors import DatabaseError, SignetSyncError
+from signet_sync.formats.paths import MEMORY, SETTINGS, display
+from signet_sync.formats.snapshot import Found
+from signet_sync.pages.signet_daemon import HOLD, daemon_pid, replaced
+from signet_sync.settings import model
+from signet_sync.storage import files, state_dir
+from signet_sync.storage.database.connection import Database
+from signet_sync.storage.locations import base, identified, read_id, user_file
+from signet_sync.sync.store import counts
+
+NETWORK = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "fuse.sshfs", "9p", "afs", "fuse.rclone"}
+OBSIDIAN = ".obsidian/app.json"
+_OBSIDIAN_LIMIT = 1 << 20  # bytes
+
+
+def workspace(patient: Patient) -> list[Finding]:
+    """Whether the folders are there and can be used."""
+    root = patient.root
+    quoted = shlex.quote(root)
+    if os.path.islink(root) and not os.path.exists(root):
+        words = f"{root} is a link to {os.readlink(root)}, which is not there"
+        return [problem("workspace", words, f"ls -l {quoted}  # bring back what it leads to, or: unlink {quoted}")]
+    if os.path.lexists(root) and not os.path.isdir(root):
+        return [problem("workspace", f"{root} is not a folder", "signet-sync --workspace FOLDER doctor")]
+    if not os.path.isdir(root):
+        return [problem("workspace", f"{root} does not exist", f"{patient.command('init')}  # or give --workspace")]
+    found = [fine("workspace", root)]
+    if not os.access(root, os.R_OK | os.W_OK | os.X_OK):
+        words = "the workspace cannot be written; check works where it can be read"
+        found.append(problem("permissions", words, give_back(root, "u+rwx")))
+    return [*found, *_as_root(patient), *_memory(patient, quoted)]
+
+
+def _memory(patient: Patient, quoted: str) -> Iterator[Finding]:
+    memory = os.path.join(patient.root, MEMORY)
+    try:
+        mode = os.lstat(memory).st_mode
+    except FileNotFoundError:
+        if os.path.isfile(patient.database):
+            remedy = f"ls -la {quoted}  # bring memory/ back: mount it, or let the sync end"
+            yield warning("memory", "memory/ was here and is not any more", remedy)
+        else:
+            yield warning("memory", "there is no memory/ yet", patient.command("init"))
+    except OSError:
+        return  # the folder around it keeps us out, which was said
+    else:
+        if stat.S_ISDIR(mode):
+            yield from _reading(memory)
+        else:
+            remedy = f"ls -ld {shlex.quote(memory)}  # move it away and put the folder itself in its place"
+            yield problem("memory", "memory/ is not a real folder", remedy)
+
+
+def _as_root(patient: Patient) -> Iterator[Finding]:
+    """What root writes into a person's workspace, that person cannot write any more."""
+    owner = os.stat(patient.root).st_uid
+    if os.geteuid() != 0 or owner == 0:
+        return
+    try:
+        name = pwd.getpwuid(owner).pw_name
+    except KeyError:
+        name = f"#{owner}"
+    words = f"the workspace belongs to {name}, and you are root: what a command writes now is not {name}'s"
+    command = shlex.join(["sudo", "-Hu", name, "signet-sync", "--workspace", patient.root, "doctor"])
+    yield warning("root", words, command)
+
+
+def _reading(memory: str) -> Iterator[Finding]:
+    """What in `memory/` cannot be opened; links are looked at by `check`."""
+    try:
+        with os.scandir(memory) as entries:
+            closed = [
+                entry.path
+                for entry in entries
+                if entry.name.endswith(".md")
+                and entry.is_file(follow_symlinks=False)
+                and not os.access(entry.path, os.R_OK)
+            ]
+    except OSError as error:
+        yield problem("memory", f"memory/ cannot be listed: {error.strerror}", _to_list(memory, error))
+        return
+    if os.access(os.path.dirname(memory), os.W_OK) and not os.access(memory, os.W_OK):
+        words = "memory/ cannot be written: no session that ends can be kept"
+        yield problem("permissions", words, give_back(memory, "u+rwx"))
+    if closed:
+        first = f"{MEMORY}/{os.path.basename(min(closed))}"
+        words = first if len(closed) == 1 else f"{len(closed)} files in memory/, the first {first},"
+        names = "" if len(closed) == 1 else f"{shlex.quote(memory)}/*.md"
+        yield problem("unreadable", f"{display(words)} cannot be read", give_back(closed[0], "u+r", names))
+
+
+def _to_list(memory: str, error: OSError) -> str:
+    if sys.platform == "darwin" and error.errno == errno.EPERM:
+        # macOS asks once, for a program that has a window; a service is refused without a word.
+        return f"System Settings, Privacy & Security, Full Disk Access: add {sys.executable}, then start the agent anew"
+    return give_back(memory, "u+rwx")
+
+
+# ── the file system ──
+
+
+def file_system(patient: Patient) -> list[Finding]:
+    """Whether vault and database are on this machine, and whether names can be swapped."""
+    memory = os.path.join(patient.root, MEMORY)
+    if not os.path.isdir(memory):
+        return []
+    found = []
+    kind, under = kind_of(memory), kind_of(os.path.dirname(patient.database))
+    if kind in NETWORK and patient.settings.watch_mode == "auto":
+        words = f"memory/ is on {kind}: changes of other machines raise no events"
+        found.append(warning("file-system", words, f"watch.mode = 'polling' in {os.path.join(patient.root, SETTINGS)}"))
+    if under in NETWORK:
+        words = f"the database is on {under}, where its locks and its log are not safe"
+        found.append(problem("file-system", words, "export XDG_STATE_HOME=...  # a folder on a local disk"))
+    able = files.abilities(patient.root)
+    if able is not None and not able.swaps:
+        words = f"{kind or 'its disk'} cannot swap two names: a save of yours in the instant of one of ours may be lost"
+        found.append(warning("file-system", words, "keep the vault on APFS, ext4, btrfs or XFS"))
+    if found:
+        return found
+    told = [kind or "local"]
+    if able is not None:
+        told += [] if able.cases else ["upper and lower case are one"]
+        told += [] if able.links else ["no hard links, and none are needed"]
+    return [fine("file-system", ", ".join(told))]
+
+
+def kind_of(path: str) -> str:
+    """The kind of the file system that holds a path, empty where the system does not say."""
+    best = ("", "")
+    real = os.path.realpath(path)
+    try:
+        with open("/proc/self/mounts", encoding="utf-8", errors="replace") as handle:
+            for line in handle:
+                parts = line.split()
+                point = parts[1].replace("\\040", " ")
+                if (real == point or real.startswith(point.rstrip("/") + "/")) and len(point) >= len(best[0]):
+                    best = (point, parts[2])
+    except OSError:
+        return ""
+    return best[1]
+
+
+# ── where it stands ──
+
+
+def whereabouts(patient: Patient) -> list[Finding]:
+    """Whether the workspace was moved, or is a copy of another one on this machine."""
+    real = os.path.realpath(patient.root)
+    key = read_id(real)
+    if key is None:
+        return []
+    where = base(patient.environ)
+    own = identified(where, real)
+    recorded = (state_dir.read_json(os.path.join(where, key, "workspace.json")) or {}).get("path")
+    if own is None:
+        words = f"it has the id of {recorded}, of which it is a copy; the next command that writes gives it its own"
+        return [warning("copied", words, patient.command("reindex"), fix=True)]
+    if not isinstance(recorded, str) or recorded == real or _same(recorded, real):
+        return []
+    words = f"it was moved here from {recorded}, and its state folder does not know yet"
+    return [warning("moved", words, patient.command("reindex"), fix=True)]
+
+
+def _same(one: str, other: str) -> bool:
+    try:
+        return os.path.samefile(one, other)
+    except (OSError, ValueError):
+        return False
+
+
+# ── who else is there ──
+
+
+def settings(patient: Patient) -> list[Finding]:
+    """Whether every setting is known and in range."""
+    _, remarks = model.load(patient.root, environ=patient.environ, anyway=True)
+    rename = f"mend its name in {os.path.join(patient.root, SETTINGS)}, or take the line out"
+    move = f"move it to {user_file(patient.environ)}"
+    return [
+        problem("settings", str(remark), remark.hint)
+        if remark.broken
+        else warning("settings", str(remark), rename if model.UNKNOWN in remark.message else move)
+        for remark in remarks
+    ] or [fine("settings", "every setting is known and in range")]
+
+
+def signet(patient: Patient) -> list[Finding]:
+    """Whether a Signet daemon would fight over MEMORY.md."""
+    try:
+        pid = daemon_pid(patient.root)
+    except (OSError, SignetSyncError):
+        return []
+    if pid is None:
+        return _replaced(patient)
+    if patient.settings.takeover:
+        return [fine("signet-daemon", f"a Signet daemon (pid {pid}) is alive, and projection.takeover is set")]
+    words = f"a Signet daemon (pid {pid}) is alive on this workspace; pages and manifests are held back"
+    return [warning("signet-daemon", words, f"kill {pid}  # or, to write beside it: projection.takeover = true")]
+
+
+def _replaced(patient: Patient) -> list[Finding]:
+    """What a Signet left that is no longer seen: a page of its own where ours was."""
+    if patient.settings.takeover:
+        return []
+    try:
+        database = Database(patient.database, readonly=True)
+    except (FileNotFoundError, DatabaseError):
+        return []  # which is said elsewhere
+    try:
+        path, age = replaced(patient.root, database, counts.agents(database))
+    except (apsw.Error, OSError, SignetSyncError):
+        return []
+    finally:
+        database.connection.close()
+    if not path:
+        return []
+    words = f"Signet replaced {path} after signet-sync had written it, and no daemon of it is alive here"
+    if age >= HOLD:
+        return [warning("signet-daemon", f"{words}; the next pass takes it back", patient.command("reindex"))]
+    words += f"; pages and manifests are held back for another {span(HOLD - age)}"
+    setting = os.path.join(patient.root, SETTINGS)
+    return [warning("signet-daemon", words, f"stop it wherever it runs; or {setting}: projection.takeover = true")]
+
+
+def obsidian(patient: Patient) -> list[Finding]:
+    """What Obsidian is told to do with the vault, where somebody opens it, or a folder around it, in Obsidian."""
+    real = os.path.realpath(patient.root)
+    opened = next((place for place in _vaults(real, patient.environ.get("HOME", "")) if _told(place) is not None), None)
+    if opened is None:
+        return []
+    told = _told(opened) or {}
+    if told.get("alwaysUpdateLinks") is True:
+        words = f"Obsidian rewrites links by itself ({os.path.join(opened, OBSIDIAN)}), in sealed files, too"
+        remedy = "Obsidian: Settings, Files and links, switch off 'Automatically update internal links'"
+        return [warning("obsidian", words, remedy)]
+    inside = os.path.relpath(real, opened)
+    place = "" if inside == "." else f"{inside}/"
+    ignored = told.get("userIgnoreFilters")
+    ignored = ignored if isinstance(ignored, list) else []
+    shown = [f"{place}{name}/" for name in (MEMORY, "ledger") if not _covers(ignored, f"{place}{name}/")]
+    if shown:
+        remedy = f"Obsidian: Settings, Files and links, Excluded files: add {' and '.join(shown)}"
+        return [fine("obsidian", "search and graph would be quieter without its working files", remedy)]
+    return [fine("obsidian", "it leaves links alone, and working files out of search and graph")]
+
+
+def _vaults(real: str, home: str) -> Iterator[str]:
+    """The workspace, and the folders above it as far as they are the person's."""
+    yield real
+    home = os.path.realpath(home) if home else ""
+    while home and real.startswith(home.rstrip("/") + "/"):
+        real = os.path.dirname(real)
+        yield real
+
+
+def _told(place: str) -> dict[str, object] | None:
+    found = files.read(place, OBSIDIAN, _OBSIDIAN_LIMIT)
+    if not isinstance(found, Found):
+        return None
+    try:
+        told = json.loads(found.raw)
+    except (ValueError, RecursionError):
+        return {}
+    return told if isinstance(told, dict) else {}
+
+
+def _covers(ignored: list[object], path: str) -> bool:
+    return any(isinstance(one, str) and one and path.startswith(one.removeprefix("/")) for one in ignored)

@@ -1,0 +1,309 @@
+"""Leaving: service and hooks go, MEMORY.md becomes plain markdown, the state folder is deleted; the vault stays.
+
+Each step looks at what is there and does what is left to do: after a kill, the same call goes on where it ended.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Literal
+
+import apsw
+
+from signet_sync.admin import hooks_install
+from signet_sync.app.workspace import opened
+from signet_sync.capture import intake, spool
+from signet_sync.capture.worker import due
+from signet_sync.errors import AnotherAgent, DatabaseError, Halted, WorkspaceError
+from signet_sync.formats import managed_block
+from signet_sync.formats.paths import DEFAULT_AGENT, OWN, TEMPORARY, WORKSPACE_ID, dream_page, head_page, page_agent
+from signet_sync.formats.snapshot import PAGE_LIMIT, Found
+from signet_sync.host import service
+from signet_sync.host.harness_settings.registry import HARNESSES
+from signet_sync.host.service import ServiceState
+from signet_sync.pages import signet_daemon
+from signet_sync.pages import stage as pages_stage
+from signet_sync.pages.store import pages
+from signet_sync.sessions import live_files
+from signet_sync.settings.model import DEFAULT_WORKSPACE, Settings
+from signet_sync.storage import files, state_dir
+from signet_sync.storage.database.connection import Database
+from signet_sync.storage.safe_paths import require_root
+from signet_sync.sync import damage
+from signet_sync.sync.request import Request
+from signet_sync.sync.store import counts
+from signet_sync.sync.workspace import Workspace
+
+_ENDING = 10.0  # seconds: an agent that was told to end does so within two, unless the machine is busy
+_ATTEMPTS = 5
+
+Change = Literal["unmarked", "emptied", "removed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What leaving comes to: units, harnesses with our hooks, pages and what becomes of them, the state folder.
+
+    `state` is None where there is none. `only_here` counts what exists nowhere but in it. `marked`: the vault holds the
+    id by which it is found. `in_the_way` is a `run` that no service of ours would stop.
+    """
+
+    services: tuple[ServiceState, ...]
+    harnesses: tuple[str, ...]
+    pages: tuple[tuple[str, Change], ...]
+    state: str | None
+    only_here: Mapping[str, int]
+    marked: bool
+    in_the_way: AnotherAgent | None
+
+    @property
+    def is_empty(self) -> bool:
+        """Nothing of ours is left."""
+        return not (self.services or self.harnesses or self.pages or self.state or self.marked)
+
+
+@dataclass(slots=True)
+class Done:
+    """What was done; `by_hand` are commands that are left to the person, `notes` what a person should know."""
+
+    services: list[service.Done] = field(default_factory=list)
+    hooks: list[hooks_install.Outcome] = field(default_factory=list)
+    pages: list[tuple[str, Change]] = field(default_factory=list)
+    state: str | None = None
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def by_hand(self) -> list[str]:
+        """What neither service manager nor harness let us do."""
+        return [line for done in self.services for line in done.by_hand] + [
+            f"{outcome.harness}: {line}" for outcome in self.hooks for line in outcome.plan.by_hand
+        ]
+
+
+def look(root: str, database: str, *, blank: bool = False) -> Plan:
+    """What `eject` would find to do. Writes nothing. Raises `WorkspaceError`."""
+    require_root(root)
+    folder = state_dir.locate(root)
+    services = _services(root)
+    there = any(os.path.lexists(place) for place in state_dir.remains(folder))
+    return Plan(
+        tuple(services),
+        tuple(_plugged(root)),
+        tuple((path, _change(after, blank=blank)) for path, _, after in _pages(root, blank=blank)),
+        folder.path if there else None,
+        _only_here(database, folder),
+        files.look(root, OWN) is not None,
+        _runs_by_itself(folder, services),
+    )
+
+
+def eject(
+    root: str,
+    settings: Settings,
+    *,
+    now_us: int,
+    database: str | None = None,
+    blank: bool = False,
+    keep_state: bool = False,
+) -> Done:
+    """Leaves a workspace; with `blank` no generated text stays, with `keep_state` its state folder does.
+
+    Raises `AnotherAgent` while a `run` goes on that no service of ours would stop, `Halted` while files are away,
+    `WorkspaceError`, `DatabaseError`, `OSError`. What was done until then stays done.
+    """
+    require_root(root)
+    folder = state_dir.locate(root)
+    units = _services(root)
+    if (running := _runs_by_itself(folder, units)) is not None:
+        raise running
+    done = Done()
+    for unit in units:
+        name, _, user = unit.name.partition("@")
+        done.services.append(service.uninstall(name=name, system=bool(user)))
+    done.hooks = hooks_install.uninstall(root, _plugged(root))
+    for outcome in done.hooks:
+        if outcome.error is not None:
+            raise outcome.error
+    with _alone(folder, done) as locks:
+        if os.path.exists(database or folder.database):
+            with opened(root, settings, database=database) as workspace:
+                _last_pass(workspace, now_us)
+        if os.path.isdir(folder.path):
+            locks.enter_context(state_dir.workspace_lock(folder))
+        done.pages = [_rewrite(root, path, blank=blank) for path, _, _ in list(_pages(root, blank=blank))]
+        if pid := signet_daemon.daemon_pid(root):
+            done.notes.append(f"a Signet daemon (pid {pid}) is alive on this workspace and may write MEMORY.md itself")
+        if not keep_state:
+            if left := _not_taken_in(folder):
+                words = "hooks told of sessions that could not be taken in; that goes, too, their transcripts stay"
+                done.notes.append(f"{words} ({left}): signet-sync import HARNESS reads them")
+            _discard(root, folder, done)
+    if database is not None and os.path.exists(database):
+        done.notes.append(f"the database {database} is not in the state folder; it is yours to delete")
+    return done
+
+
+# ── service and hooks ──
+
+
+def _services(root: str) -> list[ServiceState]:
+    name = service.service_name(root, default=os.path.expanduser(DEFAULT_WORKSPACE))
+    return [unit for unit in service.installed() if unit.name.partition("@")[0] == name]
+
+
+def _plugged(root: str) -> list[str]:
+    """Harnesses whose hooks feed this workspace, or whose agents have its memory as tools."""
+    found = hooks_install.conditions(root, HARNESSES)
+    return [each.harness for each in found if hooks_install.is_fed(each, root) or hooks_install.is_served(each, root)]
+
+
+def _runs_by_itself(folder: state_dir.StateFolder, services: list[ServiceState]) -> AnotherAgent | None:
+    return _still_runs(folder) if not services and state_dir.run_lock_holder(folder) else None
+
+
+@contextmanager
+def _alone(folder: state_dir.StateFolder, done: Done) -> Iterator[ExitStack]:
+    """While no `run` goes on. Without a state folder there is nothing to hold."""
+    with ExitStack() as stack:
+        if os.path.isdir(folder.path):
+            deadline = time.monotonic() + (_ENDING if done.services else 0.0)
+            while True:
+                try:
+                    stack.enter_context(state_dir.run_lock(folder))
+                    break
+                except AnotherAgent:
+                    if time.monotonic() >= deadline:
+                        raise _still_runs(folder, *done.by_hand) from None
+                    time.sleep(0.1)
+        yield stack
+
+
+def _still_runs(folder: state_dir.StateFolder, *by_hand: str) -> AnotherAgent:
+    pid = (state_dir.read_heartbeat(folder) or {}).get("pid")
+    told = [line for line in by_hand if not line.startswith("#")]
+    ways = [*told[:1], *([f"kill {pid}"] if pid else [])]
+    how = " or ".join(ways) or "Ctrl-C where it was started"
+    return AnotherAgent("an agent still runs on this workspace", hint=f"stop it ({how}), then eject again")
+
+
+# ── the vault ──
+
+
+def _last_pass(workspace: Workspace, now_us: int) -> None:
+    """Takes in what was handed over and not yet written: it exists nowhere else.
+
+    Pages are left as they are where one lost its markers already: we were here before, and it is its owner's now.
+    """
+    known = pages.page_states(workspace.database)
+    heads = [_read(workspace.root, path) for path in _heads(workspace.root) if path in known]
+    been_here = any(managed_block.BEGIN not in found.raw for found in heads if found is not None)
+    request = Request(now_us=now_us, project=not been_here)
+    outcome = damage.run_pass_mending(workspace, request)
+    if outcome.cliff is not None:
+        raise Halted(
+            f"files are away, and the seals of them are in the state folder: {outcome.cliff.message}",
+            path="memory",
+            hint="bring memory/ back, or: signet-sync reindex --accept-removals; then eject again",
+        )
+    if next(due(workspace, pages_stage.now_us()), None) is not None:
+        intake.take(workspace, now_us=pages_stage.now_us)
+        damage.run_pass_mending(workspace, request)
+
+
+def _heads(root: str) -> list[str]:
+    pages = [head_page(agent_id) for agent_id in (DEFAULT_AGENT, *files.listing(root, "agents", ""))]
+    return [path for path in pages if page_agent(path) is not None]
+
+
+def _pages(root: str, *, blank: bool) -> Iterator[tuple[str, bytes, bytes | None]]:
+    """Pages that hold a part of ours, with their bytes as they are and as they shall be; None: the page goes.
+
+    The ledger keeps its markers unless it goes: nobody writes there, and by them it would be known again.
+    """
+    paths = _heads(root)
+    if blank:
+        agents = [agent_id for path in paths if (agent_id := page_agent(path))]
+        paths += [path for agent_id in agents for path in (*pages_stage.on_disk(root, agent_id), dream_page(agent_id))]
+    for path in dict.fromkeys(paths):
+        found = _read(root, path)
+        if found is None:
+            continue
+        after = managed_block.without_block(found.raw) if blank else managed_block.without_marks(found.raw)
+        if after != found.raw and found.raw.strip():
+            yield path, found.raw, after
+
+
+def _read(root: str, path: str) -> Found | None:
+    found = files.read(root, path, PAGE_LIMIT)
+    return found if isinstance(found, Found) else None
+
+
+def _change(after: bytes | None, *, blank: bool) -> Change:
+    return "removed" if after is None else "emptied" if blank else "unmarked"
+
+
+def _rewrite(root: str, wanted: str, *, blank: bool) -> tuple[str, Change]:
+    """One page without our part. Raises `WorkspaceError` where a program writes to it again and again."""
+    change: Change = "emptied" if blank else "unmarked"
+    for _ in range(_ATTEMPTS):
+        page = next((page for page in _pages(root, blank=blank) if page[0] == wanted), None)
+        if page is None:
+            return wanted, change
+        path, before, after = page
+        change = _change(after, blank=blank)
+        if after is None:
+            saved = not files.retract(root, path, before)
+            files.remove_empty_folders(root, path.rpartition("/")[0], "")
+        else:
+            saved = files.replace(root, path, after, before).displaced is not None
+        if not saved:
+            return path, change
+    raise WorkspaceError(
+        "the page kept changing while it was written", path=wanted, hint="close it in other programs, then eject again"
+    )
+
+
+# ── the state folder ──
+
+
+def _only_here(database: str, folder: state_dir.StateFolder) -> dict[str, int]:
+    counts = {**_rows_only_here(database), "given_up": spool.given_up(folder.spool)}
+    # Those of a database that is lost or cannot be read stand in files all the same.
+    counts["running_sessions"] = max(counts.get("running_sessions", 0), len(live_files.names(folder.live)))
+    return {name: count for name, count in counts.items() if count}
+
+
+def _rows_only_here(database: str) -> dict[str, int]:
+    try:
+        opened_database = Database(database, readonly=True, wait_ms=1000, traceless=True)
+    except (FileNotFoundError, DatabaseError):
+        return {}
+    try:
+        return counts.nowhere_else(opened_database)
+    except (apsw.Error, DatabaseError):
+        return {}
+    finally:
+        opened_database.connection.close()
+
+
+def _not_taken_in(folder: state_dir.StateFolder) -> int:
+    """How many jobs of hooks still wait, or were given up; not the markers of sessions that merely go on."""
+    return spool.size(folder.spool)[0] - spool.marked(folder.spool) + spool.given_up(folder.spool)
+
+
+def _discard(root: str, folder: state_dir.StateFolder, done: Done) -> None:
+    """The state folder first: by the workspace's id a call after a kill finds what is left of it."""
+    if state_dir.discard(folder, os.path.realpath(root)):
+        done.state = folder.path
+    elif os.path.lexists(folder.path):
+        done.notes.append(f"{folder.path} is a link, which is not followed: what it leads to stays")
+    for path in (f"{OWN}/.gitignore", WORKSPACE_ID):
+        files.unlink(root, path)
+    for path in (TEMPORARY, OWN):
+        files.remove_empty_folders(root, path, "")
+    if files.look(root, OWN) is not None:
+        done.notes.append(f"{OWN}/ holds files that are not ours, and stays")

@@ -1,0 +1,246 @@
+"""Plugging into harnesses: our hooks and MCP server into their settings and out again, and who feeds a workspace."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+
+import apsw
+
+from signet_sync.app.workspace import establish
+from signet_sync.capture import store as capture_store
+from signet_sync.errors import DatabaseError, SignetSyncError
+from signet_sync.host.harness_settings import files
+from signet_sync.host.harness_settings.condition import Condition, Plan, Server
+from signet_sync.host.harness_settings.mcp_server import Access
+from signet_sync.host.harness_settings.program import Program
+from signet_sync.host.harness_settings.registry import HARNESSES
+from signet_sync.settings.model import DEFAULT_WORKSPACE
+from signet_sync.storage import state_dir
+from signet_sync.storage.database.connection import Database
+from signet_sync.storage.durable import private_folder
+from signet_sync.storage.safe_paths import require_root
+
+AUTO = "auto"
+NOTHING = Plan(())
+_ATTEMPTS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What was done (or would be) at one harness; with an `error` nothing was.
+
+    `before` is how it stood, `events` are those that call us afterwards, `server` is our MCP server as it stands then.
+    """
+
+    harness: str
+    before: Condition
+    plan: Plan = NOTHING
+    events: tuple[str, ...] = ()
+    error: SignetSyncError | None = None
+    server: Server | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Signs:
+    """Whether a harness's hooks do what they should: what came of them, and what went wrong last.
+
+    `last_read` is when a transcript of it was read last (ISO 8601), by a hook, the sweep or an import.
+    """
+
+    transcripts: int = 0
+    last_read: str | None = None
+    last_trouble: str | None = None
+
+
+def chosen(name: str, environ: Mapping[str, str] = os.environ) -> list[str]:
+    """The harnesses that a name means: itself, or with `auto` every one whose folder is there."""
+    if name != AUTO:
+        return [name]
+    return [each for each, harness in HARNESSES.items() if os.path.isdir(harness.folder(environ))]
+
+
+def install(
+    root: str,
+    names: Iterable[str],
+    *,
+    now: str,
+    trust: bool = False,
+    access: Access | None = None,
+    dry_run: bool = False,
+    environ: Mapping[str, str] = os.environ,
+) -> list[Outcome]:
+    """Our hooks into each harness, pointing at this workspace, which remembers since when (`now`, ISO 8601).
+
+    With `access` our MCP server, too; without, one of ours that is registered is kept, and renewed where it has to be.
+
+    Settings that cannot be edited safely are left alone and told as the outcome's `error`; the others go on. Raises
+    `WorkspaceError` without a workspace, `UsageError` for paths that settings cannot name, `OSError`.
+    """
+    require_root(root)
+    program = program_for(root)
+    outcomes = []
+    for name in names:
+        harness = HARNESSES[name]
+        before = harness.look(program, environ)
+        outcome = _carried_out(
+            name, before, partial(harness.install, program, environ, trust=trust, access=access), dry_run
+        )
+        outcomes.append(outcome)
+        if outcome.error is None and not dry_run:
+            if before.events and not _same(_fed_root(before), root):
+                _forget(_fed_root(before), name)
+            _remember(root, name, now)
+    return [_looked_at(outcome, program, environ) for outcome in outcomes]
+
+
+def uninstall(
+    root: str,
+    names: Iterable[str],
+    *,
+    dry_run: bool = False,
+    environ: Mapping[str, str] = os.environ,
+) -> list[Outcome]:
+    """Our hooks and our MCP server out of each harness, whatever workspace they were for, be it there or not.
+
+    Raises `OSError`.
+    """
+    program = program_for(root)
+    outcomes = []
+    for name in names:
+        harness = HARNESSES[name]
+        before = harness.look(program, environ)
+        outcome = _carried_out(name, before, partial(harness.uninstall, environ), dry_run)
+        outcomes.append(outcome)
+        if outcome.error is None and not dry_run:
+            for edit in outcome.plan.edits:
+                if edit.kind == "removed":
+                    files.remove_empty_folders(edit.path, harness.folder(environ))
+            _forget(root, name)
+            if before.events:
+                _forget(_fed_root(before), name)
+    return outcomes
+
+
+def is_fed(condition: Condition, root: str) -> bool:
+    """Whether the hooks that stand at a harness feed this workspace."""
+    return bool(condition.events) and _same(_fed_root(condition), root)
+
+
+def is_served(condition: Condition, root: str) -> bool:
+    """Whether the MCP server that is registered at a harness serves this workspace."""
+    server = condition.server
+    return server is not None and _same(server.flag("--workspace") or os.path.expanduser(DEFAULT_WORKSPACE), root)
+
+
+def conditions(root: str, names: Iterable[str], environ: Mapping[str, str] = os.environ) -> list[Condition]:
+    """How our hooks stand at each harness, seen from this workspace."""
+    program = program_for(root)
+    return [HARNESSES[name].look(program, environ) for name in names]
+
+
+def signs(root: str, names: Iterable[str], database: str) -> dict[str, Signs]:
+    """What the index at `database` and the hooks' log tell of each harness; what cannot be read tells nothing."""
+    read = _read_lately(database)
+    trouble = _last_trouble(state_dir.locate(root))
+    found = {}
+    for name in names:
+        transcripts, last_read = read.get(name, (0, None))
+        found[name] = Signs(transcripts, last_read, trouble.get(name))
+    return found
+
+
+def program_for(root: str) -> Program:
+    """What a harness calls; the workspace is named only where it is not the default one. Raises `UsageError`."""
+    return Program.here(None if _same(root, os.path.expanduser(DEFAULT_WORKSPACE)) else root)
+
+
+def feeds_a_folder(condition: Condition) -> bool:
+    """Whether the workspace that the present hooks feed is there."""
+    return os.path.isdir(_fed_root(condition))
+
+
+def _carried_out(name: str, before: Condition, plan: Callable[[], Plan], dry_run: bool) -> Outcome:
+    for attempt in range(1, _ATTEMPTS + 1):
+        try:
+            planned = plan()
+            if not dry_run:
+                for edit in planned.edits:
+                    if edit.kind != "unchanged":
+                        files.apply(edit)
+            return Outcome(name, before, planned)
+        except files.Changed as error:
+            if attempt == _ATTEMPTS:
+                return Outcome(name, before, error=error)
+        except SignetSyncError as error:
+            return Outcome(name, before, error=error)
+    raise AssertionError("the last attempt returns")
+
+
+def _looked_at(outcome: Outcome, program: Program, environ: Mapping[str, str]) -> Outcome:
+    after = HARNESSES[outcome.harness].look(program, environ)
+    left = [f"{problem.message}: {problem.hint}" for problem in after.problems if problem.code == "server-extra"]
+    plan = replace(outcome.plan, by_hand=(*outcome.plan.by_hand, *left))
+    return replace(outcome, plan=plan, events=after.events, server=after.server)
+
+
+def _read_lately(path: str) -> dict[str, tuple[int, str]]:
+    try:
+        database = Database(path, readonly=True, wait_ms=1000)
+    except (FileNotFoundError, DatabaseError):
+        return {}
+    try:
+        return capture_store.read_lately(database)
+    except apsw.Error:
+        return {}
+    finally:
+        database.connection.close()
+
+
+def _last_trouble(folder: state_dir.StateFolder) -> dict[str, str]:
+    """The last line of each harness in the hooks' log: the time and what went wrong."""
+    found = {}
+    try:
+        with open(os.path.join(folder.logs, "hook.log"), encoding="utf-8", errors="replace") as file:
+            for line in deque(file, maxlen=1000):
+                at, _, rest = line.rstrip("\n").partition(" ")
+                harness, separator, text = rest.partition(": ")
+                if separator:
+                    found[harness] = f"{at} {text}"
+    except OSError:
+        return {}
+    return found
+
+
+def _same(one: str, other: str) -> bool:
+    return os.path.realpath(one) == os.path.realpath(other)
+
+
+def _fed_root(condition: Condition) -> str:
+    return condition.workspace or os.path.expanduser(DEFAULT_WORKSPACE)
+
+
+def _feeding(folder: state_dir.StateFolder) -> dict[str, str]:
+    entries = (state_dir.read_json(folder.harnesses) or {}).items()
+    return {name: str(entry["since"]) for name, entry in entries if isinstance(entry, dict) and "since" in entry}
+
+
+def _remember(root: str, name: str, now: str) -> None:
+    folder = establish(root)
+    fed = _feeding(folder)
+    _write(folder, {**fed, name: fed.get(name, now)})
+
+
+def _forget(root: str, name: str) -> None:
+    folder = state_dir.locate(root)
+    fed = _feeding(folder)
+    if fed.pop(name, None) is not None:
+        _write(folder, fed)
+
+
+def _write(folder: state_dir.StateFolder, fed: Mapping[str, str]) -> None:
+    private_folder(folder.path)
+    state_dir.write_json(folder.harnesses, {name: {"since": since} for name, since in fed.items()})

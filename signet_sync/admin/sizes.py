@@ -1,0 +1,71 @@
+"""How much room things take, by kind, so that a person knows what the settings of retention are about."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from signet_sync.storage.database.connection import Database
+    from signet_sync.storage.state_dir import StateFolder
+
+
+def on_disk(database: str, folder: StateFolder) -> dict[str, int]:
+    """Bytes of the database, of its log (`wal`), of folders of the state folder, and of all of it together (`state`).
+
+    `damaged` are databases that were moved aside.
+    """
+    from signet_sync.storage.database.connection import set_aside_before
+
+    return {
+        "database": _size(database),
+        "wal": _size(f"{database}-wal"),
+        "damaged": sum(map(_size, set_aside_before(database))),
+        "backups": _below(folder.backups),
+        "logs": _below(folder.logs),
+        "live": _below(folder.live),
+        "spool": _below(folder.spool),
+        "state": _below(folder.path),
+    }
+
+
+def inside(database: Database) -> tuple[dict[str, int], dict[str, int]]:
+    """Bytes of what the database keeps besides derived rows, and how many rows these are.
+
+    `unused` is room in the database's file that what was dropped has left and what comes will fill.
+    """
+    from signet_sync.integrity import store as integrity_store
+    from signet_sync.memories.store import recall_events
+
+    kept = {"seals": integrity_store.room(database), "recall_events": recall_events.room(database)}
+    unused = database.value("pragma freelist_count") * database.value("pragma page_size")
+    rows = {name: count for name, (count, _) in kept.items()}
+    rows |= {name: database.value(f"select count(*) from {name}") for name in ("memories", "pins")}
+    return {name: size for name, (_, size) in kept.items()} | {"unused": unused}, rows
+
+
+def human(size: int) -> str:
+    """A size as a person reads it: `1.4 MB`."""
+    value = float(size)
+    for unit in ("B", "KB", "MB", "GB"):
+        if value < 1000 or unit == "GB":
+            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
+        value /= 1000
+    return ""
+
+
+def _size(path: str) -> int:
+    try:
+        return os.lstat(path).st_size
+    except OSError:
+        return 0
+
+
+def _below(folder: str) -> int:
+    total = 0
+    for where, _, names in os.walk(folder):
+        for name in names:
+            with suppress(OSError):
+                total += os.lstat(os.path.join(where, name)).st_size
+    return total

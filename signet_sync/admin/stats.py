@@ -1,0 +1,42 @@
+"""What an agent remembers and recalls, in numbers."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from signet_sync.formats.timestamps import DAY, iso
+from signet_sync.memories.store import promotions, recall_events
+from signet_sync.storage.database.connection import Database
+from signet_sync.sync.store import counts
+
+DAYS = 7
+TAGS = 10
+
+
+class Stats(NamedTuple):
+    """Counts of one agent; `last_dream` is ISO 8601 UTC or None, tags come with their hits, most first."""
+
+    memories: int
+    promotions: int
+    last_dream: str | None
+    recall_events_7d: int
+    top_concept_tags_7d: list[tuple[str, int]]
+    sessions: int
+    artifacts: int
+
+
+def stats(database: Database, agent_id: str, now_us: int) -> Stats:
+    """The numbers at `now_us`. Raises what reading the database raises."""
+    since = now_us - DAYS * DAY
+    memories, promoted = promotions.counts(database, agent_id)
+    last = promotions.last_sweep(database, agent_id)
+    sessions, artifacts = counts.counts_of(database, agent_id)
+    return Stats(
+        memories,
+        promoted,
+        iso(last) if last is not None else None,
+        recall_events.count_since(database, agent_id, since),
+        recall_events.top_concepts_since(database, agent_id, since, TAGS),
+        sessions,
+        artifacts,
+    )

@@ -1,0 +1,287 @@
+"""How a workspace stands: is the agent alive, what is indexed, what is wrong; a stale heartbeat is told from an agent.
+
+Imports nothing heavy.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from signet_sync.admin import sizes
+
+if TYPE_CHECKING:
+    from signet_sync.storage.database.connection import Database
+    from signet_sync.storage.state_dir import StateFolder
+    from signet_sync.sync.read_only import Place
+
+
+class Life(NamedTuple):
+    """Whether the agent runs, and what it last said of itself (`said` is empty where it does not)."""
+
+    running: bool
+    said: dict[str, Any]
+    has_said: bool
+    silence: float | None
+    shut: bool
+
+    @property
+    def state(self) -> str:
+        """The agent's named state, as far as it can be told without the index."""
+        if self.running:
+            return str(self.said.get("state", "starting"))
+        return "unknown" if self.shut else "stopped"
+
+    @property
+    def responding(self) -> bool | None:
+        """Whether it gave a sign of life of late; None where it does not run."""
+        from signet_sync.storage.state_dir import SILENCE
+
+        return self.silence is not None and self.silence < SILENCE if self.running else None
+
+
+def sign_of_life(place: Place) -> Life:
+    """What is known of the agent without opening the index."""
+    from signet_sync.storage import state_dir
+
+    folder = place.state()
+    shut = state_dir.is_shut(folder)
+    # The kernel decides: somebody holds the run lock. What is written proves nothing after kill -9 or a reboot.
+    running = not shut and state_dir.run_lock_holder(folder)
+    beat = state_dir.read_heartbeat(folder)
+    said = (beat or {}) if running else {}
+    return Life(running, said, beat is not None, state_dir.silence(folder) if running else None, shut)
+
+
+def standing(place: Place) -> dict[str, Any]:
+    """The document of `status --json`."""
+    folder = place.state()
+    life = sign_of_life(place)
+    live = life.said
+    path = place.database
+    index = _index(path, place.root)
+    return {
+        "workspace": place.root,
+        "database": path,
+        "running": life.running,
+        "pid": live.get("pid"),
+        "state": "halted: cliff" if index.halt and life.state == "stopped" else life.state,
+        "halt": index.halt or None,
+        "since": live.get("since"),
+        "last_full_pass": _last_pass(folder, live),
+        "interval": live.get("interval"),
+        "readable": not index.trouble,
+        "counts": index.counts,
+        "watch": live.get("watch"),
+        "violations": index.violations,
+        "entity_drift": index.drifted,
+        "backlog": index.backlog,
+        "sizes": sizes.on_disk(path, folder) | index.sizes,
+        "rows": index.rows,
+        "intake": _intake(folder, index.refused),
+        "lag_seconds": _lag(folder),
+        "trouble": live.get("trouble") or _trouble(place.root, folder, path, index, running=life.running) or None,
+        "set_aside": _set_aside(path),
+        "stale_heartbeat": life.has_said and not life.running,
+        "silent_seconds": None if life.silence is None else round(life.silence, 1),
+        "responding": life.responding,
+        "version": live.get("version"),
+    }
+
+
+def _trouble(root: str, folder: StateFolder, path: str, index: _Index, *, running: bool) -> str:
+    """Why there is nothing to tell of, or not all of it, and what to do about that."""
+    from signet_sync.storage import state_dir
+
+    if not running and os.path.islink(root) and not os.path.exists(root):
+        return f"the workspace is a link to {os.readlink(root)}, which is not there: bring that back, or unlink it"
+    if not running and not os.path.isdir(root):
+        return "there is no such workspace: signet-sync init makes it, --workspace names another one"
+    if state_dir.is_shut(folder):
+        return "the state folder cannot be opened: signet-sync doctor says why"
+    return index.trouble or _log_trouble(path) or index.held or _settings_trouble(root)
+
+
+def _settings_trouble(root: str) -> str:
+    from signet_sync.storage.locations import has_settings
+
+    if not has_settings(root):
+        return ""
+    from signet_sync.settings import model
+
+    return model.told(model.load(root, anyway=True)[1])
+
+
+class _Index:
+    """What the database says; without one, nothing."""
+
+    def __init__(self) -> None:
+        self.counts = dict.fromkeys(("artifacts", "sessions", "agents", "tombstones", "violations", "invalid"), 0)
+        self.violations: list[str] = []
+        self.drifted = 0
+        self.backlog = 0
+        self.sizes = dict.fromkeys(("seals", "recall_events", "unused"), 0)
+        self.rows = dict.fromkeys(("seals", "recall_events", "memories", "pins"), 0)
+        self.halt = ""
+        self.held = ""
+        self.refused = 0
+        self.trouble = ""
+
+
+def _index(path: str, root: str) -> _Index:
+    """What the database says; trouble with it is a line of the answer, not the end of it."""
+    import apsw
+
+    from signet_sync.errors import DatabaseError
+    from signet_sync.storage.database.connection import Database, noted
+
+    found = _Index()
+    try:
+        database = Database(path, readonly=True, wait_ms=1000)
+    except FileNotFoundError:
+        found.trouble = "there is no index yet: signet-sync reindex"
+        return found
+    except DatabaseError as error:
+        found.trouble = f"{error.message}: {error.hint}"
+        return found
+    try:
+        _count(database, found)
+        found.held = _held(database, root)
+    except (apsw.Error, DatabaseError) as error:
+        told = noted(error, path)
+        found.trouble = f"{told.message}: {told.hint}"
+    finally:
+        database.connection.close()
+    return found
+
+
+def _count(database: Database, found: _Index) -> None:
+    from signet_sync.sync import outbox
+    from signet_sync.sync.store import counts, passes
+
+    with database.connection:  # one moment for all numbers
+        verdicts = counts.verdict_counts(database)
+        found.counts = {
+            "artifacts": verdicts.get("indexed", 0),
+            "sessions": counts.sessions(database),
+            "agents": len(counts.agents(database)),
+            "tombstones": database.value("select count(*) from memory_artifact_tombstones"),
+            "violations": verdicts.get("violation", 0),
+            "invalid": verdicts.get("invalid", 0),
+        }
+        found.violations = [row[0] for row in database.execute("select path from violations order by path limit 20")]
+        found.drifted = database.value("select count(*) from garden_drift")
+        found.backlog = outbox.backlog(database)
+        found.halt = passes.halt_message(database)
+        found.refused = database.value("select count(*) from flow_results where refused = 1")
+        found.sizes, found.rows = sizes.inside(database)
+
+
+def _held(database: Database, root: str) -> str:
+    """Why pages are held back though no daemon of Signet is seen; the running agent says so itself."""
+    from signet_sync.pages.signet_daemon import HOLD, replaced
+    from signet_sync.sync.store import counts
+
+    path, age = replaced(root, database, counts.agents(database))
+    if not path or age >= HOLD:
+        return ""
+    from signet_sync.settings import model  # eighty settings, for nothing nearly always
+
+    if model.load(root, anyway=True)[0].takeover:
+        return ""
+    return f"Signet replaced {path}, and pages are held back: signet-sync doctor"
+
+
+def _log_trouble(path: str) -> str:
+    from signet_sync.storage.database.connection import LARGE_LOG, log_size
+
+    size = log_size(path)
+    if size <= LARGE_LOG:
+        return ""
+    return f"the database's log has grown to {sizes.human(size)}: a program keeps reading what was before it"
+
+
+def _set_aside(path: str) -> list[str]:
+    """Damaged databases that were moved aside; `doctor` says what is to be done with them."""
+    from signet_sync.storage.database.connection import set_aside_before
+
+    return [os.path.basename(name) for name in set_aside_before(path)]
+
+
+def _last_pass(folder: StateFolder, live: dict[str, Any]) -> str | None:
+    from signet_sync.storage import state_dir
+
+    if live.get("last_full_pass"):
+        return str(live["last_full_pass"])
+    found = (state_dir.read_json(os.path.join(folder.path, "last-pass.json")) or {}).get("last_full_pass")
+    return found if isinstance(found, str) else None
+
+
+def _intake(folder: StateFolder, refused: int) -> dict[str, Any]:
+    """What comes in from harnesses: who feeds this workspace, what waits, what was begun, what was given up."""
+    from signet_sync.capture import spool
+    from signet_sync.sessions import journal
+    from signet_sync.storage import state_dir
+
+    marked = spool.marked(folder.spool)
+    return {
+        "harnesses": sorted(state_dir.read_json(folder.harnesses) or {}),
+        "waiting": max(spool.size(folder.spool)[0] - marked, 0),
+        "at_work": marked,
+        "given_up": spool.given_up(folder.spool),
+        "unfinished": len(journal.keys(folder.journal)),
+        "refused": refused,
+    }
+
+
+def _lag(folder: StateFolder) -> float:
+    """For how long the oldest job of a hook has waited, in seconds; 0 where none does."""
+    from signet_sync.capture import spool
+
+    oldest = spool.oldest(folder.spool)
+    return 0.0 if oldest is None else round(max(time.time() - oldest, 0.0), 1)
+
+
+class Advice(NamedTuple):
+    """What is not as it should be with the agent: `bad` or not, what to do, and the words of a command for that."""
+
+    bad: bool
+    message: str
+    remedy: str
+    words: str = ""
+
+
+def advice(document: Mapping[str, Any]) -> list[Advice]:
+    """What `status` says of an agent that does not do its work."""
+    told = []
+    state = document["state"]
+    if document["responding"] is False:
+        remedy = "signet-sync logs may say why, then start it anew"
+        told.append(Advice(True, "it gives no sign of life", remedy, "logs"))
+    if document["stale_heartbeat"]:
+        told.append(
+            Advice(False, "an earlier agent ended without saying so", "signet-sync run starts a new one", "run")
+        )
+    if "halted" in state:
+        if document["halt"]:
+            told.append(Advice(True, document["halt"], "nothing was dropped"))
+        remedy = "bring them back, or accept that they are gone: signet-sync reindex --accept-removals"
+        told.append(Advice(False, "files are missing", remedy, "reindex --accept-removals"))
+    if state.startswith("held"):
+        remedy = "stop it, or set projection.takeover = true"
+        told.append(Advice(False, "a live Signet daemon is on this workspace", remedy))
+    return told
+
+
+def healthy(document: dict[str, Any]) -> bool:
+    """Alive and answering, not halted, and its last full pass younger than two intervals."""
+    if not document["responding"] or str(document["state"]).startswith(("halted", "degraded", "waiting")):
+        return False
+    from signet_sync.formats.timestamps import SECOND, parse_instant
+
+    last = parse_instant(document["last_full_pass"] or "")
+    if last is None:
+        return False
+    return time.time() - last / SECOND <= 2 * (document["interval"] or 300) + 10

@@ -1,0 +1,126 @@
+"""Looks that need no event: which paths differ from what the index knows."""
+
+from __future__ import annotations
+
+from signet_sync.entities import stage as entities_stage
+from signet_sync.formats.filename import ArtifactName, artifact_name, tombstone_name
+from signet_sync.formats.paths import MEMORY, TOMBSTONES, dream_page, head_page, page_agent
+from signet_sync.formats.snapshot import STRANGE_NAME, Signature, Snapshot
+from signet_sync.pages.store import pages
+from signet_sync.storage import files
+from signet_sync.sync import scan
+from signet_sync.sync.planner import Known
+from signet_sync.sync.store import artifacts, counts
+from signet_sync.sync.workspace import Workspace
+
+
+def worth(workspace: Workspace, hinted: frozenset[str]) -> frozenset[str]:
+    """The hinted paths that can mean something.
+
+    Left out are other folders, and files that are ignored for their name and still there: another program's database
+    in `memory/` may be written all day.
+    """
+    vault = frozenset(path for path in hinted if path.rpartition("/")[0] in (MEMORY, TOMBSTONES))
+    foreign = [path for path in vault if not _is_ours(path)]
+    known = artifacts.known_files(workspace.database, foreign)
+    dull = {path for path, before in known.items() if before.verdict == "ignored" and files.look(workspace.root, path)}
+    others = {
+        path
+        for path in hinted - vault
+        if path == MEMORY or page_agent(path) is not None or entities_stage.is_worth(path)
+    }
+    return (vault - dull) | others
+
+
+def news(workspace: Workspace, heard: frozenset[str]) -> frozenset[str]:
+    """What was heard but pages and manifests that are as we left them.
+
+    The same signature is the same bytes, as for every pass: one over such a path would write nothing.
+    """
+    database = workspace.database
+    known: dict[str, Signature | None] = {}
+    for path in heard:
+        if page_agent(path) is not None and (state := pages.page_state(database, path)) and state.inputs_sha256:
+            known[path] = state.signature
+    written = [path for path in heard if (name := _artifact(path)) is not None and name.kind == "manifest"]
+    for path, before in artifacts.known_files(database, written).items():
+        if before.verdict == "indexed":
+            known[path] = before.signature
+    found = files.signatures(workspace.root, known)
+    return frozenset(path for path in heard if known.get(path) is None or found.get(path) != known[path])
+
+
+def names(workspace: Workspace) -> frozenset[str] | None:
+    """Paths that came or went by their names alone, a tenth of the price of a full look; None: look at everything."""
+    found = scan.names(workspace.root)
+    if found is None:
+        return None
+    known = {row[0] for row in workspace.database.execute("select path from files where code <> 'vanished'")}
+    return frozenset(path for path in found ^ known if path != TOMBSTONES and (path in known or path.endswith(".md")))
+
+
+class Poll:
+    """Looks at every file again and again where there are no events; a look like the last one is not compared."""
+
+    def __init__(self) -> None:
+        self._seen: Snapshot | None = None
+        self._entities: dict[str, Signature | None] = {}
+
+    def moved(self, workspace: Workspace) -> frozenset[str] | None:
+        """Paths whose file came, went or moved in size, time or inode, pages and entities too; None: all of them."""
+        snapshot = scan.scan(workspace.root)
+        if snapshot.ground != "present":
+            return None
+        moved = _pages(workspace)
+        entities = entities_stage.differing(workspace)
+        # One that waits for a maintainer differs for as long as he lets it wait.
+        moved |= dict(entities.items() - self._entities.items()).keys()
+        self._entities = entities
+        if snapshot != self._seen:
+            moved |= _differences(workspace, snapshot)
+        self._seen = snapshot
+        return frozenset(moved)
+
+
+def _differences(workspace: Workspace, snapshot: Snapshot) -> set[str]:
+    known = artifacts.known_files(workspace.database)
+    moved = {path for path, signature in snapshot.files.items() if _moved(known.get(path), signature)}
+    moved |= {path for path, what in snapshot.odd.items() if _is_news(path, what, known.get(path))}
+    return moved | {path for path, before in known.items() if before.code != "vanished" and not _there(path, snapshot)}
+
+
+def _pages(workspace: Workspace) -> set[str]:
+    moved = set()
+    for agent_id in counts.agents(workspace.database):
+        for path in (head_page(agent_id), dream_page(agent_id)):
+            written = pages.page_state(workspace.database, path)
+            status = files.look(workspace.root, path)
+            found = files.signature_of(status) if status is not None else None
+            if written is not None and written.signature != found:
+                moved.add(path)
+    return moved
+
+
+def _moved(before: Known | None, signature: Signature) -> bool:
+    return before is None or before.signature != signature
+
+
+def _is_news(path: str, what: str, before: Known | None) -> bool:
+    """Whether something that is no plain file is not yet known as such; folders and pipes have no verdict."""
+    if before is not None:
+        return before.verdict == "indexed"
+    return what in (STRANGE_NAME, "symlink") or artifact_name(path.rpartition("/")[2]) is not None
+
+
+def _there(path: str, snapshot: Snapshot) -> bool:
+    return path in snapshot.files or path in snapshot.odd
+
+
+def _artifact(path: str) -> ArtifactName | None:
+    where, _, name = path.rpartition("/")
+    return artifact_name(name) if where == MEMORY else None
+
+
+def _is_ours(path: str) -> bool:
+    name = path.rpartition("/")[2]
+    return artifact_name(name) is not None or tombstone_name(name) is not None

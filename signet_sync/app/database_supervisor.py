@@ -1,0 +1,99 @@
+"""The agent's one connection: opened anew when its file is lost, put aside when damaged, never long in waiting."""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+
+import apsw
+from loguru import logger
+
+from signet_sync.errors import DatabaseCorrupt, DatabaseError, DatabaseNewer, WorkspaceError
+from signet_sync.formats.timestamps import DAY, SECOND, iso, parse_instant
+from signet_sync.storage.database.connection import Database, is_suspect, translate
+from signet_sync.storage.database.tables import native_tables
+from signet_sync.sync.store import counts, passes
+from signet_sync.sync.workspace import Workspace
+
+# SIGTERM must end the agent within two seconds, whoever holds a lock.
+BUSY_MS = 800
+# Of pages that nobody reads nobody would notice that they went bad, until the backups that still hold them are gone.
+EXAMINE_EVERY = DAY
+
+
+class Connection:
+    """Cares for the database of a workspace for as long as the agent runs."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self.workspace = workspace
+        self.lost = False
+        self._tame()
+
+    def keep(self) -> bool:
+        """Opens the database anew when its file is no longer the one that we write, or `lost` was set; True if so.
+
+        Raises `DatabaseError`; then the next call tries again.
+        """
+        if self.workspace.database.replaced():
+            logger.warning("the database or its log was deleted or exchanged; it is opened anew")
+        elif not self.lost:
+            return False
+        self.lost = True
+        self._close()
+        self.workspace.reopen()
+        self._tame()
+        self.lost = False
+        return True
+
+    def probe(self, *, deeper: bool = False) -> None:
+        """Reads as another program would, past what our connection has cached.
+
+        Raises `DatabaseCorrupt`, and `DatabaseNewer` where a newer signet-sync has changed the tables since.
+
+        Where a reader met damage, and now and then in any case, every page is looked at. Never by opening the file:
+        closing it would take SQLite's locks away. Other trouble is left to whoever meets it.
+        """
+        path = self.workspace.database.path
+        if is_suspect(path):
+            self.workspace.examine()
+        elif deeper:
+            self._examine_now_and_then()
+        try:
+            other = Database(path, readonly=True, wait_ms=200)
+        except (DatabaseCorrupt, DatabaseNewer):
+            raise
+        except (FileNotFoundError, DatabaseError):
+            return
+        try:
+            if deeper:
+                counts.verdict_counts(other)
+                counts.sessions(other)
+        except apsw.Error as error:
+            translated = translate(error, path)
+            if isinstance(translated, DatabaseCorrupt):
+                raise translated from error
+        finally:
+            other.connection.close()
+
+    def _examine_now_and_then(self) -> None:
+        database, now_us = self.workspace.database, int(time.time() * SECOND)
+        before = parse_instant(passes.examined_at(database))
+        if before is None or abs(now_us - before) > EXAMINE_EVERY:
+            self.workspace.examine(native_tables())
+            with database.transaction():
+                passes.examined(database, iso(now_us))
+
+    def put_aside(self, error: DatabaseCorrupt) -> None:
+        """Moves a damaged database away, so that the next `keep` makes it anew."""
+        self.lost = True
+        try:
+            self.workspace.put_aside(error)
+        except (OSError, WorkspaceError) as trouble:
+            logger.error("the damaged database cannot be moved aside: {}", trouble)
+
+    def _close(self) -> None:
+        with suppress(apsw.Error):
+            self.workspace.database.connection.close()
+
+    def _tame(self) -> None:
+        self.workspace.database.connection.set_busy_timeout(BUSY_MS)

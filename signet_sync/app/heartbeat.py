@@ -1,0 +1,88 @@
+"""What others see of the running agent: the heartbeat in its state folder and one line for the service manager."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+
+from signet_sync.formats.timestamps import iso
+from signet_sync.host.sd_notify import Notifier
+from signet_sync.pages.stage import now_us
+from signet_sync.storage import state_dir
+from signet_sync.storage.state_dir import StateFolder
+from signet_sync.text.sanitizer import redact
+
+# The file is touched at most this often, in seconds; `status` takes many times as long for silence.
+TOUCH = 5.0
+
+
+class Presence:
+    """The agent's named state (design: *States*) and its sign of life.
+
+    The heartbeat is written when the state moves and only touched in between: its time of change is the sign of life,
+    its content what the agent last said. `facts` gives the rest of the content. Nothing here raises: an agent whose
+    state folder is full still does its work, and the heartbeat that grows old says so.
+    """
+
+    def __init__(self, notifier: Notifier, facts: Callable[[], Mapping[str, object]]) -> None:
+        self.state = "starting"
+        self.since = iso(now_us())
+        self._notifier = notifier
+        self._facts = facts
+        self._folder: StateFolder | None = None
+        self._written = False
+        self._touched = 0.0
+
+    def settle(self, folder: StateFolder) -> None:
+        """Keeps the heartbeat in this state folder from now on."""
+        if self._folder is not None and self._folder != folder:
+            self.end()
+        self._folder = folder
+        self._written = False
+
+    def say(self, name: str) -> None:
+        """Moves to a named state."""
+        if name != self.state:
+            self.state = name
+            self.since = iso(now_us())
+            self._notifier.status(name)
+        elif self._written:
+            return
+        self.write()
+
+    def write(self) -> None:
+        """Writes the heartbeat anew: something that it tells has moved."""
+        if self._folder is None:
+            return
+        self._written = False
+        with suppress(OSError):
+            said: dict[str, object] = {"state": self.state, "since": self.since, **self._facts()}
+            for name in ("state", "trouble"):  # they may quote a path or a setting
+                if isinstance(text := said.get(name), str):
+                    said[name] = redact(text)[0]
+            state_dir.beat(self._folder, said)
+            self._written = True
+            self._touched = time.monotonic()
+
+    def beat(self) -> None:
+        """A sign of life, as cheap as the system makes it."""
+        now = time.monotonic()
+        if self._folder is None or now - self._touched < TOUCH:
+            return
+        self._touched = now
+        if self._written:
+            try:
+                os.utime(self._folder.heartbeat)
+                return
+            except OSError:
+                pass  # it was deleted
+        self.write()
+
+    def end(self) -> None:
+        """Takes the heartbeat away: the agent ended as it should."""
+        if self._folder is not None:
+            with suppress(OSError):
+                os.unlink(self._folder.heartbeat)
+        self._written = False

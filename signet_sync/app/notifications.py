@@ -1,0 +1,173 @@
+"""When a person is told of trouble beyond log and page: once for each thing, and at most once an hour for each kind.
+
+What was told is remembered in the state folder, so that a restart tells nothing twice: counts, times and the ids of
+passes, never a word or a name of the vault. It is written down first and told then: rather once too few than for ever.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from loguru import logger
+
+from signet_sync.capture import spool
+from signet_sync.errors import ConfigError, SignetSyncError
+from signet_sync.formats.paths import display
+from signet_sync.host import notifications
+from signet_sync.settings import model
+from signet_sync.storage import state_dir
+from signet_sync.storage.state_dir import StateFolder
+from signet_sync.sync.store import passes, violations
+from signet_sync.sync.workspace import Workspace
+from signet_sync.text.phrases import counted
+from signet_sync.text.sanitizer import sanitize_line
+
+HOUR = 3600.0
+LONGEST = 300  # characters of a message
+_MEMORY = "told.json"
+
+
+class Telling:
+    """Looks, after a pass and now and then, whether there is something that the person was not told of yet.
+
+    Where neither `notify.desktop` nor `notify.command` is set, a look costs nothing and remembers nothing.
+    """
+
+    def __init__(self, workspace: Workspace, clock: Callable[[], float] = time.time) -> None:
+        self._workspace = workspace
+        self._clock = clock
+
+    def look(self) -> None:
+        """Tells of a halt, of new violations, of jobs that were given up. Raises `apsw.Error`."""
+        settings = self._workspace.settings
+        if not (settings.notify_desktop or settings.notify_command):
+            return
+        told = _Told(self._workspace.state, self._clock())
+        told.over("stopped")
+        texts = [
+            _of_halt(told, self._workspace),
+            _of_violations(told, self._workspace),
+            _of_given_up(told, self._workspace),
+        ]
+        if told.kept() and any(texts):
+            # Who tells may take its time; changes of files do not wait for it.
+            ways = settings.notify_desktop, settings.notify_command
+            threading.Thread(target=_tell_all, args=(texts, *ways), name="telling", daemon=True).start()
+
+
+def _of_halt(told: _Told, workspace: Workspace) -> str:
+    why = passes.halt_message(workspace.database)
+    if not why:
+        told.over("halted")
+        return ""
+    if not told.news("halted", 1):
+        return ""
+    return f"{_named(workspace)} is halted, nothing was dropped ({why}): signet-sync status"
+
+
+def _of_violations(told: _Told, workspace: Workspace) -> str:
+    """One save that changes many files is one thing to tell of: what a pass found stands together."""
+    batches = {batch.id: len(batch.files) for batch in violations.batches(workspace.database)}
+    known = told.known("violations")
+    fresh = [batch for batch in batches if not isinstance(known, list) or batch not in known]
+    if not fresh:
+        told.still("violations", sorted(batches))
+        return ""
+    if not told.news("violations", sorted(batches)):
+        return ""
+    count = sum(batches[batch] for batch in fresh)
+    what = counted(count, "sealed file")
+    return f"{what} of {_named(workspace)} changed or went: signet-sync violations list"
+
+
+def _of_given_up(told: _Told, workspace: Workspace) -> str:
+    count = spool.given_up(workspace.state.spool)
+    known = told.known("given_up")
+    before = known if isinstance(known, int) else 0
+    if count <= before:
+        told.still("given_up", count)
+        return ""
+    if not told.news("given_up", count):
+        return ""
+    what = counted(count - before, "session")
+    return f"what hooks told of {what} could not be taken into {_named(workspace)}: signet-sync logs intake"
+
+
+def _named(workspace: Workspace) -> str:
+    return display(workspace.root)
+
+
+class _Told:
+    """What the person was told of, by kind, and when."""
+
+    def __init__(self, folder: StateFolder, now: float) -> None:
+        self._path = os.path.join(folder.path, _MEMORY)
+        self._now = now
+        self._kinds: dict[str, Any] = state_dir.read_json(self._path) or {}
+
+    def known(self, kind: str) -> object:
+        return self._entry(kind).get("what")
+
+    def news(self, kind: str, what: object) -> bool:
+        """Notes that the person is told of this now; False where that is known, or the last time was just now."""
+        entry = self._entry(kind)
+        at = entry.get("at")
+        # A clock that was set back must not silence us for years.
+        if entry.get("what") == what or (isinstance(at, (int, float)) and 0 <= self._now - at < HOUR):
+            return False
+        self._kinds[kind] = {"what": what, "at": self._now}
+        return True
+
+    def still(self, kind: str, what: object) -> None:
+        """Notes that some of what was told is over; it is no news."""
+        if kind in self._kinds and self.known(kind) != what:
+            self._kinds[kind] = {**self._entry(kind), "what": what}
+
+    def over(self, kind: str) -> None:
+        """Notes that all of it is over: should it come again, that is news."""
+        self.still(kind, None)
+
+    def kept(self) -> bool:
+        """Writes it down, where it differs; False where that fails: what is told then would be told again and again."""
+        try:
+            if self._kinds:
+                state_dir.write_json(self._path, self._kinds)
+        except OSError:
+            return False
+        return True
+
+    def _entry(self, kind: str) -> dict[str, Any]:
+        entry = self._kinds.get(kind)
+        return entry if isinstance(entry, dict) else {}
+
+
+def stopped(root: str, error: SignetSyncError, environ: Mapping[str, str] = os.environ) -> None:
+    """Tells that an agent ends by an error, where no service manager does so: once, until one runs again."""
+    try:
+        desktop, command = model.notices(environ)
+    except ConfigError:
+        return
+    told = _Told(state_dir.locate(root, environ), time.time())
+    if (desktop or command) and told.news("stopped", error.code) and told.kept():
+        tell(f"the agent of {display(root)} ended: {error.message} — {error.hint}", desktop, command, environ)
+
+
+def _tell_all(texts: Iterable[str], desktop: bool, command: tuple[str, ...]) -> None:
+    for text in filter(None, texts):
+        tell(text, desktop, command)
+
+
+def tell(text: str, desktop: bool, command: tuple[str, ...], environ: Mapping[str, str] = os.environ) -> list[str]:
+    """Says one line by the ways that are set; gives why it did not arrive, for each way on which it did not."""
+    line = display(sanitize_line(text))
+    line = line if len(line) <= LONGEST else line[: LONGEST - 1] + "…"
+    troubles = [notifications.on_desktop(line, environ)] if desktop else []
+    troubles += [notifications.by_program(command, line, environ)] if command else []
+    found = [trouble for trouble in troubles if trouble]
+    for trouble in found:
+        logger.info("the person was not told: {}", trouble)
+    return found

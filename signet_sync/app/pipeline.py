@@ -1,0 +1,39 @@
+"""Registers what takes part in a pass: the one list of features that a pass knows."""
+
+from __future__ import annotations
+
+from signet_sync.sync.stages import InFull, Pipeline
+
+DERIVERS = (
+    "signet_sync.graph.nodes_stage:Graph",
+    "signet_sync.graph.threads_stage:Threads",
+    "signet_sync.facts.stage:Facts",
+    "signet_sync.pages.session_log_stage:SessionLog",
+    "signet_sync.recall.stage:RecallLines",
+)
+RECOVERIES = (
+    # First, because taking away a second link changes the signature of the file that a crash left published.
+    "signet_sync.pages.displaced:DisplacedSaves",
+    "signet_sync.app.recovery:LiveTurns",
+    "signet_sync.app.recovery:UnfinishedFlows",
+)
+ERASERS = (
+    "signet_sync.privacy.scrub:RemovedWords",
+    "signet_sync.entities.stage:Entities",
+    "signet_sync.app.recovery:LiveTurns",
+    "signet_sync.capture.stage:Captures",
+)
+MAINTENANCE = (
+    InFull("signet_sync.sync.full_text:FullText"),
+    "signet_sync.entities.stage:Entities",
+    InFull("signet_sync.sync.missing_manifests:MissingManifests"),
+    InFull("signet_sync.integrity.stage:Retention"),
+    InFull("signet_sync.pages.manifest_copies:ManifestCopies"),
+    InFull("signet_sync.pages.conflict_copies:PageCopies"),
+    InFull("signet_sync.privacy.stage:ReturnedPages"),
+    "signet_sync.privacy.stage:Scrub",
+    InFull("signet_sync.backup.stage:Backup"),
+)
+PUBLISHERS = ("signet_sync.pages.stage:MemoryPages", "signet_sync.pages.stage:LogPages")
+CLOSING = ("signet_sync.app.recovery:Purges",)
+PIPELINE = Pipeline(DERIVERS, RECOVERIES, ERASERS, MAINTENANCE, PUBLISHERS, CLOSING)

@@ -1,0 +1,127 @@
+"""Has finished what was cut off: live turns, write flows, purges; what finishes it is loaded where something was."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from signet_sync.errors import RevisionConflict, WorkspaceError
+from signet_sync.formats.filename import artifact_name
+from signet_sync.formats.paths import BEGUN_PURGE, MEMORY
+from signet_sync.sessions import journal, live_files
+from signet_sync.sessions.live_files import Identity
+from signet_sync.sessions.store import live
+from signet_sync.sync import scan
+from signet_sync.sync.request import Pass
+from signet_sync.sync.stages import Eraser, Maintenance, Recovery
+from signet_sync.sync.store import counts
+from signet_sync.sync.workspace import Workspace, back_up
+
+if TYPE_CHECKING:
+    from signet_sync.formats.artifact import Tombstone
+    from signet_sync.sessions.flow import Flow
+    from signet_sync.storage.database.connection import Database
+
+
+class LiveTurns(Recovery, Eraser):
+    """Has the rows of live turns follow their files, and the files of removed sessions go."""
+
+    name = "live turns"
+
+    @contextmanager
+    def recover(self, run: Pass) -> Iterator[None]:
+        """Settles rows and files."""
+        workspace = run.workspace
+        try:
+            if not (workspace.touch_nothing or is_settled(workspace.database, workspace.state.live)):
+                from signet_sync.sessions import live  # heavy, as every harness's transcripts are read there
+
+                live.settle(workspace)
+        except OSError as error:
+            workspace.events.append(f"live turns cannot be read or written now, the next pass tries again: {error}")
+        yield
+
+    def erase(self, run: Pass, removed: Sequence[Tombstone], gathered: Any) -> None:
+        """Deletes the files, while rows tell which these are."""
+        from signet_sync.sessions import live
+
+        live.forget_removed(run.workspace, removed)
+
+
+def is_settled(database: Database, folder: str) -> bool:
+    """Says whether rows of live turns follow their files, and none is without one."""
+    known = live.shapes(database)
+    return live_files.shapes(folder) == known and all(
+        Identity(*one).name in known for one in live.handed_over(database)
+    )
+
+
+class Purges(Maintenance):
+    """Finishes purges of the history that were cut off."""
+
+    name = "purges"
+
+    def due(self, run: Pass) -> bool:
+        """Says whether all was looked at, and one was begun."""
+        return run.outcome.whole and os.path.lexists(os.path.join(run.workspace.root, BEGUN_PURGE))
+
+    def run(self, run: Pass) -> None:
+        """Finishes it."""
+        from signet_sync.history import purge_plan  # all of git's formats
+
+        purge_plan.resume(run.workspace)
+
+
+class UnfinishedFlows(Recovery):
+    """Finishes write flows whose caller died."""
+
+    name = "write flows"
+
+    @contextmanager
+    def recover(self, run: Pass) -> Iterator[None]:
+        """Walks them as far as they go without rows, and when the pass has made these, to their ends."""
+        workspace = run.workspace
+        begun: list[Flow] = []
+        if run.request.resume and not workspace.touch_nothing and not _is_away(run):
+            from signet_sync.sessions import flow as sessions_flow  # heavy, and nearly always there is none
+
+            begun = [flow for flow in sessions_flow.resume(workspace) if _go_on_with(workspace, flow)]
+        run.look_at(path for flow in begun for path in flow.paths)
+        try:
+            yield
+            if run.outcome.cliff is None:
+                for flow in begun:
+                    flow.reconciled = True
+                    _go_on_with(workspace, flow)
+                if begun and run.outcome.full:
+                    back_up(workspace, run.now_iso)  # the flows' answers are newer than the pass's backup
+        finally:
+            for flow in begun:
+                flow.held.release()
+
+
+def _is_away(run: Pass) -> bool:
+    """Says whether the vault's files are away, and nobody has accepted that, or nothing waits to be finished.
+
+    The first file written into a missing folder would hide it from the cliff.
+    """
+    if not journal.keys(run.workspace.state.journal):
+        return True
+    names = scan.names(run.workspace.root) or ()
+    away = not any(where == MEMORY and artifact_name(name) for where, _, name in (one.rpartition("/") for one in names))
+    return away and not run.request.accept_removals and counts.indexed_count(run.database) > 0
+
+
+def _go_on_with(workspace: Workspace, flow: Flow) -> bool:
+    """Walks a flow; one that cannot go on now is left to the next pass and does not hold up this one."""
+    from signet_sync.sessions import flow as sessions_flow
+
+    try:
+        sessions_flow.advance(workspace, flow)
+    except (OSError, WorkspaceError, RevisionConflict) as error:
+        workspace.events.append(f"a write flow could not be finished, the next pass tries again: {error}")
+        flow.held.release()
+        return False
+    return True

@@ -1,0 +1,482 @@
+"""What the agent does on its workspace, and when: hints first, sweeps when it is quiet, full passes on a timer."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import os
+import random
+import sys
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import replace
+
+import apsw
+from loguru import logger
+
+from signet_sync.app import changed_paths
+from signet_sync.app.database_supervisor import Connection
+from signet_sync.app.heartbeat import Presence
+from signet_sync.app.notifications import Telling
+from signet_sync.capture import spool
+from signet_sync.capture.worker import Worker, at_work, due
+from signet_sync.entities.scan import garden
+from signet_sync.errors import SignetSyncError
+from signet_sync.formats.paths import DEFAULT_AGENT, MEMORY, TOMBSTONES, agent_folder, head_page
+from signet_sync.formats.timestamps import DAY, SECOND, iso
+from signet_sync.history.scheduler import Committing
+from signet_sync.memories import promotion
+from signet_sync.pages import signet_daemon
+from signet_sync.pages import stage as pages_stage
+from signet_sync.pages.stage import now_us
+from signet_sync.sessions import journal
+from signet_sync.settings.model import asks_anybody
+from signet_sync.storage.database import full_text_merges
+from signet_sync.sync import engine, outbox, quarantine
+from signet_sync.sync.gc_control import set_apart
+from signet_sync.sync.request import Outcome, Request
+from signet_sync.sync.store import artifacts, counts
+from signet_sync.sync.watcher import Hint, Watcher
+from signet_sync.sync.workspace import Workspace
+
+# What comes after a quiet is answered so soon, in seconds; what is half-written then is looked at again.
+LEAD = 0.02
+# Above this many hinted paths one look at everything is cheaper.
+BIG_BATCH = 512
+# No event tells that the root was renamed, that the machine slept, that a Signet daemon came: looked for this often.
+BEAT = 15.0
+# A sweep that failed is tried again after so many seconds; whether one is due is asked this often.
+DREAM_PATIENCE, DREAM_BEAT = 600.0, 60.0
+CHECKPOINT_AFTER = 2.0
+# Memory that a look at everything took is given back after so long, when what comes of it is over, too.
+SPARE_AFTER = 20.0
+# Pieces of full text are merged when nothing has moved for so long, step by step, with a pause for what comes between.
+MERGE_AFTER, MERGE_PAUSE = 2.0, 0.05
+# A reader that stands in the way of a checkpoint is given this long before the next one.
+READER_PATIENCE = 60.0
+CLOCK_JUMP = 30.0
+# SIGTERM must end the agent within two seconds, whoever works on the workspace.
+LOCK_PATIENCE = 0.5
+LONGEST_BACKOFF = 60.0
+# watchdog may hold an event back for half a second, to pair the two halves of a rename.
+LATE_EVENTS = 0.6
+FAR = 7 * 86_400.0
+# What follows from sessions of so many days is there before the first page; of older ones it is made in idle time.
+NEWEST_DAYS = 90
+
+
+class Rounds:
+    """One stay at one workspace: watch, timers and passes. All in one thread; `watcher.wake` may come from any.
+
+    `everything` says that the next round looks at all files, `anew` that it makes all derived rows again. `alive` is
+    called in long passes: the loop works.
+    """
+
+    def __init__(
+        self, workspace: Workspace, presence: Presence, alive: Callable[[], None], stopping: Callable[[], bool]
+    ) -> None:
+        self.workspace = workspace
+        self.presence = presence
+        self.connection = Connection(workspace)
+        self.telling = Telling(workspace)
+        self.everything = True
+        self.anew = False
+        self.last_full: str | None = None
+        self.held = ""
+        self.trouble = ""
+        self._alive = alive
+        self._stopping = stopping
+        self._halted = False
+        self._deferrals = 0
+        self._dirty: set[str] = set()
+        self._tick = False
+        self._poll = changed_paths.Poll()
+        self._again: dict[str, float] = {}
+        self._due: dict[str, float] = {name: time.monotonic() + BEAT for name in ("beat", "dream")} | {"full": 0.0}
+        self._swept = 0.0
+        self._clocks = time.time(), time.monotonic()
+        self._agents: tuple[str, ...] = ()  # read by the first pass, whose failures are answered
+        self.bury()
+        with suppress(OSError):
+            spool.prepare(workspace.state.spool)
+        self.worker = Worker(workspace)
+        self.commits = Committing(workspace)
+        self.watcher = self._watcher()
+        self.watcher.start()
+        self._tell(())
+
+    def bury(self) -> None:
+        """Counts a death, of the agent before us or of a pass that ran out of memory, on the file that was in hand."""
+        path = quarantine.account(self.workspace.root, self.workspace.state.path)
+        if path is not None:
+            logger.warning("{}: the agent died, or ran out of memory, with this file in hand", path)
+
+    def state(self) -> str:
+        """The named state between two passes; the gravest first."""
+        if self._halted:
+            return "halted: cliff"
+        if self.trouble:
+            return f"degraded: {self.trouble}"
+        if self.held:
+            return "held: signet daemon"
+        return "polling" if self.watcher.kind in (None, "polling") else "watching"
+
+    def set_watch(self) -> None:
+        """Watches anew, as the settings say now."""
+        self.watcher.stop()
+        self.watcher = self._watcher()
+        self.watcher.start()
+        self.everything = True
+
+    def _watcher(self) -> Watcher:
+        settings = self.workspace.settings
+        return Watcher(
+            self.workspace.root,
+            self._folders,
+            mode=settings.watch_mode,
+            poll_interval=settings.poll_interval,
+            news=self._news,
+            careful=[TOMBSTONES],
+        )
+
+    def _news(self, heard: frozenset[str]) -> frozenset[str]:
+        """What was heard without what we wrote ourselves; all of it where nobody can tell now."""
+        try:
+            told = changed_paths.news(self.workspace, heard)
+        except (OSError, SignetSyncError, apsw.Error):
+            return heard
+        if any(path.startswith(f"{MEMORY}/") for path in heard - told):
+            self.commits.hear()
+        return told
+
+    def _folders(self) -> list[str]:
+        pages = [agent_folder(agent).rstrip("/") for agent in self._agents]
+        gardens = [f"{garden(agent)}/" for agent in {DEFAULT_AGENT, *self._agents}]
+        spooled = os.path.realpath(self.workspace.state.spool)
+        return ["", MEMORY, TOMBSTONES, *(page for page in pages if page), *sorted(gardens), spooled]
+
+    # ── what is to be done ──
+
+    def listen(self, longest: float) -> None:
+        """Waits until there is something to do, at most `longest` seconds, or until somebody wakes the watcher."""
+        if self.everything:
+            return
+        settings = self.workspace.settings
+        due = min(*self._due.values(), *self._again.values(), self.commits.due) - time.monotonic()
+        longest = max(min(due, longest), 0.0)
+        hint = self.watcher.gather(settings.debounce, settings.longest_wait, longest, lead=min(LEAD, settings.debounce))
+        if hint is not None:
+            self._hear(hint)
+
+    def _hear(self, hint: Hint) -> None:
+        self._dirty |= hint.paths
+        if not hint.everything:
+            return
+        # A tick of polling says nothing; only what differs is worth a pass.
+        if self.watcher.kind == "polling" and not hint.paths:
+            self._tick = True
+        else:
+            self.everything = True
+
+    def round(self) -> None:
+        """One round: what is due now. Hinted paths are answered first, then sweeps and the like, then hooks' jobs."""
+        self._keep_up()
+        self._due.pop("live", None)
+        if not self.worker.working() and spool.waiting(self.workspace.state.spool):
+            self._take_spool()
+        self.commits.work()
+
+    def _take_spool(self) -> None:
+        """Has what harness hooks have left worked off, running sessions read; what is written comes back as changes."""
+        moment = now_us()
+        rests = [wait for _, _, wait in at_work(self.workspace, moment)]
+        if next(due(self.workspace, moment), None) is not None or any(wait <= 0 for wait in rests):
+            self.worker.start(sweep=False)
+        elif rests:
+            self._due["live"] = time.monotonic() + min(rests) / SECOND
+
+    def _keep_up(self) -> None:
+        looked = self.connection.keep(), self.watcher.check(), self._clocks_jumped()
+        if any(looked):
+            self.everything = True
+        if self._is_due("beat"):
+            self._look_around()
+        if self._is_due("dream"):
+            self._dream()
+        hinted, self._dirty = changed_paths.worth(self.workspace, frozenset(self._dirty)), set()
+        confirmed = frozenset(path for path, due in self._again.items() if due <= time.monotonic()) - hinted
+        if self.everything or self._is_due("full") or len(hinted) > BIG_BATCH:
+            doubtful = not (self.everything or self._deferrals)
+            self._full(hinted | frozenset(self._again) if doubtful else None, confirmed)
+            return
+        if self._tick:
+            self._tick = False
+            moved = self._poll.moved(self.workspace)
+            self.everything = moved is None
+            hinted |= (moved or frozenset()) - self._again.keys()
+        if hinted or confirmed:
+            self._pass(hinted | confirmed, confirmed)
+            self._plan_sweep()
+        timers = {
+            "sweep": self._sweep,
+            "pages": self._turn_pages,
+            "merge": self._merge,
+            "checkpoint": self._checkpoint,
+            "backlog": self._work_off,
+            "spare": self._spare,
+        }
+        for name, act in timers.items():
+            if self._is_due(name):
+                del self._due[name]
+                act()
+
+    def _is_due(self, name: str) -> bool:
+        return self._due.get(name, math.inf) <= time.monotonic()
+
+    def _clocks_jumped(self) -> bool:
+        """Whether the machine slept or its clock was set: the one clock stood still, the other one did not."""
+        wall, monotonic = self._clocks
+        self._clocks = time.time(), time.monotonic()
+        return abs((self._clocks[0] - wall) - (self._clocks[1] - monotonic)) > CLOCK_JUMP
+
+    def _look_around(self) -> None:
+        """What no event tells of: a damaged database, a Signet daemon that came or went; and our own sign of life."""
+        self._due["beat"] = time.monotonic() + BEAT
+        self.presence.beat()
+        self.connection.probe()
+        self.telling.look()
+        if journal.keys(self.workspace.state.journal):
+            self._pass(frozenset())  # whoever was writing it may have died before the first file
+        if bool(signet_daemon.holds(self.workspace, self._agents)) != bool(self.held):
+            self.everything = True
+
+    def _dream(self) -> None:
+        """Sweeps the memories of agents that are due; when they were swept last stands in the ledger of dreams."""
+        self._due["dream"] = time.monotonic() + DREAM_PATIENCE  # should it fail
+        if not self.workspace.settings.dream_enabled:
+            promotion.prune(self.workspace, now_us())
+        elif not self._halted:
+            for agent_id in list(promotion.due(self.workspace, now_us())):
+                swept = promotion.dream(self.workspace, agent_id, now_us(), patience=LOCK_PATIENCE, commit=False)
+                self.commits.hear()
+                if not swept.deferred:
+                    logger.info("{}: {} of {} memories rose", agent_id, len(swept.promoted), swept.candidates)
+                self._tell(filter(None, [swept.waiting]))
+                self._alive()
+        self._due["dream"] = time.monotonic() + DREAM_BEAT
+
+    # ── passes ──
+
+    def _full(self, expected: frozenset[str] | None, confirmed: frozenset[str]) -> None:
+        """A pass over everything; `expected` are the paths that may have moved, None: any of them."""
+        first = self.last_full is None
+        self._follow_agents()  # so that all folders are watched before anything is looked at
+        # Cleared before the pass, so that a change during it is not missed.
+        self.everything = self._tick = False
+        settings = self.workspace.settings
+        jitter = 1.0 + settings.jitter * random.uniform(-1.0, 1.0)  # noqa: S311 - spreads load, guards nothing
+        self._due["full"] = time.monotonic() + settings.interval * jitter
+        if self.presence.state == "starting":
+            self.presence.say("reconciling")
+        self.connection.probe(deeper=True)
+        reread = frozenset(self._rolling())
+        request, self.anew = replace(self._request(None, confirmed, reread), rebuild=self.anew), False
+        outcome = self._run(request)
+        self._due.pop("sweep", None)
+        self._swept = time.monotonic()
+        if outcome.cliff is None:
+            self.last_full = iso(request.now_us)
+        if os.path.exists(self.workspace.state.harnesses) or asks_anybody(settings):
+            self.worker.start(sweep=True)
+        self.presence.write()
+        if first or outcome.read > BIG_BATCH:
+            self._due["spare"] = time.monotonic() + SPARE_AFTER
+        if first:
+            set_apart()
+        if expected is not None:
+            self._doubt((outcome.change.paths | outcome.unsettled) - expected - reread)
+
+    def _doubt(self, silent: set[str]) -> None:
+        """A full pass found what no event had told of: the watch may be deaf and is set anew."""
+        if not silent or self.watcher.kind in (None, "polling"):
+            return
+        late = self.watcher.gather(LATE_EVENTS, LATE_EVENTS, LATE_EVENTS, sifted=False)
+        if late is not None:
+            self._hear(late)
+            silent = set() if late.everything else silent - late.paths
+        if silent and not self._stopping():
+            logger.warning("a full pass found changes that no event announced; the watch is set anew")
+            self.set_watch()
+
+    def _rolling(self) -> list[str]:
+        """Paths whose content is due to be read again: a small share of the vault at every full pass."""
+        settings = self.workspace.settings
+        if not settings.reread_days:
+            return []
+        period = settings.reread_days * 86_400
+        database = self.workspace.database
+        share = math.ceil(2 * counts.indexed_count(database) * settings.interval / period) + 10
+        return artifacts.due_for_reading(database, now_us() - int(period * SECOND), share)
+
+    def _pass(self, paths: frozenset[str], confirmed: frozenset[str] = frozenset()) -> None:
+        self._run(self._request(paths, confirmed))
+
+    def _request(
+        self, paths: frozenset[str] | None, confirmed: frozenset[str], reread: frozenset[str] = frozenset()
+    ) -> Request:
+        return Request(
+            now_us=now_us(),
+            paths=paths,
+            settle_seconds=self.workspace.settings.settle_seconds,
+            confirmed=confirmed,
+            reread=reread,
+            progress=self._working,
+            should_stop=self._stopping,
+            patience=LOCK_PATIENCE,
+            wary=True,
+            since_us=now_us() - max(NEWEST_DAYS, self.workspace.settings.window_days + 1) * DAY,
+        )
+
+    def _working(self, _done: int, of: int) -> None:
+        if of > BIG_BATCH:
+            self.presence.say("reconciling")
+        self._alive()
+
+    def _run(self, request: Request) -> Outcome:
+        outcome = engine.run_pass(self.workspace, request)
+        self._remember_unsettled(request, outcome)
+        change = outcome.change
+        if change.paths or change.sources or change.derived:
+            # Not put off by the next change: without an end to changes the log would grow without one.
+            self._due.setdefault("checkpoint", time.monotonic() + CHECKPOINT_AFTER)
+            self._due["merge"] = time.monotonic() + MERGE_AFTER
+            logger.debug("{} paths moved, {} sources followed", len(change.paths), change.derived)
+        self._judge(outcome)
+        if outcome.cliff is None and outbox.any_waits(self.workspace.database):
+            self._due["backlog"] = time.monotonic()
+        if request.paths is None or any(path.startswith(f"{MEMORY}/") for path in request.paths):
+            self.commits.hear()
+        self._plan_pages()
+        self._follow_agents()
+        self._tell(outcome.trouble)
+        self.presence.say(self.state())
+        self.telling.look()
+        return outcome
+
+    def _remember_unsettled(self, request: Request, outcome: Outcome) -> None:
+        """A path is looked at again some time after it was first found unsettled, whatever passes there are before."""
+        due = time.monotonic() + max(self.workspace.settings.settle_seconds, 0.1)
+        looked_at = set(self._again) if outcome.full else set(request.paths or ())
+        for path in (looked_at - outcome.unsettled) | request.confirmed:
+            self._again.pop(path, None)
+        for path in outcome.unsettled:
+            self._again.setdefault(path, due)
+
+    def _judge(self, outcome: Outcome) -> None:
+        """What a pass means for our state; one over a few paths cannot take back what one over all has found."""
+        if outcome.cliff is not None:
+            self._halted = True
+            logger.error("halted: {}; nothing was dropped", outcome.cliff.message)
+        elif outcome.full:
+            self._halted = False
+        elif self._halted:
+            self.everything = True
+        if outcome.held != self.held and (outcome.full or outcome.held):
+            self.held = outcome.held
+            logger.info("{}", f"pages are held back: {self.held}" if self.held else "pages are written again")
+        if outcome.deferred:
+            self._deferrals += 1
+            self._due["full"] = min(self._due["full"], time.monotonic() + backoff(self._deferrals))
+            # Once is nothing: somebody else was just writing the page.
+            self.trouble = short(outcome.trouble[-1]) if self._deferrals > 1 and outcome.trouble else ""
+        elif outcome.full:
+            self._deferrals = 0
+            self.trouble = ""
+
+    def _tell(self, trouble: Iterable[str]) -> None:
+        for text in (*trouble, *self.workspace.events):
+            logger.warning("{}", text)
+        self.workspace.events.clear()
+
+    # ── what a pass leaves to be done ──
+
+    def _follow_agents(self) -> None:
+        agents = tuple(counts.agents(self.workspace.database))
+        if agents != self._agents:
+            self._agents = agents
+            if self.watcher.check():
+                self.everything = True
+
+    def _plan_pages(self) -> None:
+        """When some page changes by itself: a session enters or leaves the window."""
+        self._due.pop("pages", None)
+        instant = pages_stage.next_instant(self.workspace)
+        if instant is None or self._halted or self.held or self._deferrals:
+            return  # a page that cannot be written now is the matter of full passes
+        wait = (instant - now_us()) / SECOND
+        if wait < FAR:
+            self._due["pages"] = time.monotonic() + max(wait, 1.0)
+
+    def _turn_pages(self) -> None:
+        self._pass(frozenset(head_page(agent) for agent in self._agents))
+
+    def _plan_sweep(self) -> None:
+        """When it is quiet, but no sooner than some time after the last one."""
+        settings = self.workspace.settings
+        self._due["sweep"] = max(time.monotonic() + settings.debounce, self._swept + settings.sweep_interval)
+
+    def _sweep(self) -> None:
+        """Names only: finds what no event announced."""
+        self._swept = time.monotonic()
+        found = changed_paths.names(self.workspace)
+        if found is None:
+            self.everything = True
+        elif found - self._again.keys():
+            self._pass(found - self._again.keys())
+
+    def _merge(self) -> None:
+        if full_text_merges.step(self.workspace.database):
+            self._due["merge"] = time.monotonic() + MERGE_PAUSE
+            self._due.setdefault("checkpoint", time.monotonic() + CHECKPOINT_AFTER)
+            if "spare" in self._due:
+                self._due["spare"] = time.monotonic() + SPARE_AFTER
+
+    def _work_off(self) -> None:
+        """Follows a part of what passes left for idle time; all pages are published once nothing is left."""
+        if engine.work_off(self.workspace, self._request(None, frozenset())):
+            self._due["backlog"] = time.monotonic()
+        else:
+            self.everything = True
+        self._due.setdefault("checkpoint", time.monotonic() + CHECKPOINT_AFTER)
+        self._due["spare"] = time.monotonic() + SPARE_AFTER
+
+    def _spare(self) -> None:
+        """Lets go of what only a look at everything needs: an agent idles for days after it."""
+        self.workspace.database.shrink()
+        _give_memory_back()
+
+    def _checkpoint(self) -> None:
+        if not self.workspace.database.checkpoint():
+            self._due["checkpoint"] = time.monotonic() + READER_PATIENCE
+
+
+def backoff(failures: int) -> float:
+    """Seconds of patience after so many failures in a row."""
+    return float(min(2.0 ** (failures - 1), LONGEST_BACKOFF))
+
+
+def short(message: str) -> str:
+    """A message that fits into a state's line."""
+    return message if len(message) <= 160 else message[:159] + "…"
+
+
+def _give_memory_back() -> None:
+    """Much memory that is free again is kept by the C library."""
+    if sys.platform != "linux":
+        return
+    trim: Callable[[int], int] | None = None
+    with suppress(OSError, AttributeError):
+        trim = ctypes.CDLL(None).malloc_trim
+    if trim is not None:
+        trim(0)

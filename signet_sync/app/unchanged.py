@@ -1,0 +1,359 @@
+"""Tells from one file, before a pass is loaded, what a full pass says that finds nothing to do.
+
+A pass that found nothing to do leaves a snapshot: its answer, the signatures of all that it looked at, and until when
+the clock alone changes nothing. Where all of it is still so, the answer is still true. Anything else, a snapshot that
+is damaged or of another version among it, takes the full way: the disk decides, and this file proves nothing by itself.
+
+Every commit to the database deletes the file first (`storage.database.connection`). Should a crash undo that: what was
+committed has moved the signature of the database or of its log.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import marshal
+import os
+import stat
+import struct
+import sys
+import time
+from contextlib import suppress
+from hashlib import sha256
+
+from signet_sync import __version__
+from signet_sync.formats.paths import BEGUN_PURGE, MEMORY, OWN, TEMPORARY, TOMBSTONES
+from signet_sync.storage import locations
+from signet_sync.storage.durable import READ, publish, unlink
+from signet_sync.storage.locations import SNAPSHOT
+from signet_sync.storage.safe_paths import folder
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from signet_sync.sync.request import Outcome
+    from signet_sync.sync.workspace import Workspace
+
+_HEAD = f"signet-sync snapshot 1 {sys.implementation.cache_tag} {marshal.version}\n".encode()
+_DIGEST = sha256().digest_size
+_LENGTH = 8
+# Clocks of file systems tick every few milliseconds: a file that is younger may be written again and look the same.
+_YOUNG_NS = 100_000_000
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_LIFTED = f"{TOMBSTONES}/lifted"
+_DAEMON = ".daemon"
+# Below the root and below the folder of an agent: where a pass looks, to any depth.
+_LOOKED_INTO = ("ledger", "entities", OWN, _DAEMON)
+# Of the state folder: what a pass reacts to.
+_FOLDERS = ("journal", "live", "spool", "backups")
+_FILES = ("settings.json", "workspace.json")
+
+Sign = tuple[int, int, int, int]
+# A signature of thousands: read from the file in a third of the time that four numbers take.
+_packed = struct.Struct("<4q").pack
+
+
+class Look:
+    """What stood in the workspace, but for `memory/`, before anything of it was read; None for what is not plain."""
+
+    __slots__ = ("at_ns", "database", "picture", "root", "state")
+
+    def __init__(self, root: str, database: str | None) -> None:
+        """Looks at a workspace and at the database that was chosen for it (None: that of its state folder)."""
+        self.root = root
+        self.state = locations.locate(root)
+        self.database = database or self.state.database
+        self.at_ns = time.time_ns()
+        self.picture = self.again()
+
+    @property
+    def place(self) -> str:
+        """Where the snapshot stands."""
+        return self.database + SNAPSHOT
+
+    def again(self) -> dict[str, Any] | None:
+        """What stands there now."""
+        if self.database == ":memory:":
+            return None
+        try:
+            return _picture(self.root, self.state, self.database)
+        except (OSError, ValueError):
+            return None
+
+
+# ── the answer ──
+
+
+def answer(look: Look, now_us: int) -> dict[str, Any] | None:
+    """The document of a pass that would find nothing to do; None where a pass has to find out."""
+    started = time.perf_counter()
+    if look.picture is None:
+        return None
+    collecting = gc.isenabled()
+    gc.disable()  # thousands of signatures, and not one of them garbage
+    try:
+        kept = _read(look.place)
+        if kept is None or kept["picture"] != look.picture or not kept["from_us"] <= now_us < kept["until_us"]:
+            return None
+        if not all(_is_as_it_was(look.root, where, kept["memory"][where]) for where in (MEMORY, TOMBSTONES)):
+            return None
+        document: dict[str, Any] = {**kept["document"]}
+    except (OSError, EOFError, AttributeError, LookupError, TypeError, ValueError, struct.error):
+        return None  # somebody else wrote it, with a digest that is right
+    finally:
+        if collecting:
+            gc.enable()
+    from signet_sync.formats.timestamps import iso
+
+    document["now"] = iso(now_us)
+    data = json.dumps({"last_full_pass": document["now"]}) + "\n"
+    try:
+        os.close(publish(os.path.join(look.state.path, "last-pass.json"), data.encode(), durable=False))
+    except OSError:
+        return None
+    document["elapsed_ms"] = round((time.perf_counter() - started) * 1000, 1)
+    return document
+
+
+def _is_as_it_was(root: str, where: str, kept: dict[str, bytes | None] | None) -> bool:
+    """Whether a folder holds the same files with the same signatures, and the same folders (None)."""
+    try:
+        with folder(root, where) as descriptor, os.scandir(descriptor) as entries:
+            if kept is None:
+                return False
+            count = 0
+            for entry in entries:
+                status = entry.stat(follow_symlinks=False)
+                if stat.S_ISREG(status.st_mode):
+                    sign = _packed(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
+                    if kept.get(entry.name) != sign:
+                        return False
+                elif not stat.S_ISDIR(status.st_mode) or kept.get(entry.name, ()) is not None:
+                    return False
+                count += 1
+            return count == len(kept)
+    except FileNotFoundError:
+        return kept is None
+
+
+# ── the file ──
+
+
+def drop(look: Look) -> None:
+    """Takes the snapshot away: a pass is about to look, and may write."""
+    with suppress(OSError):
+        unlink(look.place)
+
+
+def _read(place: str) -> dict[str, Any] | None:
+    """What a snapshot holds; None where there is none, or not one that this version wrote whole."""
+    try:
+        handle = os.open(place, READ)
+    except OSError:
+        return None
+    with open(handle, "rb") as file:
+        raw = file.read()
+    start = len(_HEAD) + _LENGTH + _DIGEST
+    body = memoryview(raw)[start:]
+    head = _HEAD + len(body).to_bytes(_LENGTH, "big") + sha256(body).digest()
+    if raw[:start] != head:
+        return None
+    kept = marshal.loads(body)  # noqa: S302 - of our own folder, and whole
+    return kept if isinstance(kept, dict) else None
+
+
+def _write(place: str, value: dict[str, Any]) -> None:
+    body = marshal.dumps(value)
+    data = _HEAD + len(body).to_bytes(_LENGTH, "big") + sha256(body).digest() + body
+    os.close(publish(place, data, durable=False))  # what a power loss leaves of it is told by the digest
+
+
+# ── what a pass leaves ──
+
+
+def lasts_until(workspace: Workspace, now_us: int) -> int | None:
+    """Until when the clock alone changes nothing, for a pass that found nothing to do; None where something waits."""
+    from signet_sync.formats.timestamps import DAY, iso
+    from signet_sync.integrity import store as integrity_store
+    from signet_sync.memories.score import day_start
+    from signet_sync.memories.store import recall_events
+    from signet_sync.pages.store import candidates, pages
+    from signet_sync.storage.database import native_backup
+    from signet_sync.sync import outbox
+    from signet_sync.sync.store import counts, passes
+    from signet_sync.sync.tombstones import store as tombstones_store
+
+    database, settings = workspace.database, workspace.settings
+    if passes.any_due(database) or native_backup.is_due(database):
+        return None
+    if tombstones_store.unscrubbed(database) or counts.dated_after(database, now_us) is not None:
+        return None
+    if outbox.any_waits(database):
+        return None
+    until = day_start(now_us) + DAY
+    for agent_id in counts.agents(database):
+        for instant in (
+            pages.next_change(database, agent_id, now_us, settings.window_days * DAY),
+            candidates.next_change(database, agent_id, now_us),
+        ):
+            until = min(until, instant) if instant is not None else until
+    if settings.seals_keep_days and integrity_store.older(database, iso(until - int(settings.seals_keep_days * DAY))):
+        return None
+    hits = settings.recall_retention_days
+    if hits and recall_events.any_before(database, until - int(hits * DAY)):
+        return None
+    return until
+
+
+def keep(look: Look, outcome: Outcome, document: dict[str, Any], now_us: int, until_us: int | None) -> None:
+    """Leaves a snapshot of a pass, where it found nothing to do and nothing moved beside it.
+
+    `look` was taken before the pass, and the database is closed again.
+    """
+    quiet = not (outcome.read or outcome.deferred or outcome.unsettled)
+    told = document["halted"] or document["held"] or document["trouble"]
+    if not quiet or told or until_us is None or outcome.seen is None or outcome.seen.ground != "present":
+        return
+    if look.picture is None or look.again() != look.picture or not _is_at_rest(look.picture):
+        return
+    memory: dict[str, dict[str, bytes | None]] = {MEMORY: {}, TOMBSTONES: {}}
+    for path, signature in outcome.seen.files.items():
+        where, _, name = path.rpartition("/")
+        memory[where][name] = _packed(*signature)
+    for path, what in outcome.seen.odd.items():
+        where, _, name = path.rpartition("/")
+        if what != "folder" or where not in memory:
+            return
+        memory[where][name] = None
+    tombstones_stand = "tombstones" in memory[MEMORY]
+    youngest = look.at_ns - _YOUNG_NS
+    if any(sign[2] > youngest for sign in (*outcome.seen.files.values(), *_signs(look.picture))):
+        return
+    value = {
+        "picture": look.picture,
+        "memory": {MEMORY: memory[MEMORY], TOMBSTONES: memory[TOMBSTONES] if tombstones_stand else None},
+        "document": document,
+        "from_us": now_us,
+        "until_us": until_us,
+    }
+    try:
+        _write(look.place, value)
+    except OSError:
+        drop(look)
+
+
+def _is_at_rest(picture: dict[str, Any]) -> bool:
+    """Whether nothing stands where it would wait for another time, or for another program."""
+    vault, state = picture["vault"], picture["state"]
+    waiting = [path for path in vault if path.startswith((f"{TEMPORARY}/", ".signet-", f"{_DAEMON}/pid"))]
+    waiting += [name for name in (*state[""], *state["live"], *state["backups"]) if ".tmp" in name]
+    waiting += [*state["journal"], *(name for name, sign in state["spool"].items() if sign is not None)]
+    return not (waiting or picture["purge"])
+
+
+def _signs(value: Any) -> Iterator[Sign]:
+    """Every signature of a picture."""
+    if isinstance(value, dict):
+        for inner in value.values():
+            yield from _signs(inner)
+    elif isinstance(value, tuple):
+        yield value
+
+
+# ── the picture ──
+
+
+def _picture(root: str, state: locations.StateFolder, database: str) -> dict[str, Any] | None:
+    """All that decides what a pass does, but for `memory/` and the clock. Raises `OSError`."""
+    real, beside = os.path.realpath(root), os.path.dirname(os.path.abspath(database))
+    if os.path.realpath(beside).startswith(os.path.join(real, "")):
+        return None  # a file in the vault is carried to other machines
+    user = locations.user_file()
+    base = os.path.basename(database)
+    passing = (f"{base}-wal", f"{base}-shm")
+    return {
+        "program": [__version__, sys.version, _program()],
+        "workspace": [root, real, locations.read_id(real), state.path, database],
+        "settings": {user: _file(user)},
+        "environment": {name: value for name, value in os.environ.items() if name.startswith("SIGNET_")},
+        "database": {"": _sign(os.stat(database)), "-wal": _log(database)},
+        "beside": sorted(
+            name
+            for name in os.listdir(beside)
+            if name.startswith(base) and name not in passing and not name.startswith(base + SNAPSHOT)
+        ),
+        "state": {name: _listing(os.path.join(state.path, name)) for name in _FOLDERS}
+        | {"": {name: sign for name, sign in _listing(state.path).items() if name in _FILES or name.endswith(".tmp")}},
+        "vault": dict(_walk(root, "")) | _lifted(root),
+        "purge": os.path.lexists(os.path.join(root, BEGUN_PURGE)),
+    }
+
+
+def _program() -> str:
+    """Names the program: other rules, another schema, another sanitizer have other files."""
+    found = []
+    for where, _, names in os.walk(_PACKAGE):
+        for name in names:
+            if name.endswith(".py"):
+                status = os.stat(os.path.join(where, name))
+                found.append((where, name, status.st_size, status.st_mtime_ns))
+    return sha256(repr(sorted(found)).encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def _sign(status: os.stat_result) -> Sign:
+    return status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
+
+
+def _file(path: str) -> Sign | None:
+    """The signature of a settings file, which may be a link; None where there is none. Raises `OSError`."""
+    try:
+        status = os.stat(path)
+    except FileNotFoundError:
+        return None
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError(f"{path} is no plain file")
+    return _sign(status)
+
+
+def _log(database: str) -> Sign | None:
+    """The signature of the database's log; None for none, and for an empty one."""
+    try:
+        status = os.stat(database + "-wal")
+    except FileNotFoundError:
+        return None
+    return _sign(status) if status.st_size else None
+
+
+def _listing(path: str) -> dict[str, Sign | None]:
+    """The signatures of what stands in a folder, None for another folder; empty where there is none."""
+    found: dict[str, Sign | None] = {}
+    try:
+        with os.scandir(path) as entries:
+            for entry in entries:
+                is_folder = entry.is_dir(follow_symlinks=False)
+                found[entry.name] = None if is_folder else _sign(entry.stat(follow_symlinks=False))
+    except FileNotFoundError:
+        return {}
+    return found
+
+
+def _lifted(root: str) -> dict[str, Sign | None]:
+    return {f"{_LIFTED}/{name}": sign for name, sign in _listing(os.path.join(root, _LIFTED)).items()}
+
+
+def _walk(root: str, where: str) -> Iterator[tuple[str, Sign | None]]:
+    """Path and signature of what stands in the folders that a pass looks into. Raises `OSError`."""
+    for name, sign in _listing(os.path.join(root, where)).items():
+        path = f"{where}/{name}" if where else name
+        yield path, sign
+        if sign is None and _is_looked_into(path):
+            yield from _walk(root, path)
+
+
+def _is_looked_into(path: str) -> bool:
+    parts = path.split("/")
+    if parts[0] == "agents":
+        parts = parts[2:]
+    return not parts or parts[0] in _LOOKED_INTO

@@ -1,0 +1,93 @@
+"""Opens a workspace for a purpose: settings, state folder and database, with all that takes part in a pass."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+import apsw
+
+from signet_sync.app.pipeline import PIPELINE
+from signet_sync.errors import DatabaseError, WorkspaceError
+from signet_sync.formats.paths import MEMORY, WORKSPACE_ID
+from signet_sync.settings import model
+from signet_sync.settings.model import Settings
+from signet_sync.storage import files, state_dir
+from signet_sync.storage.database.connection import noted
+from signet_sync.storage.safe_paths import require_root
+from signet_sync.sync.workspace import Workspace, open_database
+
+
+@contextmanager
+def opened(
+    root: str, settings: Settings, *, database: str | None = None, touch_nothing: bool = False
+) -> Iterator[Workspace]:
+    """A workspace for a command that indexes. Raises `WorkspaceError`, `DatabaseError`.
+
+    Of damage that the command meets a note is left: the next one looks at every page.
+    """
+    workspace = open_workspace(root, settings, database=database, touch_nothing=touch_nothing)
+    try:
+        yield workspace
+    except (apsw.Error, DatabaseError) as error:
+        raise noted(error, workspace.database.path) from error
+    finally:
+        workspace.close()
+
+
+def open_workspace(
+    root: str, settings: Settings, *, database: str | None = None, touch_nothing: bool = False
+) -> Workspace:
+    """Opens state folder and database; the root must exist. Closing is the caller's."""
+    require_root(root)
+    folder = state_dir.locate(root) if touch_nothing else establish(root)
+    if not touch_nothing:
+        keep_settings(root, folder)
+    place = database or folder.database
+    if place != ":memory:":
+        place = os.path.abspath(os.path.expanduser(place))
+        refuse_inside(root, place)
+    events: list[str] = []
+    own = place == folder.database
+    opened_database = open_database(place, folder, own, events)
+    return Workspace(root, settings, folder, opened_database, touch_nothing, own, events, PIPELINE)
+
+
+def refuse_inside(root: str, place: str) -> None:
+    """A database inside the vault would be carried away half-written by a sync service."""
+    real_root = os.path.realpath(root)
+    folder = os.path.realpath(os.path.dirname(place))
+    inside = os.path.join(real_root, MEMORY)
+    if folder == inside or folder.startswith(inside + os.sep):
+        raise WorkspaceError(
+            "a database inside memory/ would be corrupted by sync services",
+            path=place,
+            hint="give --db a place elsewhere",
+        )
+
+
+def establish(root: str) -> state_dir.StateFolder:
+    """The state folder for a command that may write; gives the workspace an id where it has none."""
+
+    def write_id(fresh: str, old: str | None) -> None:
+        files.prepare(root)
+        data = (fresh + "\n").encode()
+        if old is not None:
+            files.replace(root, WORKSPACE_ID, data, None)
+            return
+        try:
+            files.create_once(root, WORKSPACE_ID, data)
+        except FileExistsError:
+            files.replace(root, WORKSPACE_ID, data, None)
+
+    return state_dir.establish(root, write_id)
+
+
+def keep_settings(root: str, folder: state_dir.StateFolder) -> None:
+    """Keeps the settings that are good now, for the day on which a file of theirs is broken."""
+    kept = state_dir.read_json(folder.settings) or {}
+    good = model.to_keep(root, kept)
+    if good != kept:
+        with suppress(OSError):  # of a full disk the pass tells
+            state_dir.write_json(folder.settings, good, durable=True)

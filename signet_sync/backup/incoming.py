@@ -1,0 +1,236 @@
+"""Native rows from outside, of a backup or a bundle: held in memory alone until nothing removed is left among them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from signet_sync.backup import bundle, bundle_format
+from signet_sync.backup.bundle_format import BundleProblem, Places
+from signet_sync.capture import store as capture_store
+from signet_sync.errors import DatabaseCorrupt, UsageError
+from signet_sync.formats.artifact import Tombstone, validate_tombstone
+from signet_sync.formats.filename import carried_token
+from signet_sync.formats.paths import MEMORY
+from signet_sync.formats.snapshot import Found
+from signet_sync.formats.timestamps import iso
+from signet_sync.memories.store import memories, recall_events
+from signet_sync.privacy import remove
+from signet_sync.storage import files
+from signet_sync.storage.database import native_backup, salvage
+from signet_sync.storage.database.connection import Database
+from signet_sync.storage.database.removal import Scope
+from signet_sync.sync import planner, text_match
+from signet_sync.sync.planner import Bench, Seal, Tombstones
+from signet_sync.sync.tombstones import files as tombstones_files
+from signet_sync.sync.tombstones import store as tombstones_store
+from signet_sync.sync.workspace import Workspace
+
+
+@dataclass(slots=True)
+class Sifted:
+    """What was not let in: sessions that were removed, memories that were forgotten, removals that were undone, seals.
+
+    `seals` are those of files that are not here, where these are not wanted. `goes` are files that stand here and that
+    a removal which comes in takes away.
+    """
+
+    sessions: int = 0
+    memories: int = 0
+    undone: int = 0
+    seals: int = 0
+    goes: tuple[str, ...] = ()
+    agents: frozenset[str] = frozenset()
+
+
+@dataclass(slots=True)
+class Incoming:
+    """Rows from outside, in a database of their own; `workspace` is the id of the one they come from, `made_at` when.
+
+    `unknown` counts what this version does not know, by its name, or believe; `sifted` is what was taken out so far.
+    """
+
+    rows: Database
+    workspace: str
+    made_at: str | None = None
+    unknown: dict[str, int] = field(default_factory=dict)
+    sifted: Sifted = field(default_factory=Sifted)
+
+
+@contextmanager
+def of_backup(source: str, places: Places) -> Iterator[Incoming]:
+    """The rows of a backup. Raises what `backup.opened` raises."""
+    with _in_memory() as rows:
+        with native_backup.opened(source) as kept, rows.transaction():
+            odd: dict[str, int] = {}
+            for table, columns in kept.tables.items():
+                native_backup.adopt(rows, table, columns, _sound(table, columns, kept.rows(table, columns), odd))
+            about = kept.about
+        if salvage.doubtful(rows):
+            raise DatabaseCorrupt(
+                "a row of the backup cannot be as it was written",
+                path=source,
+                hint="take an older one: signet-sync backup list",
+                code="backup-damaged",
+            )
+        _move_here(rows, places)
+        yield Incoming(rows, about.get("workspace", ""), about.get("made_at"), odd)
+
+
+def _sound(
+    table: str, columns: Sequence[str], found: Iterable[tuple[Any, ...]], odd: dict[str, int]
+) -> Iterator[tuple[Any, ...]]:
+    """Those of the rows that a signet-sync may have written; the others are counted."""
+    for row in found:
+        values = bundle_format.sound(table, dict(zip(columns, row, strict=True)))
+        if values is None:
+            odd[table] = odd.get(table, 0) + 1
+        else:
+            yield tuple(values.values())
+
+
+@contextmanager
+def of_bundle(lines: Iterable[bytes], name: str, places: Places, agent_id: str | None) -> Iterator[Incoming]:
+    """The rows of a bundle, of all agents or of one. Raises `UsageError` (`bundle-invalid`, `-cut`, `-newer`)."""
+    try:
+        read = bundle_format.read(lines)
+    except BundleProblem as problem:
+        raise _refused(problem, name) from None
+    with _in_memory() as rows:
+        with rows.transaction():
+            for line, table, values in read.rows:
+                if agent_id is not None and values.get("agent_id") != agent_id:
+                    continue
+                if not bundle.put(rows, table, values):
+                    raise _refused(BundleProblem(line, f"{table}: it is not what its own id or hash says"), name)
+        _move_here(rows, places)
+        yield Incoming(rows, read.header.workspace, read.header.as_of, read.unknown)
+
+
+def _refused(problem: BundleProblem, name: str) -> UsageError:
+    if problem.cut:
+        return UsageError(
+            f"line {problem.line}: {problem.message}",
+            path=name,
+            hint="copy the file again, all of it; nothing was taken in",
+            code="bundle-cut",
+        )
+    if problem.newer:
+        return UsageError(
+            problem.message,
+            path=name,
+            hint="upgrade signet-sync, then take it in; nothing was taken in",
+            code="bundle-newer",
+        )
+    return UsageError(
+        f"line {problem.line}: {problem.message}",
+        path=name,
+        hint="signet-sync export writes a sound one; nothing was taken in",
+        code="bundle-invalid",
+    )
+
+
+@contextmanager
+def _in_memory() -> Iterator[Database]:
+    rows = Database(":memory:")
+    try:
+        yield rows
+    finally:
+        rows.connection.close()
+
+
+def _move_here(rows: Database, places: Places) -> None:
+    with rows.transaction():
+        capture_store.move(rows, lambda path: bundle_format.local(path, places))
+
+
+# ── what may come in ──
+
+
+def sift(workspace: Workspace, incoming: Incoming, now_us: int, *, absent: bool) -> None:
+    """Takes out what was removed or forgotten here, and what the removals that come in cover.
+
+    `absent`: whether seals of files that are not in the workspace are wanted. A second time there is nothing left.
+    """
+    rows, sifted = incoming.rows, incoming.sifted
+    undone = tombstones_files.lifted(workspace.root, tombstones_store.mirrored(rows))
+    with rows.transaction():
+        for stone in undone:
+            tombstones_store.lift(rows, stone.agent_id, stone.session_token)
+        sifted.undone += len(undone)
+        here = remove.standing(workspace)
+        stones = _all(here, tombstones_store.mirrored(rows))
+        if stones:
+            _drop_removed(rows, stones, now_us, sifted)
+        _drop_forgotten(workspace, rows, sifted)
+        memories.forget_marks_of(rows, memories.ids(workspace.database))
+        if not absent:
+            sifted.seals += _drop_absent(workspace, rows)
+    sifted.goes = tuple(_that_go(workspace, [stone for stone in stones if stone not in here], now_us))
+
+
+def _all(here: Sequence[Tombstone], coming: Sequence[Tombstone]) -> list[Tombstone]:
+    """The tombstones that count: of two for the same token the one that stands here."""
+    return list({(stone.agent_id, stone.session_token): stone for stone in (*coming, *here)}.values())
+
+
+def _drop_removed(rows: Database, stones: Sequence[Tombstone], now_us: int, sifted: Sifted) -> None:
+    scopes: dict[tuple[str, str], set[str]] = {}
+    silent: set[str] = set()
+    counting = Tombstones(stones)
+    for seal in [Seal(*row) for row in rows.execute("select * from seals")]:
+        if not planner.is_removed(seal, counting):
+            continue
+        scopes.setdefault((seal.agent_id, seal.session_token), set()).add(seal.session_id)
+        if not seal.packed:  # nothing tells which queries are in its words
+            silent.add(seal.agent_id)
+    found: list[Scope] = [(*key, tuple(sorted(ids))) for key, ids in sorted(scopes.items())]
+    sifted.sessions += sum(len(ids) for _, _, ids in found)
+    sifted.agents |= {agent_id for agent_id, _, _ in found}
+    if found:
+        recall_events.forget_queries(rows, text_match.queries_of_lost(rows, found, []))
+    for agent_id in silent:
+        recall_events.forget_before(rows, agent_id, now_us)
+    aliases = [_stone(*scope, now_us) for scope in found]
+    tombstones_store.remove_covered(rows, [*stones, *aliases])
+
+
+def _stone(agent_id: str, token: str, ids: tuple[str, ...], now_us: int) -> Tombstone:
+    """What stands for sessions that a tombstone covers by another of their names."""
+    return validate_tombstone(
+        {**tombstones_store.by_name(agent_id, token, iso(now_us)).fields(), "session_ids": list(ids)}
+    )
+
+
+def _drop_forgotten(workspace: Workspace, rows: Database, sifted: Sifted) -> None:
+    coming: dict[str, list[str]] = {}
+    for agent_id, memory_id in rows.execute("select agent_id, id from memories"):
+        coming.setdefault(agent_id, []).append(memory_id)
+    for agent_id, ids in coming.items():
+        gone = sorted(memories.once_forgotten(workspace.database, agent_id, ids))
+        lost = [memory for one in gone if (memory := memories.get(rows, agent_id, one)) is not None]
+        if lost:
+            recall_events.forget_queries(rows, text_match.queries_of_lost(rows, [], lost))
+            memories.forget(rows, agent_id, gone)
+            sifted.memories += len(lost)
+
+
+def _drop_absent(workspace: Workspace, rows: Database) -> int:
+    there = set(files.listing(workspace.root, MEMORY, ""))
+    gone = [path for (path,) in rows.execute("select path from seals") if path.rpartition("/")[2] not in there]
+    rows.executemany("delete from seals where path = ?", [(path,) for path in gone])
+    return len(gone)
+
+
+def _that_go(workspace: Workspace, stones: Sequence[Tombstone], now_us: int) -> Iterator[str]:
+    """Files that stand here and that tombstones cover which come in."""
+    counting = Tombstones(stones)
+    bench = Bench(counting, workspace.noise, lambda _: None, iso(now_us), workspace.settings.max_file_bytes)
+    for name in files.listing(workspace.root, MEMORY, "") if counting else ():
+        path = f"{MEMORY}/{name}"
+        if carried_token(name) in counting.tokens:
+            found = files.read(workspace.root, path, workspace.settings.max_file_bytes)
+            if isinstance(found, Found) and planner.judge(path, found, bench).unlink:
+                yield path

@@ -1,0 +1,66 @@
+"""Native rows of another database taken into ours: rows that are there win."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from signet_sync.memories.store import memories
+from signet_sync.sessions.store import live
+from signet_sync.storage.database import native_backup
+from signet_sync.storage.database.connection import Database
+from signet_sync.storage.database.table import Table
+from signet_sync.storage.database.tables import backed_up
+from signet_sync.sync.store import composed, line_index
+
+# Not a table: seals that lost their bytes and got them back.
+BYTES = "sealed_bytes"
+
+
+def counts(database: Database) -> dict[str, int]:
+    """The number of rows by table, of those that are worth keeping."""
+    return {table.name: database.value(f"select count(*) from {table.rows}") for table in backed_up()}
+
+
+def missing(database: Database, other: Database) -> dict[str, int]:
+    """How many rows of the other database ours lacks, by table."""
+    found = {
+        table.name: len(native_backup.news(database, table.name, table.columns, _rows(other, table, table.columns)))
+        for table in backed_up()
+    }
+    return {**found, BYTES: len(list(_bytes(database, other)))}
+
+
+def merge(database: Database, other: Database) -> dict[str, int]:
+    """Takes over what ours lacks; gives how many rows by table. In the caller's transaction.
+
+    A seal that has lost its bytes gets them back from an equal one.
+    """
+    given = list(_bytes(database, other))
+    database.executemany("update seals set packed = ? where path = ?", given)
+    taken = {}
+    for table in backed_up():
+        names = tuple(table.types)
+        taken[table.name] = native_backup.adopt(database, table.name, names, _rows(other, table, names))
+    if taken["session_transcripts"]:
+        live.forget_shapes(database)
+    if taken["memories"]:
+        line_index.put(database, memories.lines(database))
+    composed.forget_all(database)
+    return {**taken, BYTES: len(given)}
+
+
+def _rows(database: Database, table: Table, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+    # Where rows have a number they stay in the order in which they were written.
+    order = ", ".join(columns) if table.ddl[0].endswith("without rowid") else "rowid"
+    return database.execute(f"select {', '.join(columns)} from {table.rows} order by {order}")
+
+
+def _bytes(database: Database, other: Database) -> Iterator[tuple[bytes, str]]:
+    """Bytes and paths of seals of which ours lost the bytes and the other has not."""
+    for path, *seal in list(database.execute("select path, digest, file_sha256 from seals where packed is null")):
+        packed = other.value(
+            "select packed from seals where path = ? and digest = ? and file_sha256 = ?", (path, *seal)
+        )
+        if packed:
+            yield packed, path

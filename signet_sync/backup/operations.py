@@ -1,0 +1,284 @@
+"""Backups and bundles: what exists in rows alone, written out for keeping, and brought back."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+
+from signet_sync.backup import bundle, bundle_format, merge
+from signet_sync.backup.bundle_format import Places
+from signet_sync.backup.incoming import Incoming, sift
+from signet_sync.errors import DatabaseError, UsageError
+from signet_sync.formats.timestamps import iso
+from signet_sync.memories import operations as memories_operations
+from signet_sync.sessions import live
+from signet_sync.sessions.store import live as live_store
+from signet_sync.storage import state_dir, user_files
+from signet_sync.storage.database import native_backup
+from signet_sync.storage.durable import private_folder
+from signet_sync.sync import engine
+from signet_sync.sync.request import Request
+from signet_sync.sync.tombstones import store as tombstones_store
+from signet_sync.sync.tombstones.store import Loose
+from signet_sync.sync.workspace import Workspace, back_up, backups
+
+_BUNDLE_HEAD = f'{{"format": "{bundle_format.FORMAT}"'.encode()
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A backup or bundle that was written: where, its rows by table, its size in bytes."""
+
+    path: str
+    rows: dict[str, int]
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A backup in the state folder; `trouble` says why it cannot be brought back, `made_at` is ISO 8601 UTC."""
+
+    path: str
+    made_at: str
+    size: int
+    rows: dict[str, int]
+    trouble: str
+
+
+@dataclass(frozen=True, slots=True)
+class Brought:
+    """What came in, by table; where what was there before is kept, and why pages wait."""
+
+    rows: dict[str, int]
+    before: str | None
+    waiting: str
+
+
+def places(root: str) -> Places:
+    """What of this machine's paths another machine calls otherwise: the workspace, and the person's home."""
+    home = os.path.expanduser("~")
+    found = [("<workspace>", os.path.realpath(root)), ("<workspace>", root), ("~", home), ("~", os.path.realpath(home))]
+    return [(name, folder) for name, folder in found if folder.strip("/")]
+
+
+# ── writing ──
+
+
+def create(workspace: Workspace, target: str | None, now_us: int) -> Written:
+    """Writes a backup to a file, or (None) among those of the state folder.
+
+    Raises `UsageError`, `WorkspaceError`, `DatabaseError`, `OSError`.
+    """
+    if target is not None:
+        _refuse_inside(workspace, target)
+    elif not workspace.own_place:
+        raise UsageError(
+            "this database has no folder of backups",
+            hint="name a file: signet-sync backup create FILE",
+            code="no-folder",
+        )
+    with state_dir.workspace_lock(workspace.state):
+        _settle(workspace, now_us)
+        rows = merge.counts(workspace.database)
+        if target is None:
+            path = _keep(workspace, now_us)
+            _rotate(workspace, path)
+        else:
+            path = os.path.abspath(target)
+            with user_files.replacing(path, native_backup.begins) as temporary:
+                _write(workspace, path, temporary, now_us)
+    return Written(path, rows, os.path.getsize(path))
+
+
+def _write(workspace: Workspace, path: str, temporary: str, now_us: int) -> None:
+    known = places(workspace.root)
+    try:
+        native_backup.write(
+            workspace.database,
+            temporary,
+            _about(workspace, now_us),
+            whole=True,
+            portable=lambda one: bundle_format.portable(one, known),
+        )
+    except DatabaseError as error:
+        raise DatabaseError(
+            f"the backup cannot be written: {error.__cause__ or error.message}",
+            path=path,
+            hint="look whether there is room on its disk; nothing was written",
+        ) from error
+
+
+def export(
+    workspace: Workspace, agent_id: str | None, *, seals: bool, now_us: int
+) -> tuple[dict[str, int], Iterator[bytes]]:
+    """A bundle of all agents or of one: its rows by table, and its lines. Raises `WorkspaceError`, `DatabaseError`."""
+    known = places(workspace.root)
+    with state_dir.workspace_lock(workspace.state):
+        _settle(workspace, now_us)
+        with workspace.database.connection:  # one snapshot of all tables
+            rows = list(bundle.rows(workspace.database, agent_id, seals=seals))
+    for table, values in rows:
+        if table == "captures":
+            values["path"] = bundle_format.portable(values["path"], known)
+    return dict(Counter(table for table, _ in rows)), bundle_format.lines(rows, workspace.state.key, seals=seals)
+
+
+def write_bundle(workspace: Workspace, target: str, lines: Iterator[bytes]) -> int:
+    """Writes the lines to a file; gives its size. Raises `UsageError`, `OSError`."""
+    _refuse_inside(workspace, target)
+    with user_files.replacing(target, lambda head: head.startswith(_BUNDLE_HEAD)) as temporary:
+        user_files.write(temporary, lines)
+    return os.path.getsize(target)
+
+
+def _settle(workspace: Workspace, now_us: int) -> None:
+    """Nothing is written out of what is just being removed, and nothing before the first look at the vault."""
+    memories_operations.look(workspace, now_us)
+    if tombstones_store.unscrubbed(workspace.database):
+        engine.run_locked(workspace, Request(now_us=now_us))
+
+
+def _keep(workspace: Workspace, now_us: int) -> str:
+    """A backup of now among those of the state folder."""
+    folder = workspace.state.backups
+    private_folder(folder)
+    when = iso(now_us)
+    stem = os.path.join(folder, f"native-{when[:10].replace('-', '')}-{when[11:19].replace(':', '')}")
+    path, number = f"{stem}.db", 2
+    while os.path.lexists(path):
+        path, number = f"{stem}-{number}.db", number + 1
+    native_backup.write(workspace.database, path, _about(workspace, now_us), whole=True)
+    return path
+
+
+def _rotate(workspace: Workspace, fresh: str) -> None:
+    """Those made by hand are rotated like those that are made by themselves; the fresh one stays."""
+    for stale in backups(workspace.state)[workspace.settings.backup_keep :]:
+        with suppress(OSError):
+            if stale != fresh:
+                os.unlink(stale)
+
+
+def _about(workspace: Workspace, now_us: int) -> dict[str, str]:
+    return {"workspace": workspace.state.key, "made_at": iso(now_us)}
+
+
+def _refuse_inside(workspace: Workspace, target: str) -> None:
+    """Neither where other machines and a history would get it, nor where a removal would not look for it."""
+    folder = os.path.realpath(os.path.dirname(os.path.abspath(target)))
+    for place, what in ((workspace.root, "workspace"), (workspace.state.path, "state folder")):
+        real = os.path.realpath(place)
+        if folder == real or folder.startswith(real + os.sep):
+            raise UsageError(
+                f"this is inside the {what}, and the file would hold what is removed from it later",
+                path=target,
+                hint="choose a place outside, on another disk for example",
+                code="inside-workspace",
+            )
+
+
+# ── looking ──
+
+
+def listed(folder: state_dir.StateFolder) -> list[Listed]:
+    """The backups of a workspace, newest first, each looked at to the last byte."""
+    return [one for path in backups(folder) if (one := _look(path)) is not None]
+
+
+def _look(path: str) -> Listed | None:
+    try:
+        status = os.stat(path)
+    except FileNotFoundError:
+        return None
+    written = iso(status.st_mtime_ns // 1000)
+    try:
+        with native_backup.opened(path) as kept:
+            return Listed(path, kept.about.get("made_at", written), status.st_size, kept.counts(), "")
+    except DatabaseError as error:
+        return Listed(path, written, status.st_size, {}, error.message)
+
+
+def chosen(folder: state_dir.StateFolder, name: str | None) -> str:
+    """The backup that a person means: a file, the name of one of the state folder's, or (None) the newest of these.
+
+    Raises `UsageError`.
+    """
+    kept = backups(folder)
+    if name is None:
+        if not kept:
+            raise UsageError(
+                "there is no backup of this workspace here",
+                path=folder.backups,
+                hint="name the file: signet-sync backup restore FILE",
+                code="no-backup",
+            )
+        return kept[0]
+    for path in kept:
+        if name in (os.path.basename(path), os.path.basename(path).removesuffix(".db")):
+            return path
+    if not os.path.isfile(name):
+        what = "this is no file" if os.path.exists(name) else "there is no such file"
+        raise UsageError(what, path=name, hint="signet-sync backup list shows those that are here", code="no-backup")
+    if user_files.head(name).startswith(_BUNDLE_HEAD):
+        raise UsageError(
+            "this is a bundle and no backup",
+            path=name,
+            hint="signet-sync import-bundle FILE takes it in",
+            code="not-a-backup",
+        )
+    return os.path.abspath(name)
+
+
+def is_backup(head: bytes) -> bool:
+    """Whether a file that begins so is a backup."""
+    return native_backup.begins(head)
+
+
+# ── bringing back ──
+
+
+def coming(workspace: Workspace, incoming: Incoming, now_us: int, *, absent: bool) -> dict[str, int]:
+    """What `bring` would take in, by table."""
+    sift(workspace, incoming, now_us, absent=absent)
+    return merge.missing(workspace.database, incoming.rows)
+
+
+def _drop_loose_marks(workspace: Workspace, agents: frozenset[str], taken: dict[str, int]) -> None:
+    """Pins and accesses of what removed sessions were: only the graph tells whether anything stands behind an id."""
+    with workspace.database.transaction():
+        before = merge.counts(workspace.database)
+        tombstones_store.forget_loose_marks(workspace.database, Loose(set(), set(agents)))
+        for table, count in merge.counts(workspace.database).items():
+            taken[table] = max(taken[table] - (before[table] - count), 0)
+
+
+def bring(workspace: Workspace, incoming: Incoming, now_us: int, *, absent: bool) -> Brought:
+    """Takes rows in, and passes over the vault: rows that are there win, and nothing removed comes back.
+
+    What was there before is kept as a backup of its own. `absent`: also seals of files that are not there. Raises
+    `WorkspaceError`, `DatabaseError`, `OSError`.
+    """
+    database = workspace.database
+    before = None
+    with state_dir.workspace_lock(workspace.state):
+        sift(workspace, incoming, now_us, absent=absent)
+        something = any(merge.counts(database).values())
+        if workspace.own_place and something and any(merge.missing(database, incoming.rows).values()):
+            before = _keep(workspace, now_us)
+        with database.transaction(durable=True):
+            taken = merge.merge(database, incoming.rows)
+        outcome = engine.run_locked(workspace, Request(now_us=now_us))
+        if taken["session_transcripts"] and outcome.cliff is None:
+            live.drop_held(workspace, live_store.handed_over(incoming.rows))
+        if incoming.sifted.agents and outcome.cliff is None:
+            _drop_loose_marks(workspace, incoming.sifted.agents, taken)
+        back_up(workspace, iso(now_us))
+        if before is not None:  # only now: what came in may be one of those that go
+            _rotate(workspace, before)
+    if before is not None and not os.path.exists(before):
+        before = None  # a removal that came in took it away
+    waiting = outcome.cliff.message if outcome.cliff is not None else outcome.held or "; ".join(outcome.trouble[:1])
+    return Brought(taken, before, waiting)

@@ -1,0 +1,354 @@
+"""From a harness's transcript to artifacts of the vault: what it says since the last segment, and its compactions."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from signet_sync.capture import store as capture_store
+from signet_sync.capture.harnesses import claude_code, codex, gemini, openclaw, opencode
+from signet_sync.capture.harnesses.compactions import compaction_text
+from signet_sync.capture.harnesses.markdown import render, since, words_of
+from signet_sync.capture.harnesses.records import Conversation, Entry
+from signet_sync.capture.harnesses.texts import file_stem, prompt_of
+from signet_sync.capture.spool import Job
+from signet_sync.capture.store import Mark
+from signet_sync.capture.stores import transcripts
+from signet_sync.capture.stores.transcripts import Source
+from signet_sync.formats.body import utf8
+from signet_sync.formats.ids import agent_for, is_session_id, session_name, session_value
+from signet_sync.formats.session_token import derive_token
+from signet_sync.formats.timestamps import SECOND, iso, parse_instant
+from signet_sync.sessions import operations as sessions_operations
+from signet_sync.sessions.input import CompactionInput, SessionInput, compaction_input, session_input
+from signet_sync.sessions.live_turns import Said, held_entries, is_live, is_same, live_in, with_live
+from signet_sync.sessions.states import Propose
+from signet_sync.sync.planner import Row
+from signet_sync.sync.store import artifacts
+from signet_sync.sync.workspace import Workspace
+from signet_sync.text.redacted_match import alike
+from signet_sync.text.sanitizer import sanitize_transcript_v2
+
+READERS: Mapping[str, Callable[..., Conversation]] = {
+    module.NAME: module.read for module in (claude_code, codex, gemini, openclaw)
+}
+# A note of more words than that is none that a person opens; each one that is written is read again whole.
+SEGMENT_BYTES = 8 * 1024 * 1024
+# How what the user has just submitted stands in a transcript later, where a harness has its own way.
+PROMPTS: Mapping[str, Callable[[str], str]] = {
+    claude_code.NAME: claude_code.prompt_of, codex.NAME: codex.prompt_of,
+}  # fmt: skip
+# Its record may be timed a little before the hook that tells of it.
+PROMPT_LEAD_US = 2 * SECOND
+# A record so near to the hook's time is the record of the compaction that the hook told of.
+SAME_COMPACTION_US = 120 * SECOND
+
+
+@dataclass(frozen=True, slots=True)
+class Handed:
+    """A compaction's summary as a hook handed it over, sanitized; `at` is microseconds since 1970 UTC.
+
+    It is written where the transcript itself holds no record of this compaction; unless `final`, that may still come.
+    """
+
+    text: str
+    at: int
+    final: bool
+
+
+@dataclass(slots=True)
+class Captured:
+    """What became of one transcript: paths of what was written, or why nothing was (`remark`).
+
+    `recorded` says that the transcript holds all compactions that hooks handed over.
+    """
+
+    source: Source
+    session_id: str = ""
+    agent_id: str = ""
+    segments: list[str] = field(default_factory=list)
+    compactions: list[str] = field(default_factory=list)
+    redactions: Counter[str] = field(default_factory=Counter)
+    remark: str = ""
+    recorded: bool = False
+
+    @property
+    def wrote(self) -> bool:
+        """Whether the vault has more than before."""
+        return bool(self.segments or self.compactions)
+
+
+def read(source: Source) -> Conversation:
+    """A transcript, read as its harness wrote it; its session is named as it is kept. Raises `HarnessError`."""
+    if source.harness == opencode.NAME:
+        found = opencode.read(*transcripts.opencode_session(source.path, source.session_id))
+    else:
+        found = READERS[source.harness](transcripts.lines(source.path), file_name=os.path.basename(source.path))
+    if not found.session_id:
+        return found
+    named = session_name(found.session_id)
+    if not is_session_id(named):  # blank: its file has a name
+        named = session_name(file_stem(source.path))
+    return replace(found, session_id=named)
+
+
+def capture(
+    workspace: Workspace,
+    source: Source,
+    *,
+    now_us: int,
+    agent_id: str | None = None,
+    propose: Propose | None = None,
+    end: bool = True,
+    handed: Sequence[Handed] = (),
+    prompt: Job | None = None,
+    environ: Mapping[str, str] = os.environ,
+) -> Captured:
+    """Writes what a transcript says since its last segment, and each of its compactions once.
+
+    With `end` false the session goes on: its compactions alone are written, `handed` among them. `prompt` is the marker
+    of what the user submitted last, which goes along where the transcript lacks it. The names follow the records' own
+    times, so that two machines which read the same transcript write the same files. Raises `HarnessError`,
+    and what `sessions.operations.end` raises.
+    """
+    conversation = read(source)
+    done = Captured(source, conversation.session_id)
+    done.remark = _nothing_in(conversation, prompt)
+    if not done.remark:
+        done.agent_id = agent_id or agent_for(conversation.project, environ, workspace.settings.agents_projects)
+        _write(workspace, conversation, done, now_us, propose, end=end, handed=handed, prompt=prompt)
+    if end or done.wrote:
+        outcome = done.remark or ("written" if done.wrote else "nothing new")
+        size = source.size if end else capture_store.UNREAD
+        seen = Mark(size, source.mtime_ns, done.agent_id, outcome, conversation.session_id)
+        capture_store.mark(workspace.database, source.harness, source.place, source.session_id, seen, iso(now_us))
+    return done
+
+
+def unwritten(workspace: Workspace, conversation: Conversation, agent_id: str, job: Job) -> tuple[Entry, ...]:
+    """The entries that no indexed segment holds yet, and what the user has just submitted."""
+    rows = _indexed(workspace, conversation, agent_id)
+    fresh = () if _nothing_in(conversation) else _fresh(conversation, rows)
+    return (*fresh, *_heard(conversation, rows, job))
+
+
+def _heard(conversation: Conversation, rows: Sequence[Row], job: Job | None) -> tuple[Entry, ...]:
+    """What the user has just submitted, as an entry, where neither the transcript nor a segment holds it yet."""
+    if job is None or job.prompt is None:
+        return ()
+    text, at_us = PROMPTS.get(job.harness, prompt_of)(job.prompt), parse_instant(job.at) or 0
+    said = Said("user", sanitize_transcript_v2(words_of(text)), job.at)
+    known = (turn for row in rows if row.source_kind == "transcript" for turn in live_in(row.content))
+    if (
+        not text.strip()
+        or _is_past(conversation, at_us)
+        or any(is_same(said, turn) for turn in known if turn.at == said.at)
+    ):
+        return ()
+    return (Entry("user", at_us, text),)
+
+
+def _is_past(conversation: Conversation, at_us: int) -> bool:
+    """Whether a transcript tells of what came of something that the user submitted, in whatever words."""
+    return any(
+        entry.at > at_us - (PROMPT_LEAD_US if entry.kind in ("user", "event", "compaction") else 0)
+        for entry in conversation.entries
+    )
+
+
+def _nothing_in(conversation: Conversation, prompt: Job | None = None) -> str:
+    """Why nothing of a transcript is kept; empty where it is worth keeping."""
+    if conversation.parent is not None:
+        return "a sub-agent's transcript: it is part of another session"
+    if not conversation.turns and not _heard(conversation, (), prompt):
+        return conversation.remark or "no words of a user or an assistant in it"
+    if not conversation.session_id:
+        return "it names no session"
+    return ""
+
+
+def _write(
+    workspace: Workspace,
+    conversation: Conversation,
+    done: Captured,
+    now_us: int,
+    propose: Propose | None,
+    *,
+    end: bool,
+    handed: Sequence[Handed],
+    prompt: Job | None,
+) -> None:
+    unrecorded = [one for one in handed if not _is_recorded(conversation, one)]
+    done.recorded = not unrecorded
+    compactions = [*_compactions(conversation), *(_entry(one) for one in unrecorded if one.final)]
+    if not end and all(_is_kept(entry, _indexed(workspace, conversation, done.agent_id)) for entry in compactions):
+        # Nobody is held up for that.
+        done.remark = "no compaction in it that was not kept before"
+        return
+    rows = _rows(workspace, conversation, done.agent_id)
+    for entry in compactions:
+        if not _is_kept(entry, rows):
+            kept = _compaction(conversation, entry, done, now_us)
+            _add(done, sessions_operations.compact(workspace, kept, now_us=now_us, propose=propose))
+    if not end:
+        done.remark = "" if done.compactions else "no compaction in it that was not kept before"
+        return
+    fresh = _fresh(conversation, rows)
+    heard = _heard(conversation, rows, prompt)
+    if not fresh and not heard:
+        done.remark = "" if done.compactions else "nothing new since it was captured"
+        return
+    after = _after(rows)
+    room = _room(workspace.settings.max_file_bytes)
+    chunks = [*_chunks(fresh, room)] if fresh else [heard]
+    for chunk in chunks:
+        text = render(chunk)
+        if chunk is chunks[-1] and heard:
+            said = [Said("user", sanitize_transcript_v2(entry.text), iso(entry.at)) for entry in heard]
+            text = with_live(sanitize_transcript_v2(text) if fresh else "", said, range(len(said)))
+        # One turn may be longer than a file: its parts are named by the milliseconds before the last one's.
+        moment = max(chunk[-1].at, after + 2000 * (len(utf8(text)) // room))
+        after = moment // 1000 * 1000 + 1000
+        given = replace(_segment(conversation, chunk, text, moment, done, now_us), more=chunk is not chunks[-1])
+        _add(done, sessions_operations.end(workspace, given, now_us=now_us, propose=propose))
+
+
+def _room(max_file_bytes: int) -> int:
+    """How many bytes of words go into one segment, whatever headings and fences come to them."""
+    return min(max(max_file_bytes - sessions_operations.HEADROOM, max_file_bytes // 2) * 3 // 4, SEGMENT_BYTES)
+
+
+def _chunks(entries: Sequence[Entry], limit: int) -> Iterator[Sequence[Entry]]:
+    """Entries in segments of at most some `limit` bytes, cut only where time moves on.
+
+    So each segment has a time of its own, and one that a crash left as the last tells where to go on.
+    """
+    start = size = 0
+    for number, entry in enumerate(entries):
+        length = len(entry.text.encode("utf-8", "replace")) + 200
+        if size + length > limit and number > start and entry.at // 1000 > entries[number - 1].at // 1000:
+            yield entries[start:number]
+            start, size = number, 0
+        size += length
+    yield entries[start:]
+
+
+def _compactions(conversation: Conversation) -> list[Entry]:
+    return [entry for entry in conversation.entries if entry.kind == "compaction" and entry.text.strip()]
+
+
+def _entry(handed: Handed) -> Entry:
+    return Entry("compaction", handed.at, compaction_text(handed.text))
+
+
+def _is_recorded(conversation: Conversation, handed: Handed) -> bool:
+    """Whether the transcript tells of the compaction that a hook handed over."""
+    return any(abs(entry.at - handed.at) <= SAME_COMPACTION_US for entry in _compactions(conversation))
+
+
+def _rows(workspace: Workspace, conversation: Conversation, agent_id: str) -> list[Row]:
+    sessions_operations.refresh(
+        workspace, agent_id, derive_token(agent_id, conversation.session_id, conversation.session_id)
+    )
+    return _indexed(workspace, conversation, agent_id)
+
+
+def _indexed(workspace: Workspace, conversation: Conversation, agent_id: str) -> list[Row]:
+    token = derive_token(agent_id, conversation.session_id, conversation.session_id)
+    return artifacts.session_rows(workspace.database, agent_id, token, conversation.session_id)
+
+
+def _fresh(conversation: Conversation, rows: Sequence[Row]) -> tuple[Entry, ...]:
+    """The entries that no segment holds yet; none where they are nobody's words and no work.
+
+    A segment of live turns alone holds some words and says nothing of what else happened until then.
+    """
+    transcripts = [row for row in rows if row.source_kind == "transcript"]
+    said = [turn for row in transcripts for turn in live_in(row.content)]
+    kept = [row for row in transcripts if not said or not is_live(row.content)]
+    fresh = conversation.entries
+    if kept:
+        boundary = max(row.membership_us for row in kept)
+        # Where a clock was set back, segments end in the same millisecond.
+        last = "\n\n".join(row.content for row in kept if row.membership_us == boundary)
+        fresh = since(fresh, boundary, last)
+    fresh = _without_held(fresh, said)
+    told = any(entry.kind not in ("event", "compaction") and entry.text.strip() for entry in fresh)
+    return fresh if told or not transcripts else ()
+
+
+def _without_held(entries: tuple[Entry, ...], said: Sequence[Said]) -> tuple[Entry, ...]:
+    """The entries without those words that stand in a segment as live turns."""
+    if not said:
+        return entries
+    spoken = [place for place, entry in enumerate(entries) if entry.kind in ("user", "assistant")]
+    words = [
+        (entries[place].kind, sanitize_transcript_v2(words_of(entries[place].text)), entries[place].at)
+        for place in spoken
+    ]
+    gone = {spoken[place] for place in held_entries(words, said)}
+    return tuple(entry for place, entry in enumerate(entries) if place not in gone)
+
+
+def _is_kept(entry: Entry, rows: Sequence[Row]) -> bool:
+    moment = entry.at // 1000 * 1000
+    text = sanitize_transcript_v2(entry.text)
+    kept = (row for row in rows if row.source_kind == "compaction")
+    return any(row.captured_us == moment or alike(row.content, text) for row in kept)
+
+
+def _after(rows: Sequence[Row]) -> int:
+    """The first moment whose name no segment has taken, in microseconds since 1970 UTC."""
+    return max((row.captured_us // 1000 * 1000 + 1000 for row in rows if row.source_kind == "transcript"), default=0)
+
+
+def _segment(
+    conversation: Conversation, fresh: Sequence[Entry], text: str, moment: int, done: Captured, now_us: int
+) -> SessionInput:
+    return session_input(
+        {
+            **_identity(conversation, done),
+            "transcript": text,
+            "transcript_is": "tail",
+            "captured_at": iso(moment),
+            "started_at": iso(fresh[0].at),
+            "ended_at": iso(fresh[-1].at),
+        },
+        now_us=now_us,
+    )
+
+
+def _compaction(conversation: Conversation, entry: Entry, done: Captured, now_us: int) -> CompactionInput:
+    return compaction_input(
+        {
+            **_identity(conversation, done),
+            "compaction": entry.text,
+            "captured_at": iso(entry.at),
+            "ended_at": iso(entry.at),
+        },
+        now_us=now_us,
+    )
+
+
+def _identity(conversation: Conversation, done: Captured) -> dict[str, object]:
+    return {
+        "agent_id": done.agent_id,
+        "session_id": conversation.session_id,
+        "session_key": conversation.session_id,
+        "project": session_value(conversation.project or ""),
+        "harness": conversation.harness,
+    }
+
+
+def _add(done: Captured, answer: Mapping[str, object]) -> None:
+    if answer["idempotent_replay"]:
+        return
+    if "compaction" in answer:
+        done.compactions.append(str(answer["compaction"]))
+    else:
+        done.segments.append(str(answer["summary"]))
+    redactions = answer["redactions"]
+    if isinstance(redactions, dict):
+        done.redactions.update(redactions)

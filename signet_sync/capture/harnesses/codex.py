@@ -1,0 +1,325 @@
+"""Codex CLI's rollouts: `{timestamp, type, payload}` a line; what was said stands in those of type `response_item`."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from signet_sync.capture.harnesses.compactions import compaction_text
+from signet_sync.capture.harnesses.jsonl import JsonLines
+from signet_sync.capture.harnesses.own_calls import OwnCalls
+from signet_sync.capture.harnesses.records import (
+    UNNAMED,
+    Conversation,
+    Entry,
+    count_unknown,
+    remark_on,
+    settled,
+    span_of,
+    time_of,
+)
+from signet_sync.capture.harnesses.texts import (
+    IMAGE,
+    UUID,
+    Tags,
+    call_line,
+    file_stem,
+    items_of,
+    joined,
+    mapping_of,
+    one_line,
+    shortened,
+    text_of,
+    without_injected,
+)
+from signet_sync.formats.lazy_pattern import late
+
+NAME = "codex"
+
+_BOOKKEEPING = frozenset(("turn_context", "world_state", "token_usage_record", "ghost_snapshot", "state"))
+_EVENTS_LEFT_OUT = frozenset(
+    (
+        *("agent_reasoning", "agent_reasoning_raw_content", "context_compacted", "item_completed", "item_started"),
+        *("task_complete", "task_started", "thread_goal_updated", "thread_settings_applied", "token_count"),
+        *("turn_complete", "turn_started"),
+    )
+)
+_ITEMS_LEFT_OUT = frozenset(
+    (*("reasoning", "compaction", "compaction_summary", "context_compaction", "ghost_snapshot", "other"),)
+)
+_CALLS = ("function_call", "custom_tool_call", "local_shell_call", "web_search_call", "tool_search_call", "mcp_call")
+_OUTPUTS = ("function_call_output", "custom_tool_call_output", "tool_search_output")
+_SUBAGENT_TOOL = "spawn_agent"
+
+# Written by the harness in the user's name, by how it begins.
+_CONTEXT = (
+    *("<environment_context>", "<user_instructions>", "<INSTRUCTIONS>", "# AGENTS.md instructions", "<skill>"),
+    *("<skills_instructions>", "<permissions instructions>", "<apps_instructions>", "<plugins_instructions>"),
+    *("<collaboration_mode>", "<model_switch>", "<personality_spec>", "<developer_instructions>", "<turn_aborted>"),
+)
+_IDE_CONTEXT, _IDE_REQUEST = (
+    "# Context from my IDE setup",
+    late(r"^## My request for Codex:?[ \t]*\n", re.MULTILINE),
+)
+_TAGS = Tags("user_shell_command", "subagent_notification", "image", "environment_context")
+_SHELL = Tags("command", "result")
+# The head that the harness writes over a command's output for the model.
+_OUTPUT_HEAD = late(r"(?=Chunk ID: |Exit code: |Wall time: |Process )(?:[A-Z][^\n]{2,200}\n){1,6}?Output:\n")
+_EXIT = late(r"(?:Process exited with code|Exit code:) (-?\d{1,10})")
+_ROLLOUT = late(r"rollout-[0-9T-]{19}-(.+)", re.DOTALL)
+
+
+def read(lines: Iterable[bytes], *, file_name: str = "") -> Conversation:
+    """The conversation that these lines hold; `file_name` names the session where no record does."""
+    source = JsonLines(lines)
+    reader = _Reader()
+    for record in source:
+        reader.take(record)
+    return reader.conversation(source, file_name)
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self.entries: list[Entry] = []
+        # Where `event_msg` said what a message says too, by role: counts only where no message of that role does.
+        self.echoes: dict[int, str] = {}
+        self.canonical: set[str] = set()
+        self.tools: dict[str, str] = {}
+        self.ours = OwnCalls()
+        self.unknown: dict[str, int] = {}
+        self.session_id = self.title = self.project = ""
+        self.parent: str | None = None
+
+    def take(self, record: Mapping[str, Any]) -> None:
+        kind, at = text_of(record.get("type")), time_of(record.get("timestamp"))
+        payload = mapping_of(record.get("payload"))
+        if kind == "session_meta":
+            self._header(payload)
+        elif kind == "response_item":
+            self._item(payload, at)
+        elif kind == "event_msg":
+            self._event(payload, at)
+        elif kind == "compacted":
+            self._compacted(payload, at)
+        elif kind in _BOOKKEEPING:
+            self.project = self.project or text_of(payload.get("cwd"))
+        elif "payload" not in record and (kind == "message" or kind in _CALLS or kind in _OUTPUTS):
+            # The first versions wrote the items themselves, without times.
+            self._item(record, at)
+        elif not kind and UUID.fullmatch(text_of(record.get("id"))):
+            self._header(record)
+        elif kind not in _ITEMS_LEFT_OUT and "record_type" not in record:
+            count_unknown(self.unknown, kind)
+
+    def _header(self, meta: Mapping[str, Any]) -> None:
+        """The first header counts: a fork's file goes on with the history of the session that it came from."""
+        if self.session_id:
+            return
+        self.session_id = text_of(meta.get("id")) or text_of(meta.get("session_id"))
+        self.project = text_of(meta.get("cwd")) or self.project
+        origin = mapping_of(meta.get("source"))
+        if "subagent" in origin or meta.get("thread_source") == "subagent":
+            spawn = mapping_of(mapping_of(origin.get("subagent")).get("thread_spawn"))
+            root = text_of(meta.get("session_id"))
+            self.parent = text_of(spawn.get("parent_thread_id")) or (root if root != self.session_id else "") or UNNAMED
+
+    # ── items ──
+
+    def _item(self, item: Mapping[str, Any], at: int) -> None:
+        kind = text_of(item.get("type"))
+        if kind == "message":
+            self._message(item, at)
+        elif kind in _CALLS:
+            self._call(kind, item, at)
+        elif kind in _OUTPUTS:
+            self._output(item, at)
+        elif kind == "image_generation_call":
+            self.entries.append(
+                Entry("tool", at, one_line(text_of(item.get("revised_prompt"))), name="image_generation")
+            )
+        elif kind not in _ITEMS_LEFT_OUT:
+            count_unknown(self.unknown, f"response_item/{kind}")
+
+    def _message(self, item: Mapping[str, Any], at: int) -> None:
+        role = item.get("role")
+        if role == "assistant":
+            found = [Entry("assistant", at, text) for text in [joined(_texts(item.get("content")))] if text]
+        elif role == "user":
+            found = list(_words(_own_texts(item), at))
+        else:
+            return
+        self.canonical.update(entry.kind for entry in found)
+        self.entries.extend(found)
+
+    def _call(self, kind: str, item: Mapping[str, Any], at: int) -> None:
+        call = text_of(item.get("call_id")) or text_of(item.get("id"))
+        name = one_line(text_of(item.get("name")) or kind.removesuffix("_call"), 80)
+        given = item.get("arguments", item.get("input", item.get("action")))
+        if isinstance(given, str) and given.lstrip().startswith("{"):
+            given = _json(given)
+        # MCP tools are told by their name and a namespace (`mcp__<server>`), in older versions by one name.
+        space = text_of(item.get("namespace")) or text_of(item.get("server_label"))
+        self.ours.called(call, name, given, f"{space}_{name}")
+        if name == _SUBAGENT_TOOL:
+            asked = mapping_of(given)
+            name = one_line(text_of(asked.get("agent_type")) or "agent", 80)
+            about = one_line(text_of(asked.get("message")) or text_of(asked.get("task")))
+            self.entries.append(Entry("subagent", at, about, name=name, call=call))
+        else:
+            self.entries.append(Entry("tool", at, call_line(given), name=name, call=call))
+        self.tools[call] = name
+
+    def _output(self, item: Mapping[str, Any], at: int) -> None:
+        call = text_of(item.get("call_id"))
+        output = item.get("output", item.get("tools"))
+        text, failed = _outcome(output)
+        name = self.tools.get(call, "") or text_of(item.get("name"))
+        if self.ours.is_ours(call, name):
+            # With the harness's head, which says where it runs on.
+            text = self.ours.kept(call, name, output if isinstance(output, str) else "\n".join(_texts(output)))
+        kept, omitted = shortened(without_injected(text).strip("\r\n"))
+        self.entries.append(Entry("result", at, kept, self.tools.get(call, ""), call, failed, omitted))
+
+    def _compacted(self, payload: Mapping[str, Any], at: int) -> None:
+        summary = compaction_text(text_of(payload.get("message")))
+        last = self.entries[-1] if self.entries else None
+        # The model's answer to the request for a summary is no word to the user.
+        if last and summary and last.kind == "assistant" and compaction_text(last.text) == summary:
+            self.entries.pop()
+        self.entries.append(Entry("compaction", at, summary))
+
+    # ── events ──
+
+    def _event(self, event: Mapping[str, Any], at: int) -> None:
+        kind = text_of(event.get("type"))
+        if kind in ("user_message", "agent_message"):
+            self._echo("user" if kind == "user_message" else "assistant", text_of(event.get("message")), at)
+        elif kind == "thread_rolled_back":
+            self._roll_back(event.get("num_turns"))
+        elif kind == "turn_aborted":
+            reason = one_line(text_of(event.get("reason")), 80)
+            self.entries.append(
+                Entry("event", at, "turn interrupted" if reason == "interrupted" else f"turn aborted: {reason}")
+            )
+        elif kind == "error":
+            self.entries.append(Entry("event", at, one_line(f"error: {text_of(event.get('message'))}")))
+        elif kind == "thread_name_updated":
+            self.title = one_line(text_of(event.get("thread_name"))) or self.title
+        elif kind not in _EVENTS_LEFT_OUT:
+            count_unknown(self.unknown, f"event_msg/{kind}")
+
+    def _echo(self, role: str, message: str, at: int) -> None:
+        if role in self.canonical:
+            return
+        for entry in (
+            _words([message], at) if role == "user" else [Entry("assistant", at, joined([without_injected(message)]))]
+        ):
+            if entry.text:
+                self.echoes[len(self.entries)] = role
+                self.entries.append(entry)
+
+    def _roll_back(self, count: object) -> None:
+        """Drop the last `count` turns: from the user's word on that began the first of them."""
+        if not isinstance(count, int) or count < 1:
+            return
+        begins = [place for place, entry in enumerate(self.entries) if entry.kind == "user"]
+        begins = [place for place in begins if self.echoes.get(place) not in self.canonical]
+        if begins:
+            first = begins[max(len(begins) - count, 0)]
+            del self.entries[first:]
+            self.echoes = {place: role for place, role in self.echoes.items() if place < first}
+
+    # ── the end ──
+
+    def conversation(self, source: JsonLines, file_name: str) -> Conversation:
+        entries = [entry for place, entry in enumerate(self.entries) if self.echoes.get(place) not in self.canonical]
+        named = _ROLLOUT.fullmatch(file_stem(file_name))
+        started_at, ended_at = span_of(entries)
+        return Conversation(
+            NAME,
+            self.session_id or (named[1] if named else ""),
+            self.project or None,
+            settled(entries),
+            title=self.title or None,
+            parent=self.parent,
+            started_at=started_at,
+            ended_at=ended_at,
+            unknown=self.unknown,
+            damaged=source.damaged,
+            torn=source.torn,
+            remark=remark_on(len(entries), source.read, source.damaged + source.torn),
+        )
+
+
+def _texts(content: object) -> list[str]:
+    if isinstance(content, str):
+        return [without_injected(content).strip("\r\n")]
+    texts = []
+    for block in map(mapping_of, items_of(content)):
+        if isinstance(block.get("text"), str):
+            texts.append(without_injected(block["text"]).strip("\r\n"))
+        elif text_of(block.get("type")).endswith("image"):
+            texts.append(IMAGE)
+    return texts
+
+
+def _own_texts(item: Mapping[str, Any]) -> list[str]:
+    """The blocks of a message in the user's name that are the user's, where the harness says so; else all."""
+    content = item.get("content")
+    told = mapping_of(item.get("internal_chat_message_metadata_passthrough"))
+    kinds = [text_of(kind) for kind in items_of(told.get("content_item_kinds"))]
+    if isinstance(content, list) and len(kinds) == len(content):
+        content = [block for block, kind in zip(content, kinds, strict=True) if kind.startswith(("user.", "unknown"))]
+    return _texts(content)
+
+
+def prompt_of(text: str) -> str:
+    """What the user has submitted, as it stands in a transcript later."""
+    return next((entry.text for entry in _words([without_injected(text)], 0) if entry.kind == "user"), "")
+
+
+def _words(texts: Iterable[str], at: int) -> Iterator[Entry]:
+    """The user's own words as one entry, after what the harness wrote in the user's name, as events."""
+    words = []
+    for text in texts:
+        if text.lstrip().startswith(_CONTEXT):
+            continue
+        own, spans = _TAGS.split(text)
+        for name, inner in spans:
+            if name == "user_shell_command":
+                yield Entry("event", at, one_line(f"! {dict(_SHELL.split(inner)[1]).get('command', inner)}"))
+            elif name == "subagent_notification":
+                yield Entry("event", at, one_line(f"sub-agent: {inner}"))
+        if own.lstrip().startswith(_IDE_CONTEXT) and (request := _IDE_REQUEST.search(own)):
+            own = own[request.end() :]
+        words.append(own.strip("\r\n") if own.strip() not in ("<image>", "</image>") else "")
+    if said := joined(words):
+        yield Entry("user", at, said)
+
+
+def _outcome(output: object) -> tuple[str, bool]:
+    """What a tool gave back, without the harness's head over it, and whether it failed."""
+    failed = False
+    if isinstance(output, dict):
+        failed = output.get("success") is False
+        output = output.get("content", output.get("output"))
+    if isinstance(output, str) and output.startswith('{"output"'):
+        whole = mapping_of(_json(output))
+        failed = failed or mapping_of(whole.get("metadata")).get("exit_code") not in (0, None)
+        output = whole.get("output", output)
+    text = "\n".join(_texts(output))
+    head = _OUTPUT_HEAD.match(text)
+    if head:
+        code = _EXIT.search(head.group())
+        return text[head.end() :], failed or (code is not None and int(code[1]) != 0)
+    return text, failed
+
+
+def _json(text: str) -> object:
+    try:
+        value: object = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    return value

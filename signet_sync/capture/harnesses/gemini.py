@@ -1,0 +1,245 @@
+"""Gemini CLI's chats: a log of patches to a list of messages (older versions: one JSON document)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any
+
+from signet_sync.capture.harnesses.jsonl import JsonLines
+from signet_sync.capture.harnesses.own_calls import OwnCalls
+from signet_sync.capture.harnesses.records import (
+    UNNAMED,
+    Conversation,
+    Entry,
+    count_unknown,
+    remark_on,
+    settled,
+    span_of,
+    time_of,
+)
+from signet_sync.capture.harnesses.texts import (
+    IMAGE,
+    call_line,
+    items_of,
+    joined,
+    mapping_of,
+    one_line,
+    shortened,
+    text_of,
+    without_injected,
+)
+from signet_sync.formats.lazy_pattern import late
+
+NAME = "gemini"
+
+_NOTICES = ("info", "warning", "error")
+_CONTEXT = ("<session_context>", "This is the Gemini CLI. We are setting up the context for our chat.")
+_PROJECT = (
+    late(r"\*\*Workspace Directories:\*\*\n[ \t]*- ([^\n]+)"),
+    late(r"I'm currently working in the (?:directory: |following directories:\n[ \t]*- )([^\n]+)"),
+)
+_UNTRUSTED = late(r"<untrusted_context>\n?(.*?)\n?</untrusted_context>", re.DOTALL)
+_OUTPUT_HEAD = late(r"\AOutput: |\nProcess Group PGID: \d+\s*\Z")
+_FAILED = ("error", "cancelled")
+
+
+def read(lines: Iterable[bytes], *, file_name: str = "") -> Conversation:
+    """The conversation that these lines hold; the id is in the file, `file_name` is not needed."""
+    source = JsonLines(_one_document_a_line(lines))
+    reader = _Reader()
+    for record in source:
+        reader.take(record)
+    return reader.conversation(source)
+
+
+def _one_document_a_line(lines: Iterable[bytes]) -> Iterator[bytes]:
+    """The lines; a document that is spread over many lines (its first one is no object) as one of them."""
+    rest = iter(lines)
+    first = next(rest, b"")
+    if first.strip() == b"{":
+        whole = b"".join(chain([first], (line if line.endswith(b"\n") else line + b"\n" for line in rest)))
+        yield whole
+        return
+    yield from chain([first], rest)
+
+
+@dataclass(slots=True)
+class _Call:
+    """One call of a tool, as far as it is known."""
+
+    name: str
+    line: str
+    at: int
+    result: str | None = None
+    omitted: int = 0
+    failed: bool = False
+    ours: bool = False
+
+
+@dataclass(slots=True)
+class _Message:
+    """One message, folded from all records with its id."""
+
+    kind: str
+    at: int
+    text: str = ""
+    calls: dict[str, _Call] = field(default_factory=dict)
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self.messages: dict[str, _Message] = {}
+        self.results: dict[str, tuple[str, int, bool]] = {}
+        self.ours = OwnCalls()
+        self.unknown: dict[str, int] = {}
+        self.session_id = self.title = self.project = ""
+        self.seen = 0
+        self.parent: str | None = None
+
+    def take(self, record: Mapping[str, Any]) -> None:
+        if "$set" in record:
+            self._patch(mapping_of(record["$set"]))
+        elif "$rewindTo" in record:
+            self._rewind(text_of(record["$rewindTo"]))
+        elif "type" in record:
+            self._message(record)
+        elif "sessionId" in record:
+            self._patch(record)
+        else:
+            count_unknown(self.unknown, next(iter(record), ""))
+
+    def _patch(self, values: Mapping[str, Any]) -> None:
+        """Metadata, and perhaps a snapshot of the messages: it adds and updates, but what it lacks stays."""
+        self.session_id = self.session_id or text_of(values.get("sessionId"))
+        self.title = one_line(text_of(values.get("summary"))) or self.title
+        self.project = self.project or next((d for d in items_of(values.get("directories")) if text_of(d)), "")
+        if values.get("kind") == "subagent":
+            self.parent = text_of(values.get("parentSessionId")) or UNNAMED
+        for message in map(mapping_of, items_of(values.get("messages"))):
+            self._message(message)
+
+    def _rewind(self, target: str) -> None:
+        while target in self.messages:
+            self.messages.popitem()
+
+    def _message(self, record: Mapping[str, Any]) -> None:
+        kind, at = text_of(record.get("type")), time_of(record.get("timestamp"))
+        if kind not in ("user", "gemini", *_NOTICES):
+            count_unknown(self.unknown, kind)
+            return
+        # A message without an id can't be updated: its place keeps it apart.
+        self.seen += 1
+        key = text_of(record.get("id")) or f"#{self.seen}"
+        # The first time counts: snapshots at a resume carry the time of the resume.
+        message = self.messages.setdefault(key, _Message(kind, at))
+        for part in map(mapping_of, items_of(record.get("content"))):
+            self._part(part, message, at)
+        for call in map(mapping_of, items_of(record.get("toolCalls"))):
+            self._call(call, message, at)
+        text = self._text(record)
+        message.text = text or message.text
+
+    def _text(self, record: Mapping[str, Any]) -> str:
+        # What was shown is what was typed; the content also holds the files that were named in it.
+        texts = _texts(record.get("displayContent")) or _texts(record.get("content"))
+        own = []
+        for text in texts:
+            if text.lstrip().startswith(_CONTEXT):
+                found = next((match for pattern in _PROJECT if (match := pattern.search(text))), None)
+                self.project = self.project or (found[1].strip() if found else "")
+            else:
+                own.append(without_injected(text).strip("\r\n"))
+        return joined(own)
+
+    def _part(self, part: Mapping[str, Any], message: _Message, at: int) -> None:
+        if call := mapping_of(part.get("functionCall")):
+            self._call(call, message, at)
+        elif answer := mapping_of(part.get("functionResponse")):
+            key, name = text_of(answer.get("id")), text_of(answer.get("name"))
+            text, omitted = shortened(self.ours.kept(key, name, _result([part])))
+            failed = bool(mapping_of(answer.get("response")).get("error"))
+            self.results.setdefault(key, (text, omitted, failed))
+
+    def _call(self, call: Mapping[str, Any], message: _Message, at: int) -> None:
+        key = text_of(call.get("id")) or f"#{len(message.calls)}"
+        known = message.calls.get(key)
+        if known is None:
+            name = one_line(text_of(call.get("name")), 80) or "tool"
+            known = message.calls[key] = _Call(name, call_line(call.get("args")), time_of(call.get("timestamp")))
+            known.at = max(known.at, at)
+            # A call without an id has its place alone, which is that of another message's call, too.
+            known.ours = self.ours.called(text_of(call.get("id")), text_of(call.get("name")), call.get("args"))
+        if items_of(call.get("result")) or text_of(call.get("resultDisplay")):
+            text = _result(call.get("result"), text_of(call.get("resultDisplay")))
+            name = text_of(call.get("displayName"))
+            known.ours = known.ours or self.ours.is_ours("", name)
+            known.result, known.omitted = shortened(self.ours.left_out(text) if known.ours else text)
+        known.failed = known.failed or text_of(call.get("status")) in _FAILED
+
+    # ── the end ──
+
+    def conversation(self, source: JsonLines) -> Conversation:
+        entries = [entry for message in self.messages.values() for entry in self._entries(message)]
+        started_at, ended_at = span_of(entries)
+        return Conversation(
+            NAME,
+            self.session_id,
+            self.project or None,
+            settled(entries),
+            title=self.title or None,
+            parent=self.parent,
+            started_at=started_at,
+            ended_at=ended_at,
+            unknown=self.unknown,
+            damaged=source.damaged,
+            torn=source.torn,
+            remark=remark_on(len(entries), source.read, source.damaged + source.torn),
+        )
+
+    def _entries(self, message: _Message) -> Iterator[Entry]:
+        if message.text and message.kind in _NOTICES:
+            prefix = "" if message.kind == "info" else f"{message.kind}: "
+            yield Entry("event", message.at, one_line(prefix + message.text))
+        elif message.text:
+            yield Entry("user" if message.kind == "user" else "assistant", message.at, message.text)
+        for key, call in message.calls.items():
+            yield Entry("tool", message.at, call.line, name=call.name, call=key)
+            text, omitted, failed = call.result, call.omitted, call.failed
+            if text is None:
+                text, omitted, failed = self.results.get(key, (None, 0, call.failed))
+            if text is not None or failed:
+                yield Entry("result", call.at, text or "", call.name, key, failed, omitted)
+
+
+def _texts(content: object) -> list[str]:
+    if isinstance(content, str):
+        return [content] if content else []
+    texts = []
+    for part in items_of(content):
+        if isinstance(part, str):
+            texts.append(part)
+        elif isinstance(part, dict):
+            if part.get("thought") is True:
+                continue
+            if text := text_of(part.get("text")):
+                texts.append(text)
+            elif "inlineData" in part or "fileData" in part:
+                texts.append(IMAGE)
+    return texts
+
+
+def _result(parts: object, shown: str = "") -> str:
+    """What a tool gave back, for the model or (`shown`) for the person where that is all."""
+    texts = []
+    for part in map(mapping_of, items_of(parts)):
+        response = mapping_of(mapping_of(part.get("functionResponse")).get("response"))
+        texts.append(
+            next((text for name in ("output", "error", "content") if (text := text_of(response.get(name)))), "")
+        )
+    text = "\n".join(filter(None, texts)) or shown
+    wrapped = _UNTRUSTED.fullmatch(text.strip())
+    text = _OUTPUT_HEAD.sub("", wrapped[1]) if wrapped else text
+    return without_injected(text).strip("\r\n")

@@ -1,0 +1,283 @@
+"""The Markdown that a conversation becomes: made to be read in a vault, deterministic, with turns nobody can forge."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+
+from signet_sync.capture.harnesses.records import Entry
+from signet_sync.formats.lazy_pattern import late
+from signet_sync.formats.timestamps import iso, parse_instant
+from signet_sync.text.redacted_match import begins, is_marked
+from signet_sync.text.sanitizer import sanitize_transcript_v2
+
+# How much of a tool's result is shown; of a longer one the beginning and the end.
+HEAD_LINES, TAIL_LINES = 10, 5
+HEAD_CHARACTERS, TAIL_CHARACTERS = 800, 400
+
+_FAILED = " · failed"
+_SPEAKERS = {"user": "User", "assistant": "Assistant", "compaction": "Compaction"}
+_FORGED = late(
+    rf"^([ ]{{0,3}})(?=#{{1,6}}[ \t]+(?:{'|'.join(_SPEAKERS.values())})[ \t]*(?:·|#|\(live|$))", re.MULTILINE
+)
+# What the sanitizer takes away could hide a heading from us; LF and tab stay.
+_CONTROLS = late("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_FENCE = late(r"^ {0,3}(`{3,}|~{3,})([^\n]*)$", re.MULTILINE)
+# Words that Markdown and Obsidian leave alone: no emphasis, tag, link, comment or HTML can come of them.
+_PLAIN = late(r"[\w ./:=@,+()-]*", re.ASCII)
+_SPECIAL = late(r"([\\*_`\[\]<>#~|%$=])")
+_TICKS = late("`+")
+_FIRST_HEADING = late(rf"^## (?:{'|'.join(_SPEAKERS.values())}) · (\S+)$", re.MULTILINE)
+
+
+def render(entries: Sequence[Entry]) -> str:
+    """The entries as Markdown, unsanitized but for results that had to be cut.
+
+    A heading `## User · <time>` opens each turn of the user and each stretch of the assistant's; words stay as they
+    are. Tool calls and sub-agents are items of a list, with what they gave back below them where it is among these
+    entries, else below an item of its own. A line within somebody's words that looks like one of our headings gets a
+    backslash, a code fence that they left open is closed.
+    """
+    answers, answered = _answers(entries)
+    blocks: list[str] = []
+    speaker, in_list = "", False
+    for place, entry in enumerate(entries):
+        if place in answered:
+            continue
+        heading = _heading(entry, speaker)
+        speaker = _speaker(entry) or speaker
+        if heading:
+            blocks.append(heading)
+        item = entry.kind in ("tool", "subagent", "result")
+        text = _item(entry, answers.get(place, ())) if item else _block(entry)
+        if item and in_list and not heading:
+            blocks[-1] += "\n" + text
+        elif text:
+            blocks.append(text)
+        in_list = item
+    return "\n\n".join(blocks)
+
+
+def since(entries: Sequence[Entry], boundary: int | None, last_body: str) -> tuple[Entry, ...]:
+    """The entries that a segment which ends at `boundary` and holds `last_body` does not hold yet.
+
+    Later entries are new. Those in the boundary's own millisecond (what was written stands in milliseconds) are held
+    where the body shows them, sanitized as it is: each in its own place, so that what was said twice counts twice.
+    Should several segments end in that millisecond, `last_body` is all of their bodies, one after the other.
+    """
+    if boundary is None:
+        return tuple(entries)
+    limit = boundary // 1000
+    body = _Body(last_body)
+    new = []
+    for entry in entries:
+        moment = entry.at // 1000
+        if moment > limit or (moment >= body.opened and not body.shows(entry) and moment == limit):
+            new.append(entry)
+    return tuple(new)
+
+
+# ── turns ──
+
+
+def _speaker(entry: Entry) -> str:
+    if entry.kind == "event":
+        return ""
+    return _SPEAKERS.get(entry.kind, "Assistant")
+
+
+def _heading(entry: Entry, speaker: str) -> str:
+    """The heading that goes before an entry, if any: each turn of the user has one, and each change of the speaker."""
+    own = _speaker(entry)
+    if not own or (own == speaker and entry.kind not in ("user", "compaction")):
+        return ""
+    # Stars, not dashes: dashes would make a heading of the line above, or frontmatter of what begins with them.
+    divider = "***\n\n" if entry.kind == "compaction" else ""
+    return f"{divider}## {own} · {iso(entry.at)}"
+
+
+def _block(entry: Entry) -> str:
+    if entry.kind == "event":
+        return f"*{_escaped(entry.text)}*" if entry.text.strip() else ""
+    if entry.kind == "compaction":
+        how = f" ({_escaped(entry.name)})" if entry.name else ""
+        end = "the summary stands in its own artifact" if entry.text.strip() else "the harness handed over no summary"
+        return f"*The conversation up to here was compacted{how}; {end}.*"
+    return words_of(entry.text)
+
+
+def words_of(text: str) -> str:
+    """Somebody's words as a turn shows them: no heading of ours can be forged in them, no fence is left open."""
+    if _CONTROLS.search(text):
+        text = sanitize_transcript_v2(text)
+    text = _FORGED.sub(r"\1\\", text.strip("\n"))
+    fence = _open_fence(text)
+    return f"{text}\n{fence}" if fence else text
+
+
+def _open_fence(text: str) -> str:
+    """The fence that would close the code block which the text leaves open; empty where it leaves none."""
+    opened = ""
+    for match in _FENCE.finditer(text):
+        mark, rest = match.groups()
+        if not opened:
+            # Backticks after a fence of backticks make it code within a line.
+            opened = "" if mark[0] == "`" and "`" in rest else mark
+        elif mark[0] == opened[0] and len(mark) >= len(opened) and not rest.strip():
+            opened = ""
+    return opened
+
+
+# ── tools ──
+
+
+def _answers(entries: Sequence[Entry]) -> tuple[dict[int, list[Entry]], set[int]]:
+    """The results of each call by the call's place, and the places of these results."""
+    calls: dict[str, int] = {}
+    answers: dict[int, list[Entry]] = {}
+    answered = set()
+    for place, entry in enumerate(entries):
+        if entry.kind in ("tool", "subagent") and entry.call:
+            calls[entry.call] = place
+        elif entry.kind == "result" and entry.call in calls:
+            answers.setdefault(calls[entry.call], []).append(entry)
+            answered.add(place)
+    return answers, answered
+
+
+def _item(entry: Entry, results: Iterable[Entry]) -> str:
+    """A list item: the call and what came of it, or a result whose call stands in an earlier segment."""
+    if entry.kind == "result":
+        results = [entry]
+    line = _call_line(entry)
+    if entry.failed or any(result.failed for result in results):
+        line += _FAILED
+    return "\n".join([line, *filter(None, map(_excerpt, results))])
+
+
+def _call_line(entry: Entry) -> str:
+    name = _code(entry.name or "tool")
+    if entry.kind == "result":
+        return f"- {name} gave back"
+    text = " ".join(entry.text.split())
+    if entry.kind == "subagent":
+        return f"- sub-agent {name} {_escaped(text)}".rstrip()
+    return f"- {name} {text if _PLAIN.fullmatch(text) else _code(text)}".rstrip()
+
+
+def _excerpt(result: Entry) -> str:
+    """The result in a fence, indented so that it belongs to its item; empty where there is nothing to show."""
+    lines = _shown_lines(result)
+    if not lines:
+        return ""
+    longest = max((len(run) for line in lines for run in _TICKS.findall(line)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return "\n".join(f"  {line}" if line.strip() else "" for line in (fence, *lines, fence))
+
+
+def _shown_lines(result: Entry) -> list[str]:
+    text = result.text
+    if _CONTROLS.search(text):
+        text = sanitize_transcript_v2(text)
+    text = text.strip("\n")
+    if not text.strip():
+        return []
+    lines = text.split("\n")
+    whole = len(lines) <= HEAD_LINES + TAIL_LINES and len(text) <= HEAD_CHARACTERS + TAIL_CHARACTERS
+    if whole and not result.omitted:
+        return lines
+    # Half a secret is no longer known for one: sanitized first, then cut.
+    text = sanitize_transcript_v2(text).strip("\n")
+    lines = text.split("\n")
+    head = "\n".join(lines[:HEAD_LINES])[:HEAD_CHARACTERS]
+    rest = text[len(head) :]
+    tail = "\n".join(rest.split("\n")[-TAIL_LINES:])[-TAIL_CHARACTERS:]
+    left_out = result.omitted + len(rest) - len(tail)
+    gap = [f"… {left_out:,} characters left out"] if left_out > 0 else []
+    return [*head.split("\n"), *gap, *tail.strip("\n").split("\n")]
+
+
+def _code(text: str) -> str:
+    """The text as code within a line."""
+    text = " ".join(text.split())
+    longest = max(map(len, _TICKS.findall(text)), default=0)
+    ticks = "`" * (longest + 1)
+    pad = " " if text.startswith("`") or text.endswith("`") else ""
+    return f"{ticks}{pad}{text}{pad}{ticks}"
+
+
+def _escaped(text: str) -> str:
+    """The text on one line, with nothing left in it that Markdown or Obsidian would act upon."""
+    return _SPECIAL.sub(r"\\\1", " ".join(text.split()))
+
+
+# ── what a body holds ──
+
+
+class _Body:
+    """The body of a segment, read along with the entries that it may hold, in their order."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        opening = _FIRST_HEADING.search(text)
+        opened = parse_instant(opening[1]) if opening else None
+        self.opened = (opened or 0) // 1000
+        self._places: dict[str, list[int]] = {}
+        at = 0
+        for line in text.split("\n"):
+            self._places.setdefault(line.removesuffix(_FAILED), []).append(at)
+            at += len(line) + 1
+        self._read = 0
+        self._calls: dict[str, int] = {}
+
+    def shows(self, entry: Entry) -> bool:
+        """Whether the entry stands behind those that were found before it; what shows nothing counts as shown."""
+        end = self._end_below_call(entry)
+        if end < 0:
+            look = sanitize_transcript_v2(_look(entry))
+            end = self._find(look) if look else self._read
+        if end < 0:
+            return False
+        self._read = max(self._read, end)
+        if entry.call and entry.kind in ("tool", "subagent", "result"):
+            self._calls[entry.call] = end
+        return True
+
+    def _end_below_call(self, entry: Entry) -> int:
+        """Where a result ends that stands directly below its call, else -1."""
+        call_end = self._calls.get(entry.call) if entry.kind == "result" else None
+        if call_end is None:
+            return -1
+        excerpt = sanitize_transcript_v2(_excerpt(entry))
+        return self._end(f"\n{excerpt}" if excerpt else "", call_end)
+
+    def _find(self, look: str) -> int:
+        first = look.partition("\n")[0].removesuffix(_FAILED)
+        places = self._places.get(first, [])
+        # Other rules of the sanitizer may have written the body: then its line differs in what they redacted.
+        others = {} if places else self._places
+        places = places or sorted(at for line in others if is_marked(first) or is_marked(line) for at in others[line])
+        for index in range(bisect_left(places, self._read), len(places)):
+            if (end := self._end(look, places[index])) >= 0:
+                return end
+        return -1
+
+    def _end(self, look: str, place: int) -> int:
+        """Where the look ends if it stands here in whole lines, else -1."""
+        end = begins(self.text, place, look)
+        if end < 0:
+            return -1
+        end += len(_FAILED) if self.text.startswith(_FAILED, end) else 0
+        return end if self.text[end : end + 1] in ("", "\n") else -1
+
+
+def _look(entry: Entry) -> str:
+    """How a body shows an entry, whatever stands around it (but for a result below its call)."""
+    if entry.kind == "result":
+        return _item(entry, ())
+    if entry.kind in ("tool", "subagent"):
+        return _call_line(entry)
+    if entry.kind in ("user", "compaction"):
+        return f"{_heading(entry, '')}\n\n{_block(entry)}"
+    return _block(entry)

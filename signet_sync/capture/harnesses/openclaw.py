@@ -1,0 +1,202 @@
+"""OpenClaw: its older transcripts (JSON lines in the format of pi, a tree of records) become a conversation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from signet_sync.capture.harnesses.jsonl import JsonLines
+from signet_sync.capture.harnesses.own_calls import OwnCalls, runs_us
+from signet_sync.capture.harnesses.records import (
+    Conversation,
+    Entry,
+    count_unknown,
+    remark_on,
+    settled,
+    span_of,
+    time_of,
+)
+from signet_sync.capture.harnesses.texts import (
+    UUID,
+    call_line,
+    file_stem,
+    items_of,
+    joined,
+    mapping_of,
+    one_line,
+    shortened,
+    text_of,
+    without_injected,
+)
+
+NAME = "openclaw"
+
+# Known, and nothing that was said: settings, bookmarks, state of extensions, what extensions put before the model.
+_PASSED = ("model_change", "thinking_level_change", "label", "custom", "custom_message")
+_PASSED_ROLES = ("system", "custom", "hookMessage")
+_SUMMARY_LENGTH = 600
+
+
+@dataclass(frozen=True, slots=True)
+class _Record:
+    """A record's place in the tree, and what it says. Without a `parent` it is a root, or follows the one before."""
+
+    id: str
+    parent: str
+    after_the_one_before: bool
+    entries: tuple[Entry, ...]
+
+
+def read(lines: Iterable[bytes], *, file_name: str = "") -> Conversation:
+    """A transcript from its lines; total, never raises, reads each line once.
+
+    Records form a tree by `id` and `parentId`: the branch that leads to the last record is kept (a rewind leaves the
+    other ones dead), all of them where the tree is broken or there is none (version 1 has no ids).
+    """
+    reading = _Reading()
+    source = JsonLines(lines)
+    for record in source:
+        reading.record(record)
+    header = reading.header
+    entries = [entry for record in _branch(reading) for entry in record.entries]
+    started_at, ended_at = span_of(entries)
+    named = UUID.search(file_stem(file_name))
+    return Conversation(
+        harness=NAME,
+        session_id=text_of(header.get("id")) or (named[0] if named else ""),
+        project=text_of(header.get("cwd")) or None,
+        entries=settled(entries),
+        title=reading.title,
+        started_at=started_at,
+        ended_at=ended_at,
+        unknown=reading.unknown,
+        damaged=source.damaged,
+        torn=source.torn,
+        remark=remark_on(len(entries), source.read, source.damaged + source.torn),
+    )
+
+
+class _Reading:
+    """What has been read so far."""
+
+    def __init__(self) -> None:
+        self.header: Mapping[str, object] = {}
+        self.records: list[_Record] = []
+        self.title: str | None = None
+        self.ours = OwnCalls()
+        self.unknown: dict[str, int] = {}
+
+    def record(self, record: Mapping[str, object]) -> None:
+        if record.get("type") == "session":
+            self.header = self.header or record
+            return
+        parent = record.get("parentId")
+        # A reset or compaction without a parent goes on from where the session was, and so does what was appended by
+        # a program that knows of no tree.
+        rooted = "parentId" in record and parent is None and record.get("type") not in ("reset", "compaction")
+        linear = not rooted and not text_of(parent)
+        entries = tuple(self._entries(record))
+        self.records.append(_Record(text_of(record.get("id")), text_of(parent), linear, entries))
+
+    def _entries(self, record: Mapping[str, object]) -> Iterator[Entry]:
+        kind = record.get("type")
+        at = time_of(record.get("timestamp"))
+        if kind == "message":
+            yield from self._message(mapping_of(record.get("message")), at)
+        elif kind == "compaction":
+            yield Entry("compaction", at, without_injected(text_of(record.get("summary"))))
+        elif kind == "branch_summary":
+            yield _left_branch(record.get("summary"), at)
+        elif kind == "reset":
+            yield Entry("event", at, "session reset")
+        elif kind == "session_info":
+            self.title = text_of(record.get("name")).strip() or self.title
+        elif kind not in _PASSED:
+            count_unknown(self.unknown, kind)
+
+    def _message(self, message: Mapping[str, object], at: int) -> Iterator[Entry]:
+        role = message.get("role")
+        if role == "user":
+            text = without_injected(joined(_texts(message.get("content"))))
+            if text.strip():
+                yield Entry("user", at, text)
+        elif role == "assistant":
+            yield from self._assistant(message, at)
+        elif role == "toolResult":
+            said = "\n".join(_texts(message.get("content")))
+            name, call = text_of(message.get("toolName")), text_of(message.get("toolCallId"))
+            said = self.ours.kept(call, name, without_injected(said))
+            yield _result(at, said, name=name, call=call, failed=message.get("isError") is True)
+        elif role == "bashExecution":
+            code = message.get("exitCode")
+            failed = message.get("cancelled") is True or (isinstance(code, int) and code != 0)
+            command, said = text_of(message.get("command")), text_of(message.get("output"))
+            yield Entry("tool", at, one_line(command), name="bash", failed=failed)
+            said = self.ours.left_out(said) if runs_us(command) else said
+            yield _result(at, said, name="bash", call="", failed=failed)
+        elif role == "compactionSummary":
+            yield Entry("compaction", at, without_injected(text_of(message.get("summary"))))
+        elif role == "branchSummary":
+            yield _left_branch(message.get("summary"), at)
+        elif role not in _PASSED_ROLES:
+            count_unknown(self.unknown, role)
+
+    def _assistant(self, message: Mapping[str, object], at: int) -> Iterator[Entry]:
+        content = message.get("content")
+        for block in content if isinstance(content, list) else [{"type": "text", "text": content}]:
+            block = mapping_of(block)
+            if block.get("type") == "text":
+                text = without_injected(text_of(block.get("text")))
+                if text.strip():
+                    yield Entry("assistant", at, text)
+            elif block.get("type") == "toolCall":
+                name, call = text_of(block.get("name")), text_of(block.get("id"))
+                self.ours.called(call, name, block.get("arguments"))
+                yield Entry("tool", at, call_line(block.get("arguments")), name=name, call=call)
+        if message.get("stopReason") == "aborted":
+            yield Entry("event", at, "interrupted")
+        elif message.get("stopReason") == "error":
+            yield Entry("event", at, one_line(f"error: {text_of(message.get('errorMessage'))}".rstrip(": ")))
+
+
+def _result(at: int, text: str, *, name: str, call: str, failed: bool) -> Entry:
+    kept, omitted = shortened(without_injected(text))
+    return Entry("result", at, kept, name=name, call=call, failed=failed, omitted=omitted)
+
+
+def _texts(content: object) -> Iterator[str]:
+    """The texts of a message's content: a text, or blocks of which images and others are left out."""
+    if isinstance(content, str):
+        yield content
+    for block in items_of(content):
+        if mapping_of(block).get("type") == "text":
+            yield text_of(mapping_of(block).get("text"))
+
+
+def _left_branch(summary: object, at: int) -> Entry:
+    said = one_line(text_of(summary), _SUMMARY_LENGTH)
+    return Entry("event", at, f"came back from another branch: {said}" if said else "came back from another branch")
+
+
+def _branch(reading: _Reading) -> list[_Record]:
+    """The records from the root to the last one, or all where a step of the way cannot be taken."""
+    records = reading.records
+    places: dict[str, int] = {record.id: place for place, record in enumerate(records) if record.id}
+    if len(places) < sum(1 for record in records if record.id):
+        return records
+    kept: list[_Record] = []
+    place = len(records) - 1
+    while place >= 0:
+        record = records[place]
+        kept.append(record)
+        if len(kept) > len(records):
+            return records
+        if record.after_the_one_before:
+            place -= 1
+        elif not record.parent or record.parent == reading.header.get("id"):
+            break
+        elif record.parent in places:
+            place = places[record.parent]
+        else:
+            return records
+    return kept[::-1]

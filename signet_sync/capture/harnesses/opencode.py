@@ -1,0 +1,196 @@
+"""OpenCode: the row of a session and its messages with their parts become a conversation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from signet_sync.capture.harnesses.jsonl import parsed
+from signet_sync.capture.harnesses.own_calls import OwnCalls
+from signet_sync.capture.harnesses.records import (
+    NO_TIME,
+    Conversation,
+    Entry,
+    count_unknown,
+    remark_on,
+    settled,
+    span_of,
+)
+from signet_sync.capture.harnesses.texts import (
+    call_line,
+    joined,
+    mapping_of,
+    one_line,
+    shortened,
+    text_of,
+    without_injected,
+)
+
+NAME = "opencode"
+
+# Known, and no part of what was said: thinking, bookkeeping of steps and files, mentions, attempts.
+_PASSED = ("reasoning", "step-start", "step-finish", "snapshot", "patch", "agent", "retry")
+_YEAR_10000 = 253_402_300_800_000  # milliseconds since 1970
+_TITLE_OF_OPENCODE = ("New session - ", "Child session - ")
+
+
+class Message(NamedTuple):
+    """A row of `message` with its rows of `part` (id and data), in order; `data` is JSON text in both."""
+
+    id: str
+    data: str
+    parts: Sequence[tuple[str, str]]
+
+
+def read(session: Mapping[str, object], messages: Sequence[Message]) -> Conversation:
+    """A session from its row and messages (table and part types: OpenCode 1.18); total, never raises."""
+    reading = _Reading()
+    for message in _kept(messages, _object(text_of(session.get("revert"))) or {}):
+        reading.message(message)
+    title = text_of(session.get("title")).strip()
+    started_at, ended_at = span_of(reading.entries)
+    return Conversation(
+        harness=NAME,
+        session_id=text_of(session.get("id")),
+        project=text_of(session.get("directory")) or None,
+        entries=settled(reading.entries),
+        title=title if title and not title.startswith(_TITLE_OF_OPENCODE) else None,
+        parent=text_of(session.get("parent_id")) or None,
+        started_at=started_at,
+        ended_at=ended_at,
+        unknown=reading.unknown,
+        damaged=reading.damaged,
+        remark=remark_on(len(reading.entries), len(messages) - reading.damaged, reading.damaged)
+        if messages
+        else "the session holds no messages",
+    )
+
+
+def _kept(messages: Sequence[Message], revert: Mapping[str, object]) -> Iterator[Message]:
+    """The messages before the point that the user went back to; OpenCode deletes the rest at the next prompt."""
+    message_id, part_id = revert.get("messageID"), revert.get("partID")
+    for message in messages:
+        if message.id != message_id:
+            yield message
+            continue
+        ids = [part[0] for part in message.parts]
+        if isinstance(part_id, str) and part_id in ids:
+            yield message._replace(parts=message.parts[: ids.index(part_id)])
+        return
+
+
+class _Reading:
+    """What has been read so far."""
+
+    def __init__(self) -> None:
+        self.entries: list[Entry] = []
+        self.ours = OwnCalls()
+        self.unknown: dict[str, int] = {}
+        self.damaged = 0
+
+    def message(self, message: Message) -> None:
+        data = _object(message.data)
+        if data is None:
+            self.damaged += 1
+            return
+        role = data.get("role")
+        if role not in ("user", "assistant"):
+            count_unknown(self.unknown, role)
+            return
+        at = _time(data.get("time"), "created")
+        found = [entry for part in self._parts(message) for entry in self._part(part, str(role), at)]
+        if role == "assistant" and (
+            data.get("summary") is True or "compaction" in (data.get("mode"), data.get("agent"))
+        ):
+            self._compaction(at, found)
+            return
+        self.entries.extend(_joined(found) if role == "user" else found)
+        self.entries.extend(_trouble(data.get("error"), at))
+
+    def _parts(self, message: Message) -> Iterator[Mapping[str, object]]:
+        for _, text in message.parts:
+            part = _object(text)
+            if part is None:
+                self.damaged += 1
+            else:
+                yield part
+
+    def _part(self, part: Mapping[str, object], role: str, at: int) -> Iterator[Entry]:
+        kind = part.get("type")
+        if kind == "text":
+            text = without_injected(text_of(part.get("text")))
+            if text.strip() and part.get("synthetic") is not True and part.get("ignored") is not True:
+                yield Entry("user" if role == "user" else "assistant", _time(part.get("time"), "start", at), text)
+        elif kind == "tool":
+            yield from _tool(part, at, self.ours)
+        elif kind == "subtask":
+            about = text_of(part.get("description")) or text_of(part.get("prompt"))
+            yield Entry("subagent", at, one_line(about), name=text_of(part.get("agent")))
+        elif kind == "file":
+            name = text_of(part.get("filename")) or text_of(part.get("mime")) or "a file"
+            yield Entry("event", at, f"attached {one_line(name)}")
+        elif kind == "compaction":
+            yield Entry("compaction", at, "")
+        elif kind not in _PASSED:
+            count_unknown(self.unknown, kind)
+
+    def _compaction(self, at: int, found: Sequence[Entry]) -> None:
+        """The summary follows the request for it: both are one boundary."""
+        summary = joined(entry.text for entry in found if entry.kind == "assistant")
+        last = self.entries[-1] if self.entries else None
+        if last is not None and last.kind == "compaction" and not last.text:
+            self.entries[-1] = replace(last, at=max(at, last.at), text=summary)
+        else:
+            self.entries.append(Entry("compaction", at, summary))
+
+
+def _tool(part: Mapping[str, object], at: int, ours: OwnCalls) -> Iterator[Entry]:
+    state = mapping_of(part.get("state"))
+    # A file is called as other harnesses call it, which is what the line about the call is made from.
+    given = {"file_path" if key == "filePath" else key: value for key, value in mapping_of(state.get("input")).items()}
+    name, call = text_of(part.get("tool")), text_of(part.get("callID"))
+    ours.called(call, name, given)
+    status = state.get("status")
+    failed = status == "error"
+    began = _time(state.get("time"), "start", at)
+    if name == "task":
+        about = text_of(given.get("description")) or text_of(given.get("prompt"))
+        agent = text_of(given.get("subagent_type"))
+        yield Entry("subagent", began, one_line(about), name=agent, call=call, failed=failed)
+    else:
+        told = call_line(given) or one_line(text_of(state.get("title")))
+        yield Entry("tool", began, told, name=name, call=call, failed=failed)
+    if status in ("completed", "error"):
+        said = text_of(state.get("error")) if failed else text_of(state.get("output"))
+        kept, omitted = shortened(ours.kept(call, name, without_injected(said)))
+        ended = _time(state.get("time"), "end", began)
+        yield Entry("result", ended, kept, name=name, call=call, failed=failed, omitted=omitted)
+
+
+def _joined(entries: Sequence[Entry]) -> list[Entry]:
+    """A message of the user is one turn, in however many parts it came."""
+    words = [entry for entry in entries if entry.kind == "user"]
+    others = [entry for entry in entries if entry.kind != "user"]
+    if not words:
+        return others
+    return [replace(words[0], text=joined(entry.text for entry in words)), *others]
+
+
+def _trouble(error: object, at: int) -> Iterator[Entry]:
+    name = text_of(mapping_of(error).get("name"))
+    said = text_of(mapping_of(mapping_of(error).get("data")).get("message"))
+    if name or said:
+        yield Entry("event", at, one_line(": ".join(part for part in (name, said) if part)))
+
+
+def _time(times: object, name: str, otherwise: int = NO_TIME) -> int:
+    """Microseconds, of an instant that OpenCode keeps as milliseconds."""
+    value = mapping_of(times).get(name)
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < _YEAR_10000:
+        return int(value * 1000)
+    return otherwise
+
+
+def _object(text: str) -> Mapping[str, object] | None:
+    return parsed(text.encode("utf-8", "replace"))

@@ -1,0 +1,177 @@
+"""Tells calls of our own tools in a transcript: what they gave back is old memory, and is left out.
+
+A call is ours by the tool's name, however the harness spells it (`mcp__signet-sync__memory_recall`,
+`mcp_signet-sync_memory_recall`, `signet-sync_memory_recall`, `memory_recall`): the server's name is the user's choice.
+Ours are also shell calls that run a command of ours which prints memory, resources of our server, and calls that read
+on where the harness put such a result aside.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from signet_sync.formats.lazy_pattern import late
+
+LEFT_OUT = "result of signet-sync left out"
+
+# The tools of our MCP server (held to `mcp_server.tools` by a test).
+TOOLS = tuple(
+    """
+    memory_recall memory_search memory_expand memory_context memory_remember memory_forget memory_checkpoint
+    memory_history memory_stats session_open entity_read entity_edit
+    """.split()
+)
+# Commands that print no stored text; every other command of ours counts, later ones included.
+QUIET = frozenset(
+    """
+    init demo run reindex check status checkpoint hook mcp ui stats backup import import-bundle hooks service eject
+    logs telemetry doctor notify completion pin unpin
+    """.split()
+)
+RESOURCES = "signet://"
+
+_ANY_TOOL = "|".join(TOOLS)
+_NAMED = late(rf"(?:.*[^A-Za-z0-9])?(?:{_ANY_TOOL})(?: \(.*\))?", re.DOTALL)
+_OF_SERVER = late(r"(?:mcp_{1,2})?signet[_-]sync[_./:]", re.IGNORECASE)
+# In a program that an agent writes to call several tools at once.
+_IN_CODE = late(rf"\bmcp__\w{{1,80}}?__(?:{_ANY_TOOL})\b|\bmcporter\b[^\n]{{0,200}}\b(?:{_ANY_TOOL})\b")
+_ENDS_OF_COMMANDS = late(r"[;&|\n()`]+")
+_WORDS = late(r"[^\s'\"]+")
+_PROGRAM = late(r"(?:.*[/\\])?signet-sync(?:\.exe|\.cmd)?", re.DOTALL)
+_MODULES = ("signet_sync", "signet_sync.__main__")
+_GIVEN = late(r"\w+=.*", re.DOTALL)
+_LAUNCHERS = frozenset(
+    """
+    bash sh zsh fish dash cmd powershell pwsh sudo env time timeout nice nohup exec command eval uv uvx pipx poetry
+    pdm hatch rye conda mise npx xargs watch stdbuf script ssh docker podman if then do while ! {
+    """.split()
+)
+_PYTHON = late(r"(?:.*[/\\])?(?:python|pypy|py)[\d.]*(?:\.exe)?", re.DOTALL)
+_MOST_WORDS = 12
+_LONGEST = 20_000  # characters of a command that are looked at
+
+# How a harness says that the result stands elsewhere: a task that goes on, a file that holds it.
+_TASK = late(r"(?:in (?:the )?background with (?:task )?ID|running with session ID|[Tt]ask ID):? ([\w-]{2,80})")
+_PLACE = late(
+    r"[^\s\"'<>]{0,300}[/\\](?:tool-(?:results?|outputs?)[/\\][^\s\"'<>]{1,200}|tasks[/\\][^\s\"'<>]{1,80}\.output)"
+)
+_REDIRECTED = late(r">{1,2}\s*['\"]?([^\s'\"&;|<>]{0,200}[./][^\s'\"&;|<>]{3,200})")
+_COMMANDS = ("command", "cmd", "script", "code", "input", "chars", "commandLine")
+_EDGE = 4_000
+
+
+class OwnCalls:
+    """Which calls of one transcript are of our own tools."""
+
+    def __init__(self) -> None:
+        self._calls: set[str] = set()
+        self._tasks: set[str] = set()
+        self._places: set[str] = set()
+
+    def called(self, call: str, name: str, given: object, *more: str) -> bool:
+        """Takes note of a call by id, tool, arguments and `more` names of it; gives whether it is ours."""
+        ours = any(map(is_own_tool, (name, *more))) or self._is_own_use(given)
+        if ours and call:
+            self._calls.add(call)
+        return ours
+
+    def is_ours(self, call: str, name: str = "") -> bool:
+        """Whether a result belongs to a call of ours; by the tool's name where the call stands in another file."""
+        return call in self._calls or (bool(name) and is_own_tool(name))
+
+    def kept(self, call: str, name: str, text: str) -> str:
+        """What is kept of a result."""
+        return self.left_out(text) if self.is_ours(call, name) else text
+
+    def left_out(self, text: str) -> str:
+        """What stands for a result of ours; takes note of where the harness put it, should the text say so."""
+        for edge in (text[:_EDGE], text[-_EDGE:]):
+            self._tasks.update(_TASK.findall(edge))
+            self._places.update(place.rstrip(".,)") for place in _PLACE.findall(edge))
+        return LEFT_OUT
+
+    def _is_own_use(self, given: object) -> bool:
+        """Whether a call runs us, reads a resource of ours, or goes on with a result that was put aside."""
+        for key, value in _texts(given, ""):
+            if value.startswith(RESOURCES) or any(place in value for place in self._places):
+                return True
+            if value in self._tasks and key.lower().endswith("id"):
+                return True
+        commands = " ".join(_words(given))
+        if not runs_us(commands):
+            return False
+        found = _REDIRECTED.findall(commands[:_LONGEST])
+        self._places.update(place for place in found if not place.startswith("/dev/"))
+        return True
+
+
+def is_own_tool(name: str) -> bool:
+    """Whether a tool's name is that of one of ours, in the spelling of any harness."""
+    return _NAMED.fullmatch(name.strip()) is not None or _OF_SERVER.match(name.strip()) is not None
+
+
+def runs_us(command: str) -> bool:
+    """Whether a command line, or a program that calls tools, makes us print stored text."""
+    command = command[:_LONGEST]
+    if "mcp" in command and _IN_CODE.search(command):
+        return True
+    if "signet" not in command:
+        return False
+    return any(map(_is_own_command, _ENDS_OF_COMMANDS.split(command)))
+
+
+def _is_own_command(command: str) -> bool:
+    words = _WORDS.findall(command)
+    place = 0
+    while place < len(words) and (_GIVEN.fullmatch(words[place]) or words[place] == "$"):
+        place += 1
+    launched = False
+    for number, word in enumerate(words[place : place + _MOST_WORDS], place):
+        if _PROGRAM.fullmatch(word) or (word in _MODULES and "-m" in words[place:number]):
+            return not QUIET.issuperset(_subcommand(words[number + 1 :]))
+        if number == place:
+            launched = word.rpartition("/")[2] in _LAUNCHERS or _PYTHON.fullmatch(word) is not None
+        if not launched:
+            return False
+    return False
+
+
+def _subcommand(arguments: list[str]) -> Iterator[str]:
+    """The command among the arguments; options before it may have values."""
+    options = False
+    for argument in arguments[:8]:
+        if argument.startswith("-"):
+            options = True
+            continue
+        if re.fullmatch(r"[a-z][a-z-]*", argument):
+            yield argument
+            return
+        if not options:
+            return
+
+
+def _words(given: object) -> Iterator[str]:
+    """What of a call's arguments is run: a text alone, or the members that harnesses have for it."""
+    if isinstance(given, str):
+        yield given
+    elif isinstance(given, Mapping):
+        for name in _COMMANDS:
+            value = given.get(name)
+            for part in value if isinstance(value, list) else [value]:
+                if isinstance(part, str):
+                    yield part
+
+
+def _texts(given: object, key: str, depth: int = 3) -> Iterator[tuple[str, str]]:
+    """The texts and numbers among a call's arguments, with their names."""
+    if isinstance(given, str):
+        yield key, given
+    elif isinstance(given, int) and not isinstance(given, bool) and abs(given) < 10**18:
+        yield key, str(given)
+    elif depth and isinstance(given, Mapping):
+        for name, value in list(given.items())[:50]:
+            yield from _texts(value, str(name), depth - 1)
+    elif depth and isinstance(given, list):
+        for value in given[:50]:
+            yield from _texts(value, key, depth - 1)

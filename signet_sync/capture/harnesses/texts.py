@@ -1,0 +1,162 @@
+"""What the parsers share: texts out of values of any kind, what we injected taken out, long texts cut, one-liners."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from signet_sync.formats.injected_block import CLOSING, OPENING
+from signet_sync.formats.lazy_pattern import late
+from signet_sync.text.sanitizer import sanitize_transcript_v2
+
+# A tool's result is an excerpt anyway; what is longer is cut while it is read, so that memory follows the words.
+RESULT_LIMIT = 4_000
+
+IMAGE = "[image]"
+LINE_LIMIT = 300
+_DETAILS = ("command", "cmd", "file_path", "absolute_path", "notebook_path", "path", "dir_path", "pattern", "query")
+_MORE_DETAILS = ("url", "skill", "subject", "title", "name", "question", "description", "prompt", "message")
+_PATCHED = late(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
+_STEM = late(r"[^/\\]*$")
+UUID = late(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+
+
+def text_of(value: object) -> str:
+    """The value where it is a text, else an empty one."""
+    return value if isinstance(value, str) else ""
+
+
+def mapping_of(value: object) -> Mapping[str, Any]:
+    """The value where it is an object, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def items_of(value: object) -> list[Any]:
+    """The value where it is a list, else an empty one."""
+    return value if isinstance(value, list) else []
+
+
+def file_stem(file_name: str) -> str:
+    """The last part of a path without `.jsonl` or `.json`."""
+    last = _STEM.search(file_name)
+    return (last.group() if last else "").removesuffix(".jsonl").removesuffix(".json")
+
+
+def joined(parts: Iterable[str]) -> str:
+    """The parts that are not blank, as paragraphs."""
+    return "\n\n".join(part for part in parts if part.strip())
+
+
+def without_spans(text: str, opening: str, closing: str, *, to_end: bool = False) -> str:
+    """The text without what stands from each `opening` to the next `closing`; linear.
+
+    A span that never closes stays, with `to_end` it goes to the end.
+    """
+    if opening not in text:
+        return text
+    kept, at = [], 0
+    while (start := text.find(opening, at)) >= 0:
+        end = text.find(closing, start + len(opening))
+        if end < 0 and not to_end:
+            break
+        kept.append(text[at:start])
+        at = end + len(closing) if end >= 0 else len(text)
+    kept.append(text[at:])
+    return "".join(kept)
+
+
+class Tags:
+    """The tags by which a harness marks what it wrote itself into somebody's words."""
+
+    def __init__(self, *names: str) -> None:
+        mark = rf"[ \t]*<({'|'.join(map(re.escape, names))})(?: [^<>\n]{{0,500}})?>"
+        self._leading = re.compile(f"^{mark}", re.MULTILINE)
+        self._adjacent = re.compile(mark)
+
+    def split(self, text: str) -> tuple[str, list[tuple[str, str]]]:
+        """The words outside, and name and content of each tagged span; linear.
+
+        Only a tag that opens a line (or follows another one) counts, elsewhere somebody speaks *of* it; and only one
+        that closes.
+        """
+        if "<" not in text:
+            return text, []
+        kept: list[str] = []
+        spans: list[tuple[str, str]] = []
+        at = look = 0
+        never_closed: set[str] = set()
+        while match := (self._adjacent.match(text, at) if spans and look == at else None) or self._leading.search(
+            text, look
+        ):
+            name, look = match[1], match.end()
+            end = -1 if name in never_closed else text.find(f"</{name}>", look)
+            if end < 0:
+                never_closed.add(name)
+                continue
+            kept.append(text[at : match.start()])
+            spans.append((name, text[look:end]))
+            at = look = end + len(name) + 3
+        kept.append(text[at:])
+        return "".join(kept), spans
+
+
+def without_injected(text: str) -> str:
+    """The text without what we (and hooks in general) put into the conversation."""
+    # Ours first: a page that speaks of the other mark must not end its span early.
+    text = without_spans(text, OPENING, CLOSING, to_end=True)
+    return without_spans(text, "<hook_context>", "</hook_context>")
+
+
+def prompt_of(text: str) -> str:
+    """What the user has submitted, as it stands in a transcript later."""
+    return without_injected(text).strip("\r\n")
+
+
+def shortened(text: str, limit: int = RESULT_LIMIT) -> tuple[str, int]:
+    """Beginning and end of a text that is longer than `limit`, and how many characters between them were left out.
+
+    Sanitized before it is cut, since half a secret is no longer known for one.
+    """
+    if len(text) <= limit:
+        return text, 0
+    text = sanitize_transcript_v2(text)
+    if len(text) <= limit:
+        return text, 0
+    half = limit // 2
+    return f"{text[:half]}\n{text[-half:]}", len(text) - 2 * half
+
+
+def one_line(text: str, limit: int = LINE_LIMIT) -> str:
+    """The text as one line, cut at `limit` characters (sanitized before, see `shortened`)."""
+    line = " ".join(text[: 10 * limit].split())
+    if len(line) <= limit:
+        return line
+    return sanitize_transcript_v2(line)[:limit].rstrip() + " …"
+
+
+def call_line(arguments: object) -> str:
+    """What a tool was called with, in one line: the command, the file, the pattern; else its arguments by name."""
+    if isinstance(arguments, str):
+        patched = _PATCHED.findall(arguments[:100_000])
+        return one_line(", ".join(patched) if patched else arguments)
+    given = mapping_of(arguments)
+    for name in (*_DETAILS, *_MORE_DETAILS):
+        value = given.get(name)
+        if isinstance(value, list):
+            value = " ".join(item for item in value if isinstance(item, str))
+        if isinstance(value, str) and value.strip():
+            place = text_of(given.get("path")) if name in ("pattern", "query") else ""
+            return one_line(f"{value} in {place}" if place else value)
+    return one_line(", ".join(f"{name}: {_value(value)}" for name, value in list(given.items())[:20]))
+
+
+def _value(value: object) -> str:
+    """A tool's argument for a reader's eye."""
+    if isinstance(value, str):
+        return one_line(value, 80)
+    try:
+        return one_line(json.dumps(value, ensure_ascii=False), 80)
+    except (RecursionError, ValueError):
+        return "…"

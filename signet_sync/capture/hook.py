@@ -1,0 +1,397 @@
+"""A harness's hook: one event on stdin, one job in the spool, the context on stdout at a session's start; in no time.
+
+The standard library alone is imported here, and what is not needed for every event only where it is: a person waits.
+Nothing that goes wrong may fail the session: the exit code is 0 and the reason stands in `logs/hook.log` of the state
+folder (never a word of the payload), unless `--strict` asks for exit code 2 and a line on stderr.
+
+A session start prints what `context` composes, between the marks that the parsers take out again, without MEMORY.md
+where others read the session (`formats.scope`); as data: for Claude Code, Codex and Gemini CLI as
+`hookSpecificOutput.additionalContext`, for the others (a plugin of ours asks) as plain text. Gemini CLI reads JSON only
+and gets `{}` wherever there is nothing to say.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import select
+import sys
+import time
+from collections.abc import Mapping
+
+from signet_sync.capture import spool
+from signet_sync.errors import SignetSyncError
+from signet_sync.formats.ids import GUARDS, TRIAL, agent_for, is_project, is_session_id, session_name
+from signet_sync.formats.paths import display, storable
+from signet_sync.formats.scope import is_shared
+from signet_sync.storage import locations
+from signet_sync.storage.durable import private_folder, write_all
+
+HARNESSES = ("claude-code", "codex", "gemini", "opencode", "openclaw")
+
+# What the harnesses call it, and what it is to us; all others are nothing. Our hook in OpenClaw speaks as Claude Code.
+EVENTS = {
+    "SessionStart": "session-start",
+    "session.created": "session-start",
+    # Somebody is at work: should the end never be told of, the sweep knows where to look.
+    "UserPromptSubmit": "stop",
+    "BeforeAgent": "stop",
+    "Stop": "stop",
+    "AfterAgent": "stop",
+    "session.idle": "stop",
+    "PostCompact": "compact",
+    "session.compacted": "compact",
+    "SessionEnd": "end",
+    "dispose": "end",
+}
+PROMPTS = ("UserPromptSubmit", "BeforeAgent")
+_OBJECTS = ("claude-code", "codex", "gemini")  # their context goes into a JSON object
+_IN_STORES = ("opencode", "openclaw")  # their sessions stand in databases: there need be no transcript's path
+
+PAYLOAD_LIMIT = 16 * 1024 * 1024  # bytes
+PATIENCE = 2.0  # seconds for all of stdin: a harness gives its hooks as few as three
+_MOVES = 5  # of the state folder, while a job is written; one is rare
+LOG_LIMIT = 256 * 1024  # bytes; one file before it is kept
+# A folder's path without any of these holds no secret; the others cost the sanitizer's import.
+_MAY_BE_SECRET = re.compile(r"[^\w./ -]|(?:^|/)(?=[^/]*\d)[^/]{16}|(?:key|token|secret|pass|pwd|auth)", re.IGNORECASE)
+
+
+class _Refused(Exception):
+    """Why an event is not taken, in words of ours alone."""
+
+
+def main(arguments: list[str]) -> int:
+    """`[--workspace PATH] hook HARNESS [--strict]`; gives the exit code: 0, or with `--strict` 2 after a refusal."""
+    words, workspace, strict = _parsed(arguments)
+    harness = words[0] if words else ""
+    call, trouble = None, ""
+    try:
+        if not _guarded(os.environ):
+            call = _Call(harness, locations.locate_workspace(workspace))
+            call.run()
+    except (_Refused, SignetSyncError) as error:
+        trouble = display(str(error))
+    except OSError as error:
+        trouble = f"failed: {error.strerror or type(error).__name__}"
+    except Exception as error:  # noqa: BLE001 - whatever it is, no session of a person may fail for it
+        trouble = f"unexpected {type(error).__name__}"
+    if harness == "gemini" and not (call is not None and call.answered):
+        _print("{}")
+    if not trouble:
+        return 0
+    if call is not None:
+        from signet_sync.text.sanitizer import redact  # errors quote settings and paths
+
+        trouble = redact(trouble)[0]
+        _log(call.folder, f"{harness if harness in HARNESSES else 'hook'}: {trouble}")
+    if not strict:
+        return 0
+    _say(f"signet-sync hook: {trouble}")
+    return 2
+
+
+def _parsed(arguments: list[str]) -> tuple[list[str], str | None, bool]:
+    """The words after `hook`, the workspace and `--strict`; other options of the command line mean nothing here."""
+    words: list[str] = []
+    workspace = None
+    rest = iter(arguments)
+    for word in rest:
+        name, separator, value = word.partition("=")
+        if name in ("--workspace", "--db"):
+            value = value if separator else next(rest, "")
+            workspace = value if name == "--workspace" else workspace
+        elif not word.startswith("-"):
+            words.append(word)
+    return words[1:], workspace, "--strict" in arguments
+
+
+def _guarded(environ: Mapping[str, str]) -> bool:
+    return any(environ.get(name, "0") not in ("", "0") for name in GUARDS)
+
+
+class _Call:
+    """One event of one harness."""
+
+    def __init__(self, harness: str, root: str) -> None:
+        self.harness = harness
+        self.root = root
+        self.answered = False
+        self.folder = locations.locate(root)
+
+    def run(self) -> None:
+        """Takes the event and answers it. Raises `_Refused`, `SignetSyncError`, `OSError`."""
+        if self.harness not in HARNESSES:
+            raise _Refused("no such harness; one of: " + ", ".join(HARNESSES))
+        payload = _payload()
+        name = payload.get("hook_event_name")
+        if not isinstance(name, str):
+            raise _Refused("hook_event_name is missing")
+        event = EVENTS.get(name)
+        if event is None or payload.get("agent_id"):  # inside a sub-agent: no session of its own
+            return
+        cwd = payload.get("cwd")
+        project = cwd if isinstance(cwd, str) and is_project(cwd) else None
+        agent = agent_for(project, os.environ, _rules(self.root, self.folder))
+        try:
+            if event == "session-start":
+                self._tell_context(name, agent, shared=is_shared(self.harness, payload))
+        finally:
+            job = self._job(event, agent, project, payload)
+            if job is not None:
+                self._hand_over(job)
+
+    def _tell_context(self, name: str, agent: str, *, shared: bool) -> None:
+        if not os.path.isdir(self.root):
+            return
+        from signet_sync.pages.context import room, wrapped
+        from signet_sync.pages.session_context import compose
+
+        text = wrapped(compose(self.root, agent, shared=shared, limit=room(self.root)).text, self.root)
+        if not text:
+            return
+        if self.harness in _OBJECTS:
+            # No key but these: Codex takes an unknown one for an error.
+            text = json.dumps({"hookSpecificOutput": {"hookEventName": name, "additionalContext": text}})
+        self.answered = True
+        _print(text)
+
+    def _job(self, event: str, agent: str, project: str | None, payload: Mapping[str, object]) -> spool.Job | None:
+        session_id = payload.get("session_id")
+        if session_id == TRIAL:
+            return None
+        session_id = session_name(session_id) if isinstance(session_id, str) else None
+        if not is_session_id(session_id):
+            raise _Refused("session_id is missing or blank")
+        path = payload.get("transcript_path")
+        if path is None and self.harness == "codex":
+            return None  # an ephemeral session: it is not to be kept
+        if path is None and self.harness not in _IN_STORES:
+            raise _Refused("transcript_path is missing")
+        if path is not None:
+            # A session in which nothing was said (`claude mcp list`, an early SIGTERM) ends without a file.
+            may_be_absent = event in ("session-start", "stop") or (
+                event == "end" and not self._was_at_work(agent, str(session_id))
+            )
+            present = _transcript(path, may_be_absent=may_be_absent)
+            if present is None and (event == "end" or (event == "stop" and payload.get("prompt") is None)):
+                return None
+            # The file of a session's first prompt is only made now.
+            path = str(path) if event == "stop" else present
+        if not os.path.isdir(self.root) and not os.path.isdir(self.folder.path):
+            raise _Refused("there is no workspace; make it with: signet-sync init")
+        return spool.Job(
+            event=event,
+            harness=self.harness,
+            session_id=str(session_id),
+            transcript_path=path if isinstance(path, str) else None,
+            cwd=storable(project) if project is not None and _MAY_BE_SECRET.search(project) else project,
+            agent_id=agent,
+            at=_now(),
+            reason=_word(
+                payload.get({"end": "reason", "session-start": "source", "compact": "trigger"}.get(event, ""))
+            ),
+            compaction=_sanitized(payload.get("compact_summary")) if event == "compact" else None,
+            prompt=_prompt(payload.get("prompt")) if payload.get("hook_event_name") in PROMPTS else None,
+        )
+
+    def _was_at_work(self, agent: str, session_id: str) -> bool:
+        """Whether a stop of the session found its transcript; a prompt comes before the first is written."""
+        job = spool.Job(event="stop", harness=self.harness, session_id=session_id, agent_id=agent, at="")
+        marker = spool.marker(self.folder.spool, job)
+        return marker is not None and marker.transcript_path is not None and marker.prompt is None
+
+    def _hand_over(self, job: spool.Job) -> None:
+        self._put(job)
+        # A stop is only a mark for the next sweep. Where there is no workspace now, nobody could do anything yet.
+        if job.event != "stop" and os.path.isdir(self.root) and not _agent_listens(self.folder):
+            _start_worker(self.root)
+
+    def _put(self, job: spool.Job) -> None:
+        """Spools the job where it is looked for: a workspace that gets its id just now takes its state folder along."""
+        for _ in range(_MOVES):
+            put = None
+            try:
+                put = spool.put(self.folder.spool, job)
+            except FileNotFoundError:
+                if not os.path.isdir(self.root):
+                    raise
+            present = locations.locate(self.root)
+            if put is not None and present.path == self.folder.path:
+                return
+            if put is not None:
+                spool.finish(put)
+            self.folder = present
+        raise _Refused("the state folder keeps moving")
+
+
+# ── what comes in ──
+
+
+def _payload() -> dict[str, object]:
+    data = _read_stdin(time.monotonic() + PATIENCE)
+    if not data:
+        raise _Refused("nothing came on stdin")
+    if len(data) > PAYLOAD_LIMIT:
+        raise _Refused(f"more than {PAYLOAD_LIMIT >> 20} MiB came on stdin")
+    try:
+        value = json.loads(data)
+    except (ValueError, RecursionError):
+        raise _Refused("what came on stdin is no JSON") from None
+    if not isinstance(value, dict):
+        raise _Refused("what came on stdin is no JSON object")
+    return value
+
+
+def _read_stdin(until: float) -> bytearray:
+    """All of stdin, or what came in time; what is beyond the limit is read and dropped, so that no writer breaks."""
+    data = bytearray()
+    while (left := until - time.monotonic()) > 0 and select.select([0], [], [], left)[0]:
+        chunk = os.read(0, 1 << 20)
+        if not chunk:
+            break
+        if len(data) <= PAYLOAD_LIMIT:
+            data += chunk
+    return data
+
+
+def _transcript(path: object, *, may_be_absent: bool) -> str | None:
+    """The path of a transcript that may be read later: an absolute one, of a regular file of the user's."""
+    import stat
+
+    if not isinstance(path, str) or not path.startswith("/"):
+        raise _Refused("transcript_path is no absolute path")
+    try:
+        status = os.lstat(path)
+    except FileNotFoundError:
+        if may_be_absent:
+            return None
+        raise _Refused("there is no file at transcript_path") from None
+    except (OSError, ValueError):
+        raise _Refused("transcript_path cannot be looked at") from None
+    if not stat.S_ISREG(status.st_mode):
+        raise _Refused("transcript_path is not a regular file")
+    if status.st_uid != os.geteuid():
+        raise _Refused("the file at transcript_path belongs to somebody else")
+    return path
+
+
+def _word(value: object) -> str | None:
+    """A harness's word for why, such as `prompt_input_exit`; anything else is not kept."""
+    if isinstance(value, str) and len(value) <= 40 and value.isascii() and value.replace("_", "").isalnum():
+        return value
+    return None
+
+
+def _sanitized(value: object) -> str | None:
+    if not isinstance(value, str) or not value.strip():
+        return None
+    from signet_sync.text.sanitizer import sanitize_transcript_v2
+
+    return sanitize_transcript_v2(value)
+
+
+def _prompt(value: object) -> str | None:
+    """What the user has submitted, without what hooks have put before it."""
+    if not isinstance(value, str):
+        return None
+    from signet_sync.capture.harnesses.texts import prompt_of
+
+    return _sanitized(prompt_of(value))
+
+
+def _rules(root: str, folder: locations.StateFolder) -> tuple[str, ...]:
+    """The setting `agents.projects`; the settings are read only where they speak of it, or spoke while they could be.
+
+    Settings that are broken stop no session; what is wrong with them stands in the log.
+    """
+    places = (locations.user_file(), os.path.join(root, "signet-sync.toml"), folder.settings)
+    if "SIGNET_AGENTS_PROJECTS" not in os.environ and not any(_mentions(place, b"projects") for place in places):
+        return ()
+    from signet_sync.settings import model
+
+    rules, remarks = model.agent_rules(root)
+    for remark in remarks:
+        _log(folder, display(str(remark)))
+    return rules
+
+
+def _mentions(path: str, word: bytes) -> bool:
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        return word in os.read(handle, 1 << 17)
+    except OSError:
+        return False
+    finally:
+        os.close(handle)
+
+
+def _now() -> str:
+    nanoseconds = time.time_ns()
+    moment = time.gmtime(nanoseconds // 1_000_000_000)
+    return time.strftime("%Y-%m-%dT%H:%M:%S", moment) + f".{nanoseconds // 1_000_000 % 1000:03d}Z"
+
+
+# ── who takes it ──
+
+
+def _agent_listens(folder: locations.StateFolder) -> bool:
+    """Whether a `run` is alive that will take the job; in doubt it is not, a worker beside it does no harm."""
+    beat = locations.read_heartbeat(folder)
+    if beat is None or beat.get("boot") != locations.boot_id() or type(beat.get("pid")) is not int:
+        return False
+    silence = locations.silence(folder)
+    return silence is not None and silence < locations.SILENCE and locations.process_alive(beat["pid"])
+
+
+def _start_worker(root: str) -> None:
+    """Starts the capture apart from us: it outlives us, our terminal and the harness, and holds none of their files."""
+    import subprocess
+
+    subprocess.Popen(
+        [sys.executable, "-m", "signet_sync", "--workspace", root, "session", "take-spool"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        cwd="/",
+        env={**os.environ, "SIGNET_SYNC_CHILD": "1"},
+        start_new_session=True,
+    )
+
+
+# ── what goes out ──
+
+
+def _print(text: str) -> None:
+    """Writes to stdout itself: a buffer that cannot be flushed at the end would change the exit code."""
+    _write(1, text + "\n")
+
+
+def _say(text: str) -> None:
+    _write(2, text + "\n")
+
+
+def _write(descriptor: int, text: str) -> None:
+    try:
+        write_all(descriptor, text.encode("utf-8", "replace"))
+    except OSError:
+        return  # whoever asked has gone
+
+
+def _log(folder: locations.StateFolder, text: str) -> None:
+    """One line in a log that never holds more than twice its limit; a state folder that cannot be written has none."""
+    path = os.path.join(folder.logs, "hook.log")
+    try:
+        private_folder(folder.logs)
+        if os.path.exists(path) and os.path.getsize(path) > LOG_LIMIT:
+            os.replace(path, f"{path}.1")
+        handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        try:
+            os.write(handle, f"{_now()} {text}\n".encode("utf-8", "replace"))
+        finally:
+            os.close(handle)
+    except OSError:
+        pass

@@ -1,0 +1,89 @@
+"""The turns of a running session out of the transcript that its harness writes, and what its hook says of them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+
+from signet_sync.capture import capture
+from signet_sync.capture.harnesses import opencode
+from signet_sync.capture.harnesses.markdown import render
+from signet_sync.capture.harnesses.records import Conversation, Entry
+from signet_sync.capture.spool import Job
+from signet_sync.capture.stores import transcripts
+from signet_sync.capture.stores.transcripts import Source
+from signet_sync.errors import HarnessError
+from signet_sync.formats.ids import session_name
+from signet_sync.formats.session_token import token_of
+from signet_sync.formats.timestamps import iso
+from signet_sync.sessions.live import refuse_removed
+from signet_sync.sessions.store import live
+from signet_sync.sessions.store.live import LiveTurn
+from signet_sync.sync.workspace import Workspace
+from signet_sync.text.sanitizer import sanitize_transcript_v2
+
+
+def source_of(job: Job) -> Source | None:
+    """The transcript of a job; None where the job tells of none. Raises `HarnessError` where it is gone."""
+    path = job.transcript_path
+    if job.event == "session-start" or path is None:
+        return None
+    gone = HarnessError("the transcript is gone", path=path, hint="nothing of it can be captured")
+    # It was a file when the hook looked; a link or a folder in its place may lead to what nobody meant.
+    if os.path.islink(path) or not os.path.isfile(path):
+        raise gone
+    for source in transcripts.sources(job.harness, where=path):
+        if job.harness != opencode.NAME or session_name(source.session_id) == job.session_id:
+            return source
+    raise gone
+
+
+def follow(workspace: Workspace, job: Job, wanted: Callable[[], bool] = lambda: True) -> int:
+    """Makes the live turns of a running session those of its transcript that no segment holds; gives how many are new.
+
+    What the user has just submitted is one of them before the transcript says so. `wanted` is asked in the transaction
+    in which they are written. The session's key is its id, as when it is captured; where somebody streams it, nothing
+    is done. Raises `HarnessError`, `UsageError` (`removed-session`), `DatabaseError`.
+    """
+    database, agent_id = workspace.database, job.agent_id
+    conversation = _read(job)
+    session_id = conversation.session_id if conversation is not None else ""
+    if conversation is None or conversation.parent is not None or not session_id:
+        return 0
+    token = token_of(agent_id, session_id)
+    segments = live.segments(database, agent_id, token, session_id)
+    turns = list(_turns(conversation, capture.unwritten(workspace, conversation, agent_id, job)))
+    with database.transaction():
+        refuse_removed(workspace, agent_id, session_id, session_id)
+        if segments != live.segments(database, agent_id, token, session_id):
+            return 0  # it was ended meanwhile: what is new since then is for the next look
+        if live.streamed(database, agent_id, session_id) or not wanted():
+            return 0
+        return live.mirror(database, agent_id, session_id, session_id, turns)
+
+
+def _read(job: Job) -> Conversation | None:
+    """The conversation of a job; an empty one where the user has submitted something and no transcript is there yet."""
+    try:
+        source = source_of(job)
+    except HarnessError:
+        if job.prompt is None or os.path.islink(job.transcript_path or ""):
+            raise
+        return Conversation(job.harness, job.session_id, job.cwd, ())
+    return capture.read(source) if source is not None else None
+
+
+def _turns(conversation: Conversation, fresh: Sequence[Entry]) -> Iterator[LiveTurn]:
+    """Words of the user and the assistant, numbered from 1 in the whole conversation: a segment moves no number."""
+    known = {id(entry) for entry in conversation.entries}
+    unread = [entry for entry in fresh if id(entry) not in known]
+    numbers = {id(entry) for entry in fresh}
+    number = 0
+    for entry in (*conversation.entries, *unread):
+        if entry.kind not in ("user", "assistant") or not entry.text.strip():
+            continue
+        number += 1
+        if id(entry) in numbers:
+            # Role and time stand beside the words.
+            _, _, words = render((entry,)).partition("\n\n")
+            yield LiveTurn(number, entry.kind, sanitize_transcript_v2(words), iso(entry.at))

@@ -1,0 +1,426 @@
+"""The spool: jobs that harness hooks leave for the capture, one durable file each, in the state folder.
+
+A job is an allow-list: what happened, to which session, and where its transcript is; no other word of a hook's payload
+reaches the disk. `put` is called by a hook and may cost milliseconds only; the rest is for whoever works the jobs off:
+
+    for job in spool.jobs(workspace.state.spool):   # due ones, oldest first
+        ...                                         # capture; idempotent, because a crash here means: once more
+        spool.begin(job)
+        spool.finish(job)                           # or spool.retry_later(job, "why")
+
+Files are named by time. A stop marker is named by its session instead, so that the next one takes its place; a marker
+that was renewed while somebody worked on it stays. What cannot be read, or has failed too often, goes to `bad/`, its
+reason at the end of its name, and from there after `BAD_DAYS`. What a newer signet-sync has left stays for it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+import time
+from collections.abc import Callable, Mapping
+from hashlib import sha256
+
+from signet_sync.formats.ids import is_session_id
+from signet_sync.formats.lazy_pattern import late
+from signet_sync.formats.paths import AGENT_ID
+from signet_sync.storage import durable
+from signet_sync.storage.durable import DAY, READ, TEMPORARY, private_folder, publish, sync_folder, unlink
+from signet_sync.storage.locations import process_alive
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+VERSION = 1
+EVENTS = ("session-start", "stop", "compact", "end")
+SIZE_LIMIT = 32 * 1024 * 1024  # bytes; a compaction's summary comes out of at most 16 MiB of a payload
+MOST_TRIES = 8
+MOST_DAYS, BAD_DAYS = 7, 30
+LONGEST_WAIT = 6 * 3600  # seconds between two tries
+_YEAR_5000 = 95_617_584_000  # seconds since 1970
+_SECOND = 1_000_000
+_WRITING = 60.0  # seconds
+_BEGUN = "it ended its worker"
+_SUFFIX = ".json"
+_ANY = late(r".*", re.DOTALL)
+_AT = late(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", re.ASCII)
+
+
+class Job:
+    """One thing that a hook told of.
+
+    `event` is one of `EVENTS`; `at` is ISO 8601 UTC with milliseconds; `agent_id` is ours. `transcript_path` and `cwd`
+    are absolute or None; `reason` is the harness's word for why (its `reason`, `source` or `trigger`). `compaction` is
+    the sanitized summary of a compaction where the harness handed one over, `prompt` sanitized what the user has just
+    submitted: a hook is told before the harness writes it down. `tries`, `retry_at` (seconds since 1970)
+    and `trouble` belong to `retry_later`; `place` and `mark` say which file this was read from, and which state of it.
+    """
+
+    def __init__(
+        self,
+        *,
+        event: str,
+        harness: str,
+        session_id: str,
+        agent_id: str,
+        at: str,
+        transcript_path: str | None = None,
+        cwd: str | None = None,
+        reason: str | None = None,
+        compaction: str | None = None,
+        prompt: str | None = None,
+        tries: int = 0,
+        retry_at: float = 0.0,
+        trouble: str | None = None,
+        place: str = "",
+        mark: tuple[int, int] = (0, 0),
+    ) -> None:
+        self.event = event
+        self.harness = harness
+        self.session_id = session_id
+        self.agent_id = agent_id
+        self.at = at
+        self.transcript_path = transcript_path
+        self.cwd = cwd
+        self.reason = reason
+        self.compaction = compaction
+        self.prompt = prompt
+        self.tries = tries
+        self.retry_at = retry_at
+        self.trouble = trouble
+        self.place = place
+        self.mark = mark
+
+    def document(self) -> dict[str, object]:
+        """What stands in the file."""
+        # Without one it is as versions write and read it that knew of none.
+        prompt = {} if self.prompt is None else {"prompt": self.prompt}
+        return {"v": VERSION, **{name: getattr(self, name) for name in _FIELDS}, **prompt}
+
+
+_FIELDS = (
+    "event", "harness", "session_id", "agent_id", "at", "transcript_path", "cwd", "reason", "compaction", "tries",
+    "retry_at", "trouble",
+)  # fmt: skip
+
+
+class _OfAnother(OSError):
+    """A job of a newer signet-sync, left to it: of this one nothing can be said yet."""
+
+
+class _Unusable(Exception):
+    """A file that is no job of ours; the reason is one word, which becomes part of its new name."""
+
+
+# ── giving ──
+
+
+def prepare(folder: str) -> None:
+    """Makes the folder, so that it can be watched before the first job comes. Raises `OSError`."""
+    private_folder(folder)
+
+
+def put(folder: str, job: Job) -> Job:
+    """Writes a job: one new file, durable when this returns; a stop marker takes its forerunner's place, not synced.
+
+    `folder` is `StateFolder.spool`, made where it is missing. Gives the job with its `place`. Raises `OSError`.
+    """
+    private_folder(folder)
+    marker = job.event == "stop"
+    name = _marker_name(job) if marker else f"{time.time_ns() // 1_000_000:014d}-{os.urandom(6).hex()}"
+    job.place = os.path.join(folder, name + _SUFFIX)
+    _write(job, durable=not marker)
+    return job
+
+
+def _marker_name(job: Job) -> str:
+    identity = "\0".join((job.agent_id, job.harness, job.session_id))
+    return "stop-" + sha256(identity.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def _write(job: Job, *, durable: bool) -> None:
+    data = json.dumps(job.document(), separators=(",", ":")).encode("ascii")
+    handle = publish(job.place, data, durable=durable)
+    job.mark = _mark(os.fstat(handle))
+    os.close(handle)
+
+
+# ── taking ──
+
+
+def waiting(folder: str) -> bool:
+    """Whether there is any job, due or not: one look at names."""
+    return any(name.endswith(_SUFFIX) for name in _names(folder))
+
+
+def jobs(folder: str, now_us: int | None = None) -> list[Job]:
+    """The jobs that are due, oldest first. What is no job is moved to `bad/`; what cannot be opened now stays."""
+    now = time.time() if now_us is None else now_us / _SECOND
+    found = []
+    for name in _names(folder):
+        if not name.endswith(_SUFFIX):
+            continue
+        path = os.path.join(folder, name)
+        try:
+            job = _read(path)
+        except _Unusable as problem:
+            _put_aside(path, str(problem))
+            continue
+        except OSError:
+            continue
+        # A clock that was set back must not put a job off for years.
+        if not now < job.retry_at <= now + LONGEST_WAIT:
+            found.append(job)
+    return sorted(found, key=lambda job: (job.at, job.place))
+
+
+def begin(job: Job, now_us: int | None = None) -> bool:
+    """Counts a try before it is made; False where the job is given up instead.
+
+    So one that kills whoever works on it is put off like others: not after the first time, which may have been a power
+    cut. Raises `OSError`.
+    """
+    if not _unchanged(job):
+        return True
+    now = time.time() if now_us is None else now_us / _SECOND
+    if job.tries + 1 >= MOST_TRIES:
+        _give_up(job)
+        return False
+    job.retry_at = now + _wait(job.tries) if job.tries else 0.0
+    job.tries += 1
+    job.trouble = _BEGUN
+    _write(job, durable=True)
+    return True
+
+
+def _wait(tries: int) -> float:
+    return float(min(60.0 * 4 ** (tries - 1), LONGEST_WAIT))
+
+
+def finish(*jobs: Job) -> None:
+    """Takes jobs of one spool away for good. Raises `OSError`."""
+    gone = [job for job in jobs if _unchanged(job) and unlink(job.place)]
+    if gone:
+        sync_folder(os.path.dirname(gone[0].place))
+
+
+def retry_later(job: Job, reason: str, now_us: int | None = None) -> bool:
+    """Puts a job off: a minute, then four times as long each time, at most six hours; False where it is given up.
+
+    It is given up, into `bad/`, after 8 tries or 7 days. `reason` is written down: it must hold no text of a session.
+    Raises `OSError`.
+    """
+    if not _unchanged(job):
+        return True
+    now = time.time() if now_us is None else now_us / _SECOND
+    job.tries += job.trouble != _BEGUN
+    job.trouble = reason[:300]
+    job.retry_at = now + _wait(job.tries)
+    _write(job, durable=True)
+    if job.tries >= MOST_TRIES or now - _moment(job.at) > MOST_DAYS * DAY:
+        _give_up(job)
+        return False
+    return True
+
+
+def size(folder: str) -> tuple[int, int]:
+    """How many jobs wait, and how many bytes the spool holds in all, `bad/` included."""
+    count = total = 0
+    for place in (folder, _bad(folder)):
+        for name in _names(place):
+            try:
+                status = os.lstat(os.path.join(place, name))
+            except OSError:
+                continue
+            if stat.S_ISREG(status.st_mode):
+                total += status.st_size
+                count += place == folder and name.endswith(_SUFFIX)
+    return count, total
+
+
+def marker(folder: str, job: Job) -> Job | None:
+    """The stop marker of a job's session, due or not; None where there is none, or it cannot be read."""
+    try:
+        return _read(os.path.join(folder, _marker_name(job) + _SUFFIX))
+    except (OSError, _Unusable):
+        return None
+
+
+def oldest(folder: str) -> float | None:
+    """When the job that has waited longest was put, in seconds since 1970; None where none waits. Markers aside."""
+    put = [name[:14] for name in _names(folder) if name.endswith(_SUFFIX)]
+    return min((int(at) / 1000 for at in put if at.isascii() and at.isdigit()), default=None)
+
+
+def marked(folder: str) -> int:
+    """How many of the jobs that wait are stop markers: sessions that the sweep looks at once they are idle."""
+    return len(markers(folder))
+
+
+def markers(folder: str) -> list[str]:
+    """The names of the stop markers, due or not: each one is that of a session."""
+    return [name for name in _names(folder) if name.startswith("stop-") and name.endswith(_SUFFIX)]
+
+
+def given_up(folder: str) -> int:
+    """How many jobs lie in `bad/`."""
+    return len(_names(_bad(folder)))
+
+
+def drop(folder: str, unwanted: Callable[[Job], bool]) -> int:
+    """Deletes the jobs that nobody may do any more (their session was removed), `bad/` included; gives how many.
+
+    A file that is no job goes too: nobody could do it, and it may hold anything. What a living process is just writing
+    stays; it becomes a job, and whoever takes that finds the session removed. Raises `OSError`.
+    """
+    dropped = 0
+    for place in (folder, _bad(folder)):
+        gone = 0
+        for name in _names(place):
+            path = os.path.join(place, name)
+            if _is_being_written(path, name):
+                continue
+            try:
+                wanted = not unwanted(_read(path))
+            except (_Unusable, _OfAnother):
+                wanted = False
+            except FileNotFoundError:
+                continue
+            gone += not wanted and _remove(path)
+        if gone:
+            sync_folder(place)
+        dropped += gone
+    return dropped
+
+
+def sweep(folder: str, now_us: int | None = None) -> None:
+    """Removes temporary files whose writer is dead (or that are a day old), and what lay in `bad/` for long."""
+    now = time.time() if now_us is None else now_us / _SECOND
+    for place, names, longest in ((folder, TEMPORARY, DAY), (_bad(folder), _ANY, BAD_DAYS * DAY)):
+        try:
+            durable.sweep(place, names, longest=longest, now=now)
+        except OSError:
+            continue
+
+
+# ── files ──
+
+
+def _read(path: str) -> Job:
+    """A job from its file. Raises `OSError`, or `_Unusable` where it can never be read."""
+    status = os.lstat(path)
+    if not stat.S_ISREG(status.st_mode):
+        raise _Unusable("not-a-file")
+    with open(os.open(path, READ), "rb") as file:
+        status = os.fstat(file.fileno())
+        raw = file.read(SIZE_LIMIT + 1)
+    if len(raw) > SIZE_LIMIT:
+        raise _Unusable("too-large")
+    try:
+        document = json.loads(raw)
+    except (ValueError, RecursionError):
+        raise _Unusable("damaged") from None
+    if not isinstance(document, dict):
+        raise _Unusable("damaged")
+    version = document.pop("v", None)
+    if isinstance(version, int) and version > VERSION:
+        raise _OfAnother(path)
+    if version != VERSION:
+        raise _Unusable("unknown-version")
+    if not _is_sound(document):
+        raise _Unusable("damaged")
+    return Job(**document, place=path, mark=_mark(status))
+
+
+def _is_sound(document: Mapping[str, Any]) -> bool:
+    """Whether these are the fields of a job, each of its kind: a file in the state folder may be anybody's."""
+    at, tries, retry_at = document.get("at"), document.get("tries"), document.get("retry_at")
+    texts = (document.get(name) for name in ("transcript_path", "cwd", "reason", "compaction", "prompt", "trouble"))
+    return (
+        document.keys() - {"prompt"} == set(_FIELDS)
+        and document["event"] in EVENTS
+        and isinstance(document["harness"], str)
+        and is_session_id(document["session_id"])
+        and isinstance(document["agent_id"], str)
+        and AGENT_ID.fullmatch(document["agent_id"]) is not None
+        and isinstance(at, str)
+        and _AT.fullmatch(at) is not None
+        and all(text is None or isinstance(text, str) for text in texts)
+        and isinstance(tries, int)
+        and tries in range(MOST_TRIES + 1)
+        and isinstance(retry_at, int | float)
+        and 0 <= retry_at < _YEAR_5000
+    )
+
+
+def _give_up(job: Job) -> None:
+    """Puts a job aside that nobody does any more, without the secrets in its paths: nothing follows them any more."""
+    from signet_sync.formats.paths import storable
+
+    path, cwd = job.transcript_path, job.cwd
+    job.transcript_path, job.cwd = path and storable(path), cwd and storable(cwd)
+    if (path, cwd) != (job.transcript_path, job.cwd):
+        _write(job, durable=True)
+    _put_aside(job.place, "given-up")
+
+
+def _put_aside(path: str, reason: str) -> None:
+    folder = os.path.dirname(path)
+    try:
+        private_folder(_bad(folder))
+        os.replace(path, os.path.join(_bad(folder), f"{os.path.basename(path)}.{reason}"))
+    except OSError:
+        return  # it is tried again at the next look
+    sync_folder(folder)
+
+
+def _bad(folder: str) -> str:
+    return os.path.join(folder, "bad")
+
+
+def _names(folder: str) -> list[str]:
+    try:
+        return [name for name in os.listdir(folder) if name != "bad"]
+    except OSError:
+        return []
+
+
+def _mark(status: os.stat_result) -> tuple[int, int]:
+    return status.st_ino, status.st_mtime_ns
+
+
+def _unchanged(job: Job) -> bool:
+    """Whether the file is still the one that was read: a marker may have been renewed in the meantime."""
+    try:
+        return _mark(os.lstat(job.place)) == job.mark
+    except FileNotFoundError:
+        return False
+
+
+def _is_being_written(path: str, name: str) -> bool:
+    """Whether a living process is writing this file: it takes milliseconds, and ids of processes are used again."""
+    writer = TEMPORARY.fullmatch(name)
+    try:
+        return writer is not None and process_alive(int(writer[1])) and time.time() - os.lstat(path).st_mtime < _WRITING
+    except FileNotFoundError:
+        return False
+
+
+def _remove(path: str) -> bool:
+    """Deletes whatever stands there; a folder that somebody made is emptied by nobody, and stays."""
+    try:
+        return unlink(path)
+    except OSError:
+        if os.path.isdir(path):
+            return False
+        raise
+
+
+def _moment(at: str) -> float:
+    """Seconds since 1970 of a job's time; 0 where the text names no day, so that such a job counts as old."""
+    from signet_sync.formats.timestamps import SECOND, parse_instant
+
+    return (parse_instant(at) or 0) / SECOND

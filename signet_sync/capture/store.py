@@ -1,0 +1,145 @@
+"""Which transcripts of harnesses were read, and what they looked like then; of removed sessions, a hash of where.
+
+A path or an id that holds a secret stands in no row: what `storable` makes of it does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from hashlib import sha256
+from typing import NamedTuple
+
+from signet_sync.formats.paths import storable
+from signet_sync.formats.session_token import token_of
+from signet_sync.storage.database.connection import Database
+
+# The outcome of a transcript whose session was removed.
+REMOVED = "removed-session"
+# No file is so small: what was read of it was not all.
+UNREAD = -1
+
+
+class Mark(NamedTuple):
+    """A transcript as it was when it was read; size in bytes, time in nanoseconds, `outcome` for a person.
+
+    `conversation` is the session that it holds as the harness calls it, empty where that is not known.
+    """
+
+    size: int
+    mtime_ns: int
+    agent_id: str
+    outcome: str
+    conversation: str = ""
+
+
+def mark_of(database: Database, harness: str, path: str, session_id: str) -> Mark | None:
+    """The mark of a transcript, or None where it was never read."""
+    place = path, session_id
+    found = _mark_at(database, harness, *place) or _mark_at(database, harness, *_hidden(*place))
+    if found is None and (clean := _storable(*place)) != place:
+        found = _mark_at(database, harness, *clean) or _mark_at(database, harness, *_hidden(*clean))
+    return found
+
+
+def _mark_at(database: Database, harness: str, path: str, session_id: str) -> Mark | None:
+    for row in database.execute(
+        "select size, mtime_ns, agent_id, outcome, conversation from captures"
+        " where harness = ? and path = ? and session_id = ?",
+        (harness, path, session_id),
+    ):
+        return Mark(*row)
+    return None
+
+
+def mark(database: Database, harness: str, path: str, session_id: str, seen: Mark, at: str) -> None:
+    """Remembers a transcript as it was read; only if something about it differs.
+
+    Of one whose session was removed neither path nor id is kept, but so much that it is not read again as it is.
+    """
+    clean = _storable(path, session_id)
+    place = clean
+    seen = seen._replace(conversation=storable(seen.conversation))
+    if seen.outcome == REMOVED:
+        place = _hidden(*clean)
+        seen = Mark(seen.size, seen.mtime_ns, "", REMOVED)
+    if _mark_at(database, harness, *place) == seen:
+        return
+    others = {(path, session_id), clean, _hidden(path, session_id), _hidden(*clean)} - {place}
+    with database.transaction():
+        database.executemany(
+            "delete from captures where harness = ? and path = ? and session_id = ?",
+            [(harness, *other) for other in sorted(others)],
+        )
+        database.execute(
+            "insert or replace into captures"
+            "(harness, path, session_id, size, mtime_ns, agent_id, outcome, conversation, at)"
+            " values(?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (harness, *place, *seen, at),
+        )
+
+
+def read_lately(database: Database) -> dict[str, tuple[int, str]]:
+    """Of each harness how many transcripts were read, and when last (ISO 8601)."""
+    rows = database.execute("select harness, count(*), max(at) from captures group by harness")
+    return {harness: (count, at) for harness, count, at in rows}
+
+
+def places(database: Database, agent_id: str, ids: Collection[str], token: str | None = None) -> list[str]:
+    """Where transcripts were read, by absolute paths: of the sessions with these ids, and of those of the token."""
+    return sorted({path for _, path, _ in _of(database, agent_id, ids, token)})
+
+
+def hide(database: Database, agent_id: str, ids: Collection[str], token: str | None = None) -> None:
+    """Forgets where the transcripts of removed sessions are, not that they were read. In the caller's transaction."""
+    for harness, path, session_id in _of(database, agent_id, ids, token):
+        database.execute(
+            "update or replace captures set path = ?, session_id = ?, agent_id = '', outcome = ?, conversation = ''"
+            " where harness = ? and path = ? and session_id = ?",
+            (*_hidden(path, session_id), REMOVED, harness, path, session_id),
+        )
+
+
+def move(database: Database, moved: Callable[[str], str]) -> None:
+    """Has every transcript where `moved` says: another machine has another home. In the caller's transaction."""
+    paths = [path for (path,) in database.execute("select distinct path from captures")]
+    database.executemany(
+        "update or replace captures set path = ? where path = ?",
+        [(moved(path), path) for path in paths if moved(path) != path],
+    )
+
+
+def redact(database: Database) -> None:
+    """Takes secrets out of rows that another sanitizer let through. In the caller's transaction."""
+    columns = ("path", "session_id", "conversation")
+    for harness, *said in list(database.execute(f"select harness, {', '.join(columns)} from captures")):
+        if (clean := [storable(text) for text in said]) != said:
+            database.execute(
+                "update or replace captures set path = ?, session_id = ?, conversation = ?"
+                " where harness = ? and path = ? and session_id = ?",
+                (*clean, harness, *said[:2]),
+            )
+
+
+def forget_removed(database: Database) -> None:
+    """Lets transcripts of removed sessions be read again: one of the removals was lifted."""
+    database.execute("delete from captures where outcome = ?", (REMOVED,))
+
+
+def _of(database: Database, agent_id: str, ids: Collection[str], token: str | None) -> list[tuple[str, str, str]]:
+    """Harness, path and session id of the marks whose conversation is one of the sessions."""
+    return [
+        (harness, path, session_id)
+        for harness, path, session_id, conversation in database.execute(
+            "select harness, path, session_id, conversation from captures where agent_id = ? and conversation <> ''",
+            (agent_id,),
+        )
+        if conversation in ids or (token is not None and token_of(agent_id, conversation) == token)
+    ]
+
+
+def _storable(path: str, session_id: str) -> tuple[str, str]:
+    return storable(path), storable(session_id)
+
+
+def _hidden(path: str, session_id: str) -> tuple[str, str]:
+    return sha256(f"{path}\0{session_id}".encode("utf-8", "surrogatepass")).hexdigest(), ""

@@ -1,0 +1,235 @@
+"""Transcripts that are files: where each harness keeps them, which of them are the user's, their lines."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import stat
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from signet_sync.errors import HarnessError
+from signet_sync.formats.body import well_formed
+from signet_sync.formats.paths import display
+from signet_sync.formats.snapshot import storable
+from signet_sync.storage.durable import READ
+
+HARNESSES: tuple[str, ...] = ("claude-code", "codex", "gemini", "opencode", "openclaw")
+
+LINE_LIMIT = 64 * 1024 * 1024
+_CHUNK = 1024 * 1024
+# A folder that a person names may be a tree; a deeper one is something else, or hostile.
+_DEPTH = 16
+# Sub-agents are part of their session: Claude Code's old files beside it, the newer ones in a folder of their own.
+_PART_OF_ANOTHER = re.compile(r"(?:^|/)(?:agent-[^/]*\.jsonl$|subagents/)")
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One transcript of a harness: a file, or (OpenCode) a row of its database.
+
+    `size` is bytes (0 for a row, whose time alone says that it changed), `mtime_ns` nanoseconds since 1970 UTC.
+    """
+
+    harness: str
+    path: str
+    session_id: str
+    size: int
+    mtime_ns: int
+
+    @property
+    def place(self) -> str:
+        """The path as a row can hold it: a name need not be UTF-8."""
+        return display(self.path) if self.path != well_formed(self.path) else self.path
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """Where a harness keeps its transcripts.
+
+    It is there if one of `homes` exists. Below the first one, transcripts lie in `folders` (which a person may have
+    linked elsewhere), at most `depth` folders deeper, under a path like `pattern`; `suffixes` are what a transcript's
+    name ends in wherever it was copied to.
+    """
+
+    harness: str
+    homes: tuple[str, ...]
+    folders: tuple[str, ...]
+    depth: int
+    pattern: re.Pattern[str]
+    suffixes: tuple[str, ...] = (".jsonl",)
+
+    def found(self) -> list[Source]:
+        """The transcripts in the harness's own folder."""
+        return [
+            source
+            for folder in self.folders
+            for path, source in self._walk(os.path.realpath(os.path.join(self.homes[0], folder)), self.depth)
+            if self.pattern.fullmatch(f"{folder}/{path}" if folder else path)
+        ]
+
+    def named(self, where: str) -> list[Source]:
+        """The transcript that a person names, or those in the folder. Raises `HarnessError`."""
+        # The person named it, so a link is followed; none is below it.
+        try:
+            where = os.path.realpath(os.path.expanduser(where))
+            status = os.stat(where)
+        except (OSError, ValueError) as error:
+            raise unreadable(where, error) from error
+        if stat.S_ISDIR(status.st_mode):
+            return [source for path, source in self._walk(where, _DEPTH) if path.endswith(self.suffixes)]
+        require_own_file(where, status)
+        return [self._source(where, status)]
+
+    def _walk(self, root: str, depth: int, below: str = "") -> Iterator[tuple[str, Source]]:
+        """Regular files of the user's below a folder with their paths in it; a folder that cannot be read is passed."""
+        try:
+            with os.scandir(os.path.join(root, below)) as listing:
+                entries = sorted(listing, key=lambda entry: entry.name)
+        except OSError:
+            return
+        for entry in entries:
+            path = f"{below}/{entry.name}" if below else entry.name
+            try:
+                status = entry.stat(follow_symlinks=False)
+            except OSError:
+                continue
+            if stat.S_ISDIR(status.st_mode) and depth > 0:
+                yield from self._walk(root, depth - 1, path)
+            elif path.endswith(self.suffixes) and not _PART_OF_ANOTHER.search(path) and _own_file(status):
+                yield path, self._source(os.path.join(root, path), status)
+
+    def _source(self, path: str, status: os.stat_result) -> Source:
+        return Source(self.harness, path, "", status.st_size, storable(status.st_mtime_ns))
+
+
+def stores(environ: Mapping[str, str]) -> dict[str, Store]:
+    """The stores of all harnesses; `CLAUDE_CONFIG_DIR`, `CODEX_HOME` and `XDG_DATA_HOME` move theirs."""
+    home = environ.get("HOME") or os.path.expanduser("~")
+
+    def place(variable: str, default: str) -> str:
+        return environ.get(variable) or os.path.join(home, default)
+
+    data = os.path.join(place("XDG_DATA_HOME", ".local/share"), "opencode")
+    settings = os.path.join(place("XDG_CONFIG_HOME", ".config"), "opencode")
+    return {
+        store.harness: store
+        for store in (
+            Store(
+                "claude-code",
+                (place("CLAUDE_CONFIG_DIR", ".claude"),),
+                ("projects",),
+                1,
+                re.compile(r"projects/[^/]+/[^/]+\.jsonl"),
+            ),
+            Store(
+                "codex",
+                (place("CODEX_HOME", ".codex"),),
+                ("sessions", "archived_sessions"),
+                _DEPTH,
+                re.compile(r"(?:archived_)?sessions/(?:.+/)?rollout-[^/]+\.jsonl"),
+            ),
+            Store(
+                "gemini",
+                (os.path.join(home, ".gemini"),),
+                ("tmp",),
+                2,
+                re.compile(r"tmp/[^/]+/chats/session-[^/]+\.jsonl?"),
+                (".jsonl", ".json"),
+            ),
+            Store("opencode", (data, settings), ("",), 0, re.compile(r"opencode\.db"), (".db",)),
+            Store(
+                "openclaw",
+                (os.path.join(home, ".openclaw"),),
+                ("agents",),
+                2,
+                re.compile(r"agents/[^/]+/sessions/[^/]+\.jsonl"),
+            ),
+        )
+    }
+
+
+def lines(source_path: str) -> Iterator[bytes]:
+    """The lines of a transcript with their line feeds (a torn last one has none), never the whole file at once.
+
+    A line longer than 64 MiB is passed over. Raises `HarnessError` (at the first line) where the file is missing, a
+    link, not regular, somebody else's, or cannot be read.
+    """
+    try:
+        descriptor = os.open(source_path, READ)
+    except (OSError, ValueError) as error:
+        raise unreadable(source_path, error) from error
+    try:
+        require_own_file(source_path, os.fstat(descriptor))
+        yield from _split(_chunks(descriptor, source_path))
+    finally:
+        os.close(descriptor)
+
+
+def _chunks(descriptor: int, path: str) -> Iterator[bytes]:
+    try:
+        while chunk := os.read(descriptor, _CHUNK):
+            yield chunk
+    except OSError as error:
+        raise unreadable(path, error) from error
+
+
+def _split(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    """Lines out of chunks; what is gathered of a line never grows beyond the limit."""
+    pieces: list[bytes] = []
+    gathered = 0
+    for chunk in chunks:
+        for piece in _by_line_feed(chunk):
+            gathered += len(piece)
+            if gathered <= LINE_LIMIT:
+                pieces.append(piece)
+            else:
+                pieces.clear()
+            if piece.endswith(b"\n"):
+                if gathered <= LINE_LIMIT:
+                    yield b"".join(pieces)
+                pieces.clear()
+                gathered = 0
+    if pieces:
+        yield b"".join(pieces)
+
+
+def _by_line_feed(chunk: bytes) -> list[bytes]:
+    """A carriage return alone ends no line of JSON lines, though it does one of Python's."""
+    parts = chunk.split(b"\n")
+    whole = [part + b"\n" for part in parts[:-1]]
+    return [*whole, parts[-1]] if parts[-1] else whole
+
+
+def require_own_file(path: str, status: os.stat_result) -> None:
+    """Raises `HarnessError` for what is not a regular file of the user's (or of root's, who may read it anyway)."""
+    if not stat.S_ISREG(status.st_mode):
+        raise HarnessError("it is not a regular file", path=path, hint="name a transcript file, or the folder of some")
+    if not _own_file(status):
+        raise HarnessError(
+            "it belongs to another user",
+            path=path,
+            hint="copy it if you trust it, and name the copy",
+        )
+
+
+def _own_file(status: os.stat_result) -> bool:
+    return stat.S_ISREG(status.st_mode) and status.st_uid in (os.geteuid(), 0)
+
+
+_REMEDIES: Mapping[int | None, tuple[str, str]] = {
+    errno.ENOENT: ("it is not there", "check the path"),
+    errno.ENOTDIR: ("it is not there", "check the path"),
+    errno.ELOOP: ("it is a link", "name the file that it leads to"),
+    errno.EACCES: ("it may not be read", "check its permissions"),
+    errno.EPERM: ("it may not be read", "check its permissions"),
+}
+
+
+def unreadable(path: str, error: OSError | ValueError) -> HarnessError:
+    """Our exception for a file that cannot be opened or read."""
+    if not isinstance(error, OSError):
+        return HarnessError("it is no path", path=path, hint="check the path")
+    what, hint = _REMEDIES.get(error.errno, (f"reading it failed: {error.strerror}", "check the disk and try again"))
+    return HarnessError(what, path=path, hint=hint)

@@ -1,0 +1,173 @@
+"""OpenCode's database: which sessions it holds and the rows of one, read-only beside a running OpenCode."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import quote
+
+import apsw
+
+from signet_sync.capture.harnesses.opencode import Message
+from signet_sync.capture.stores.files import LINE_LIMIT, Source, require_own_file, unreadable
+from signet_sync.errors import HarnessError
+
+BUSY_MS = 2000
+_NEEDED: Mapping[str, frozenset[str]] = {
+    "session": frozenset({"id", "parent_id", "directory", "title", "time_created", "time_updated"}),
+    "message": frozenset({"id", "session_id", "time_created", "data"}),
+    "part": frozenset({"id", "message_id", "data"}),
+}
+_MILLION = 1_000_000
+
+
+def opencode_sources(path: str) -> list[Source]:
+    """One source for each session of the database, sub-agents' ones included. Raises `HarnessError`."""
+    with _opened(path) as connection:
+        return [
+            Source("opencode", path, session_id, 0, updated * _MILLION)
+            for session_id, updated in connection.execute("select id, time_updated from session order by id")
+            if isinstance(session_id, str) and isinstance(updated, int)
+        ]
+
+
+def opencode_session(path: str, session_id: str) -> tuple[dict[str, object], list[Message]]:
+    """The row of a session and its messages with their parts, in order, for `capture.harnesses.opencode.read`.
+
+    A part of more than 64 MiB is passed over. Raises `HarnessError` (also `session-unknown`).
+    """
+    with _opened(path) as connection:
+        cursor = connection.execute("select * from session where id = ?", (session_id,))
+        row = next(cursor, None)
+        if row is None:
+            raise HarnessError(
+                "it does not hold this session",
+                path=path,
+                hint="it may have been deleted in OpenCode",
+                code="session-unknown",
+            )
+        session = dict(zip((column[0] for column in cursor.get_description()), row, strict=True))
+        cursor.close()
+        messages = [
+            Message(_text(message_id), _text(data), tuple(_parts(connection, message_id)))
+            for message_id, data in connection.execute(
+                "select id, data from message where session_id = ? order by time_created, id", (session_id,)
+            ).fetchall()
+        ]
+        if not messages and _kept_elsewhere(connection, session_id):
+            raise _newer(path, "it keeps this session in tables that are not known")
+    return session, messages
+
+
+def _parts(connection: apsw.Connection, message_id: Any) -> Iterator[tuple[str, str]]:
+    for part_id, data in connection.execute(
+        "select id, data from part where message_id = ? and octet_length(data) <= ? order by id",
+        (message_id, LINE_LIMIT),
+    ):
+        yield _text(part_id), _text(data)
+
+
+def _kept_elsewhere(connection: apsw.Connection, session_id: str) -> bool:
+    """Whether the session's messages stand in the table that newer versions of OpenCode are preparing."""
+    if not _columns(connection, "session_message") >= {"session_id"}:
+        return False
+    return (
+        connection.execute("select 1 from session_message where session_id = ?", (session_id,)).fetchone() is not None
+    )
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[apsw.Connection]:
+    """A connection inside one read transaction, so that all rows are of one moment; SQLite's errors become ours."""
+    # SQLite refuses every link on the way; the folder may be one, the file may not.
+    path = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
+    try:
+        require_own_file(path, os.lstat(path))
+    except (OSError, ValueError) as error:
+        raise unreadable(path, error) from error
+    try:
+        connection = _connect(path)
+        try:
+            connection.execute("begin")
+            _require_known(connection, path)
+            yield connection
+        finally:
+            connection.close()
+    except apsw.Error as error:
+        raise _translated(error, path) from error
+
+
+def _connect(path: str) -> apsw.Connection:
+    try:
+        return _protected(f"file:{quote(path)}?mode=ro")
+    except apsw.CantOpenError:
+        # In a folder where SQLite may not put its index beside the log, nobody writes, and without a log there is
+        # nothing that `immutable` would miss.
+        if os.access(os.path.dirname(path), os.W_OK) or _has_log(path):
+            raise
+        return _protected(f"file:{quote(path)}?mode=ro&immutable=1")
+
+
+def _protected(uri: str) -> apsw.Connection:
+    """Opens and looks at the database; nothing in a hostile file can run."""
+    flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI | apsw.SQLITE_OPEN_NOFOLLOW
+    connection = apsw.Connection(uri, flags=flags)
+    try:
+        connection.set_busy_timeout(BUSY_MS)
+        connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
+        connection.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
+        connection.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0)
+        connection.config(apsw.SQLITE_DBCONFIG_ENABLE_VIEW, 0)
+        connection.execute("pragma cell_size_check = on; pragma mmap_size = 0; pragma query_only = on")
+        connection.execute("select count(*) from sqlite_schema").fetchall()
+    except apsw.Error:
+        connection.close()
+        raise
+    return connection
+
+
+def _has_log(path: str) -> bool:
+    try:
+        return os.stat(f"{path}-wal").st_size > 0
+    except OSError:
+        return False
+
+
+def _require_known(connection: apsw.Connection, path: str) -> None:
+    for table, needed in _NEEDED.items():
+        columns = _columns(connection, table)
+        if not columns:
+            raise _newer(path, f"it has no table {table!r}")
+        if not columns >= needed:
+            raise _newer(path, f"its table {table!r} has no column {min(needed - columns)!r}")
+
+
+def _columns(connection: apsw.Connection, table: str) -> set[str]:
+    return {str(name) for (name,) in connection.execute("select name from pragma_table_info(?)", (table,))}
+
+
+def _newer(path: str, what: str) -> HarnessError:
+    return HarnessError(
+        f"{what}: another version of OpenCode, or another program's",
+        path=path,
+        hint="upgrade signet-sync, or name OpenCode's own opencode.db",
+    )
+
+
+def _translated(error: apsw.Error, path: str) -> HarnessError:
+    if isinstance(error, apsw.BusyError):
+        return HarnessError("OpenCode's database is locked", path=path, hint="try again when OpenCode is idle")
+    if isinstance(error, (apsw.NotADBError, apsw.CorruptError)):
+        return HarnessError("it is no SQLite database, or damaged", path=path, hint="name OpenCode's own opencode.db")
+    if isinstance(error, apsw.CantOpenError):
+        return HarnessError("OpenCode's database cannot be opened", path=path, hint="check its permissions")
+    return HarnessError(f"OpenCode's database cannot be read: {error}", path=path, hint="try again; else report it")
+
+
+def _text(value: object) -> str:
+    """A value of SQLite as text: the declared type of a column binds nobody."""
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    return value if isinstance(value, str) else str(value)

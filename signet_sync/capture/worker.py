@@ -1,0 +1,149 @@
+"""The process beside the agent that takes transcripts in: a long one, or a slow model, never holds up the watch."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+from signet_sync.capture import spool
+from signet_sync.capture.harnesses import opencode
+from signet_sync.capture.spool import Job
+from signet_sync.formats.timestamps import SECOND, parse_instant
+from signet_sync.sessions.store import live
+from signet_sync.sync.workspace import Workspace
+
+# After a worker that ended badly, and before another look at jobs that one has left.
+PATIENCE = 60.0
+# A session that is at work is read again after so many microseconds, whatever there is to say for more patience.
+LONGEST_REST = 60 * SECOND
+
+
+def due(workspace: Workspace, now_us: int) -> Iterator[Job]:
+    """Jobs to be worked off now; a stop marker waits until its transcript has been idle for a while."""
+    for job in spool.jobs(workspace.state.spool, now_us):
+        if job.event != "stop" or _idle(workspace, job, now_us):
+            yield job
+
+
+def running(workspace: Workspace, now_us: int) -> Iterator[tuple[Job, str]]:
+    """Stop markers of sessions at work whose turns are to be read now, and what their transcripts look like."""
+    for job, shape, wait in at_work(workspace, now_us):
+        if wait <= 0:
+            yield job, shape
+
+
+def at_work(workspace: Workspace, now_us: int) -> Iterator[tuple[Job, str, int]]:
+    """Stop markers of sessions whose transcripts moved since their turns were read, how they look, how long they rest.
+
+    That is in microseconds. A hook that tells of more ends the rest soon; what is written without a word can wait.
+    """
+    for job in spool.jobs(workspace.state.spool, now_us):
+        if job.event != "stop" or _idle(workspace, job, now_us):
+            continue
+        shape, mark = shape_of(job), live.mark_of(workspace.database, os.path.basename(job.place))
+        if not shape or (mark is not None and mark.shape == shape):
+            continue
+        wait = mark.rests_until - now_us if mark is not None else 0
+        # The clock was set back.
+        wait = 0 if wait > LONGEST_REST else wait
+        told = mark is None or mark.told_at != job.at
+        yield job, shape, wait if told else wait + LONGEST_REST
+
+
+def unheard(workspace: Workspace, now_us: int) -> Iterator[tuple[Job, str]]:
+    """Stop markers of sessions whose transcripts moved since their turns were read, however little they have rested.
+
+    Those that nobody reads at this moment: one that ends whoever reads it is left to the worker.
+    """
+    for job in spool.jobs(workspace.state.spool, now_us):
+        shape = shape_of(job) if job.event == "stop" else ""
+        mark = live.mark_of(workspace.database, os.path.basename(job.place)) if shape else None
+        if not shape or (mark is not None and (mark.shape == shape or (not mark.shape and mark.rests_until > now_us))):
+            continue
+        yield job, shape
+
+
+def shape_of(job: Job) -> str:
+    """What of a transcript moves when something is added to it; empty where there is none."""
+    path = job.transcript_path or ""
+    told = f" {job.at}" if job.harness == opencode.NAME or job.prompt is not None else ""
+    if not (found := _status(path)):
+        return f"none{told}" if job.prompt is not None else ""
+    # What OpenCode adds stands in the log of its database for a while.
+    log = _status(f"{path}-wal") if job.harness == opencode.NAME else ""
+    return f"{found}{log}{told}"
+
+
+def _status(path: str) -> str:
+    try:
+        status = os.stat(path)
+    except (OSError, ValueError):
+        return ""
+    return f"{status.st_size} {status.st_mtime_ns}"
+
+
+def _idle(workspace: Workspace, job: Job, now_us: int) -> bool:
+    try:
+        changed_us = os.stat(job.transcript_path or "").st_mtime_ns // 1000
+    except (OSError, ValueError):
+        # Its harness has yet to make it.
+        changed_us = parse_instant(job.at) or 0 if job.prompt is not None else 0
+    return now_us - changed_us >= workspace.settings.capture_idle * SECOND
+
+
+class Worker:
+    """At most one process at a time, started when there is something to take; used by one thread."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+        self._process: subprocess.Popen[bytes] | None = None
+        self._not_before = 0.0
+
+    def start(self, *, sweep: bool) -> bool:
+        """Starts the process unless one works already, or one has just failed; True where it was started."""
+        if self.working() or time.monotonic() < self._not_before:
+            return False
+        words = ("session", "take-spool", *(["--sweep"] if sweep else []))
+        self._process = started(self._workspace, *words)
+        return True
+
+    def working(self) -> bool:
+        """Whether the process still runs; one that has ended is reaped here."""
+        if self._process is None:
+            return False
+        code = self._process.poll()
+        if code is None:
+            return True
+        self._process = None
+        if code:
+            self._not_before = time.monotonic() + PATIENCE
+        return False
+
+    def leave(self) -> None:
+        """Lets go of the process: what it is at is journalled, whether it ends by itself or is ended."""
+        if self._process is not None:
+            let_go(self._process)
+            self._process = None
+
+
+def started(workspace: Workspace, *words: str, stderr: int = subprocess.DEVNULL) -> subprocess.Popen[bytes]:
+    """A command of ours on the workspace, in a process that outlives us where it has to."""
+    place = [] if workspace.own_place else ["--db", workspace.database.path]
+    return subprocess.Popen(
+        [sys.executable, "-m", "signet_sync", "--workspace", workspace.root, *place, *words],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=stderr,
+        cwd="/",
+        env={**os.environ, "SIGNET_SYNC_CHILD": "1"},
+        start_new_session=True,
+    )
+
+
+def let_go(process: subprocess.Popen[bytes]) -> None:
+    """Waits for a process no longer: not a forgotten child, it outlives us on purpose."""
+    process.poll()
+    process.returncode = process.returncode or 0

@@ -1,0 +1,67 @@
+"""`entity`: curated files about the user, parts of a subject and relationships."""
+
+from __future__ import annotations
+
+import click
+
+from signet_sync.cli.entity import read, write
+from signet_sync.cli.entity.arguments import apply_
+
+
+class _AsGiven(click.Group):
+    """Lists its commands in the order in which they were added."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)
+
+
+_HELP = """Keep curated files about the user, parts of a subject and relationships.
+
+\b
+ID       an entity's id or its beginning (six characters or more), the words in its folder's
+         name, or its title
+SECTION  a heading in any case, or its anchor; of the notes notes/inbox, notes/focus and
+         notes/parking-lot
+
+Every change is an event in entities/ledger; nothing is deleted. docs/entities.md has the whole of it.
+"""
+
+
+@click.group(cls=_AsGiven, help=_HELP, short_help="Keep curated files about people and parts.")
+def entity() -> None:
+    pass
+
+
+@click.group(short_help="What sections there are.")
+def schema() -> None:
+    """What sections there are: the maintainer's."""
+
+
+schema.add_command(write.promote)
+for _command in (
+    write.create,
+    read.list_,
+    read.show,
+    write.set_,
+    write.append,
+    write.prune,
+    write.status,
+    write.rename,
+    write.deprecate,
+    write.pin,
+    write.unpin,
+    write.lock,
+    write.unlock,
+    write.propose,
+    write.approve,
+    write.reject,
+    apply_,
+    read.log,
+    read.lint,
+    read.verify,
+    read.replay,
+    read.drift,
+    write.resolve,
+    schema,
+):
+    entity.add_command(_command)

@@ -1,0 +1,1 @@
+"""Forms in which `check` and `status` print for other programs."""

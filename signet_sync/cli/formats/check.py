@@ -1,0 +1,176 @@
+"""What a check found, in the forms of CI: GitHub annotations, SARIF, JUnit, a table for the job's page, a baseline.
+
+Every form takes the document of `check --json` and what stands before its paths (`below`), so that they count from the
+top of a checkout. Nothing that a file says can end a line, an element or a cell.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+from urllib.parse import quote
+from xml.sax.saxutils import escape, quoteattr
+
+from signet_sync.errors import SignetSyncError
+from signet_sync.formats import baseline as formats_baseline
+
+_LEVELS = {"invalid": "error", "violation": "error", "tombstoned": "error", "ignored": "warning"}
+# Other people's files are told of nowhere: a checkout is full of them.
+_SILENT = ("foreign-name", "temporary")
+
+
+class Entry(NamedTuple):
+    """One line of any form; `level` is `error`, `warning` or `note`."""
+
+    level: str
+    code: str
+    path: str
+    line: int
+    text: str
+
+
+def entries(document: dict[str, Any], below: str) -> Iterator[Entry]:
+    """Problems, then notes; what a baseline knows is a note, a note that fails is a problem."""
+    for found in document["problems"]:
+        if found["code"] not in _SILENT:
+            text = found["message"] + (f" → {found['hint']}" if found["hint"] else "")
+            level = "note" if "known" in found else _LEVELS[found["verdict"]]
+            yield Entry(level, found["code"], below + found["path"], found.get("line", 1), text)
+    for found in document["notes"]:
+        yield Entry("error" if "fails" in found else "note", found["code"], below + found["path"], 1, found["message"])
+
+
+def _escape(text: str, *, in_property: bool = False) -> str:
+    text = text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    return text.replace(":", "%3A").replace(",", "%2C") if in_property else text
+
+
+def github(document: dict[str, Any], below: str) -> str:
+    """Workflow annotations: one line each."""
+    return "\n".join(
+        f"::{'notice' if entry.level == 'note' else entry.level} file={_escape(entry.path, in_property=True)},"
+        f"line={entry.line},title={_escape(entry.code, in_property=True)}::{_escape(entry.text)}"
+        for entry in entries(document, below)
+    )
+
+
+def failure(error: SignetSyncError) -> str:
+    """Why there was no check, as an annotation."""
+    where = f" [{error.path}]" if error.path else ""
+    remedy = f" → {error.hint}" if error.hint else ""
+    return f"::error title={_escape(error.code, in_property=True)}::{_escape(f'{error.message}{where}{remedy}')}"
+
+
+def sarif(document: dict[str, Any], below: str) -> str:
+    """A SARIF 2.1.0 log."""
+    from signet_sync import __version__
+    from signet_sync.sync.planner import HINTS
+
+    found = list(entries(document, below))
+    rules = sorted({entry.code for entry in found})
+    driver = {
+        "name": "signet-sync",
+        "version": __version__,
+        "informationUri": "https://pypi.org/project/signet-sync/",
+        "rules": [
+            {
+                "id": code,
+                "shortDescription": {"text": code.replace("-", " ")},
+                **({"help": {"text": HINTS[code]}} if code in HINTS else {}),
+            }
+            for code in rules
+        ],
+    }
+    results = [
+        {
+            "ruleId": entry.code,
+            "ruleIndex": rules.index(entry.code),
+            "level": entry.level,
+            "message": {"text": entry.text},
+            "locations": [
+                {
+                    "physicalLocation": {
+                        "artifactLocation": {"uri": quote(entry.path), "uriBaseId": "SRCROOT"},
+                        "region": {"startLine": entry.line},
+                    }
+                }
+            ],
+        }
+        for entry in found
+    ]
+    run = {
+        "tool": {"driver": driver},
+        "columnKind": "unicodeCodePoints",
+        "originalUriBaseIds": {"SRCROOT": {"description": {"text": "where the check was run"}}},
+        "results": results,
+    }
+    log = {"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0", "runs": [run]}
+    return json.dumps(log, ensure_ascii=False, indent=2)
+
+
+_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def junit(document: dict[str, Any], below: str) -> str:
+    """JUnit's XML: one test case a problem, one that passes where there is none; notes are not in it."""
+    found = [entry for entry in entries(document, below) if entry.level != "note"]
+    failed = sum(entry.level == "error" for entry in found)
+    cases = [_case(entry) for entry in found] or ['  <testcase classname="signet-sync" name="vault"/>']
+    head = (
+        f'<testsuite name="signet-sync check" tests="{len(cases)}" failures="{failed}" errors="0"'
+        f' skipped="{len(found) - failed}">'
+    )
+    return "\n".join(
+        ['<?xml version="1.0" encoding="UTF-8"?>', "<testsuites>", head, *cases, "</testsuite>", "</testsuites>"]
+    )
+
+
+def _case(entry: Entry) -> str:
+    path, code, text = (_NOT_XML.sub("\ufffd", part) for part in (entry.path, entry.code, entry.text))
+    kind = "failure" if entry.level == "error" else "skipped"
+    named = f'classname={quoteattr(code)} name={quoteattr(path)} file={quoteattr(path)} line="{entry.line}"'
+    body = escape(f"{path}:{entry.line}: {text}")
+    return f"  <testcase {named}><{kind} message={quoteattr(text)}>{body}</{kind}></testcase>"
+
+
+def _cell(text: str) -> str:
+    """Text in a table of GitHub's Markdown, with nothing in it that is markup there."""
+    plain = re.sub(r"[\x00-\x1f\x7f]", " ", text)
+    plain = re.sub(r"([\\`*_{}\[\]<>()#|~!&$-])", r"\\\1", plain)
+    # Addresses are linked without any markup, wherever one is found: here, none is whole.
+    plain = re.sub(r"(?i)(www)\.", r"\1\\.", plain.replace("://", ":\\//"))
+    return plain.replace("@", "<span>@</span>")
+
+
+def summary(document: dict[str, Any], below: str, limit: int = 50) -> str:
+    """A heading, the counts, and the first problems as a table."""
+    counts = document["counts"]
+    bad = [entry for entry in entries(document, below) if entry.level == "error"]
+    lines = [
+        f"### Agent memory: {'valid' if document['ok'] else 'not valid'}",
+        "",
+        "| valid | invalid | violations | should be gone | ignored | notes |",
+        "|---|---|---|---|---|---|",
+        f"| {counts['indexed']} | {counts['invalid']} | {counts['violation']} | {counts['tombstoned']}"
+        f" | {counts['ignored']} | {len(document['notes'])} |",
+        "",
+    ]
+    if bad:
+        lines += ["| file | line | problem | in words |", "|---|---|---|---|"]
+        lines += [f"| {_cell(e.path)} | {e.line} | {_cell(e.code)} | {_cell(e.text)} |" for e in bad[:limit]]
+        if len(bad) > limit:
+            lines.append(f"\n… and {len(bad) - limit} more.")
+        lines.append("")
+    return "\n".join(lines) + "\n"
+
+
+def baseline(document: dict[str, Any]) -> str:
+    """The problems that fail a check now, as a baseline."""
+    return formats_baseline.written(
+        (found["path"], found["code"]) for found in document["problems"] if _LEVELS[found["verdict"]] == "error"
+    )
+
+
+FORMATS: dict[str, Callable[[dict[str, Any], str], str]] = {"github": github, "sarif": sarif, "junit": junit}

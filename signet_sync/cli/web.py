@@ -1,0 +1,68 @@
+"""`ui`: the page for people, served on this machine alone."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import click
+
+from signet_sync.cli.main import Context, agent_option, emit, json_option, pass_context
+
+_INSTALL = "pip install 'signet-sync[ui]'"
+
+
+@click.command()
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=0, metavar="N", help="The port; without it a free one is chosen."
+)
+@click.option("--no-open", is_flag=True, help="Print the address, open no browser.")
+@agent_option
+@json_option
+@pass_context
+def ui(context: Context, port: int, no_open: bool, agent: str, as_json: bool) -> int:
+    """Look at the workspace in a browser: what is in it, how it hangs together, what is wrong. Ctrl-C ends it.
+
+    The page only shows, answers on 127.0.0.1 alone, and opens with the address that is printed: whoever has that
+    address, and an account on this machine, can read the workspace.
+    """
+    from signet_sync.errors import UsageError
+    from signet_sync.formats.ids import require_agent
+
+    require_agent(agent)
+    if context.chosen_database == ":memory:":
+        raise UsageError("the page needs a database that stays", hint="leave --db and SIGNET_DB out, or name a file")
+    try:
+        from signet_sync.web.request import Site
+        from signet_sync.web.server import serve
+    except ImportError as error:
+        if (error.name or "").startswith("signet_sync"):
+            raise
+        raise UsageError(
+            f"the page needs {error.name}, which is not installed", hint=_INSTALL, code="extra-missing"
+        ) from None
+    context.log_to_person()
+
+    def announce(url: str, opening: str, bound: int) -> None:
+        if as_json:
+            emit({"url": url, "port": bound, "pid": os.getpid()})
+        else:
+            click.echo(url)
+        sys.stdout.flush()
+        if not as_json and sys.stdout.isatty():
+            context.say("Ctrl-C ends it")
+            if not no_open:
+                _open(opening)
+
+    serve(Site(context.place(), agent), port, announce)
+    return 0
+
+
+def _open(address: str) -> None:
+    """Shows the address in a browser with windows; one of the terminal would take the place of this command."""
+    import threading
+    import webbrowser
+
+    if sys.platform == "darwin" or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"):
+        # Some browsers are waited for until they have answered, and what they ask for is served by us.
+        threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()

@@ -1,0 +1,108 @@
+"""Entities in `check`: what is wrong with their files and ledgers as they stand; nothing is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from typing import Any
+
+from signet_sync.entities import scan
+from signet_sync.entities import store as entities_store
+from signet_sync.entities.documents.document import DocumentProblem
+from signet_sync.entities.documents.lint import lint
+from signet_sync.entities.event_log import chain
+from signet_sync.entities.repository import Garden, Seen, parsed
+from signet_sync.errors import WorkspaceError
+from signet_sync.formats import locate
+from signet_sync.formats.entity_paths import FILES, Place, ledger_page
+from signet_sync.settings.model import Settings
+from signet_sync.storage import state_dir
+from signet_sync.storage.database.connection import Database
+from signet_sync.sync.workspace import Workspace
+
+# What the next write puts in order by itself is no problem of anybody's.
+_MENDED = ("torn",)
+
+
+class Remarks:
+    """Problems and notes in the shapes of `check --json`."""
+
+    def __init__(self) -> None:
+        self.problems: list[dict[str, Any]] = []
+        self.notes: list[dict[str, str]] = []
+
+    def problem(self, path: str, verdict: str, code: str, message: str, hint: str, line: int = 1) -> None:
+        """Something that must not stay so."""
+        told = {"path": path, "verdict": verdict, "code": code, "message": message, "hint": hint}
+        self.problems.append({**told, "line": line})
+
+    def note(self, path: str, code: str, message: str) -> None:
+        """Something to know of."""
+        self.notes.append({"path": path, "code": code, "message": message})
+
+
+def check(root: str, settings: Settings, agent: str | None, database: Database | None, now_us: int) -> Remarks:
+    """What is to be said of the entities of an agent (None: of all).
+
+    Files that cannot be read are `invalid`, ledgers that were changed a `violation`, untidy files are noted. Without a
+    database nobody knows whether the end of a ledger is missing.
+    """
+    remarks = Remarks()
+    owners = [one for one in scan.owners(root) if agent in (None, one)]
+    owners = [one for one in owners if scan.stands(root, one)]
+    if not owners:
+        return remarks
+    with ExitStack() as stack:
+        # A garden is always one of a workspace: without an index it is one that knows nothing.
+        known = database or stack.enter_context(closing(Database(":memory:")))
+        workspace = Workspace(root, settings, state_dir.locate(root), known, touch_nothing=True)
+        for owner in owners:
+            try:
+                garden = Garden(workspace, owner, now_us)
+                _ledger(garden, database, remarks)
+                _files(garden, remarks)
+            except (OSError, WorkspaceError) as error:
+                message = f"entities cannot be looked at: {error}"
+                hint = "check its permissions, and that no folder on the way is a symlink"
+                remarks.problem(scan.garden(owner), "invalid", "unreadable", message, hint)
+    return remarks
+
+
+def _ledger(garden: Garden, database: Database | None, remarks: Remarks) -> None:
+    known = None if database is None else entities_store.chain(database, garden.agent_id)
+    found = chain.verify(
+        garden.ledger.lines(), known_last=None if known is None else known.last_hash, agent_id=garden.agent_id
+    )
+    for finding in found:
+        path = ledger_page(garden.agent_id, finding.month) if finding.month else scan.garden(garden.agent_id)
+        message = f"line {finding.number}: {finding.message}" if finding.number else finding.message
+        if finding.code in _MENDED:
+            remarks.note(path, f"ledger-{finding.code}", message)
+        else:
+            remarks.problem(path, "violation", f"ledger-{finding.code}", message, finding.hint, finding.number or 1)
+
+
+def _files(garden: Garden, remarks: Remarks) -> None:
+    for place, seen in _seen(garden):
+        if seen.text is None:
+            if seen.code != "gone" or place.file == "profile":
+                hint = "bring it back from a copy or from the history"
+                remarks.problem(seen.path, "invalid", seen.code, seen.message, hint)
+            continue
+        document = parsed(seen.text)
+        if isinstance(document, DocumentProblem):
+            line = locate.line_of(seen.raw or b"", document.code, document.message)
+            remarks.problem(
+                seen.path, "invalid", document.code, document.message, document.hint, max(document.line, line)
+            )
+            continue
+        for finding in lint(document, garden.shapes_of(place.kind, place.file, document)):
+            remarks.note(seen.path, finding.code, f"{finding.message}: {finding.hint}")
+
+
+def _seen(garden: Garden) -> Iterator[tuple[Place, Seen]]:
+    for places in garden.places().values():
+        for place in places:
+            for file in FILES:
+                one = place._replace(file=file)
+                yield one, garden.seen(one)

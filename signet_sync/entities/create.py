@@ -1,0 +1,162 @@
+"""A new entity: its profile, its notes, and the two events that tell them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from signet_sync.entities import execute, write_ahead
+from signet_sync.entities import store as entities_store
+from signet_sync.entities.documents import edits
+from signet_sync.entities.documents.document import Document, blank, render
+from signet_sync.entities.documents.escaping import Fitted, fit_title
+from signet_sync.entities.documents.patch import whole
+from signet_sync.entities.event_log.agent_log import new_ulid, outcome
+from signet_sync.entities.event_log.events import Event
+from signet_sync.entities.repository import Entity, Garden, Seen, path_of
+from signet_sync.entities.section_edits import finished
+from signet_sync.entities.store import GardenFile
+from signet_sync.entities.write_ahead import Plan, Stamp
+from signet_sync.errors import UsageError, WorkspaceError
+from signet_sync.formats.body import text_sha256, utf8
+from signet_sync.formats.entity_paths import FILES, File, Kind, Place, new_id, slug_of
+from signet_sync.formats.timestamps import iso
+from signet_sync.formats.wikilinks import wikilink
+
+_DEPRECATED = "deprecated"
+
+
+def plant(
+    garden: Garden, kind: Kind, name: str, relation: str | None, between: Sequence[str], stamp: Stamp
+) -> tuple[Event, Entity]:
+    """Makes an entity. Raises `UsageError`, `Raced`, `WorkspaceError`."""
+    title = fit_title(name)
+    members = _members(garden, kind, relation, between)
+    slug = slug_of(title)
+    entity_id = _id(garden, kind, slug, relation, members)
+    _refuse_second(garden, kind, title, slug, relation, members)
+    documents = _documents(garden, kind, title, entity_id, relation, members)
+    place = Place(garden.agent_id, kind, slug, entity_id, "profile")
+    seen = {file: Seen(path_of(place._replace(file=file)), place._replace(file=file)) for file in FILES}
+    entity = Entity(entity_id, kind, slug, seen, {})
+    return _write(garden, entity, documents, stamp), entity
+
+
+def _write(garden: Garden, entity: Entity, documents: dict[File, Document], stamp: Stamp) -> Event:
+    """Both files by one saga: two lines that say what will be, the files, two lines that they are, the rows."""
+    events = []
+    for file, document in documents.items():
+        plan = Plan(op="create", file=file, after=document, slug=entity.slug, stated=True)
+        mine = stamp if file == "profile" else replace(stamp, ulid=new_ulid(garden.now_us), key=None, request=None)
+        events.append(_said(write_ahead.event_of(garden, entity, plan, mine), document, entity.slug))
+    garden.ledger.add(events, garden.now_us)
+    garden.forget_told(entity.id)
+    written = []
+    try:
+        for file, document in documents.items():
+            text, seen = render(document), entity.seen[file]
+            signature = write_ahead.put(garden, seen, text)
+            written.append(
+                (replace(seen, raw=utf8(text), text=text, sha256=text_sha256(text), signature=signature), file)
+            )
+    except (write_ahead.Raced, WorkspaceError, OSError):
+        failed = [
+            event
+            for event, file in zip(events, documents, strict=True)
+            if write_ahead.came_to_nothing(garden, entity.seen[file].place, event)
+        ]
+        garden.ledger.add([outcome(event, "failed", garden.now_us) for event in failed], garden.now_us)
+        raise
+    garden.ledger.add([outcome(event, "committed", garden.now_us) for event in events], garden.now_us)
+    write_ahead.mirror(garden, [(seen, documents[file]) for seen, file in written])
+    return events[0]
+
+
+def _said(event: Event, document: Document, slug: str) -> Event:
+    return replace(event, payload={**whole(render(document)), "slug": slug})
+
+
+def _documents(
+    garden: Garden, kind: Kind, title: str, entity_id: str, relation: str | None, members: Sequence[GardenFile]
+) -> dict[File, Document]:
+    made: dict[File, Document] = {}
+    version = garden.version(kind)
+    for file in FILES:
+        document = blank(
+            kind,
+            title=title,
+            entity_id=entity_id,
+            agent_id=garden.agent_id,
+            created_at=iso(garden.now_us),
+            file=file,
+            relation=relation,
+            participants=[row.id for row in members],
+            sections=garden.shapes(kind, file, version),
+        )
+        made[file] = edits.with_fields(document, {"schema_version": version})
+    for row in members:
+        link = Fitted(wikilink(row.path, row.title))
+        made["profile"] = edits.append_item(made["profile"], "participants", link)
+    made["profile"] = finished(garden, made["profile"], "profile", ["Created"])
+    return made
+
+
+def _members(garden: Garden, kind: Kind, relation: str | None, between: Sequence[str]) -> list[GardenFile]:
+    """The participants of a relationship. Raises `UsageError` (`relation-needed`, `unknown-entity`)."""
+    if kind != "relationship":
+        if relation is not None or between:
+            raise UsageError(
+                f"a {kind} has no type and no participants",
+                hint="leave --type and --between out",
+                code="relation-unfit",
+            )
+        return []
+    found = {row.id: row for row in (execute.located(garden, ref) for ref in between)}
+    if len(found) < 2 or not relation or not any(map(str.isalnum, relation)):
+        raise UsageError(
+            "a relationship is of a type, between two entities",
+            hint="--type protects --between ID ID",
+            code="relation-needed",
+        )
+    if any(row.kind == "relationship" for row in found.values()):
+        raise UsageError("a relationship is between users and parts", hint="name two of these", code="relation-needed")
+    return list(found.values())
+
+
+def _id(garden: Garden, kind: Kind, slug: str, relation: str | None, members: Sequence[GardenFile]) -> str:
+    """An id that nobody has had: a name may be used again, an id never."""
+    seed = [garden.agent_id, slug] if not members else [garden.agent_id, relation or "", *sorted(r.id for r in members)]
+    for number in range(10_000):
+        made = new_id(kind, *seed, *([str(number)] if number else []))
+        if not garden.ledger.holds(f'"entity_id":"{made}"') and not garden.places([made]):
+            return made
+    raise UsageError("no id is left for this name", hint="choose another name", code="entity-exists")
+
+
+def _refuse_second(
+    garden: Garden,
+    kind: Kind,
+    title: str,
+    slug: str,
+    relation: str | None,
+    members: Sequence[GardenFile],
+) -> None:
+    """One entity of a name, one relationship of a pair and type; those that are deprecated don't count."""
+    for row in entities_store.entities(garden.workspace.database, garden.agent_id):
+        if row.kind != kind or row.status == _DEPRECATED:
+            continue
+        if kind == "relationship":
+            same = set(row.participants) == {r.id for r in members} and _folded(row.type) == _folded(relation)
+        else:
+            same = row.slug == slug or _folded(row.title) == _folded(title)
+        if same:
+            raise UsageError(
+                f"{row.title} is there already",
+                path=row.path,
+                hint=f"change it by its id: {row.id}",
+                code="entity-exists",
+            )
+
+
+def _folded(text: str | None) -> str:
+    return " ".join((text or "").casefold().split())

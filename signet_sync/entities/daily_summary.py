@@ -1,0 +1,127 @@
+"""The daily roll-up: a past day of an entity's ledger as one entry of its change log."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from signet_sync.entities import observe, section_edits, write_ahead
+from signet_sync.entities import store as entities_store
+from signet_sync.entities.documents import edits
+from signet_sync.entities.documents.escaping import fit_item
+from signet_sync.entities.event_log.agent_log import new_ulid
+from signet_sync.entities.event_log.events import Event, states_of
+from signet_sync.entities.repository import Entity, Garden, agents
+from signet_sync.entities.write_ahead import Plan, Raced, Stamp
+from signet_sync.errors import UsageError
+from signet_sync.formats.entity_paths import parse_path
+from signet_sync.formats.timestamps import day_of
+from signet_sync.sync.workspace import Workspace
+from signet_sync.text.phrases import counted
+
+_LOG = "change-log"
+# What an entry counts, and how it says it; a roll-up itself is no news.
+_WORDS = {
+    "create": "created", "set": "set", "append": "appended", "append_item": "item added", "prune_item": "item pruned",
+    "deprecate": "deprecated", "status": "status changed", "rename": "renamed", "pin": "pinned", "unpin": "unpinned",
+    "lock": "locked", "unlock": "unlocked", "propose": "proposed", "approve": "approved", "reject": "rejected",
+    "schema": "schema changed", "human_edit": "edited by hand", "erase": "erased by a removal",
+}  # fmt: skip
+
+
+def rollup(workspace: Workspace, agent_id: str, day: str, now_us: int) -> tuple[str, ...]:
+    """Writes the entries of a past day (`YYYY-MM-DD`, UTC) that are missing; gives the profiles that got one.
+
+    Made of the ledger alone, the same for the same events; the workspace's lock is held.
+    """
+    if day >= day_of(now_us):
+        return ()
+    garden = Garden(workspace, agent_id, now_us)
+    observe.tend(garden)
+    return tuple(_rollup(garden, day))
+
+
+def roll_up(workspace: Workspace, now_us: int) -> tuple[str, ...]:
+    """`rollup` for every agent and every past day that no roll-up has told yet; the workspace's lock is held."""
+    today = day_of(now_us)
+    written: list[str] = []
+    for agent_id in agents(workspace.root):
+        garden = Garden(workspace, agent_id, now_us)
+        observe.tend(garden)
+        told = entities_store.remembered(workspace.database, agent_id, "told_day")
+        days = [day for day in garden.ledger.days() if told < day < today]
+        for day in days:
+            written += _rollup(garden, day)
+        if days:
+            with workspace.database.transaction():
+                entities_store.remember(workspace.database, agent_id, "told_day", days[-1])
+    return tuple(dict.fromkeys(written))
+
+
+def _rollup(garden: Garden, day: str) -> list[str]:
+    entries = garden.ledger.holding(f'"at":"{day}T')
+    states = states_of(entries)
+    by_entity: dict[str, list[Event]] = {}
+    for entry in entries:
+        if not isinstance(entry, Event) or entry.entity_id is None or states[entry.id] == "failed":
+            continue
+        if entry.at.startswith(day) and not _is_rollup(entry):
+            by_entity.setdefault(entry.entity_id, []).append(entry)
+    told = {
+        (entry.entity_id, (entry.payload or {}).get("rollup"))
+        for entry in garden.ledger.holding(f'"rollup":"{day}"')
+        if isinstance(entry, Event)
+    }
+    written = []
+    for entity_id, events in sorted(by_entity.items()):
+        if (entity_id, day) not in told:
+            written += _tell(garden, entity_id, day, entry_text(events))
+    return written
+
+
+def entry_text(events: Sequence[Event]) -> str:
+    """What a day's events come to: `5 events: 3 set, 2 item added; by agent 4, person 1`.
+
+    An entity is made by two events, one a file; they count as one.
+    """
+    told = [event for event in events if not (event.op == "create" and event.file == "notes")]
+    ops = Counter(_WORDS[event.op] for event in told)
+    actors = Counter(event.actor for event in told)
+    number = len(told)
+    what = ", ".join(f"{count} {word}" for word, count in sorted(ops.items(), key=lambda one: (-one[1], one[0])))
+    who = ", ".join(f"{actor} {count}" for actor, count in sorted(actors.items()))
+    return f"{counted(number, 'event')}: {what}; by {who}"
+
+
+def _tell(garden: Garden, entity_id: str, day: str, text: str) -> list[str]:
+    entity = _writable(garden, entity_id)
+    if entity is None:
+        return []
+    try:
+        where = section_edits.spot(garden, entity, _LOG)
+        section_edits.refuse_guarded(entity, where, "observer")
+        item = fit_item(f"{day} — {text}")
+        after = section_edits.finished(garden, edits.append_item(where.document, _LOG, item), "profile", [])
+    except UsageError:
+        return []  # a person keeps it as it is
+    plan = Plan(op="append_item", file="profile", section=_LOG, after=after, extra={"rollup": day})
+    try:
+        write_ahead.write(garden, entity, plan, Stamp(ulid=new_ulid(garden.now_us), actor="observer"))
+    except Raced:
+        return []
+    return [entity.seen["profile"].path]
+
+
+def _writable(garden: Garden, entity_id: str) -> Entity | None:
+    """An entity that stands and waits for nobody."""
+    database = garden.workspace.database
+    observe.look(garden, {entity_id})
+    row = garden.find(entity_id)
+    place = parse_path(row.path) if row is not None else None
+    if place is None or any(one.entity_id == entity_id for one in entities_store.drift(database, garden.agent_id)):
+        return None
+    return write_ahead.load(garden, place)
+
+
+def _is_rollup(event: Event) -> bool:
+    return "rollup" in (event.payload or {})

@@ -1,0 +1,1 @@
+"""Reads and edits the text of entity files, pure: grammar, edits, drift, lint."""

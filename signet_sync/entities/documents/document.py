@@ -1,0 +1,260 @@
+"""The grammar of entity files: frontmatter, a title, sections with hidden anchors; read and written back alike."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from markdown_it.token import Token
+
+from signet_sync.entities.documents import frontmatter_edit
+from signet_sync.entities.documents.escaping import blocks, fit_title
+from signet_sync.errors import UsageError
+from signet_sync.formats.body import body_sha256, normalize
+from signet_sync.formats.entity_paths import SCHEMA_VERSION, File, Kind, Shape, shapes
+from signet_sync.formats.frontmatter import FrontmatterProblem, read, serialize, split
+
+SIZE_LIMIT = 256 * 1024  # characters
+LINE_LIMIT = 10_000  # a parser of Markdown needs a second for as many items of a list
+
+_ANCHOR = re.compile(r"<!--[ \t]*section[ \t]+([a-z0-9][a-z0-9-]{0,63})[ \t]*-->", re.ASCII)
+
+
+class DocumentProblem(ValueError):
+    """A file that is no entity file; `line` counts from 1 (0: the whole file), `hint` is what a person does next."""
+
+    def __init__(self, code: str, message: str, *, line: int = 0, hint: str = "") -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.line = line
+        self.hint = hint
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A section as it stands in the file: `opening` is heading and anchor, `body` all up to the next heading."""
+
+    anchor: str | None
+    heading: str
+    opening: str
+    body: str
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A file taken apart; `head + lead + opening + body + …` is the file, byte for byte.
+
+    `head` is the frontmatter with its fences, `lead` all from there to the first section, the title among it. `fields`
+    are the frontmatter as read: text, None or lists of text (numbers are text, an empty list is None).
+    """
+
+    head: str
+    lead: str
+    sections: tuple[Section, ...]
+    fields: Mapping[str, Any]
+    title: str
+
+
+class _Heading(NamedTuple):
+    """A heading of level 2: lines of heading and anchor, counted from the first line of the body."""
+
+    text: str
+    anchor: str | None
+    start: int
+    end: int
+
+
+def parse(text: str) -> Document:
+    """A file taken apart.
+
+    Raises `DocumentProblem`: `frontmatter-missing`, `frontmatter-invalid`, `title-missing`, `section-twice` (two
+    sections with one anchor), `too-large`.
+    """
+    unified = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+    if len(text) > SIZE_LIMIT or unified.count("\n") > LINE_LIMIT:
+        raise DocumentProblem(
+            "too-large",
+            f"the file has more than {SIZE_LIMIT:,} characters or {LINE_LIMIT:,} lines",
+            hint="move what is long into a note of its own and link it",
+        )
+    try:
+        inner, body = split(unified)
+        fields = read(inner)
+    except FrontmatterProblem as problem:
+        raise DocumentProblem(problem.code, str(problem), line=1, hint="restore the lines between `---`") from None
+    lines = frontmatter_edit.LINES.findall(text)
+    first = unified.count("\n", 0, len(unified) - len(body)) if body else len(lines)
+    tokens = blocks(body)
+    headings = list(_headings(tokens))
+    title = _title(tokens, headings, first)
+    _refuse_twins(headings, first)
+    starts = [first + heading.start for heading in headings] + [len(lines)]
+    sections = tuple(
+        Section(
+            heading.anchor,
+            heading.text,
+            "".join(lines[start : first + heading.end]),
+            "".join(lines[first + heading.end : end]),
+        )
+        for heading, start, end in zip(headings, starts, starts[1:], strict=False)
+    )
+    return Document("".join(lines[:first]), "".join(lines[first : starts[0]]), sections, fields, title)
+
+
+def render(document: Document) -> str:
+    """The file of a document: `render(parse(text)) == text`."""
+    return document.head + document.lead + "".join(section.opening + section.body for section in document.sections)
+
+
+def reread(document: Document) -> Document:
+    """The document as its file is read, which is the same. Raises `DocumentProblem` (`edit-unclean`) where it isn't.
+
+    The last look before an edit is written: text that is open in some way that nobody thought of must not swallow what
+    follows.
+    """
+    try:
+        found = parse(render(document))
+    except DocumentProblem as problem:
+        found, why = None, f": {problem.message}"
+    else:
+        why = ""
+    if found != document:
+        raise DocumentProblem(
+            "edit-unclean",
+            f"the edit would change how other parts of the file are read{why}",
+            hint="look for a fence, a comment or HTML that is never closed, and for a heading that is indented",
+        )
+    return document
+
+
+def blank(
+    kind: Kind,
+    *,
+    title: str,
+    entity_id: str,
+    agent_id: str,
+    created_at: str,
+    file: File = "profile",
+    relation: str | None = None,
+    participants: Sequence[str] = (),
+    sections: Sequence[Shape] | None = None,
+) -> Document:
+    """A new file with all its sections, empty.
+
+    `created_at` in ISO 8601 UTC, `relation` the type of a relationship, `participants` ids; `sections` where the schema
+    has others by now. Raises `UsageError` (`text-empty`) for a title that says nothing.
+    """
+    fields: dict[str, Any] = {
+        "kind": kind,
+        "id": entity_id,
+        "agent_id": agent_id,
+        "schema_version": SCHEMA_VERSION,
+    }
+    if file == "profile":
+        fields |= {"type": relation, "participants": list(participants)}
+    fields |= {"created_at": created_at, "updated_at": created_at}
+    if file == "profile":
+        fields |= {"status": "active", "pins": [], "locks": []}
+    name = fit_title(title)
+    wanted = shapes(kind, file) if sections is None else sections
+    return Document(
+        f"{serialize(fields)}\n",
+        f"# {name}\n\n",
+        tuple(
+            Section(shape.anchor, shape.heading, _opening(shape), "" if shape is wanted[-1] else "\n")
+            for shape in wanted
+        ),
+        {key: frontmatter_edit.as_read(value) for key, value in fields.items()},
+        name,
+    )
+
+
+def _opening(shape: Shape) -> str:
+    return f"## {shape.heading}\n<!-- section {shape.anchor} -->\n"
+
+
+def find(document: Document, name: str) -> Section:
+    """The section with this anchor, else with this heading in any case.
+
+    Raises `UsageError` (`section-unknown`, `section-ambiguous`).
+    """
+    return document.sections[position(document, name)]
+
+
+def position(document: Document, name: str) -> int:
+    """Where the section that `find` finds stands among the sections. Raises as `find`."""
+    for at, section in enumerate(document.sections):
+        if section.anchor == name:
+            return at
+    wanted = " ".join(name.split()).casefold()
+    found = [at for at, section in enumerate(document.sections) if section.heading.casefold() == wanted]
+    found = found or [at for at, section in enumerate(document.sections) if section.anchor == wanted]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise UsageError(
+            f"several sections are called {name[:60]!r}", hint="name it by its anchor", code="section-ambiguous"
+        )
+    known = ", ".join(section.anchor or section.heading for section in document.sections)
+    raise UsageError(f"there is no section {name[:60]!r}", hint=f"sections: {known}", code="section-unknown")
+
+
+def text_of(section: Section) -> str:
+    """What a section says: its body, normalised (`body-normalized-v1`), without blank lines at its beginning."""
+    return normalize(section.body).lstrip("\n")
+
+
+def body_sha(section: Section) -> str:
+    """Hex digest of what a section says (`text_of`); blank lines around it don't count."""
+    return body_sha256(text_of(section))
+
+
+# --- reading ---
+
+
+def _headings(tokens: Sequence[Token]) -> Iterator[_Heading]:
+    """The headings of level 2 that stand in no quote, list or code."""
+    for at, token in enumerate(tokens):
+        if token.type != "heading_open" or token.level or token.tag != "h2" or token.map is None:
+            continue
+        start, end = token.map
+        anchor = None
+        after = tokens[at + 3] if at + 3 < len(tokens) else None
+        if after is not None and after.type == "html_block" and after.map is not None:
+            mark = _ANCHOR.fullmatch(after.content.strip())
+            if mark is not None:
+                anchor, end = mark[1], after.map[1]
+        yield _Heading(tokens[at + 1].content.strip(), anchor, start, end)
+
+
+def _title(tokens: Sequence[Token], headings: Sequence[_Heading], first: int) -> str:
+    for at, token in enumerate(tokens):
+        if token.type == "heading_open" and not token.level and token.tag in ("h1", "h2"):
+            if token.tag == "h1":
+                return tokens[at + 1].content.strip()
+            break
+    line = first + headings[0].start + 1 if headings else 0
+    raise DocumentProblem(
+        "title-missing",
+        "there is no title above the first section",
+        line=line,
+        hint="write `# ` and the name under the frontmatter",
+    )
+
+
+def _refuse_twins(headings: Sequence[_Heading], first: int) -> None:
+    seen: set[str] = set()
+    for heading in headings:
+        if heading.anchor is None:
+            continue
+        if heading.anchor in seen:
+            raise DocumentProblem(
+                "section-twice",
+                f"two sections carry the anchor `{heading.anchor}`",
+                line=first + heading.start + 1,
+                hint="take the anchor comment out of the copy, or join the two",
+            )
+        seen.add(heading.anchor)

@@ -1,0 +1,218 @@
+"""Edits of entity files: one section, one item or one field changes, every other byte stays as it was."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace as but
+from typing import Any, NamedTuple
+
+from signet_sync.entities.documents import frontmatter_edit
+from signet_sync.entities.documents.document import Document, Section, find, position
+from signet_sync.entities.documents.escaping import Fitted, blocks, fit_title
+from signet_sync.errors import UsageError
+from signet_sync.formats.body import normalize, text_sha256
+
+KEY_LENGTH = 8
+
+_BLANKS = " \t\r\n"
+_BLANK_LINES = re.compile(r"(?:[ \t]*(?:\r\n|\r|\n))*")
+_LINE_END = re.compile(r"\r\n|\r|\n")
+_MARKER = re.compile(r"[ \t]*(?:[-*+]|\d{1,9}[.)])(?:[ \t]+|$)")
+_LIST_LINE = re.compile(r"(?:[-*+]|\d{1,9}[.)])(?:[ \t]|$)|[ \t]")
+
+
+class Item(NamedTuple):
+    """A top-level item of a section: its number from 1, a short hash of its text, the text without its marker.
+
+    `start` and `end` are where its lines lie in the section's body.
+    """
+
+    number: int
+    key: str
+    text: str
+    start: int
+    end: int
+
+
+def replace(document: Document, name: str, text: Fitted) -> Document:
+    """The document with this text for the section's, every byte outside of it as it was. Raises as `find`."""
+    return _with_text(document, name, text)
+
+
+def append(document: Document, name: str, text: Fitted) -> Document:
+    """The document with this text as new last paragraphs of a section. Raises as `find`."""
+    return _with_text(document, name, text, gap="\n\n")
+
+
+def append_item(document: Document, name: str, text: Fitted) -> Document:
+    """The document with one more item at the end of a section. Raises as `find`."""
+    gap = "\n" if _ends_in_list(_text(find(document, name).body)) else "\n\n"
+    return _with_text(document, name, f"- {text}", gap=gap)
+
+
+def put_body(document: Document, name: str, body: str) -> Document:
+    """The document with these very bytes for a section's body: what a person wrote, observed and recorded."""
+    at = position(document, name)
+    section = but(document.sections[at], body=body)
+    if body and not section.opening.endswith(("\n", "\r")):
+        # The file ended right behind the anchor.
+        section = but(section, opening=section.opening + frontmatter_edit.line_end(document.head))
+    return but(document, sections=(*document.sections[:at], section, *document.sections[at + 1 :]))
+
+
+def items(section: Section) -> tuple[Item, ...]:
+    """The items of a section's top-level lists, in order."""
+    lines = frontmatter_edit.LINES.findall(section.body)
+    offsets = [0]
+    for line in lines:
+        offsets.append(offsets[-1] + len(line))
+    found: list[Item] = []
+    for start, end in _item_lines(section.body):
+        while end > start + 1 and not lines[end - 1].strip(_BLANKS):
+            end -= 1
+        text = _item_text(lines[start:end])
+        key = text_sha256(text)[:KEY_LENGTH]
+        found.append(Item(len(found) + 1, key, text, offsets[start], offsets[end]))
+    return tuple(found)
+
+
+def prune_item(document: Document, name: str, item: str) -> tuple[Document, str]:
+    """The document without an item, named by its key or number, and the text of what went.
+
+    Raises as `find`, and `UsageError` (`item-unknown`, `item-ambiguous`).
+    """
+    section = find(document, name)
+    gone = _item(section, item)
+    before, after = section.body[: gone.start], section.body[gone.end :]
+    gap = "" if _may_meet(section, gone) else frontmatter_edit.line_end(document.head)
+    return put_body(document, name, _laid(document, section, _text(before + gap + after))), gone.text
+
+
+def with_fields(document: Document, changes: Mapping[str, Any], gone: Collection[str] = ()) -> Document:
+    """The document with other values for some keys of its frontmatter; every other line of it stays as it is.
+
+    Values are text, whole numbers, None or sequences of text; keys that are not there come last. Those in `gone` go.
+    """
+    fields = {key: value for key, value in document.fields.items() if key not in gone}
+    fields |= {key: frontmatter_edit.as_read(value) for key, value in changes.items()}
+    return but(document, head=frontmatter_edit.changed(document.head, document.fields, changes, gone), fields=fields)
+
+
+def with_title(document: Document, title: str) -> Document:
+    """The document with another title. Raises `UsageError` (`text-empty`)."""
+    name = fit_title(title)
+    lines = frontmatter_edit.LINES.findall(document.lead)
+    start, end = next(
+        token.map for token in blocks(document.lead) if token.type == "heading_open" and not token.level and token.map
+    )
+    closing = _LINE_END.search(lines[end - 1])
+    lines[start:end] = [f"# {name}{closing[0] if closing else ''}"]
+    return but(document, lead="".join(lines), title=name)
+
+
+# --- items ---
+
+
+def _item_lines(body: str) -> Iterator[tuple[int, int]]:
+    for token in blocks(body):
+        if token.type == "list_item_open" and token.level == 1 and token.map is not None:
+            yield token.map[0], token.map[1]
+
+
+def _item_text(lines: Sequence[str]) -> str:
+    """An item without its marker and the indentation of its further lines."""
+    marker = _MARKER.match(lines[0].rstrip("\r\n"))
+    width = marker.end() if marker is not None else 0
+    further = (line[min(width, len(line) - len(line.lstrip(" \t"))) :] for line in lines[1:])
+    return normalize(lines[0][width:] + "".join(further))
+
+
+def _item(section: Section, name: str) -> Item:
+    known = items(section)
+    wanted = name.strip().removeprefix("#")
+    found = [item for item in known if item.key == wanted]
+    if not found and wanted.isascii() and wanted.isdigit():
+        found = [item for item in known if str(item.number) == wanted]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        numbers = ", ".join(str(item.number) for item in found)
+        raise UsageError(
+            f"{len(found)} items of {section.heading} are alike",
+            hint=f"name one by its number: {numbers}",
+            code="item-ambiguous",
+        )
+    raise UsageError(
+        f"{section.heading} has no item {name[:60]!r}",
+        hint=f"it has {len(known)}; `entity show` lists them with their keys",
+        code="item-unknown",
+    )
+
+
+# --- laying out ---
+
+
+def _with_text(document: Document, name: str, text: str, *, gap: str | None = None) -> Document:
+    """A section with another text, or with one more behind a gap; its line ends are those of the file."""
+    section = find(document, name)
+    kept = _text(section.body) if gap is not None else ""
+    added = f"{gap}{text}" if kept else text
+    return put_body(document, name, _laid(document, section, kept + _with_ends(added, document)))
+
+
+def _with_ends(text: str, document: Document) -> str:
+    end = frontmatter_edit.line_end(document.head)
+    return text if end == "\n" else text.replace("\n", end)
+
+
+def _text(body: str) -> str:
+    """A body without the blank lines around it, byte for byte."""
+    return body[_lead_length(body) :].rstrip(_BLANKS)
+
+
+def _lead_length(body: str) -> int:
+    lead = _BLANK_LINES.match(body)
+    return lead.end() if lead is not None else 0
+
+
+def _laid(document: Document, section: Section, text: str) -> str:
+    """A text with the blank lines that stood around the one before it, and as many as Markdown needs."""
+    end = frontmatter_edit.line_end(document.head)
+    last = section is document.sections[-1]
+    if not text:
+        return "" if last else end
+    old = _text(section.body)
+    if not old:
+        return f"{end}{text}{end if last else end * 2}"
+    lead = section.body[: _lead_length(section.body)]
+    trail = section.body[len(lead) + len(old) :]
+    if not last and len(_LINE_END.findall(trail)) < 2:
+        # Without a blank line some texts would take the next heading in.
+        trail = end * 2
+    return f"{lead}{text}{trail}"
+
+
+def _ends_in_list(text: str) -> bool:
+    """Whether an item may follow on the next line: the last lines up to a blank one are all of a list."""
+    for line in reversed(_LINE_END.split(text)):
+        if not line.strip(_BLANKS):
+            break
+        if _LIST_LINE.match(line) is None:
+            return False
+    return True
+
+
+def _may_meet(section: Section, gone: Item) -> bool:
+    """Whether the lines around an item mean the same without it: two items of one list, or a blank line."""
+    body = section.body
+    above, below = _LINE_END.split(body[: gone.start])[-2:-1], _LINE_END.split(body[gone.end :], maxsplit=1)[0]
+    if not above or not above[0].strip(_BLANKS) or not below.strip(_BLANKS):
+        return True
+    neighbours = [item for item in items(section) if item.end == gone.start or item.start == gone.end]
+    return len({_list_of(body[item.start : item.end]) for item in neighbours}) == 1 and len(neighbours) == 2
+
+
+def _list_of(item: str) -> str:
+    """What the markers of one list have in common: the bullet, or the sign behind the number."""
+    return item.lstrip().lstrip("0123456789")[0]

@@ -1,0 +1,193 @@
+"""An agent's text made to fit into a section: it can forge no section, no anchor and no item, and hides nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import NewType
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+from signet_sync.errors import UsageError
+from signet_sync.formats.body import normalize, well_formed
+from signet_sync.formats.wikilinks import leaves_workspace, wikilink
+from signet_sync.text.sentences import flatten
+
+# Text that has been through `fit` or `fit_item`, now or when the event that carries it was recorded.
+Fitted = NewType("Fitted", str)
+
+TEXT_LIMIT = 20_000  # characters
+TITLE_LIMIT = 120
+_ROUNDS = 8
+
+_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029]")
+_INVISIBLE = re.compile("[\u202a-\u202e\u2066-\u2069\ufeff]")
+_DEEP = re.compile(r"^( {0,3})#{1,2}(?=[ \t]|$)")
+_UNDERLINE = re.compile(r"^ {0,3}(?:=+|-+)[ \t]*$", re.MULTILINE)
+# What keeps a reader of Markdown in raw HTML beyond the next blank line.
+_RAW = re.compile(r"<(?=script\b|pre\b|style\b|textarea\b|\?|![A-Za-z\[])", re.IGNORECASE)
+_COMMENT = re.compile(r"<(?=!--)|%(?=%)")
+_MATHS = re.compile(r"\$(?=\$)")
+_LINK_APART = re.compile(r"\[ \[([^\[\]|<>]+)(?:\|([^\[\]<>]*))?\] \]")
+# What would open a heading, a quote, a list, a task, a fence or a definition inside an item.
+_BLOCK = re.compile(r"(?:(?:#{1,6}|[-*+]|\d{1,9}[.)]|\[[ xX]\])(?:[ \t]+|$)|>[ \t]*|[~=]{3,}[ \t]*)*")
+_DEFINITION = re.compile(r"^(\[[^\]]*\]):")
+_SAYS = re.compile(r"[^\s!-/:-@\[-`{-~]")
+
+_markdown = MarkdownIt("commonmark").disable("inline")
+
+
+@lru_cache(maxsize=32)
+def blocks(text: str) -> Sequence[Token]:
+    """The block structure of Markdown (CommonMark) with line maps; what stands inside paragraphs is not looked at."""
+    # An edit asks of the same few texts again and again: before it, after it, in the linter.
+    return tuple(_markdown.parse(text))
+
+
+def fit(text: str) -> tuple[Fitted, tuple[str, ...]]:
+    """A narrative, and what was changed in it, said to a person. Idempotent.
+
+    Headings of the first two levels become `###`, comments and raw HTML are shown as text, fences are closed. Raises
+    `UsageError` (`text-empty`, `text-too-long`, `text-unfit`).
+    """
+    _limited(text)
+    fitted = _clean(text)
+    if not fitted:
+        raise _empty()
+    notes: dict[str, None] = {}
+    # A line that changed may be read otherwise: again, until nothing is left to change.
+    for _ in range(_ROUNDS):
+        before = fitted
+        for rule, note in _RULES:
+            changed = rule(fitted)
+            if changed != fitted:
+                fitted = changed
+                notes[note] = None
+        if fitted == before:
+            return Fitted(fitted), tuple(notes)
+    raise UsageError("the text holds markup that cannot be made safe", hint="write it plainer", code="text-unfit")
+
+
+def fit_item(text: str) -> Fitted:
+    """The text of one list item, on one line, its links into the workspace kept. Idempotent.
+
+    Raises `UsageError` (`text-empty`, `text-too-long`).
+    """
+    _limited(text)
+    flat = flatten(text)
+    while (bare := _DEFINITION.sub(r"\1 :", flat[_block_end(flat) :].lstrip())) != flat:
+        flat = bare
+    if _SAYS.search(flat) is None:
+        raise _empty()
+    return Fitted(_LINK_APART.sub(_link_again, flat))
+
+
+def fit_title(text: str) -> str:
+    """The title of a file, on one line of at most 120 characters. Idempotent. Raises `UsageError` (`text-empty`)."""
+    title = flatten(text[:TEXT_LIMIT], TITLE_LIMIT)
+    while (bare := title[_block_end(title) :].rstrip("# ").lstrip()) != title:
+        title = bare
+    if _SAYS.search(title) is None:
+        raise _empty()
+    return title
+
+
+def log_item(at: str, text: str) -> Fitted:
+    """A line of the change log: when (ISO 8601 UTC, or a day) and what. Raises `UsageError` (`text-empty`)."""
+    return fit_item(f"{at} — {fit_item(text)}")
+
+
+def _limited(text: str) -> None:
+    if len(text) > TEXT_LIMIT:
+        raise UsageError(
+            f"the text has {len(text):,} characters, more than {TEXT_LIMIT:,}",
+            hint="keep what matters here and link the rest",
+            code="text-too-long",
+        )
+
+
+def _empty() -> UsageError:
+    return UsageError("the text says nothing", hint="give it words", code="text-empty")
+
+
+def _clean(text: str) -> str:
+    """Normalised, without control and invisible characters, blank lines and indentation at its beginning."""
+    text = normalize(well_formed(text))
+    return normalize(_INVISIBLE.sub("", _CONTROL.sub(" ", text))).lstrip(" \t\n")
+
+
+def _headings_lowered(text: str) -> str:
+    if "#" not in text and _UNDERLINE.search(text) is None:
+        return text
+    lines = text.split("\n")
+    # From the end, so that the lines of those before stay where they are.
+    for token in reversed(blocks(text)):
+        if token.type != "heading_open" or token.level or token.tag not in ("h1", "h2") or token.map is None:
+            continue
+        start, end = token.map
+        if token.markup.startswith("#"):
+            lines[start] = _DEEP.sub(r"\1###", lines[start])
+        else:
+            lines[start:end] = [f"### {' '.join(map(str.strip, lines[start : end - 1]))}"]
+    return normalize("\n".join(lines))
+
+
+def _comments_shown(text: str) -> str:
+    return _outside_code(text, _COMMENT, r"\g<0> ")
+
+
+def _maths_apart(text: str) -> str:
+    """Formulas stay as they are, but for an opening that nothing closes: it takes all that follows."""
+    return _outside_code(text, _MATHS, "$ ") if text.count("$$") % 2 else text
+
+
+def _html_shown(text: str) -> str:
+    if _RAW.search(text) is None:
+        return text
+    lines = text.split("\n")
+    for token in blocks(text):
+        if token.type == "html_block" and token.map is not None:
+            first = token.map[0]
+            lines[first] = _RAW.sub("‹", lines[first])
+    return "\n".join(lines)
+
+
+def _fence_closed(text: str) -> str:
+    if "```" not in text and "~~~" not in text:
+        return text
+    tokens = blocks(f"{text}\n\n## end\n")
+    if tokens[-1].type == "fence":
+        return f"{text}\n{tokens[-1].markup}"
+    return text
+
+
+_RULES = (
+    (_headings_lowered, "headings of the first two levels became ###: sections are made by the schema"),
+    (_comments_shown, "comments are shown as text"),
+    (_html_shown, "raw HTML is shown as text"),
+    (_maths_apart, "a formula that was never closed is shown as text"),
+    (_fence_closed, "a code fence was closed"),
+)
+
+
+def _outside_code(text: str, pattern: re.Pattern[str], replacement: str) -> str:
+    if pattern.search(text) is None:
+        return text
+    code: set[int] = set()
+    for token in blocks(text):
+        if token.type in ("fence", "code_block") and token.map is not None:
+            code.update(range(*token.map))
+    lines = text.split("\n")
+    return "\n".join(line if at in code else pattern.sub(replacement, line) for at, line in enumerate(lines))
+
+
+def _block_end(text: str) -> int:
+    block = _BLOCK.match(text)
+    return block.end() if block is not None else 0
+
+
+def _link_again(apart: re.Match[str]) -> str:
+    """A link that flattening took apart, where it leads into the workspace."""
+    return apart[0] if leaves_workspace(apart[1]) else wikilink(apart[1], apart[2])

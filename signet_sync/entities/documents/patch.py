@@ -1,0 +1,78 @@
+"""What an event changes in a file, as lines: enough to do it again byte for byte without knowing any grammar."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from signet_sync.entities.documents.document import Document, render
+
+# Keys of a payload: the whole file, or edits of `line` (from 1, in the file as it was), `drop` (lines) and `text`.
+WHOLE, EDITS = "whole", "edits"
+
+
+def whole(text: str) -> dict[str, Any]:
+    """The payload that says a file from its first byte to its last."""
+    return {WHOLE: text}
+
+
+def change(before: Document, after: Document, *, stated: str | None = None) -> dict[str, Any]:
+    """The payload that leads from one file to the other; of each part that changed it holds the lines that did.
+
+    Of the section with the anchor `stated` it holds all lines: what was set can be read in the ledger as a whole.
+    """
+    edits = []
+    line = 1
+    for name, old, new in _pairs(before, after):
+        old_lines, new_lines = _lines(old), _lines(new)
+        if old != new:
+            lead, trail = (0, 0) if name is not None and name == stated else _shared(old_lines, new_lines)
+            text = "".join(new_lines[lead : len(new_lines) - trail])
+            edits.append({"line": line + lead, "drop": len(old_lines) - lead - trail, "text": text})
+        line += len(old_lines)
+    payload = {EDITS: edits}
+    # A part that does not end with its line would move all after it.
+    return payload if apply(render(before), payload) == render(after) else whole(render(after))
+
+
+def apply(text: str | None, payload: Mapping[str, Any]) -> str | None:
+    """The file after a change; None where the payload is none of a file, or does not fit to it."""
+    stated, edits = payload.get(WHOLE), payload.get(EDITS)
+    if isinstance(stated, str):
+        return stated
+    if text is None or not isinstance(edits, list):
+        return None
+    lines = _lines(text)
+    for edit in reversed(edits):
+        match edit:
+            case {"line": int(line), "drop": int(drop), "text": str(new)} if 1 <= line <= line + drop <= len(lines) + 1:
+                lines[line - 1 : line - 1 + drop] = [new]
+            case _:
+                return None
+    return "".join(lines)
+
+
+def _pairs(before: Document, after: Document) -> Iterator[tuple[str | None, str, str]]:
+    """Anchor and text of each part before and after; the whole files where they do not have the same sections."""
+    if [section.opening for section in before.sections] != [section.opening for section in after.sections]:
+        yield None, render(before), render(after)
+        return
+    yield None, before.head, after.head
+    yield None, before.lead, after.lead
+    for old, new in zip(before.sections, after.sections, strict=True):
+        yield None, old.opening, new.opening
+        yield old.anchor, old.body, new.body
+
+
+def _lines(text: str) -> list[str]:
+    *lines, last = text.split("\n")
+    return [f"{line}\n" for line in lines] + ([last] if last else [])
+
+
+def _shared(old: list[str], new: list[str]) -> tuple[int, int]:
+    """How many lines both begin with, and how many of the others both end with."""
+    most = min(len(old), len(new))
+    lead = next((n for n in range(most) if old[n] != new[n]), most)
+    most -= lead
+    trail = next((n for n in range(most) if old[-1 - n] != new[-1 - n]), most)
+    return lead, trail

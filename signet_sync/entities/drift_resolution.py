@@ -1,0 +1,129 @@
+"""The maintainer's word on a drifted file: it counts as it stands, or is written again from its events."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from signet_sync.entities import execute, observe, write_ahead
+from signet_sync.entities import store as entities_store
+from signet_sync.entities.documents.document import Document
+from signet_sync.entities.documents.patch import whole
+from signet_sync.entities.event_log.events import Actor, Event
+from signet_sync.entities.repository import Garden, Seen, parsed
+from signet_sync.entities.results import Done
+from signet_sync.errors import UsageError, WorkspaceError
+from signet_sync.formats.body import text_sha256
+from signet_sync.formats.entity_paths import File, Place, kind_of
+from signet_sync.storage import state_dir
+from signet_sync.sync.workspace import Workspace
+from signet_sync.text.sanitizer import redact
+
+# What a maintainer calls the ledger itself where its end was gone.
+LEDGER = "ledger"
+
+
+def resolve(
+    workspace: Workspace,
+    agent_id: str,
+    ref: str,
+    keep: Literal["file", "events"],
+    *,
+    file: File = "profile",
+    actor: Actor,
+    now_us: int,
+) -> Done:
+    """Ends the drift of a file; the text that gives way stays in the ledger.
+
+    Raises `UsageError`: `actor-refused` unless a maintainer asks, `not-drifted`, `file-unreadable` (the file is no
+    entity file of this id and cannot be kept), `events-incomplete` (the events do not tell it).
+    """
+    if actor != "maintainer":
+        raise UsageError("drift is a maintainer's to settle", hint="--actor maintainer", code="actor-refused")
+    with state_dir.workspace_lock(workspace.state):
+        before = execute.heads(workspace, agent_id)
+        garden = Garden(workspace, agent_id, now_us)
+        observe.tend(garden)
+        observe.look(garden, None)
+        entity_id = _meant(garden, ref)
+        queue = [one for one in entities_store.drift(workspace.database, agent_id) if one.entity_id == entity_id]
+        if not any(one.file == file for one in queue):
+            raise UsageError("it does not wait for a maintainer", hint="signet-sync entity drift", code="not-drifted")
+        if entity_id == observe.LEDGER:
+            event = _record(garden, None, None, {"accepted": [one.found_sha256 for one in queue]})
+            with workspace.database.transaction(durable=True):
+                entities_store.clear_drift(workspace.database, [one.path for one in queue])
+        elif keep == "file":
+            event = _keep_file(garden, _seen(garden, entity_id, file))
+        else:
+            event = _keep_events(garden, _seen(garden, entity_id, file))
+        if entity_id != observe.LEDGER:
+            observe.look(garden, {entity_id})
+        waiting = execute.follow(workspace, agent_id, before, now_us)
+        done = execute.done(garden, event)
+        return Done(done.id, done.event_id, done.token, done.path, waiting=waiting)
+
+
+def _meant(garden: Garden, ref: str) -> str:
+    """The id that a name means; what is gone is known by its id in full. Raises `UsageError`."""
+    if ref.strip() == LEDGER:
+        return observe.LEDGER
+    if kind_of(ref.strip()) is not None:
+        return ref.strip()
+    return execute.located(garden, ref).id
+
+
+def _seen(garden: Garden, entity_id: str, file: File) -> Seen:
+    """The file where it stands, or where its events say that it should. Raises `UsageError`."""
+    places = garden.places([entity_id]).get(entity_id, [])
+    if len(places) > 1:
+        raise UsageError("the entity stands in two folders", hint="take one of them away", code="file-unreadable")
+    kind, slug = kind_of(entity_id), garden.told(entity_id).slug
+    if places:
+        return garden.seen(places[0]._replace(file=file))
+    if kind is None or slug is None:
+        raise UsageError("nothing is known of it", hint="signet-sync entity log", code="events-incomplete")
+    return garden.seen(Place(garden.agent_id, kind, slug, entity_id, file))
+
+
+def _keep_file(garden: Garden, seen: Seen) -> Event:
+    document = parsed(seen.text) if seen.text is not None else None
+    place = seen.place
+    wanted = {"kind": place.kind, "id": place.id, "agent_id": place.agent_id}
+    if not isinstance(document, Document) or any(document.fields.get(key) != value for key, value in wanted.items()):
+        raise UsageError(
+            "the file cannot be kept: it is no entity file of this id",
+            path=seen.path,
+            hint="correct it first, or keep what its events tell",
+            code="file-unreadable",
+        )
+    text = seen.text or ""
+    return _record(garden, place, text_sha256(text), {**whole(text), "slug": place.slug})
+
+
+def _keep_events(garden: Garden, seen: Seen) -> Event:
+    text = garden.told(seen.place.id).texts.get(seen.place.file)
+    if text is None:
+        raise UsageError(
+            "its events do not tell it to the end",
+            path=seen.path,
+            hint="keep the file, or bring the ledger back from a copy",
+            code="events-incomplete",
+        )
+    if seen.code not in ("", "gone", "not-utf8"):
+        raise WorkspaceError(seen.message, path=seen.path, hint="move it away", code=seen.code)
+    displaced = None if seen.raw is None else redact(seen.raw.decode("utf-8", "replace"))[0]
+    event = _record(garden, seen.place, None, {"displaced": displaced})
+    try:
+        write_ahead.put(garden, seen, text)
+    except write_ahead.Raced:
+        raise WorkspaceError("somebody saved it meanwhile", path=seen.path, hint="try again", code="busy") from None
+    return event
+
+
+def _record(garden: Garden, place: Place | None, file_after: str | None, payload: Mapping[str, Any]) -> Event:
+    """What the maintainer said. It needs no outcome: the file stands, or its events tell it already."""
+    event = garden.record("human_edit", "maintainer", payload, place, file_after)
+    garden.forget_told(event.entity_id)
+    write_ahead.mirror(garden)
+    return event

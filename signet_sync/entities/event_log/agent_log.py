@@ -1,0 +1,232 @@
+"""An agent's ledger as it stands on disk: read as far as it is asked for, added to at its end."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from signet_sync.entities.event_log import chain
+from signet_sync.entities.event_log import files as event_log_files
+from signet_sync.entities.event_log.chain import Line
+from signet_sync.entities.event_log.events import Entry, Event, Outcome, Problem, State, decode, key_of, states_of
+from signet_sync.entities.evidence import ENTROPY, ulid_at
+from signet_sync.errors import WorkspaceError
+from signet_sync.formats.entity_paths import ledger_page
+from signet_sync.formats.timestamps import iso
+
+# The end of a page that is looked at first: bytes. A line is rarely longer than a section.
+_END = 128 * 1024
+# How a line begins: its id, and the event that it is the outcome of, or the entity that it is about.
+_HEAD = re.compile(
+    r'\{"v":1,"id":"([^"]+)",(?:"token":"[^"]+",)?"at":"[^"]+",'
+    r'(?:"of":"([^"]+)"|"agent_id":"[^"]+",(?:"entity_id":"([^"]+)")?)'
+)
+_DAY = re.compile(r'"at":"(\d{4}-\d\d-\d\d)T')
+# How the line of an outcome ends that is final. One that was torn may hold the word, but not the end.
+_FINAL = re.compile(r'"state":"(?:committed|failed)","prev":"[0-9a-f]{64}","hash":"[0-9a-f]{64}"\}\Z', re.ASCII)
+
+
+class _Head(NamedTuple):
+    """How a line begins; what it does not say is empty."""
+
+    id: str
+    of: str
+    entity_id: str
+
+
+_NO_HEAD = _Head("", "", "")
+
+
+class Ledger:
+    """The pages of an agent. Whoever adds to it holds the workspace's lock."""
+
+    def __init__(self, root: str, agent_id: str) -> None:
+        self.root = root
+        self.agent_id = agent_id
+        self._pages: dict[str, str] = dict(event_log_files.pages(root, agent_id))
+        self._raw: dict[str, bytes] = {}
+        self._entries: dict[str, Entry | Problem] = {}
+        self._lines: list[Line] | None = None
+        self._known_heads: list[_Head] | None = None
+        self._owned: dict[str, list[int]] | None = None
+
+    def _heads(self) -> list[_Head]:
+        """The beginnings of the lines, without reading them."""
+        if self._known_heads is None:
+            found = (_HEAD.match(line.text) for line in self.lines())
+            self._known_heads = [
+                _NO_HEAD if one is None else _Head(one[1], one[2] or "", one[3] or "") for one in found
+            ]
+        return self._known_heads
+
+    # ── reading ──
+
+    def pages(self) -> dict[str, str]:
+        """Months and paths of its pages, the oldest first."""
+        return dict(self._pages)
+
+    def is_empty(self) -> bool:
+        """Whether nothing was ever written into it."""
+        return not any(self._read(month) for month in self._pages)
+
+    def is_torn(self) -> bool:
+        """Whether a crash left a part of a line at its end."""
+        lines = self._end()
+        entry = self._entry(lines[-1].text) if lines else None
+        return isinstance(entry, Problem) and entry.code == "not-json"
+
+    def last(self) -> Entry | None:
+        """The last line that can be read; None where there is none."""
+        found = (self._entry(line.text) for line in reversed(self._end()))
+        return next((entry for entry in found if not isinstance(entry, Problem)), None)
+
+    def holds(self, text: str) -> bool:
+        """Whether these characters stand in it somewhere."""
+        wanted = text.encode()
+        return any(wanted in self._read(month) for month in self._pages)
+
+    def size(self) -> int:
+        """How many lines it has."""
+        return sum(self._read(month).count(b"\n") for month in self._pages)
+
+    def after(self, last_hash: str) -> int | None:
+        """How many lines follow the one with this hash; None where it does not stand near the end."""
+        wanted = f'"hash":"{last_hash}"'
+        return next((count for count, line in enumerate(reversed(self._end())) if wanted in line.text), None)
+
+    def lines(self) -> list[Line]:
+        """Its lines, in the order of the pages."""
+        if self._lines is None:
+            self._lines = [line for month in self._pages for line in chain.lines_of(month, self._read(month))]
+        return self._lines
+
+    def entries(self) -> list[Entry]:
+        """What can be read of it."""
+        return self._readable(self.lines())
+
+    def holding(self, text: str) -> list[Entry]:
+        """Events whose lines hold these characters, with all their outcomes; in their order."""
+        if not self.holds(text):
+            return []
+        heads = self._heads()
+        chosen = {at for at, line in enumerate(self.lines()) if text in line.text}
+        ids = {heads[at].id for at in chosen}
+        chosen.update(at for at, head in enumerate(heads) if head.of and head.of in ids)
+        return self._readable(self.lines()[at] for at in sorted(chosen))
+
+    def of(self, entity_id: str) -> list[Entry]:
+        """The entries of an entity."""
+        if self._owned is None:
+            self._owned = {}
+            owners: dict[str, str] = {}
+            for at, head in enumerate(self._heads()):
+                owner = head.entity_id or owners.get(head.of)
+                if owner:
+                    owners[head.id] = owner
+                    self._owned.setdefault(owner, []).append(at)
+        return self._readable(self.lines()[at] for at in self._owned.get(entity_id, ()))
+
+    def under(self, key: str) -> list[Entry]:
+        """The entries that were written under a caller's idempotency key."""
+        return self.holding(f'"idempotency_key":"{key_of(self.agent_id, key)}"')
+
+    def event(self, event_id: str) -> Event | None:
+        """The event with this id."""
+        found = (entry for entry in self.holding(f'"id":"{event_id}"') if entry.id == event_id)
+        return next((entry for entry in found if isinstance(entry, Event)), None)
+
+    def unsettled(self) -> list[Event]:
+        """Events of whose writes nobody knows how they ended, or that were written and not committed."""
+        ended: set[str] = set()
+        waiting = []
+        for line, head in zip(self.lines(), self._heads(), strict=True):
+            if head.of and _FINAL.search(line.text):
+                ended.add(head.of)
+            elif not head.of and '"state":"pending"' in line.text:
+                waiting.append((head.id, line))
+        left = [line for event_id, line in waiting if event_id not in ended]
+        return [entry for entry in self._readable(left) if isinstance(entry, Event)]
+
+    def days(self) -> list[str]:
+        """The days (`YYYY-MM-DD`, UTC) on which something was done, in order."""
+        return sorted({match[1] for line in self.lines() if (match := _DAY.search(line.text))})
+
+    def state_of(self, event: Event) -> State:
+        """How far the write of an event has come."""
+        return states_of(self.holding(f'"id":"{event.id}"'))[event.id]
+
+    # ── writing ──
+
+    def add(self, entries: Sequence[Entry], now_us: int) -> tuple[Entry, ...]:
+        """Adds entries at the end, durably; gives them sealed. Raises `WorkspaceError`, `OSError`."""
+        addition = chain.add(self._end(), entries, outcome_id=new_ulid(now_us), at=iso(now_us))
+        try:
+            for month, text in addition.writes:
+                path = self._pages.get(month) or ledger_page(self.agent_id, month)
+                raw = self._read(month) if month in self._pages else b""
+                event_log_files.append(self.root, path, text, len(raw))
+                self._pages[month] = path
+                self._raw[month] = raw + text.encode()
+        except (OSError, WorkspaceError):
+            self._forget()
+            raise
+        self._unread()
+        return addition.sealed[len(addition.sealed) - len(entries) :]
+
+    def rewrite(self, lines: Iterable[Line]) -> None:
+        """Puts other lines in place of those of its pages, for what a removal erases."""
+        by_month: dict[str, list[Line]] = {month: [] for month in self._pages}
+        for line in lines:
+            by_month[line.month].append(line)
+        for month, kept in by_month.items():
+            data = chain.page_of(kept)
+            if data != self._read(month):
+                event_log_files.rewrite(self.root, self._pages[month], data, self._read(month))
+        self._forget()
+
+    def _forget(self) -> None:
+        self._pages = dict(event_log_files.pages(self.root, self.agent_id))
+        self._raw.clear()
+        self._unread()
+
+    def _unread(self) -> None:
+        self._lines = self._known_heads = self._owned = None
+
+    def _read(self, month: str) -> bytes:
+        if month not in self._raw:
+            self._raw[month] = event_log_files.read(self.root, self._pages[month])
+        return self._raw[month]
+
+    def _end(self) -> list[Line]:
+        """The last lines, at least from the last that can be read."""
+        if not self._pages:
+            return []
+        month = list(self._pages)[-1]
+        page = self._read(month)
+        start = page.find(b"\n", len(page) - _END) + 1 if len(page) > _END else 0
+        lines = chain.lines_of(month, page[start:])
+        if any(not isinstance(self._entry(line.text), Problem) for line in reversed(lines)):
+            return lines
+        return self.lines()
+
+    def _readable(self, lines: Iterable[Line]) -> list[Entry]:
+        found = (self._entry(line.text) for line in lines)
+        return [entry for entry in found if not isinstance(entry, Problem)]
+
+    def _entry(self, text: str) -> Entry | Problem:
+        known = self._entries.get(text)
+        if known is None:
+            known = self._entries[text] = decode(text)
+        return known
+
+
+def new_ulid(now_us: int) -> str:
+    """A ULID of this instant that nobody has had."""
+    return ulid_at(now_us, os.urandom(ENTROPY))
+
+
+def outcome(event: Event, state: State, now_us: int) -> Outcome:
+    """How the write of an event went on."""
+    return Outcome(id=new_ulid(now_us), at=iso(now_us), of=event.id, state=state)

@@ -1,0 +1,303 @@
+"""The chain of a ledger: edits, gaps and a lost end are found; a line that was cut off is closed by the next write."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable, Sequence
+from hashlib import sha256
+from typing import NamedTuple
+
+from signet_sync.entities.event_log.events import (
+    GENESIS,
+    TORN,
+    Entry,
+    Event,
+    Outcome,
+    Problem,
+    State,
+    damage,
+    decode,
+    encode,
+    erased,
+    may_follow,
+    seal,
+    states_of,
+)
+from signet_sync.errors import WorkspaceError
+
+
+class Line(NamedTuple):
+    """One line of a page: the page's month (`YYYY-MM`), its number from 1, its text, whether a newline ends it."""
+
+    month: str
+    number: int
+    text: str
+    whole: bool
+
+
+class Finding(NamedTuple):
+    """One thing that is wrong with a ledger.
+
+    `id` is that of the event or line, empty where it has none; `month` and `number` say where; `hint` is what the
+    person does next.
+    """
+
+    id: str
+    code: str
+    message: str
+    hint: str
+    month: str
+    number: int
+
+
+_BACKUP = "compare the page with a backup or with the workspace's history"
+_HINTS = {
+    "torn": "nothing to do: the next write closes it",
+    "version-unknown": "use the version that wrote it",
+    "month-order": "give the pages in the order of their months",
+    "agent-mismatch": "put the page where the ledger of its agent is",
+}
+_MESSAGES = {
+    "torn": "the last line was cut off while it was written",
+    "reordered": "the line does not stand where it was written",
+    "gap": "what stood before this line is gone, or was changed",
+    "truncated": "the end of the ledger is gone: the index knows of a later line",
+    "id-twice": "an earlier line has the same id",
+    "month-order": "the page comes after that of a later month",
+    "month-wrong": "the line is of a later month than its page",
+    "agent-mismatch": "the event is of another agent",
+    "erased-unfounded": "the event was erased by a removal that is not on record",
+    "state-unfounded": "the outcome is of no event before it, or of one that has ended",
+}
+
+
+def lines_of(month: str, page: bytes) -> list[Line]:
+    """The lines of a page. Bytes that are no UTF-8 become surrogates: such a line is damaged, the others are read."""
+    texts = page.decode("utf-8", "surrogateescape").split("\n")
+    last = texts.pop()
+    lines = [Line(month, number, text, True) for number, text in enumerate(texts, 1)]
+    return [*lines, Line(month, len(lines) + 1, last, False)] if last else lines
+
+
+def page_month(at: str, latest: str | None) -> str:
+    """The month of the page that a line of this instant belongs to; never one before the latest page that there is.
+
+    So the pages in the order of their months are the ledger in the order of its lines, though a clock went back.
+    """
+    return max(at[:7], latest or "")
+
+
+class Addition(NamedTuple):
+    """What is to be written to add entries to a ledger: month of a page and text for its end, in this order.
+
+    `sealed` are all entries that then stand there anew (your own come last), `last` is the hash of the last one.
+    """
+
+    writes: tuple[tuple[str, str], ...]
+    sealed: tuple[Entry, ...]
+    last: str
+
+
+def add(lines: Sequence[Line], entries: Sequence[Entry], *, outcome_id: str, at: str) -> Addition:
+    """How entries are added to a ledger.
+
+    `lines` are its last ones, at least from the last that can be read; `at` is now, ISO 8601. What a crash cut off
+    behind that line is ended where it stands, and accounted for by a `failed` outcome with `outcome_id` (a ULID) before
+    the entries. Raises `WorkspaceError` (`ledger-newer`) where the last line is one of a later version.
+    """
+    torn = lines[_torn_end(lines, len(lines)) :]
+    read = next((entry for line in reversed(lines) if not isinstance(entry := decode(line.text), Problem)), None)
+    if lines and not torn and isinstance(wrong := decode(lines[-1].text), Problem) and wrong.code == "version-unknown":
+        raise WorkspaceError(
+            "the ledger of entities was written by a later version",
+            hint="use that version, or a later one",
+            code="ledger-newer",
+        )
+    if torn:
+        entries = [Outcome(id=outcome_id, at=at, of=torn_name(torn), state="failed"), *entries]
+    sealed = follow(entries, GENESIS if read is None else read.hash)
+    month = page_month(at, lines[-1].month if lines else None)
+    text = "".join(f"{encode(entry)}\n" for entry in sealed)
+    ending = () if not lines or lines[-1].whole else ((lines[-1].month, "\n"),)
+    return Addition((*ending, (month, text)), tuple(sealed), sealed[-1].hash)
+
+
+def missing(lines: Iterable[Line], other: Iterable[Line]) -> list[Entry] | None:
+    """What another machine's copy of the ledger tells and these lines do not, in its order; None where it is damaged.
+
+    What these lines know, they know as it is now: an event that a removal has erased here does not come back. An
+    outcome of a write that has ended here is no news.
+    """
+    known = [entry for line in lines if not isinstance(entry := decode(line.text), Problem)]
+    ids, states = {entry.id for entry in known}, states_of(known)
+    news: list[Entry] = []
+    for line in other:
+        entry = decode(line.text)
+        if isinstance(entry, Problem) or damage(entry) is not None:
+            return None
+        if entry.id in ids or (isinstance(entry, Outcome) and not may_follow(states.get(entry.of), entry.state)):
+            continue
+        ids.add(entry.id)
+        states[entry.of if isinstance(entry, Outcome) else entry.id] = entry.state
+        news.append(entry)
+    return news
+
+
+def follow(entries: Iterable[Entry], last: str) -> list[Entry]:
+    """The entries sealed one after another, after the line whose hash is `last`."""
+    sealed: list[Entry] = []
+    for entry in entries:
+        sealed.append(seal(entry, last))
+        last = sealed[-1].hash
+    return sealed
+
+
+def torn_name(lines: Iterable[Line]) -> str:
+    """What an outcome calls lines that were cut off: `torn-` and the sha256 of what is left of them."""
+    text = "\n".join(line.text for line in lines)
+    return TORN + sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def erase(lines: Iterable[Line], gone: Callable[[Event | str], bool], tombstone: str) -> list[Line]:
+    """The lines after a removal: of events that are to go the hashes stay, and the tombstone's name.
+
+    `gone` is asked of each event that still has its texts, and with its text of each line that cannot be read: such a
+    line is dropped. What was cut off and closed is dropped in any case: nobody needs it, and it may hold anything.
+    """
+    walked = list(lines)
+    closed = _closed(walked)
+    kept: list[Line] = []
+    for place, line in enumerate(walked):
+        entry = decode(line.text)
+        if isinstance(entry, Problem):
+            if place not in closed and not gone(line.text):
+                kept.append(line)
+        elif isinstance(entry, Event) and entry.erased is None and gone(entry):
+            kept.append(line._replace(text=encode(erased(entry, tombstone))))
+        else:
+            kept.append(line)
+    return kept
+
+
+def page_of(lines: Iterable[Line]) -> bytes:
+    """The bytes of a page with these lines."""
+    text = "".join(f"{line.text}\n" if line.whole else line.text for line in lines)
+    return text.encode("utf-8", "surrogateescape")
+
+
+def verify(
+    lines: Iterable[Line],
+    *,
+    known_last: str | None,
+    agent_id: str | None = None,
+    tombstones: Container[str] | None = None,
+) -> list[Finding]:
+    """What is wrong with a ledger, in the order of its lines; nothing where every line is as it was written.
+
+    `lines` are those of all pages in the order of their months. `known_last` is the last hash that the index mirrors:
+    without it a cut at the end cannot be told from a ledger that never had more. An index that is behind is no finding.
+    With `tombstones` (names) an erased event must be covered by one of them.
+    """
+    return _Walk(agent_id, tombstones).findings(list(lines), known_last)
+
+
+class _Walk:
+    """One walk over a ledger; `_last` is the hash that the next line must follow, None after one that is not known."""
+
+    def __init__(self, agent_id: str | None, tombstones: Container[str] | None) -> None:
+        self._agent_id = agent_id
+        self._tombstones = tombstones
+        self._last: str | None = GENESIS
+        self._month = ""
+        self._hashes = {GENESIS}
+        self._walked: set[str] = set()
+        self._ids: set[str] = set()
+        self._states: dict[str, State] = {}
+        self._found: list[Finding] = []
+
+    def findings(self, lines: list[Line], known_last: str | None) -> list[Finding]:
+        entries = [decode(line.text) for line in lines]
+        self._hashes.update(entry.hash for entry in entries if not isinstance(entry, Problem))
+        closed, torn = _closed(lines), _torn_end(lines, len(lines))
+        for place, (line, entry) in enumerate(zip(lines, entries, strict=True)):
+            if line.month < self._month:
+                self._say("month-order", line)
+            self._month = max(self._month, line.month)
+            if not isinstance(entry, Problem):
+                self._read(line, entry)
+            elif place >= torn:
+                self._say("torn", line)
+            elif place not in closed:
+                self._say(entry.code, line, message=entry.message)
+                self._last = None
+        if known_last is not None and known_last not in self._hashes:
+            self._say("truncated", lines[-1] if lines else Line("", 0, "", True))
+        return self._found
+
+    def _read(self, line: Line, entry: Entry) -> None:
+        wrong = damage(entry)
+        if wrong is not None:
+            self._say(wrong.code, line, entry.id, wrong.message)
+        # At the turn of a month a machine may begin a page before it has the last lines that another one added.
+        begun = line.number == 1 and entry.prev in self._walked
+        self._walked.add(entry.hash)
+        if self._last is not None and entry.prev != self._last and not begun:
+            self._say("reordered" if entry.prev in self._hashes else "gap", line, entry.id)
+        # Of a line that was changed nobody knows what the next one followed.
+        self._last = None if wrong is not None and wrong.code == "hash-mismatch" else entry.hash
+        if entry.id in self._ids:
+            self._say("id-twice", line, entry.id)
+        self._ids.add(entry.id)
+        if entry.at[:7] > line.month:
+            self._say("month-wrong", line, entry.id)
+        if isinstance(entry, Event):
+            self._event(line, entry)
+        else:
+            self._outcome(line, entry)
+
+    def _event(self, line: Line, event: Event) -> None:
+        self._agent_id = self._agent_id or event.agent_id
+        if event.agent_id != self._agent_id:
+            self._say("agent-mismatch", line, event.id)
+        if event.erased is not None and self._tombstones is not None and event.erased not in self._tombstones:
+            self._say("erased-unfounded", line, event.id)
+        self._states.setdefault(event.id, event.state)
+
+    def _outcome(self, line: Line, outcome: Outcome) -> None:
+        if outcome.of.startswith(TORN) and outcome.state == "failed":
+            return
+        if may_follow(self._states.get(outcome.of), outcome.state):
+            self._states[outcome.of] = outcome.state
+        else:
+            self._say("state-unfounded", line, outcome.id)
+
+    def _say(self, code: str, line: Line, entry_id: str = "", message: str = "") -> None:
+        hint = _HINTS.get(code, _BACKUP)
+        self._found.append(Finding(entry_id, code, message or _MESSAGES[code], hint, line.month, line.number))
+
+
+def _torn_end(lines: Sequence[Line], end: int) -> int:
+    """Where the lines before `end` begin that are no JSON, else `end`.
+
+    That is what a crash left of a write, and of the write that was to account for it. A line of ours that was changed
+    mostly is JSON still; it is damage, and no later write accounts for it.
+    """
+    begin = end
+    while begin:
+        entry = decode(lines[begin - 1].text)
+        if not isinstance(entry, Problem) or entry.code != "not-json":
+            break
+        begin -= 1
+    return begin
+
+
+def _closed(lines: Sequence[Line]) -> set[int]:
+    """The places of lines that cannot be read and that the outcome after them accounts for."""
+    closed: set[int] = set()
+    for place, line in enumerate(lines):
+        if f'"of":"{TORN}' not in line.text:
+            continue
+        begin = _torn_end(lines, place)
+        entry = decode(line.text)
+        if begin < place and isinstance(entry, Outcome) and entry.of == torn_name(lines[begin:place]):
+            closed.update(range(begin, place))
+    return closed

@@ -1,0 +1,164 @@
+"""Replay: the files of an entity, told again from its events byte for byte; and how an unfinished write went."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from signet_sync.entities.documents.patch import WHOLE, apply
+from signet_sync.entities.event_log.events import Entry, Event, State, states_of
+from signet_sync.formats.body import text_sha256
+from signet_sync.formats.entity_paths import FILES, File
+
+DONE: frozenset[State] = frozenset({"written", "committed"})
+
+
+class Trouble(NamedTuple):
+    """Why a file cannot be told to its end: `erased` (a removal took a text), `mismatch` (an event does not fit)."""
+
+    event_id: str
+    file: File
+    code: Literal["erased", "mismatch"]
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """What the events of an entity come to.
+
+    `texts` holds the files that can be told, `states` the state of each event, `unsettled` those of which nobody knows
+    whether they were written (`settle`); they are not in the texts. `slug` is what its folder was last called.
+    """
+
+    texts: Mapping[File, str]
+    slug: str | None
+    states: Mapping[str, State]
+    unsettled: tuple[Event, ...]
+    trouble: tuple[Trouble, ...]
+
+
+def by_entity(entries: Iterable[Entry]) -> dict[str, list[Entry]]:
+    """The entries of each entity, in their order; those of no entity are left out."""
+    owners: dict[str, str] = {}
+    groups: dict[str, list[Entry]] = {}
+    for entry in entries:
+        owner = entry.entity_id if isinstance(entry, Event) else owners.get(entry.of)
+        if owner is not None:
+            owners[entry.id] = owner
+            groups.setdefault(owner, []).append(entry)
+    return groups
+
+
+def fold(entries: Iterable[Entry]) -> Replayed:
+    """The files of one entity after all its events, in the order of the ledger.
+
+    Every event says what it found and what it left (`file_before`, `file_after`); where that is not so, its file is
+    told no further, until an event says it as a whole. An event may have found what an earlier one had found already:
+    two machines wrote at once, and their ledgers became one. Then it is told from there, the later line counts, and
+    what has been told before is not told again.
+    """
+    known = list(entries)
+    states = states_of(known)
+    # Machines that wrote at once went on from the same file: what each found there is kept until all have gone on.
+    found = Counter((e.file, e.file_before) for e in known if isinstance(e, Event) and e.file_before is not None)
+    files = {file: _File(file, Counter({sha: n for (name, sha), n in found.items() if name == file})) for file in FILES}
+    slug: str | None = None
+    unsettled = []
+    for entry in known:
+        if not isinstance(entry, Event):
+            continue
+        if states[entry.id] == "pending":
+            unsettled.append(entry)
+        elif states[entry.id] in DONE:
+            if entry.file is not None and entry.file_after is not None:
+                files[entry.file].take(entry)
+            named = (entry.payload or {}).get("slug")
+            slug = named if isinstance(named, str) else slug
+    return Replayed(
+        texts={name: file.text for name, file in files.items() if file.text is not None},
+        slug=slug,
+        states=states,
+        unsettled=tuple(unsettled),
+        trouble=tuple(file.trouble for file in files.values() if file.trouble is not None),
+    )
+
+
+class _File:
+    """A file while it is told; `trouble` stands until an event says the file as a whole.
+
+    `finders` counts the events that found each state of it, by the file's hash.
+    """
+
+    def __init__(self, name: File, finders: Counter[str]) -> None:
+        self._name = name
+        self._finders = finders
+        self._earlier: dict[str | None, str] = {}
+        self._told: set[str | None] = set()
+        self._sha: str | None = None
+        self.text: str | None = None
+        self.trouble: Trouble | None = None
+
+    def take(self, event: Event) -> None:
+        if event.erased is not None:
+            if self.trouble is None:
+                self._stop(event, "erased", "a removal took the text of an event, and no later one says the whole file")
+            return
+        payload = event.payload or {}
+        stated = WHOLE in payload
+        if self.trouble is not None and not stated:
+            return
+        found = self._found(event)
+        aside = event.file_before != self._sha if not stated else event.op == "create"
+        if aside and event.file_after in self._told:
+            return  # another machine has told it
+        if not stated and found is None and event.file_before != self._sha:
+            self._stop(event, "mismatch", "the event found another file than the events before it left")
+            return
+        text = apply(found, payload)
+        if text is None or text_sha256(text) != event.file_after:
+            self._stop(event, "mismatch", "the event does not lead to the file that it says it left")
+            return
+        self.text, self._sha, self.trouble = text, event.file_after, None
+        self._told.add(self._sha)
+
+    def _found(self, event: Event) -> str | None:
+        """The text that an event found, of whatever time; None where no event before it left such a one."""
+        sha = event.file_before
+        text = self.text if sha == self._sha else self._earlier.get(sha)
+        if sha is not None and text is not None:
+            self._finders[sha] -= 1
+            if self._finders[sha] > 0:
+                self._earlier[sha] = text
+            else:
+                self._earlier.pop(sha, None)
+        return text
+
+    def _stop(self, event: Event, code: Literal["erased", "mismatch"], message: str) -> None:
+        self.text = self._sha = None
+        self.trouble = Trouble(event.id, self._name, code, message)
+
+
+def settle(
+    event: Event, text: str | None, section_sha256: str | None = None
+) -> Literal["written", "failed", "unknown"]:
+    """How the write of an unsettled event ended, by what stands in its file now (`text`, None: there is none).
+
+    Where a person has changed the file since, the hash of the event's section (`documents.body_sha`) may still tell. An
+    event that changes no file has no write that could fail.
+    """
+    if event.file is None or event.file_after is None:
+        return "written"
+    found = None if text is None else text_sha256(text)
+    # A write that left the file as it was is done, whether or not it came about.
+    if found == event.file_after:
+        return "written"
+    if found == event.file_before:
+        return "failed"
+    if section_sha256 is not None and event.before != event.after:
+        if section_sha256 == event.after:
+            return "written"
+        if section_sha256 == event.before:
+            return "failed"
+    return "unknown"

@@ -1,0 +1,202 @@
+"""How every operation on an entity is carried out: settle, look, ask the plan, write, let the page follow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from signet_sync.entities import observe, relation_items, rename, write_ahead
+from signet_sync.entities import store as entities_store
+from signet_sync.entities.event_log.agent_log import new_ulid
+from signet_sync.entities.event_log.events import Actor, Event, key_of, replayed, request_sha256
+from signet_sync.entities.repository import Entity, Garden
+from signet_sync.entities.results import Done
+from signet_sync.entities.store import GardenFile
+from signet_sync.entities.write_ahead import Plan, Raced, Stamp
+from signet_sync.errors import UsageError, WorkspaceError
+from signet_sync.formats.entity_paths import File, parse_path
+from signet_sync.formats.paths import head_page
+from signet_sync.storage import state_dir
+from signet_sync.sync import deriving, engine
+from signet_sync.sync.request import Request
+from signet_sync.sync.workspace import Workspace
+
+_TRIES = 3
+# What patterns say of a part.
+_SHOWN = ("rename", "deprecate", "status")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """What is asked, by whom, when: `request` is all that makes two requests the same one."""
+
+    op: str
+    actor: Actor
+    now_us: int
+    key: str | None
+    request: Mapping[str, Any]
+    redactions: Mapping[str, int] = field(default_factory=dict)
+
+    def stamp(self, agent_id: str) -> Stamp:
+        """The stamp of the events of this request."""
+        keyed = None if self.key is None else key_of(agent_id, self.key)
+        request = None if self.key is None else self.digest()
+        return Stamp(ulid=new_ulid(self.now_us), actor=self.actor, key=keyed, request=request)
+
+    def digest(self) -> str:
+        """The digest of the request."""
+        return request_sha256({"op": self.op, "actor": self.actor, **self.request})
+
+
+Planner = Callable[[Garden, Entity, str], Plan]
+
+
+def perform(workspace: Workspace, agent_id: str, ref: str, ask: Ask, plan: Planner) -> Done:
+    """Carries out an operation on the entity that `ref` means; `plan` is asked again where a person saved meanwhile."""
+
+    def act(garden: Garden) -> tuple[Event, Entity]:
+        entity = load(garden, ref)
+        stamp = ask.stamp(agent_id)
+        return write_ahead.write(garden, entity, plan(garden, entity, stamp.ulid), stamp), entity
+
+    return carry_out(workspace, agent_id, ask, act)
+
+
+def carry_out(workspace: Workspace, agent_id: str, ask: Ask, act: Callable[[Garden], tuple[Event, Entity]]) -> Done:
+    """Carries out what `act` does, under the workspace's lock, once for an idempotency key."""
+    with state_dir.workspace_lock(workspace.state):
+        for _ in range(_TRIES):
+            before = heads(workspace, agent_id)
+            if deriving.is_stale(workspace.database, workspace.pipeline):
+                # Nobody has looked at the vault yet: evidence rests on what it holds, and the page shows all of it.
+                engine.run_locked(workspace, Request(now_us=ask.now_us))
+            garden = Garden(workspace, agent_id, ask.now_us)
+            observe.tend(garden)
+            known = _known(garden, ask)
+            if known is not None:
+                return known
+            try:
+                event, entity = act(garden)
+            except Raced:
+                continue
+            if event.op == "rename":
+                rename.relink(garden, entity)
+            if entity.kind != "part" or event.op in _SHOWN:
+                relation_items.weave_in(garden)
+            return _done(garden, ask, event, before)
+    raise WorkspaceError(
+        "the file is being saved again and again", hint="try again when nobody is writing it", code="busy"
+    )
+
+
+def load(garden: Garden, ref: str) -> Entity:
+    """The entity that a name means, looked at first. Raises `UsageError`."""
+    row = located(garden, ref)
+    for _ in range(_TRIES):
+        observe.look(garden, {row.id})
+        row = garden.find(row.id) or row
+        refuse_drift(garden, row.id)
+        place = parse_path(row.path)
+        entity = write_ahead.load(garden, place) if place is not None else None
+        if entity is not None and _is_current(garden, entity):
+            return entity
+    raise WorkspaceError("the file changes while it is read", path=row.path, hint="try again", code="busy")
+
+
+def located(garden: Garden, ref: str) -> GardenFile:
+    """The profile's row that a name means; where no row has it, all files are looked at first. Raises `UsageError`."""
+    row = garden.find(ref)
+    if row is None:
+        observe.look(garden, None)
+        row = garden.find(ref)
+    if row is None:
+        waiting = [
+            drift for drift in entities_store.drift(garden.workspace.database, garden.agent_id) if drift.entity_id
+        ]
+        gone = next((drift for drift in waiting if drift.entity_id == ref.strip()), None)
+        if gone is not None:
+            raise _drifted(gone)
+        raise garden.unknown(ref)
+    return row
+
+
+def refuse_drift(garden: Garden, entity_id: str) -> None:
+    """Raises `UsageError` (`entity-drifted`) where a file of the entity waits for a maintainer."""
+    for drift in entities_store.drift(garden.workspace.database, garden.agent_id):
+        if drift.entity_id == entity_id:
+            raise _drifted(drift)
+
+
+def _drifted(drift: entities_store.Drift) -> UsageError:
+    return UsageError(
+        f"the entity waits for a maintainer: {drift.message}",
+        path=drift.path,
+        hint=f"{drift.hint}; signet-sync entity drift",
+        code="entity-drifted",
+    )
+
+
+def _is_current(garden: Garden, entity: Entity) -> bool:
+    """Whether the files are those that were just looked at."""
+    known = {
+        row.path: row.sha256 for row in entities_store.files_of(garden.workspace.database, garden.agent_id, entity.id)
+    }
+    return all(known.get(seen.path) == seen.sha256 for seen in entity.seen.values() if seen.raw is not None)
+
+
+def heads(workspace: Workspace, agent_id: str) -> frozenset[tuple[object, ...]]:
+    """What MEMORY.md may show of an agent's entities."""
+    return entities_store.heads(workspace.database, agent_id)
+
+
+def follow(workspace: Workspace, agent_id: str, before: frozenset[tuple[object, ...]], now_us: int) -> str:
+    """Lets MEMORY.md follow where its line of an entity moved; gives why it waits, or nothing."""
+    if heads(workspace, agent_id) == before:
+        return ""
+    page = head_page(agent_id)
+    outcome = engine.run_locked(workspace, Request(now_us=now_us, paths=frozenset({page}), resume=False))
+    if outcome.held:
+        return f"{page} is held back: {outcome.held}"
+    return f"{page} follows with the next pass: {outcome.trouble[0]}" if outcome.trouble else ""
+
+
+def _known(garden: Garden, ask: Ask) -> Done | None:
+    """The answer that was given before under the same key. Raises `UsageError` (`idempotency-conflict`)."""
+    if ask.key is None:
+        return None
+    found = replayed(garden.ledger.under(ask.key), key_of(garden.agent_id, ask.key), ask.digest())
+    if found == "conflict":
+        raise UsageError(
+            "this idempotency key was used for another request",
+            hint="use a key of its own for every request",
+            code="idempotency-conflict",
+        )
+    return None if found is None else done(garden, found, replayed=True)
+
+
+def done(garden: Garden, event: Event, *, replayed: bool = False) -> Done:
+    """The answer that an event stands for."""
+    file: File = event.file or "profile"
+    rows = entities_store.files_of(garden.workspace.database, garden.agent_id, event.entity_id or "")
+    said = (event.payload or {}).get("warnings")
+    return Done(
+        id=event.entity_id or "",
+        event_id=event.id,
+        token=event.token,
+        path=next((row.path for row in rows if row.file == file), ""),
+        section=_named(event.section, file),
+        before=event.before,
+        after=event.after,
+        warnings=tuple(said) if isinstance(said, list) else (),
+        replayed=replayed,
+    )
+
+
+def _done(garden: Garden, ask: Ask, event: Event, before: frozenset[tuple[object, ...]]) -> Done:
+    waiting = follow(garden.workspace, garden.agent_id, before, ask.now_us)
+    return replace(done(garden, event), redactions=dict(ask.redactions), waiting=waiting)
+
+
+def _named(section: str | None, file: File) -> str | None:
+    return f"notes/{section}" if section is not None and file == "notes" else section

@@ -1,0 +1,523 @@
+"""A look at entity files: what people changed is recorded, what a crash left is settled, drift is put in the queue."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from itertools import count
+from typing import Any
+
+from signet_sync.entities import store as entities_store
+from signet_sync.entities import write_ahead
+from signet_sync.entities.documents.document import Document, render
+from signet_sync.entities.documents.drift import Judgement, judge
+from signet_sync.entities.documents.patch import apply, whole
+from signet_sync.entities.event_log import conflict_copies
+from signet_sync.entities.event_log.agent_log import new_ulid, outcome
+from signet_sync.entities.event_log.events import Actor, Event, Operation, Outcome
+from signet_sync.entities.event_log.replay import settle
+from signet_sync.entities.evidence import ENTROPY, token_for, ulid_at
+from signet_sync.entities.repository import Entity, Garden, Seen, agents, folder_of, parsed, path_of
+from signet_sync.entities.results import Observed
+from signet_sync.entities.store import Drift, GardenFile
+from signet_sync.errors import WorkspaceError
+from signet_sync.formats.body import text_sha256
+from signet_sync.formats.entity_paths import FILES, File, Place, kind_of, ledger_page, parse_ledger_page, parse_path
+from signet_sync.formats.paths import DEFAULT_AGENT, OF_AGENT
+from signet_sync.formats.snapshot import Signature
+from signet_sync.formats.timestamps import iso, parse_instant
+from signet_sync.storage import files
+from signet_sync.sync.workspace import Workspace
+
+# What the queue says of the ledger itself stands under no entity.
+LEDGER = ""
+# Up to so many entities are asked for one by one.
+_FEW = 20
+_GARDEN = re.compile(rf"{OF_AGENT}entities(?:/|$)", re.ASCII)
+
+
+def observe(workspace: Workspace, paths: Iterable[str] | None, now_us: int) -> Observed:
+    """Looks at entity files and ledger pages (None: those of all agents), by somebody who holds the workspace's lock.
+
+    Settles first (`resume`). A file whose signature is known is not read again.
+    """
+    found = _Found()
+    for agent_id, ids in sorted(_asked(workspace, paths).items()):
+        garden = Garden(workspace, agent_id, now_us)
+        tend(garden, found)
+        look(garden, ids, found)
+    return found.observed()
+
+
+def resume(workspace: Workspace, now_us: int, agent_id: str | None = None) -> Observed:
+    """Settles writes that a crash cut off, of one agent or all, by somebody who holds the workspace's lock."""
+    found = _Found()
+    for each in [agent_id] if agent_id is not None else agents(workspace.root):
+        tend(Garden(workspace, each, now_us), found)
+    return found.observed()
+
+
+@dataclass(slots=True)
+class _Found:
+    """What looks have found so far."""
+
+    edited: list[str] = field(default_factory=list)
+    healed: list[str] = field(default_factory=list)
+    drifted: list[str] = field(default_factory=list)
+    settled: list[Outcome] = field(default_factory=list)
+    changed: set[str] = field(default_factory=set)
+
+    def observed(self) -> Observed:
+        return Observed(
+            tuple(self.edited),
+            tuple(self.healed),
+            tuple(self.drifted),
+            tuple(self.settled),
+            frozenset(self.changed),
+        )
+
+
+def tend(garden: Garden, found: _Found | None = None) -> None:
+    """Brings a garden in step where its ledger is not as it was left: what every command on entities does first."""
+    known = entities_store.chain(garden.workspace.database, garden.agent_id)
+    if garden.ledger.is_torn():
+        garden.ledger.add([], garden.now_us)  # accounts for it
+    conflict_copies.merge(garden)
+    last = garden.ledger.last()
+    if (known.last_hash if known else None) == (last.hash if last else None):
+        return
+    found = found if found is not None else _Found()
+    doubtful = _since(garden, known) if known is not None else None
+    found.settled += _settle_open(garden, known.last_id if known is not None and doubtful is None else None)
+    look(garden, None, found, doubtful=doubtful, joined=True)
+
+
+def _since(garden: Garden, known: entities_store.Chain) -> set[str] | None:
+    """Entities of which the ledger tells more than was known; None where it does not hold what was known (all).
+
+    Where two machines' ledgers became one, a line has its id still and another hash.
+    """
+    entries = garden.ledger.entries()
+    place = next((at for at, entry in enumerate(entries) if known.last_id == entry.id), None)
+    if place is None:
+        return None
+    owners = {entry.id: entry.entity_id for entry in entries if isinstance(entry, Event)}
+    later = (owners.get(entry.id if isinstance(entry, Event) else entry.of) for entry in entries[place + 1 :])
+    return {entity_id for entity_id in later if entity_id is not None}
+
+
+def _asked(workspace: Workspace, paths: Iterable[str] | None) -> dict[str, set[str] | None]:
+    """For each agent the ids of entities to look at, None: all."""
+    if paths is None:
+        known = (parse_path(path) for path in entities_store.signatures(workspace.database))
+        return dict.fromkeys([*agents(workspace.root), *(place.agent_id for place in known if place is not None)])
+    asked: dict[str, set[str] | None] = {}
+    for path in paths:
+        place = parse_path(path)
+        match = _GARDEN.match(path)
+        if place is not None:
+            ids = asked.setdefault(place.agent_id, set())
+            if ids is not None:
+                ids.add(place.id)
+        elif parse_ledger_page(path) is not None:
+            asked.setdefault(match[1] or DEFAULT_AGENT if match else DEFAULT_AGENT, set())
+        elif match is not None:
+            # A folder, or a file beside ours: what became of which entity is seen by looking.
+            asked[match[1] or DEFAULT_AGENT] = None
+    return asked
+
+
+# ── what a crash left ──
+
+
+def _settle_open(garden: Garden, lost: str | None) -> list[Outcome]:
+    """Settles open writes and mirrors the ledger's end; `lost` is the id of the line that it ended with and lacks."""
+    database = garden.workspace.database
+    _found_again(garden)
+    ended = [_settled(garden, event) for event in garden.ledger.unsettled()]
+    with database.transaction(durable=True):
+        if lost is not None:
+            entities_store.put_drift(database, _truncated(garden, lost))
+        garden.remember_chain()
+    return ended
+
+
+def _found_again(garden: Garden) -> None:
+    """An end that a slow sync brought after all waits for nobody any more."""
+    database = garden.workspace.database
+    waiting = [one for one in entities_store.drift(database, garden.agent_id) if one.entity_id == LEDGER]
+    back = [one.path for one in waiting if garden.ledger.holds(f'"id":"{one.found_sha256}"')]
+    if back:
+        with database.transaction(durable=True):
+            entities_store.clear_drift(database, back)
+
+
+def _truncated(garden: Garden, last_id: str) -> Drift:
+    """Said to the maintainer once: the next write moves the mirror on, and nothing else would remember it."""
+    return Drift(
+        ledger_page(garden.agent_id, iso(garden.now_us)[:7]),
+        garden.agent_id,
+        LEDGER,
+        "profile",
+        "truncated",
+        "the end of the ledger is gone: the index knew of a later line",
+        "compare the pages with a backup or with the workspace's history",
+        iso(garden.now_us),
+        last_id,
+    )
+
+
+def _settled(garden: Garden, event: Event) -> Outcome:
+    """Goes on with a write that was cut off: forward where its file is as before, or done; else it failed."""
+    done = event.file_after is None or _carried_out(garden, event)
+    if done:
+        entries: list[Event | Outcome] = [outcome(event, "written", garden.now_us)]
+        if garden.ledger.state_of(event) == "written":
+            entries = []
+        entries.append(outcome(event, "committed", garden.now_us))
+    else:
+        entries = [outcome(event, "failed", garden.now_us)]
+    sealed = garden.ledger.add(entries, garden.now_us)
+    garden.forget_told(event.entity_id)
+    last = sealed[-1]
+    if not isinstance(last, Outcome):
+        raise TypeError("the ledger gave back another entry")
+    return last
+
+
+def _carried_out(garden: Garden, event: Event) -> bool:
+    place = _place_of(garden, event)
+    if place is None:
+        return False
+    seen = garden.seen(place)
+    ended = settle(event, seen.text, write_ahead.section_sha(seen.text, event.section))
+    if ended == "failed" and seen.code in ("", "gone"):
+        text = apply(seen.text, event.payload or {})
+        if text is None or text_sha256(text) != event.file_after:
+            return False
+        try:
+            write_ahead.put(garden, seen, text)
+        except (write_ahead.Raced, WorkspaceError):
+            return False
+    elif ended != "written":
+        return False
+    slug = (event.payload or {}).get("slug")
+    if isinstance(slug, str):
+        write_ahead.move(garden, place, slug)
+    return True
+
+
+def _place_of(garden: Garden, event: Event) -> Place | None:
+    """Where the file of an event stands, or was to stand."""
+    if event.entity_id is None or event.file is None:
+        return None
+    for place in garden.places([event.entity_id]).get(event.entity_id, []):
+        return place._replace(file=event.file)
+    kind, slug = kind_of(event.entity_id), (event.payload or {}).get("slug")
+    if kind is None or not isinstance(slug, str):
+        return None
+    return Place(garden.agent_id, kind, slug, event.entity_id, event.file)
+
+
+# ── what stands there ──
+
+
+def look(
+    garden: Garden,
+    ids: Collection[str] | None,
+    found: _Found | None = None,
+    *,
+    doubtful: Collection[str] | None = frozenset(),
+    joined: bool = False,
+) -> None:
+    """Looks at some entities (None: all), and records what became of their files.
+
+    Files that stand as they were known are read only where their events are not (`doubtful`, None: all). `joined`: the
+    ledger has lines of others since the last look.
+    """
+    found = found if found is not None else _Found()
+    database = garden.workspace.database
+    rows = _rows(garden, ids)
+    queued = {drift.entity_id for drift in entities_store.drift(database, garden.agent_id)} - {LEDGER}
+    places = garden.places(ids)
+    if ids is None:
+        ids = places.keys() | rows.keys() | queued | _created(garden, rows)
+    current = files.signatures(
+        garden.workspace.root,
+        (path_of(place._replace(file=file)) for each in ids for place in places.get(each, ()) for file in FILES),
+    )
+    for each in sorted(ids):
+        standing = places.get(each, [])
+        expected = rows.get(each, {})
+        certain = doubtful is not None and each not in doubtful and each not in queued
+        if certain and len(standing) == 1 and expected and None not in expected.values():
+            paths = [path_of(standing[0]._replace(file=file)) for file in FILES]
+            now = {path: current[path] for path in paths if path in current}
+            if now == expected:
+                continue
+        _Look(garden, each, standing, expected.keys(), found, joined=joined).walk()
+
+
+def _rows(garden: Garden, ids: Collection[str] | None) -> dict[str, dict[str, Signature | None]]:
+    """Path and signature of the files that are known, for each entity."""
+    database, agent_id = garden.workspace.database, garden.agent_id
+    if ids is not None and len(ids) < _FEW:
+        known = {each: entities_store.files_of(database, agent_id, each) for each in ids}
+        return {each: {row.path: row.signature for row in rows} for each, rows in known.items() if rows}
+    found: dict[str, dict[str, Signature | None]] = {}
+    for path, signature in entities_store.signatures(database, agent_id).items():
+        place = parse_path(path)
+        if place is not None:
+            found.setdefault(place.id, {})[path] = signature
+    return found
+
+
+def _created(garden: Garden, rows: Mapping[str, object]) -> set[str]:
+    """Entities that the ledger tells of, asked only where the index knows none: then it is new, or was lost."""
+    if rows:
+        return set()
+    return {
+        entry.entity_id
+        for entry in garden.ledger.holding('"op":"create"')
+        if isinstance(entry, Event) and entry.entity_id is not None
+    }
+
+
+class _Look:
+    """One look at one entity: `rows` are the paths that the index has of it."""
+
+    def __init__(
+        self,
+        garden: Garden,
+        entity_id: str,
+        standing: list[Place],
+        rows: Collection[str],
+        found: _Found,
+        *,
+        joined: bool = False,
+    ) -> None:
+        self.garden = garden
+        self.id = entity_id
+        self.standing = standing
+        self.rows = rows
+        self.found = found
+        self.joined = joined
+        self.database = garden.workspace.database
+        self.events: list[Event] = []
+        self.put: list[GardenFile] = []
+        self.queue: dict[str, Drift] = {}
+        self.shown: set[str] = set()
+
+    def walk(self) -> None:
+        if not self.standing:
+            self._gone()
+        else:
+            self._stands()
+        self._record()
+        self._close()
+
+    def _gone(self) -> None:
+        """The folder is gone: nobody deletes an entity so, and its events can write it again."""
+        told = self.garden.told(self.id)
+        if told.texts or told.trouble:
+            self._queue(self._profile(), "file-missing", "the files of the entity are gone", _PUT_BACK, "")
+
+    def _stands(self) -> None:
+        told = self.garden.told(self.id)
+        place = next((place for place in self.standing if place.slug == told.slug), self.standing[0])
+        twins = [other for other in self.standing if other != place]
+        changed = False
+        for file in FILES:
+            seen = self.garden.seen(place._replace(file=file))
+            self.shown.add(seen.path)
+            changed |= self._file(seen, told.texts.get(file), {each.file: each.code for each in told.trouble}.get(file))
+        for twin in twins:
+            hint = "take one of the folders away; a copy that is to stay needs an id of its own"
+            self._queue(twin, "id-twice", f"the entity stands also in {folder_of(place)}", hint, "")
+        if not twins and told.slug is not None and place.slug != told.slug:
+            self._add("human_edit", "person", None, {"slug": place.slug})
+            changed = True
+        if changed:
+            self.found.changed.add(self.garden.agent_id)
+
+    def _file(self, seen: Seen, told: str | None, trouble: str | None) -> bool:
+        """What became of a file; gives whether its row moved."""
+        file = seen.place.file
+        if told is None and trouble is None:
+            return seen.code != "gone" and self._adopt(seen)
+        if seen.code not in ("", "gone"):
+            self._queue(seen.place, seen.code, seen.message, "make it a readable file again", seen.sha256)
+            return False
+        replayed = parsed(told) if told is not None else None
+        if not isinstance(replayed, Document):
+            message = "its events do not tell the file to its end"
+            self._queue(seen.place, f"events-{trouble or 'unreadable'}", message, _KEEP, seen.sha256)
+            return self._take_row(seen)
+        shapes = self.garden.shapes_of(seen.place.kind, file, replayed)
+        judgement = judge(seen.text, replayed, shapes, similarity=self.garden.workspace.settings.entity_similarity)
+        if judgement.verdict == "drift":
+            self._queue(seen.place, judgement.code, judgement.message, judgement.hint, seen.sha256)
+            return False
+        if judgement.verdict == "same":
+            return self._take_row(seen)
+        return self._edited(seen, replayed, judgement)
+
+    def _edited(self, seen: Seen, replayed: Document, judgement: Judgement) -> bool:
+        """A person's own edit becomes an event; an anchor that it took away is put back by another."""
+        file = seen.place.file
+        text = seen.text or ""
+        if text != render(replayed):
+            payload = dict(judgement.payload or {})
+            sections = payload.get("sections") or []
+            section = sections[0] if len(sections) == 1 and not payload.get("fields") else None
+            before, after = write_ahead.section_sha(render(replayed), section), write_ahead.section_sha(text, section)
+            self._add(
+                "human_edit", "person", file, payload, section=section, before=before, after=after,
+                file_before=text_sha256(render(replayed)), file_after=text_sha256(text),
+            )  # fmt: skip
+            self.found.edited.append(seen.path)
+        if judgement.healed is None:
+            return self._take_row(seen)
+        self._record()
+        return self._heal(seen, judgement.healed)
+
+    def _heal(self, seen: Seen, healed: Document) -> bool:
+        """The one bounded re-anchoring (decision 6)."""
+        document = parsed(seen.text or "")
+        if not isinstance(document, Document):
+            return False
+        place, file = seen.place, seen.place.file
+        entity = Entity(place.id, place.kind, place.slug, {file: seen}, {file: document})
+        plan = write_ahead.Plan(op="set", file=file, after=healed, reason="re-anchored")
+        stamp = write_ahead.Stamp(ulid=new_ulid(self.garden.now_us), actor="observer")
+        try:
+            write_ahead.write(self.garden, entity, plan, stamp)
+        except write_ahead.Raced:
+            return False  # somebody is at it: the next look comes with their next save
+        self.found.healed.append(seen.path)
+        return True
+
+    def _adopt(self, seen: Seen) -> bool:
+        """A file that nobody's events tell of: a person's, or one from a backup; it counts if it says who it is."""
+        place = seen.place
+        document = parsed(seen.text) if seen.text is not None else None
+        if not isinstance(document, Document):
+            message = document.message if document is not None else seen.message
+            self._queue(place, "not-adopted", message, "make it an entity file, or move it away", seen.sha256)
+            return False
+        wanted = {"kind": place.kind, "id": place.id, "agent_id": place.agent_id}
+        wrong = [key for key, value in wanted.items() if document.fields.get(key) != value]
+        if wrong:
+            message = f"`{wrong[0]}` is not what the folder says"
+            self._queue(place, "not-adopted", message, "correct the frontmatter, or move it away", seen.sha256)
+            return False
+        text = seen.text or ""
+        payload = {**whole(text), "slug": place.slug}
+        self._add("create", "person", place.file, payload, file_after=text_sha256(text))
+        self.found.edited.append(seen.path)
+        return self._take_row(seen)
+
+    def _take_row(self, seen: Seen) -> bool:
+        """Puts the file's row; one that is drift keeps what was known, but for the bytes."""
+        document = parsed(seen.text) if seen.text is not None else None
+        if not isinstance(document, Document):
+            return False
+        row = self.garden.row(seen, document)
+        known = entities_store.file(self.database, seen.path)
+        if known == row:
+            return False
+        self.put.append(row)
+        return known is None or known._replace(signature=None) != row._replace(signature=None)
+
+    def _add(
+        self,
+        op: Operation,
+        actor: Actor,
+        file: File | None,
+        payload: Mapping[str, Any],
+        *,
+        section: str | None = None,
+        before: str | None = None,
+        after: str | None = None,
+        file_before: str | None = None,
+        file_after: str | None = None,
+    ) -> None:
+        """What stands in the file already needs no outcome."""
+        at, ulid = self._told_again(file, file_before, file_after) or (
+            iso(self.garden.now_us),
+            new_ulid(self.garden.now_us),
+        )
+        self.events.append(
+            Event(
+                id=ulid, token=token_for(ulid), at=at, agent_id=self.garden.agent_id,
+                entity_id=self.id, actor=actor, op=op, file=file, section=section, payload=payload, before=before,
+                after=after, file_before=file_before, file_after=file_after, state="committed",
+            )
+        )  # fmt: skip
+
+    def _told_again(self, file: File | None, before: str | None, after: str | None) -> tuple[str, str] | None:
+        """When, and under which id, a text is told again that the ledger has told before; None where it is news.
+
+        Lines of others may have put the events in another order than the file went through. Nobody did anything then:
+        every machine that sees it says the same, or each would have a line that the others lack, and so on.
+        """
+        if not self.joined or after is None:
+            return None
+        of = self.garden.ledger.of(self.id)
+        told = [e.at for e in of if isinstance(e, Event) and e.file == file and e.file_after == after]
+        if not told:
+            return None
+        first, known = min(told), {entry.id for entry in of}
+        seed, instant = f"{self.garden.agent_id} {self.id} {file} {before} {after}", parse_instant(first) or 0
+        ids = (ulid_at(instant, sha256(f"{seed} {number}".encode()).digest()[:ENTROPY]) for number in count())
+        return first, next(ulid for ulid in ids if ulid not in known)
+
+    def _queue(self, place: Place, code: str, message: str, hint: str, sha256: str) -> None:
+        path = path_of(place)
+        at = iso(self.garden.now_us)
+        self.queue[path] = Drift(path, self.garden.agent_id, self.id, place.file, code, message, hint, at, sha256)
+
+    def _record(self) -> None:
+        """Events first: rows say what they come to."""
+        garden = self.garden
+        if self.events:
+            garden.ledger.add(self.events, garden.now_us)
+            garden.forget_told(self.id)
+        with self.database.transaction(durable=True):
+            entities_store.put_files(self.database, self.put)
+            if self.events:
+                garden.remember_chain()
+        self.events, self.put = [], []
+
+    def _close(self) -> None:
+        """What is not drift any more leaves the queue, and rows of files that are gone go."""
+        gone = [path for path in self.rows if path not in self.shown]
+        if gone:
+            self.found.changed.add(self.garden.agent_id)
+        known = entities_store.drift(self.database, self.garden.agent_id)
+        over = [each.path for each in known if each.entity_id == self.id and each.path not in self.queue]
+        if not (gone or over or self.queue):
+            return
+        with self.database.transaction(durable=True):
+            entities_store.forget_files(self.database, gone)
+            entities_store.clear_drift(self.database, over)
+            for path, drift in self.queue.items():
+                if entities_store.put_drift(self.database, drift):
+                    self.found.drifted.append(path)
+
+    def _profile(self) -> Place:
+        """Where the profile of an entity that is gone was to stand."""
+        for path in self.rows:
+            place = parse_path(path)
+            if place is not None:
+                return place._replace(file="profile")
+        kind, slug = kind_of(self.id), self.garden.told(self.id).slug
+        if kind is None:
+            raise ValueError(self.id)
+        return Place(self.garden.agent_id, kind, slug or "unnamed", self.id, "profile")
+
+
+_PUT_BACK = "put the folder back, or let it be written again from its events"
+_KEEP = "a maintainer says what counts: the file as it stands, or what its events tell"

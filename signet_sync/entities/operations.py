@@ -1,0 +1,308 @@
+"""What may be done to an entity: make it, set and add to sections, prune items, change its status or name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from signet_sync.entities import create as entities_create
+from signet_sync.entities import section_edits
+from signet_sync.entities.documents import edits
+from signet_sync.entities.documents.document import text_of
+from signet_sync.entities.documents.escaping import fit_item
+from signet_sync.entities.event_log.events import Actor, Operation
+from signet_sync.entities.evidence import token_for
+from signet_sync.entities.execute import Ask, carry_out, perform
+from signet_sync.entities.repository import Entity, Garden
+from signet_sync.entities.results import Done
+from signet_sync.entities.write_ahead import Plan
+from signet_sync.errors import UsageError
+from signet_sync.formats.entity_paths import Kind, slug_of
+from signet_sync.formats.timestamps import iso
+from signet_sync.sync.workspace import Workspace
+from signet_sync.text.sentences import flatten
+
+_STATUS_LENGTH = 40
+DEPRECATED = "deprecated"
+
+
+def create(
+    workspace: Workspace,
+    agent_id: str,
+    kind: Kind,
+    name: str,
+    *,
+    relation: str | None = None,
+    between: Sequence[str] = (),
+    actor: Actor = "agent",
+    now_us: int,
+    key: str | None = None,
+) -> Done:
+    """Makes an entity with its profile and notes; a relationship is of a type (`relation`) `between` two or more.
+
+    Raises `UsageError`: `entity-exists`, `text-empty`, `relation-needed`, `unknown-entity`, `idempotency-conflict`.
+    """
+    title = section_edits.clean_line(name)
+    kind_of_edge = None if relation is None else flatten(section_edits.clean_line(relation).text, 60)
+    request = {"kind": kind, "name": title.text, "relation": kind_of_edge, "between": list(between)}
+    ask = Ask(op="create", actor=actor, now_us=now_us, key=key, request=request, redactions=title.redactions)
+    return carry_out(
+        workspace,
+        agent_id,
+        ask,
+        lambda garden: entities_create.plant(garden, kind, title.text, kind_of_edge, between, ask.stamp(agent_id)),
+    )
+
+
+def set_section(
+    workspace: Workspace,
+    agent_id: str,
+    ref: str,
+    section: str,
+    text: str,
+    *,
+    actor: Actor = "agent",
+    rationale: str | None = None,
+    evidence: str | None = None,
+    now_us: int,
+    key: str | None = None,
+) -> Done:
+    """Gives a narrative section another text; `ref` is an id, a prefix of one, a slug or a title.
+
+    `section` is an anchor or heading, of the notes with `notes/` before it. `evidence` is `PATH#LINE` of an artifact.
+    Raises `UsageError`: `unknown-entity`, `ambiguous-entity`, `section-unknown`, `section-form` (a list or log),
+    `section-locked`, `section-pinned`, `section-cap` (no rationale), `entity-drifted`, `idempotency-conflict`.
+    """
+    said = section_edits.clean(text)
+    request = {"ref": ref, "section": section, "text": said.text, "rationale": rationale, "evidence": evidence}
+    ask = Ask(op="set", actor=actor, now_us=now_us, key=key, request=request, redactions=said.redactions)
+
+    def plan(garden: Garden, entity: Entity, ulid: str) -> Plan:
+        where = section_edits.spot(garden, entity, section)
+        section_edits.refuse_guarded(entity, where, actor)
+        return setting(garden, entity, where, said.text, actor=actor, rationale=rationale, evidence=evidence)
+
+    return perform(workspace, agent_id, ref, ask, plan)
+
+
+def append(
+    workspace: Workspace,
+    agent_id: str,
+    ref: str,
+    section: str,
+    text: str,
+    *,
+    actor: Actor = "agent",
+    rationale: str | None = None,
+    evidence: str | None = None,
+    now_us: int,
+    key: str | None = None,
+) -> Done:
+    """Adds a paragraph to a narrative section, an item to a list. Evidence is quoted from `evidence` (`PATH#LINE`).
+
+    Raises as `set_section`, and `UsageError` `evidence-cap` for an eighth item of Evidence without a rationale.
+    """
+    said = section_edits.clean(text)
+    request = {"ref": ref, "section": section, "text": said.text, "rationale": rationale, "evidence": evidence}
+    ask = Ask(op="append", actor=actor, now_us=now_us, key=key, request=request, redactions=said.redactions)
+
+    def plan(garden: Garden, entity: Entity, ulid: str) -> Plan:
+        where = section_edits.spot(garden, entity, section)
+        section_edits.refuse_guarded(entity, where, actor)
+        return adding(
+            garden, entity, where, said.text, token_for(ulid), actor=actor, rationale=rationale, evidence=evidence
+        )
+
+    return perform(workspace, agent_id, ref, ask, plan)
+
+
+def prune(
+    workspace: Workspace,
+    agent_id: str,
+    ref: str,
+    section: str,
+    item: str,
+    *,
+    reason: str,
+    actor: Actor = "agent",
+    now_us: int,
+    key: str | None = None,
+) -> Done:
+    """Takes an item (its key or number) out of a list section; the event keeps it. Raises as `set_section`."""
+    why = section_edits.needed(reason)
+    ask = Ask(
+        op="prune",
+        actor=actor,
+        now_us=now_us,
+        key=key,
+        request={"ref": ref, "section": section, "item": item, "reason": why},
+    )
+
+    def plan(garden: Garden, entity: Entity, ulid: str) -> Plan:
+        where = section_edits.spot(garden, entity, section)
+        section_edits.refuse_guarded(entity, where, actor)
+        if where.form != "list":
+            raise UsageError(
+                f"{where.section.heading} is no list",
+                hint="only items of lists are pruned; a narrative is set anew, and a log only grows",
+                code="section-form",
+            )
+        after, gone = edits.prune_item(where.document, where.name, item)
+        draft = section_edits.Draft(fit_item(why))
+        return section_edits.edit(
+            garden, entity, where, after, draft, op="prune_item", actor=actor, reason=why, extra={"gone": gone}
+        )
+
+    return perform(workspace, agent_id, ref, ask, plan)
+
+
+def deprecate(
+    workspace: Workspace,
+    agent_id: str,
+    ref: str,
+    *,
+    reason: str,
+    actor: Actor = "agent",
+    now_us: int,
+    key: str | None = None,
+) -> Done:
+    """Marks an entity as no longer in use, with the reason; its files stay. Raises as `set_section`."""
+    why = section_edits.needed(reason)
+    ask = Ask(op="deprecate", actor=actor, now_us=now_us, key=key, request={"ref": ref, "reason": why})
+
+    def plan(garden: Garden, entity: Entity, ulid: str) -> Plan:
+        section_edits.refuse_guarded(entity, None, actor)
+        fields = {"status": DEPRECATED, "deprecated_at": iso(now_us), "deprecated_reason": why}
+        after = edits.with_fields(entity.profile, fields)
+        line = f"Deprecated: {why}"
+        return Plan(
+            op="deprecate", file="profile", after=section_edits.finished(garden, after, "profile", [line]), reason=why
+        )
+
+    return perform(workspace, agent_id, ref, ask, plan)
+
+
+def set_status(
+    workspace: Workspace,
+    agent_id: str,
+    ref: str,
+    status: str,
+    *,
+    reason: str | None = None,
+    actor: Actor = "agent",
+    now_us: int,
+    key: str | None = None,
+) -> Done:
+    """Gives an entity another status: a word or a few. Raises as `set_section`."""
+    wanted = flatten(section_edits.clean_line(status).text, _STATUS_LENGTH).casefold()
+    why = section_edits.said(reason)
+    if not any(map(str.isalnum, wanted)):
+        raise UsageError("the status says nothing", hint="use a word: active, resting, …", code="text-empty")
+    if wanted == DEPRECATED:
+        return deprecate(workspace, agent_id, ref, reason=reason or "", actor=actor, now_us=now_us, key=key)
+    request = {"ref": ref, "status": wanted, "reason": why}
+    ask = Ask(op="status", actor=actor, now_us=now_us, key=key, request=request)
+
+    def plan(garden: Garden, entity: Entity, ulid: str) -> Plan:
+        section_edits.refuse_guarded(entity, None, actor)
+        before = str(entity.profile.fields.get("status") or "active")
+        after = edits.with_fields(entity.profile, {"status": wanted}, gone=("deprecated_at", "deprecated_reason"))
+        line = f"Status: {before} → {wanted}" + (f" ({why})" if why else "")
+        lines = [line] if before != wanted else []
+        return Plan(
+            op="status", file="profile", after=section_edits.finished(garden, after, "profile", lines), reason=why
+        )
+
+    return perform(workspace, agent_id, ref, ask, plan)
+
+
+def rename(
+    workspace: Workspace,
+    agent_id: str,
+    ref: str,
+    name: str,
+    *,
+    actor: Actor = "agent",
+    now_us: int,
+    key: str | None = None,
+) -> Done:
+    """Gives an entity another title, and its folder the slug of it; the id stays. Raises as `set_section`."""
+    title = section_edits.clean_line(name)
+    ask = Ask(
+        op="rename",
+        actor=actor,
+        now_us=now_us,
+        key=key,
+        request={"ref": ref, "name": title.text},
+        redactions=title.redactions,
+    )
+
+    def plan(garden: Garden, entity: Entity, ulid: str) -> Plan:
+        section_edits.refuse_guarded(entity, None, actor)
+        after = edits.with_title(entity.profile, title.text)
+        lines = [f"Renamed: {entity.profile.title} → {after.title}"] if after.title != entity.profile.title else []
+        return Plan(
+            op="rename",
+            file="profile",
+            after=section_edits.finished(garden, after, "profile", lines),
+            slug=slug_of(after.title),
+        )
+
+    return perform(workspace, agent_id, ref, ask, plan)
+
+
+# ── what proposals do too, once a person says so ──
+
+
+def setting(
+    garden: Garden,
+    entity: Entity,
+    where: section_edits.Spot,
+    text: str,
+    *,
+    actor: Actor,
+    rationale: str | None,
+    evidence: str | None,
+    op: Operation = "set",
+    extra: Mapping[str, Any] | None = None,
+) -> Plan:
+    """The plan of another text for a narrative section. Raises `UsageError`."""
+    if where.form != "narrative":
+        raise UsageError(
+            f"{where.section.heading} is a {where.form}",
+            hint="append an item, or prune one",
+            code="section-form",
+        )
+    draft = section_edits.narrative(garden, text, evidence)
+    after = edits.replace(where.document, where.name, draft.text)
+    # Its first words are no change of what was said.
+    material = f"{where.section.heading} rewritten" if where.is_core and text_of(where.section) else None
+    return section_edits.edit(
+        garden, entity, where, after, draft, op=op, actor=actor, rationale=rationale, material=material, extra=extra
+    )
+
+
+def adding(
+    garden: Garden,
+    entity: Entity,
+    where: section_edits.Spot,
+    text: str,
+    token: str,
+    *,
+    actor: Actor,
+    rationale: str | None,
+    evidence: str | None,
+    op: Operation | None = None,
+    extra: Mapping[str, Any] | None = None,
+) -> Plan:
+    """The plan of one more paragraph of a narrative, or one more item of a list or log. Raises `UsageError`."""
+    if where.form == "narrative":
+        draft = section_edits.narrative(garden, text, evidence)
+        after = edits.append(where.document, where.name, draft.text)
+    else:
+        draft = section_edits.item(garden, where, text, evidence, token)
+        after = edits.append_item(where.document, where.name, draft.text)
+    done: Operation = op or ("append" if where.form == "narrative" else "append_item")
+    return section_edits.edit(
+        garden, entity, where, after, draft, op=done, actor=actor, rationale=rationale, extra=extra
+    )

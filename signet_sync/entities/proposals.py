@@ -1,0 +1,60 @@
+"""Proposals that wait for a person's word, as the ledger tells them."""
+
+from __future__ import annotations
+
+from signet_sync.entities.event_log.events import Event, states_of
+from signet_sync.entities.repository import Garden
+from signet_sync.entities.results import Proposal
+from signet_sync.errors import UsageError
+
+_SHORTEST = 6
+
+
+def waiting(garden: Garden, entity_id: str | None = None) -> list[Proposal]:
+    """Open proposals, oldest first; one whose text was erased by a removal is none."""
+    made = [entry for entry in garden.ledger.holding('"op":"propose"') if isinstance(entry, Event)]
+    if not made:
+        return []
+    answered: set[str] = set()
+    for op in ("approve", "reject"):
+        entries = garden.ledger.holding(f'"op":"{op}"')
+        states = states_of(entries)
+        for entry in entries:
+            if isinstance(entry, Event) and states[entry.id] != "failed":
+                answered.add(str((entry.payload or {}).get("proposal")))
+    found = (_read(event) for event in made if event.op == "propose" and event.id not in answered)
+    return [one for one in found if one is not None and entity_id in (None, one.entity_id)]
+
+
+def _read(event: Event) -> Proposal | None:
+    match event.payload:
+        case {"op": str(op), "text": str(text)} if event.entity_id is not None and event.section is not None:
+            source = event.payload.get("source") if event.payload else None
+            section = f"notes/{event.section}" if event.file == "notes" else event.section
+            return Proposal(
+                event.id,
+                event.entity_id,
+                section,
+                op,
+                text,
+                event.at,
+                event.rationale,
+                source if isinstance(source, str) else None,
+            )
+    return None
+
+
+def one(garden: Garden, name: str) -> Proposal:
+    """The proposal that an id, the beginning of one, or an `ev:…` means. Raises `UsageError` (`unknown-proposal`)."""
+    wanted = name.strip().rpartition("-")[2].upper()
+    known = waiting(garden)
+    found = [one for one in known if one.id == wanted]
+    if not found and len(wanted) >= _SHORTEST:
+        found = [one for one in known if one.id.startswith(wanted)]
+    if len(found) == 1:
+        return found[0]
+    raise UsageError(
+        f"{len(found) or 'no'} open proposal{'s' if len(found) > 1 else ''} called {name.strip()[:60]!r}",
+        hint="signet-sync entity show lists them",
+        code="unknown-proposal",
+    )

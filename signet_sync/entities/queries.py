@@ -1,0 +1,135 @@
+"""Entities as they stand, for whoever only looks: no lock is taken, nothing is settled, noticed or written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from signet_sync.entities import proposals
+from signet_sync.entities import store as entities_store
+from signet_sync.entities.documents import lint
+from signet_sync.entities.documents.document import Document, Section, text_of
+from signet_sync.entities.documents.edits import items
+from signet_sync.entities.event_log.events import Event, states_of
+from signet_sync.entities.repository import Garden, Seen, parsed, words
+from signet_sync.entities.results import Listed, Logged, Remark, Shown, ShownItem, ShownSection
+from signet_sync.entities.store import GardenFile
+from signet_sync.errors import WorkspaceError
+from signet_sync.formats.entity_paths import FILES, File, Kind, parse_path
+from signet_sync.sync.read_only import Place, reading
+from signet_sync.sync.workspace import Workspace
+
+
+@contextmanager
+def looking(place: Place, agent_id: str, now_us: int) -> Iterator[Garden]:
+    """An agent's garden over the index opened read-only: only what this module offers may be asked of it.
+
+    Raises as `sync.read_only.reading`, and `UsageError` where the agent's name is none.
+    """
+    with reading(place) as database:
+        workspace = Workspace(place.root, place.settings(), place.state(), database, touch_nothing=True)
+        yield Garden(workspace, agent_id, now_us)
+
+
+def known(garden: Garden, ref: str) -> GardenFile:
+    """The row of the entity that a name means. Raises `UsageError` (`unknown-entity`, `ambiguous-entity`)."""
+    row = garden.find(ref)
+    if row is None:
+        raise garden.unknown(ref)
+    return row
+
+
+def shown(garden: Garden, row: GardenFile) -> Shown:
+    """An entity with its sections, as its files have them at this moment."""
+    seen = _files(garden, row)
+    drifted = any(one.entity_id == row.id for one in entities_store.drift(garden.workspace.database, garden.agent_id))
+    profile = parsed(seen["profile"].text or "")
+    fields = profile.fields if isinstance(profile, Document) else {}
+    return Shown(
+        id=row.id,
+        agent_id=garden.agent_id,
+        kind=row.kind,
+        title=row.title,
+        path=row.path,
+        status=row.status,
+        type=row.type,
+        participants=row.participants,
+        sections=tuple(one for file in FILES for one in _sections(garden, row, seen[file])),
+        pins=words(fields.get("pins")),
+        locks=words(fields.get("locks")),
+        proposals=tuple(proposals.waiting(garden, row.id)),
+        drifted=drifted,
+    )
+
+
+def listed(garden: Garden, kind: Kind | None = None) -> list[Listed]:
+    """The entities that the index knows, by kind and title."""
+    return [
+        Listed(row.id, row.kind, row.title, row.status, row.type, row.path, row.line)
+        for row in entities_store.entities(garden.workspace.database, garden.agent_id)
+        if kind in (None, row.kind)
+    ]
+
+
+def untidy(garden: Garden, row: GardenFile) -> list[Remark]:
+    """What is untidy about an entity's files."""
+    seen = _files(garden, row)
+    return [remark for file in FILES for remark in _untidy(garden, row, seen[file])]
+
+
+def queued(garden: Garden) -> list[Remark]:
+    """The maintainer's queue, as the last look at the files left it."""
+    return [
+        Remark(one.entity_id, one.code, one.message, one.hint, one.path)
+        for one in entities_store.drift(garden.workspace.database, garden.agent_id)
+    ]
+
+
+def logged(garden: Garden, entity_id: str | None = None) -> list[Logged]:
+    """The events of an entity (None: of all), newest first."""
+    entries = garden.ledger.entries() if entity_id is None else garden.ledger.of(entity_id)
+    states = states_of(entries)
+    return [Logged(entry, states[entry.id]) for entry in reversed(entries) if isinstance(entry, Event)]
+
+
+def about(event: Event) -> str:
+    """What was done, and to what: `set role`, `append item highlights`, `set notes/inbox`, `create notes`."""
+    what = "/".join(filter(None, ["notes" if event.file == "notes" else "", event.section or ""]))
+    return " ".join(filter(None, [event.op.replace("_", " "), what]))
+
+
+def _files(garden: Garden, row: GardenFile) -> dict[File, Seen]:
+    place = parse_path(row.path)
+    if place is None:
+        raise WorkspaceError("the index names a file that is none of an entity", path=row.path)
+    return garden.both(place)
+
+
+def _sections(garden: Garden, row: GardenFile, seen: Seen) -> list[ShownSection]:
+    document = parsed(seen.text) if seen.text is not None else None
+    if document is None:
+        return []
+    if not isinstance(document, Document):
+        return [ShownSection("", None, "", seen.text or "", None)]
+    forms = {shape.anchor: shape.form for shape in garden.shapes_of(row.kind, seen.place.file, document)}
+    return [
+        _shown(section, forms.get(section.anchor or "", "narrative"), seen.place.file) for section in document.sections
+    ]
+
+
+def _shown(section: Section, form: str, file: File) -> ShownSection:
+    name = section.anchor or section.heading
+    found = None
+    if form != "narrative":
+        found = tuple(ShownItem(item.number, item.key, item.text) for item in items(section))
+    return ShownSection(
+        f"notes/{name}" if file == "notes" else name, section.anchor, section.heading, text_of(section), found
+    )
+
+
+def _untidy(garden: Garden, row: GardenFile, seen: Seen) -> list[Remark]:
+    document = parsed(seen.text) if seen.text is not None else None
+    if not isinstance(document, Document):
+        return []  # it stands in the queue
+    shapes = garden.shapes_of(row.kind, seen.place.file, document)
+    return [Remark(row.id, one.code, one.message, one.hint, seen.path) for one in lint.lint(document, shapes)]

@@ -1,0 +1,95 @@
+"""Patterns of relationships, kept as marked items among the highlights of an agent's user."""
+
+from __future__ import annotations
+
+from signet_sync.entities import observe, section_edits, write_ahead
+from signet_sync.entities import store as entities_store
+from signet_sync.entities.documents import edits
+from signet_sync.entities.documents.escaping import Fitted, fit_item
+from signet_sync.entities.event_log.agent_log import new_ulid
+from signet_sync.entities.relations import Edge, Member, patterns
+from signet_sync.entities.repository import Entity, Garden
+from signet_sync.entities.write_ahead import Plan, Raced, Stamp
+from signet_sync.errors import UsageError
+from signet_sync.formats.entity_paths import parse_path
+from signet_sync.sync.workspace import Workspace
+
+PREFIX = "pattern: "
+_MOST = 40
+_HIGHLIGHTS = "highlights"
+
+
+def weave(workspace: Workspace, agent_id: str, now_us: int) -> tuple[str, ...]:
+    """Adds patterns that are new and prunes those that are no more; gives the ids of the events.
+
+    Nothing is done without a user, or where a person has locked or pinned the highlights. The workspace's lock is held.
+    """
+    garden = Garden(workspace, agent_id, now_us)
+    observe.tend(garden)
+    return weave_in(garden)
+
+
+def weave_in(garden: Garden) -> tuple[str, ...]:
+    """The same in a garden that is open."""
+    wanted = _wanted(garden)
+    done: list[str] = []
+    # Bounded: an item that a person's Markdown makes read otherwise must not be added for ever.
+    for _ in range(_MOST):
+        entity = _user(garden)
+        plan = _next(garden, entity, wanted) if entity is not None else None
+        if entity is None or plan is None:
+            return tuple(done)
+        try:
+            event = write_ahead.write(garden, entity, plan, Stamp(ulid=new_ulid(garden.now_us), actor="observer"))
+        except Raced:
+            return tuple(done)  # somebody writes in it: the next change of an edge comes by here again
+        done.append(event.id)
+    return tuple(done)
+
+
+def _wanted(garden: Garden) -> list[Fitted]:
+    """The items of the patterns that there are, the most telling first."""
+    rows = [
+        row for row in entities_store.entities(garden.workspace.database, garden.agent_id) if row.status != "deprecated"
+    ]
+    members = {row.id: Member(row.id, row.title, row.path) for row in rows if row.kind != "relationship"}
+    edges = [Edge(row.id, row.type, row.participants) for row in rows if row.kind == "relationship"]
+    return [fit_item(PREFIX + pattern.line) for pattern in patterns(edges, members)] if edges else []
+
+
+def _user(garden: Garden) -> Entity | None:
+    """The agent's user, the first by title where there are several; None where it cannot be written."""
+    rows = entities_store.entities(garden.workspace.database, garden.agent_id)
+    user = next((row for row in rows if row.kind == "user" and row.status != "deprecated"), None)
+    place = parse_path(user.path) if user is not None else None
+    if user is None or place is None:
+        return None
+    observe.look(garden, {user.id})
+    if any(drift.entity_id == user.id for drift in entities_store.drift(garden.workspace.database, garden.agent_id)):
+        return None
+    return write_ahead.load(garden, place)
+
+
+def _next(garden: Garden, entity: Entity, wanted: list[Fitted]) -> Plan | None:
+    """One item to prune or to add; None where all is as it should be."""
+    try:
+        where = section_edits.spot(garden, entity, _HIGHLIGHTS)
+        section_edits.refuse_guarded(entity, where, "observer")
+    except UsageError:
+        return None
+    known = [item for item in edits.items(where.section) if item.text.startswith(PREFIX)]
+    texts = [item.text for item in known]
+    for item in known:
+        if item.text not in wanted or texts.index(item.text) != known.index(item):
+            after, gone = edits.prune_item(where.document, where.name, str(item.number))
+            return section_edits.edit(
+                garden, entity, where, after, section_edits.Draft(fit_item(gone)), op="prune_item", actor="observer",
+                reason="no relationships say so any more", extra={"gone": gone},
+            )  # fmt: skip
+    for text in wanted:
+        if text not in texts:
+            after = edits.append_item(where.document, where.name, text)
+            return section_edits.edit(
+                garden, entity, where, after, section_edits.Draft(text), op="append_item", actor="observer"
+            )
+    return None

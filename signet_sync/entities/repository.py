@@ -1,0 +1,329 @@
+"""One agent's garden while somebody works in it: its files as they stand, its ledger, what its events tell."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+
+from signet_sync.entities import store as entities_store
+from signet_sync.entities.documents.document import SIZE_LIMIT, Document, DocumentProblem, parse, text_of
+from signet_sync.entities.event_log.agent_log import Ledger, new_ulid
+from signet_sync.entities.event_log.events import Actor, Event, Operation
+from signet_sync.entities.event_log.replay import Replayed, fold
+from signet_sync.entities.evidence import token_for
+from signet_sync.entities.store import Chain, GardenFile
+from signet_sync.errors import UsageError
+from signet_sync.formats.entity_paths import (
+    COMMON,
+    FILES,
+    FOLDERS,
+    KINDS,
+    SCHEMA_VERSION,
+    File,
+    Kind,
+    Place,
+    Shape,
+    entity_folder,
+    notes_path,
+    parse_path,
+    profile_path,
+    shapes,
+)
+from signet_sync.formats.ids import require_agent
+from signet_sync.formats.paths import DEFAULT_AGENT, agent_folder
+from signet_sync.formats.snapshot import Found, Signature
+from signet_sync.formats.timestamps import iso, parse_instant
+from signet_sync.storage import files
+from signet_sync.sync.workspace import Workspace
+from signet_sync.text.sanitizer import redact
+from signet_sync.text.sentences import flatten
+
+_BYTES = SIZE_LIMIT * 4
+_LINK = re.compile(r"\[\[(?:[^\[\]|]*\|)?([^\[\]|]*)\]\]")
+_MARKUP = "#>-*+ \t"
+# Who takes part is no sentence about a relationship.
+_MEMBERS = "participants"
+_NARROW = 240  # characters of the one line about an entity
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A file as it stands on disk; `text` is without secrets, None where there is no readable file.
+
+    `sha256` is that of the bytes; `code` and `message` say why it cannot be read (`gone`: it is not there).
+    """
+
+    path: str
+    place: Place
+    raw: bytes | None = None
+    text: str | None = None
+    sha256: str = ""
+    signature: Signature | None = None
+    code: str = ""
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """An entity whose files are as its events say, and may be written."""
+
+    id: str
+    kind: Kind
+    slug: str
+    seen: Mapping[File, Seen]
+    documents: Mapping[File, Document]
+
+    @property
+    def profile(self) -> Document:
+        """Its profile."""
+        return self.documents["profile"]
+
+
+class Garden:
+    """The entities of an agent. `now_us` is microseconds since 1970 UTC. The workspace's lock is held."""
+
+    def __init__(self, workspace: Workspace, agent_id: str, now_us: int) -> None:
+        require_agent(agent_id)
+        self.workspace = workspace
+        self.agent_id = agent_id
+        self.now_us = now_us
+        self.ledger = Ledger(workspace.root, agent_id)
+        self._told: dict[str, Replayed] = {}
+
+    # ── files ──
+
+    def places(self, ids: Collection[str] | None = None) -> dict[str, list[Place]]:
+        """The profiles that stand on disk, or should: for each id one, or more where somebody copied a folder.
+
+        With `ids` only those of some entities.
+        """
+        found: dict[str, list[Place]] = {}
+        for kind in KINDS:
+            folder = f"{agent_folder(self.agent_id)}entities/{FOLDERS[kind]}"
+            for name in files.listing(self.workspace.root, folder, ""):
+                if ids is not None and name.rpartition("--")[2] not in ids:
+                    continue
+                place = parse_path(f"{folder}/{name}/profile.md")
+                if place is not None:
+                    found.setdefault(place.id, []).append(place)
+        return {each: places if len(places) == 1 else self._filled(places) for each, places in found.items()}
+
+    def _filled(self, places: list[Place]) -> list[Place]:
+        """Of several folders of one entity those that hold a file: a sync may leave an empty one behind."""
+        root = self.workspace.root
+        filled = [
+            place
+            for place in places
+            if any(files.look(root, path_of(place._replace(file=file))) is not None for file in FILES)
+        ]
+        return filled or places[:1]
+
+    def seen(self, place: Place) -> Seen:
+        """A file as it stands."""
+        path = path_of(place)
+        read = files.read(self.workspace.root, path, _BYTES)
+        if not isinstance(read, Found):
+            return Seen(path, place, code=read.code, message=read.message, signature=read.signature)
+        sha = sha256(read.raw).hexdigest()
+        try:
+            text = redact(read.raw.decode("utf-8"))[0]
+        except UnicodeDecodeError:
+            return Seen(
+                path, place, read.raw, None, sha, read.signature, code="not-utf8", message="the file is not UTF-8"
+            )
+        return Seen(path, place, read.raw, text, sha, read.signature)
+
+    def both(self, place: Place) -> dict[File, Seen]:
+        """Profile and notes of an entity."""
+        return {file: self.seen(place._replace(file=file)) for file in FILES}
+
+    # ── events ──
+
+    def told(self, entity_id: str) -> Replayed:
+        """What the events of an entity come to."""
+        if entity_id not in self._told:
+            self._told[entity_id] = fold(self.ledger.of(entity_id))
+        return self._told[entity_id]
+
+    def record(
+        self,
+        op: Operation,
+        actor: Actor,
+        payload: Mapping[str, Any],
+        place: Place | None = None,
+        file_after: str | None = None,
+    ) -> Event:
+        """Adds an event to the ledger that needs no outcome."""
+        ulid = new_ulid(self.now_us)
+        event = Event(
+            id=ulid,
+            token=token_for(ulid),
+            at=iso(self.now_us),
+            agent_id=self.agent_id,
+            entity_id=place.id if place is not None else None,
+            actor=actor,
+            op=op,
+            file=place.file if place is not None else None,
+            payload=payload,
+            file_after=file_after,
+            state="committed",
+        )
+        self.ledger.add([event], self.now_us)
+        return event
+
+    def forget_told(self, entity_id: str | None) -> None:
+        """After events were added."""
+        if entity_id is None:
+            self._told.clear()
+        else:
+            self._told.pop(entity_id, None)
+
+    # ── schema ──
+
+    def rules(self, kind: Kind) -> list[tuple[int, Shape]]:
+        """Fields that became sections of a kind, each with the schema version from which on."""
+        found = []
+        for entry in self.ledger.holding('"op":"schema"'):
+            payload = entry.payload if isinstance(entry, Event) and entry.entity_id is None else None
+            match payload:
+                case {"kind": str(of), "anchor": str(anchor), "heading": str(heading), "version": int(version)} if (
+                    of == kind
+                ):
+                    found.append((version, Shape(anchor, heading, "narrative", 300)))
+        return sorted(found, key=lambda rule: rule[0])
+
+    def version(self, kind: Kind) -> int:
+        """The schema version of a kind by now."""
+        return max((version for version, _ in self.rules(kind)), default=SCHEMA_VERSION)
+
+    def shapes(self, kind: Kind, file: File, version: int) -> tuple[Shape, ...]:
+        """The sections of a file of this schema version."""
+        known = shapes(kind, file)
+        if file == "notes" or version <= SCHEMA_VERSION:
+            return known
+        own = known[: len(known) - len(COMMON)]
+        return (*own, *(shape for since, shape in self.rules(kind) if since <= version), *COMMON)
+
+    def shapes_of(self, kind: Kind, file: File, document: Document) -> tuple[Shape, ...]:
+        """The sections that a file should have, by its own schema version."""
+        return self.shapes(kind, file, version_of(document))
+
+    # ── rows ──
+
+    def find(self, ref: str) -> GardenFile | None:
+        """The profile that a name means, None where no row has it. Raises `UsageError` (`ambiguous-entity`)."""
+        name = ref.strip()
+        place = parse_path(name)
+        found = entities_store.find(self.workspace.database, self.agent_id, place.id if place else name)
+        if len(found) > 1:
+            raise UsageError(
+                f"{name[:60]!r} means {len(found)} entities",
+                hint="name one by its id: " + ", ".join(f"{row.id} ({row.title})" for row in found[:8]),
+                code="ambiguous-entity",
+            )
+        return found[0] if found else None
+
+    def unknown(self, ref: str) -> UsageError:
+        """What is raised where a name means no entity."""
+        return UsageError(
+            f"agent {self.agent_id} has no entity called {ref.strip()[:60]!r}",
+            hint="signet-sync entity list shows them; --agent chooses another agent",
+            code="unknown-entity",
+        )
+
+    def row(self, seen: Seen, document: Document) -> GardenFile:
+        """What the index knows of a file; its texts are without secrets."""
+        fields = document.fields
+        place = seen.place
+        core = self._core(place, document) if place.file == "profile" else {}
+        return GardenFile(
+            path=seen.path,
+            agent_id=self.agent_id,
+            kind=place.kind,
+            id=place.id,
+            slug=place.slug,
+            file=place.file,
+            title=flatten(document.title, 120) or place.id,
+            status=flatten(_text(fields.get("status")), 60) or "active",
+            type=flatten(_text(fields.get("type")), 120) or None,
+            line=_line(text for anchor, text in core.items() if anchor != _MEMBERS),
+            participants=words(fields.get("participants")),
+            text="\n".join(core.values()),
+            sha256=seen.sha256,
+            updated_us=parse_instant(_text(fields.get("updated_at"))) or self.now_us,
+            signature=seen.signature,
+        )
+
+    def _core(self, place: Place, document: Document) -> dict[str, str]:
+        common = {shape.anchor for shape in COMMON}
+        wanted = {shape.anchor for shape in self.shapes_of(place.kind, "profile", document)} - common
+        found = {section.anchor or "": text_of(section) for section in document.sections if section.anchor in wanted}
+        return {anchor: text for anchor, text in found.items() if text}
+
+    def remember_chain(self) -> None:
+        """Mirrors the end of the ledger. In the caller's transaction."""
+        last = self.ledger.last()
+        if last is not None:
+            known = entities_store.chain(self.workspace.database, self.agent_id)
+            # Old pages are not read only to be counted.
+            more = self.ledger.after(known.last_hash) if known is not None else None
+            count = known.events + more if known is not None and more is not None else self.ledger.size()
+            entities_store.set_chain(self.workspace.database, self.agent_id, Chain(last.hash, last.id, count))
+
+
+def path_of(place: Place) -> str:
+    """The path of a file."""
+    make = notes_path if place.file == "notes" else profile_path
+    return make(place.agent_id, place.kind, place.slug, place.id)
+
+
+def folder_of(place: Place) -> str:
+    """The folder of an entity's files."""
+    return entity_folder(place.agent_id, place.kind, place.slug, place.id)
+
+
+def parsed(text: str) -> Document | DocumentProblem:
+    """A file taken apart, or why it is none."""
+    try:
+        return parse(text)
+    except DocumentProblem as problem:
+        return problem
+
+
+def version_of(document: Document) -> int:
+    """The schema version that a file says it has."""
+    text = _text(document.fields.get("schema_version"))
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 6 else SCHEMA_VERSION
+
+
+def words(value: object) -> tuple[str, ...]:
+    """The texts of a list in the frontmatter."""
+    if isinstance(value, str):
+        return (value,)
+    return tuple(item for item in value if isinstance(item, str)) if isinstance(value, Sequence) else ()
+
+
+def agents(root: str) -> Iterator[str]:
+    """Agents that have a garden on disk, `default` first."""
+    if files.listing(root, "entities", ""):
+        yield DEFAULT_AGENT
+    for name in files.listing(root, "agents", ""):
+        if files.listing(root, f"agents/{name}/entities", ""):
+            yield name
+
+
+def _line(core: Iterable[str]) -> str:
+    """What an entity is, in one line: the first words of its first section that says anything."""
+    for text in core:
+        for line in text.split("\n"):
+            said = flatten(_LINK.sub(r"\1", line).lstrip(_MARKUP), _NARROW)
+            if any(map(str.isalnum, said)):
+                return said
+    return ""
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,88 @@
+"""What stands in the folders of entities, by names and stats alone: nothing is opened but folders, no link followed."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from signet_sync.formats.entity_paths import FILES, FOLDERS
+from signet_sync.formats.paths import AGENT_ID, DEFAULT_AGENT, agent_folder
+from signet_sync.formats.snapshot import Signature
+from signet_sync.storage import files
+from signet_sync.storage.durable import FOLDER
+from signet_sync.storage.safe_paths import folder
+
+_NAMES = tuple(f"{file}.md" for file in FILES)
+_NO_FOLDER = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
+
+
+def garden(agent_id: str) -> str:
+    """The folder that holds all of an agent's entities, relative to the workspace."""
+    return f"{agent_folder(agent_id)}entities"
+
+
+def owners(root: str) -> list[str]:
+    """The agents that may have entities: the default one, and every folder of `agents/` that is called like one."""
+    named = (name for name in files.listing(root, "agents", "") if AGENT_ID.fullmatch(name))
+    return [DEFAULT_AGENT, *(name for name in named if name != DEFAULT_AGENT)]
+
+
+def stands(root: str, agent_id: str) -> bool:
+    """Whether an agent has a garden; one look."""
+    return files.look(root, garden(agent_id)) is not None
+
+
+def scan(root: str, agent_id: str) -> dict[str, Signature] | None:
+    """Path and signature of every profile and notes of an agent; None where there is no garden.
+
+    What is no plain file under such a name is left out, and so is what lies behind a symlink. Raises `OSError`,
+    `WorkspaceError` where the garden cannot be looked into: what cannot be seen must not be taken for gone.
+    """
+    found: dict[str, Signature] = {}
+    where = garden(agent_id)
+    try:
+        with folder(root, where) as top:
+            for kind in FOLDERS.values():
+                with _inside(top, kind) as entities:
+                    for name in os.listdir(entities) if entities is not None else ():
+                        if name.isprintable():
+                            _collect(entities, name, f"{where}/{kind}/{name}", found)
+    except FileNotFoundError:
+        return None
+    return found
+
+
+def _collect(entities: int | None, name: str, where: str, found: dict[str, Signature]) -> None:
+    with _inside(entities, name) as entity:
+        for file in _NAMES if entity is not None else ():
+            try:
+                status = os.stat(file, dir_fd=entity, follow_symlinks=False)
+            except FileNotFoundError:
+                continue
+            if stat.S_ISREG(status.st_mode):
+                found[f"{where}/{file}"] = files.signature_of(status)
+
+
+@contextmanager
+def _inside(parent: int | None, name: str) -> Iterator[int | None]:
+    """A folder's descriptor; None where there is none of that name."""
+    try:
+        descriptor = os.open(name, FOLDER | os.O_NOFOLLOW, dir_fd=parent)
+    except OSError as error:
+        if error.errno not in _NO_FOLDER:
+            raise
+        yield None
+        return
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def ledger(root: str, agent_id: str) -> dict[str, Signature]:
+    """Path and signature of the pages of an agent's ledger; nothing is read."""
+    where = f"{garden(agent_id)}/ledger"
+    return files.signatures(root, [f"{where}/{name}" for name in files.listing(root, where, "")])

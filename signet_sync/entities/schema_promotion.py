@@ -1,0 +1,199 @@
+"""The schema of an agent's entities: a field that proved itself under Extensions becomes a section of its kind."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+from signet_sync.entities import execute, observe, section_edits, write_ahead
+from signet_sync.entities import store as entities_store
+from signet_sync.entities.documents import edits
+from signet_sync.entities.documents.document import Document, Section, blank, find
+from signet_sync.entities.documents.escaping import Fitted, blocks
+from signet_sync.entities.event_log.agent_log import new_ulid
+from signet_sync.entities.event_log.events import Actor, Event
+from signet_sync.entities.repository import Entity, Garden, version_of
+from signet_sync.entities.results import Promoted
+from signet_sync.entities.write_ahead import Plan, Raced, Stamp
+from signet_sync.errors import UsageError
+from signet_sync.formats.entity_paths import COMMON, KINDS, Kind, Shape, anchor_of, shapes
+from signet_sync.storage import state_dir
+from signet_sync.sync.workspace import Workspace
+from signet_sync.text.sentences import flatten
+
+_EXTENSIONS = "extensions"
+_ANCHOR = re.compile(r"[a-z0-9][a-z0-9-]{0,63}", re.ASCII)
+
+
+def promote(
+    workspace: Workspace,
+    agent_id: str,
+    field: str,
+    kind: Kind | None = None,
+    *,
+    actor: Actor,
+    now_us: int,
+) -> Promoted:
+    """Makes `### field` of Extensions a section of a kind (None: the one kind that has it), and migrates the files.
+
+    Raises `UsageError`: `actor-refused` unless a maintainer asks, `unknown-field`, `ambiguous-field`, `field-exists`.
+    """
+    if actor != "maintainer":
+        raise UsageError("the schema is a maintainer's to change", hint="--actor maintainer", code="actor-refused")
+    wanted = " ".join(section_edits.clean_line(field).text.lstrip("#").split())
+    with state_dir.workspace_lock(workspace.state):
+        garden = Garden(workspace, agent_id, now_us)
+        observe.tend(garden)
+        observe.look(garden, None)
+        entities = list(_entities(garden))
+        kind, heading = _meant(entities, wanted, kind)
+        rule = _rule(garden, kind, heading)
+        event_id = rule[1] if rule else _record(garden, kind, heading)
+        version, shape = _shape(garden, kind, heading)
+        migrated = [
+            entity.seen["profile"].path for entity in entities if _migrate(garden, entity, kind, version, shape)
+        ]
+        if rule and not migrated:
+            raise UsageError(
+                f"{heading} is a section of every {kind} already", hint="set it like any other", code="field-exists"
+            )
+        return Promoted(event_id, kind, shape.anchor, heading, version, tuple(migrated))
+
+
+def _entities(garden: Garden) -> Iterator[Entity]:
+    """Every entity that waits for nobody."""
+    waiting = {one.entity_id for one in entities_store.drift(garden.workspace.database, garden.agent_id)}
+    for row in entities_store.entities(garden.workspace.database, garden.agent_id):
+        if row.id not in waiting:
+            yield execute.load(garden, row.id)
+
+
+def _meant(entities: list[Entity], field: str, kind: Kind | None) -> tuple[Kind, str]:
+    """The kind and the heading as it is mostly written. Raises `UsageError`."""
+    found: dict[Kind, str] = {}
+    for entity in entities:
+        name = next((name for name, *_ in fields_of(entity.profile) if name.casefold() == field.casefold()), None)
+        if name is not None and kind in (None, entity.kind):
+            found.setdefault(entity.kind, name)
+        for shape in entity.profile.sections:
+            if shape.heading.casefold() == field.casefold() and kind in (None, entity.kind):
+                found.setdefault(entity.kind, shape.heading)
+    if len(found) == 1:
+        return next(iter(found.items()))
+    if found:
+        kinds = ", ".join(one for one in KINDS if one in found)
+        raise UsageError(
+            f"several kinds have {field[:60]!r}: {kinds}", hint="say which: --kind", code="ambiguous-field"
+        )
+    raise UsageError(
+        f"no entity has `### {field[:60]}` under Extensions",
+        hint="agents write new fields there first",
+        code="unknown-field",
+    )
+
+
+def fields_of(document: Document) -> list[tuple[str, int, int]]:
+    """Name and lines (from, to) of each `###` field of Extensions, as they lie in the section's body."""
+    try:
+        body = find(document, _EXTENSIONS).body
+    except UsageError:
+        return []
+    tokens = blocks(body)
+    heads = [
+        (tokens[at + 1].content.strip(), token.map[0])
+        for at, token in enumerate(tokens)
+        if token.type == "heading_open" and token.tag == "h3" and not token.level and token.map
+    ]
+    ends = [*(start for _, start in heads[1:]), len(body.split("\n"))][: len(heads)]
+    return [(name, start, end) for (name, start), end in zip(heads, ends, strict=True)]
+
+
+def _rule(garden: Garden, kind: Kind, heading: str) -> tuple[int, str] | None:
+    """Version and event of the rule that there is already: the migration goes on where it was cut off."""
+    for entry in garden.ledger.holding('"op":"schema"'):
+        if isinstance(entry, Event) and entry.entity_id is None:
+            payload = entry.payload or {}
+            version = payload.get("version")
+            if (payload.get("kind"), payload.get("anchor")) == (kind, anchor_of(heading)) and isinstance(version, int):
+                return version, entry.id
+    return None
+
+
+def _shape(garden: Garden, kind: Kind, heading: str) -> tuple[int, Shape]:
+    return next((version, shape) for version, shape in garden.rules(kind) if shape.anchor == anchor_of(heading))
+
+
+def _record(garden: Garden, kind: Kind, heading: str) -> str:
+    anchor = anchor_of(heading)
+    if any(shape.anchor == anchor for shape in shapes(kind)):
+        raise UsageError(f"{heading} is a section of every {kind} already", hint="set it", code="field-exists")
+    if flatten(heading, 60) != heading or anchor.strip("-") != anchor or not _ANCHOR.fullmatch(anchor):
+        raise UsageError(
+            f"{heading[:60]!r} cannot be the heading of a section",
+            hint="name the field in letters, digits and blanks first",
+            code="field-invalid",
+        )
+    rule = {
+        "kind": kind, "field": heading, "anchor": anchor, "heading": heading, "version": garden.version(kind) + 1
+    }  # fmt: skip
+    event = garden.record("schema", "maintainer", rule)
+    write_ahead.mirror(garden)
+    return event.id
+
+
+def _migrate(garden: Garden, entity: Entity, kind: Kind, version: int, shape: Shape) -> bool:
+    """Gives a file the section, with what stood under Extensions; by an ordinary event."""
+    if entity.kind != kind or version_of(entity.profile) >= version:
+        return False
+    after = edits.with_fields(_moved(entity, shape), {"schema_version": version})
+    lines = [f"Schema {version}: {shape.heading} became a section"]
+    plan = Plan(
+        op="schema",
+        file="profile",
+        section=shape.anchor,
+        after=section_edits.finished(garden, after, "profile", lines),
+        extra={"version": version},
+    )
+    try:
+        write_ahead.write(garden, entity, plan, Stamp(ulid=new_ulid(garden.now_us), actor="maintainer"))
+    except Raced:
+        return False  # the same command again goes on
+    return True
+
+
+def _moved(entity: Entity, shape: Shape) -> Document:
+    document = entity.profile
+    text = ""
+    named = [one for one in fields_of(document) if one[0].casefold() == shape.heading.casefold()]
+    if named:
+        _, start, end = named[0]
+        lines = find(document, _EXTENSIONS).body.split("\n")
+        text = "\n".join(lines[start + 1 : end]).strip("\n")
+        body = "\n".join([*lines[:start], *lines[end:]])
+        document = edits.put_body(document, _EXTENSIONS, body)
+    document = replace(document, sections=tuple(_with_section(document, shape)))
+    return edits.replace(document, shape.anchor, Fitted(text)) if text.strip() else document
+
+
+def _with_section(document: Document, shape: Shape) -> Iterator[Section]:
+    """The sections with the new one behind those of its kind; one that has its heading already is given its anchor."""
+    fresh = blank("part", title="x", entity_id="", agent_id="", created_at="", sections=(shape, shape)).sections[0]
+    standing = [one for one in document.sections if one.heading.casefold() == shape.heading.casefold()]
+    if standing:
+        for one in document.sections:
+            yield (
+                replace(one, anchor=shape.anchor, opening=fresh.opening, heading=shape.heading)
+                if one is standing[0]
+                else one
+            )
+        return
+    common = {one.anchor for one in COMMON}
+    placed = False
+    for one in document.sections:
+        if not placed and one.anchor in common:
+            placed = True
+            yield fresh
+        yield one
+    if not placed:
+        yield fresh

@@ -1,0 +1,292 @@
+"""Text on its way into a section: sanitized, fitted, quoted, and held against caps, locks and pins."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from signet_sync.entities import evidence
+from signet_sync.entities.documents import edits
+from signet_sync.entities.documents.document import Document, DocumentProblem, Section, find, reread, text_of
+from signet_sync.entities.documents.escaping import TEXT_LIMIT, Fitted, fit, fit_item, log_item
+from signet_sync.entities.documents.lint import lint, too_long
+from signet_sync.entities.event_log.events import Actor, Operation
+from signet_sync.entities.evidence import Evidence, Rationale
+from signet_sync.entities.repository import Entity, Garden, words
+from signet_sync.entities.write_ahead import Plan
+from signet_sync.errors import UsageError
+from signet_sync.formats.entity_paths import COMMON, File, Shape, anchor_of
+from signet_sync.formats.snapshot import Found
+from signet_sync.formats.timestamps import iso
+from signet_sync.storage import files
+from signet_sync.sync.store import artifacts
+from signet_sync.text.sanitizer import redact, sanitize_counted, sanitize_line, sanitize_line_counted
+from signet_sync.text.sentences import flatten
+from signet_sync.text.token_estimate import estimate_tokens
+
+WHOLE = "*"
+_EVIDENCE_HINT = f"name the line that it quotes, and say why it matters: {evidence.EXAMPLE}"
+_NOTES = "notes/"
+_COMMON = {shape.anchor for shape in COMMON}
+
+
+@dataclass(frozen=True, slots=True)
+class Clean:
+    """A text without secrets, and how often each rule replaced something."""
+
+    text: str
+    redactions: Mapping[str, int]
+
+
+def clean(text: str) -> Clean:
+    """A text of many lines. Raises `UsageError` (`text-too-long`)."""
+    return Clean(*sanitize_counted(_bounded(text)))
+
+
+def clean_line(text: str) -> Clean:
+    """A text of one line. Raises `UsageError` (`text-too-long`)."""
+    return Clean(*sanitize_line_counted(_bounded(text)))
+
+
+def said(text: str | None) -> str | None:
+    """A reason as it is kept: one line, sanitized; None where nothing is said."""
+    return None if text is None else flatten(sanitize_line(_bounded(text))) or None
+
+
+def needed(reason: str) -> str:
+    """The same where there must be one. Raises `UsageError` (`reason-missing`)."""
+    kept = said(reason)
+    if kept is None or not any(map(str.isalnum, kept)):
+        raise UsageError("the reason says nothing", hint="say why, in a sentence", code="reason-missing")
+    return kept
+
+
+def _bounded(text: str) -> str:
+    # Nobody waits for the sanitizer over a file that came in by mistake.
+    if len(text) > TEXT_LIMIT * 4:
+        raise UsageError(
+            f"the text has {len(text):,} characters, at most {TEXT_LIMIT:,}",
+            hint="keep what matters here and link the rest",
+            code="text-too-long",
+        )
+    return text
+
+
+# ── where ──
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """A section of an entity that is to be changed; `shape` None: the schema does not know it."""
+
+    file: File
+    document: Document
+    section: Section
+    shape: Shape | None
+
+    @property
+    def name(self) -> str:
+        """What `edits` and the ledger call it."""
+        return self.section.anchor or self.section.heading
+
+    @property
+    def form(self) -> str:
+        """How it changes; a section that the schema does not know is a narrative."""
+        return self.shape.form if self.shape is not None else "narrative"
+
+    @property
+    def is_core(self) -> bool:
+        """Whether it is a core section of its kind: what such a one says as a whole is a material change."""
+        return self.file == "profile" and self.shape is not None and self.shape.anchor not in _COMMON
+
+
+def spot(garden: Garden, entity: Entity, name: str) -> Spot:
+    """The section that `identity`, `Open Questions` or `notes/inbox` means. Raises `UsageError` (`section-unknown`)."""
+    file: File = "notes" if name.strip().casefold().startswith(_NOTES) else "profile"
+    document = entity.documents.get(file)
+    if document is None:
+        raise UsageError("the entity has no notes", hint="entity create makes them", code="section-unknown")
+    section = find(document, name.strip()[len(_NOTES) :] if file == "notes" else name)
+    known = {shape.anchor: shape for shape in garden.shapes_of(entity.kind, file, document)}
+    return Spot(file, document, section, known.get(section.anchor or ""))
+
+
+def guard_name(where: Spot | None) -> str:
+    """What `pins` and `locks` of the frontmatter call a section; `*` is the whole entity."""
+    if where is None:
+        return WHOLE
+    return f"{_NOTES}{where.name}" if where.file == "notes" else where.name
+
+
+def guards(entity: Entity, field: str) -> tuple[str, ...]:
+    """The names in `pins` or `locks`; a person may have written headings."""
+    return tuple(anchor_of(" ".join(name.split())) for name in words(entity.profile.fields.get(field)))
+
+
+def refuse_guarded(entity: Entity, where: Spot | None, actor: Actor) -> None:
+    """Raises `UsageError` (`section-locked`, `section-pinned`) where a person keeps an agent from writing."""
+    if actor in ("person", "maintainer"):
+        return
+    for field, word in (("locks", "locked"), ("pins", "pinned")):
+        kept = guards(entity, field)
+        if WHOLE in kept or (where is not None and anchor_of(guard_name(where)) in kept):
+            what = f"the section {where.section.heading}" if where is not None and WHOLE not in kept else "the entity"
+            raise UsageError(
+                f"{what} is {word} by a person",
+                hint="put it before them: signet-sync entity propose",
+                code=f"section-{word}",
+            )
+
+
+# ── what ──
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A text ready for a section: a narrative or an item, what was changed in it, what it rests on."""
+
+    text: Fitted
+    notes: tuple[str, ...] = ()
+    evidence: tuple[str, ...] = ()
+
+
+def narrative(garden: Garden, text: str, source: str | None) -> Draft:
+    """A narrative, with the line of an artifact that it rests on (`PATH#LINE`). Raises `UsageError`."""
+    fitted, notes = fit(text)
+    return Draft(fitted, notes, () if source is None else (quoted(garden, source)[0],))
+
+
+def item(garden: Garden, where: Spot, text: str, source: str | None, token: str) -> Draft:
+    """An item of a list; one of Evidence quotes a line of an artifact, with its event's token. Raises `UsageError`.
+
+    `evidence-missing` where an item of Evidence names no line, `evidence-unquoted` where it quotes what does not stand
+    there.
+    """
+    place, quote = quoted(garden, source) if source is not None else (None, None)
+    rests = () if place is None else (place,)
+    if where.form == "log":
+        return Draft(log_item(iso(garden.now_us), text), (), rests)
+    if where.shape is None or where.shape.anchor != "evidence":
+        return Draft(fit_item(text), (), rests)
+    fitted = fit_item(text)
+    if place is None or quote is None:
+        raise UsageError(
+            "an item of Evidence quotes a line of an artifact, and none is named",
+            hint=_EVIDENCE_HINT,
+            code="evidence-missing",
+        )
+    path, why = place.rpartition("#")[0], str(fitted)
+    said = evidence.read_item(fitted)
+    if said is not None:
+        if not evidence.stands_in(said.quote, quote):
+            raise UsageError(f"{place} does not say {said.quote[:80]!r}", hint=_EVIDENCE_HINT, code="evidence-unquoted")
+        quote, why = said.quote, said.why
+    return Draft(evidence.item_text(Evidence(quote, why, path, token)), (), rests)
+
+
+def quoted(garden: Garden, source: str) -> tuple[str, str]:
+    """`PATH#LINE` as it is kept, and what the line says, without secrets.
+
+    Raises `UsageError`: `evidence-invalid`, `evidence-unknown` (no artifact of this agent), `evidence-empty`.
+    """
+    path, _, number = source.strip().rpartition("#")
+    number = number.removeprefix("L")
+    if not path or not (number.isascii() and number.isdigit() and 0 < len(number) < 9 and int(number)):
+        raise UsageError(
+            f"{source[:80]!r} names no line", hint="write memory/…--summary.md#12", code="evidence-invalid"
+        )
+    row = artifacts.rows_by_path(garden.workspace.database, [path]).get(path)
+    found = files.read(garden.workspace.root, path, garden.workspace.settings.max_file_bytes)
+    if row is None or row.agent_id != garden.agent_id or not isinstance(found, Found):
+        raise UsageError(
+            f"{path[:120]} is no artifact of agent {garden.agent_id}",
+            hint="evidence rests on a file of a session; signet-sync search finds them",
+            code="evidence-unknown",
+        )
+    text = found.raw.decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "\n")
+    lines = text.split("\n")
+    line = lines[int(number) - 1] if int(number) <= len(lines) else ""
+    bare = sanitize_line(line)
+    # A line in the middle of a secret of many lines looks like any other by itself.
+    hidden = bare.strip() == line.strip() and line not in redact(text)[0].split("\n")
+    quote = "" if hidden else bare.lstrip("#>-*+ ")
+    if not any(map(str.isalnum, quote)):
+        raise UsageError(f"line {number} of {path} says nothing", hint="name another line", code="evidence-empty")
+    return f"{path}#{int(number)}", quote
+
+
+# ── as a plan ──
+
+
+def edit(
+    garden: Garden,
+    entity: Entity,
+    where: Spot,
+    after: Document,
+    draft: Draft,
+    *,
+    op: Operation,
+    actor: Actor,
+    rationale: str | None = None,
+    material: str | None = None,
+    extra: Mapping[str, Any] | None = None,
+    reason: str | None = None,
+) -> Plan:
+    """The plan of a change of one section. `material` is its line of the change log. Raises `UsageError`."""
+    why = None if rationale is None else evidence.read_rationale(sanitize_line(_bounded(rationale)))
+    over = _over_cap(where, after, why, actor)
+    lines = [line for line in (material, _override(where, why) if over and why is not None else None) if line]
+    after = finished(garden, after, where.file, lines)
+    shapes = garden.shapes_of(entity.kind, where.file, after)
+    return Plan(
+        op=op,
+        file=where.file,
+        section=where.name,
+        after=after,
+        extra=extra or {},
+        reason=reason,
+        rationale=None if why is None else why.text(),
+        evidence=draft.evidence,
+        warnings=(*draft.notes, *over),
+        lint=tuple(sorted({finding.code for finding in lint(after, shapes)})),
+    )
+
+
+def finished(garden: Garden, after: Document, file: File, lines: list[str]) -> Document:
+    """A file before it is written: material changes in its change log, its time, and a last look at its structure."""
+    if file == "profile":
+        for line in lines:
+            after = edits.append_item(after, "change-log", log_item(iso(garden.now_us), line))
+    after = edits.with_fields(after, {"updated_at": iso(garden.now_us)})
+    try:
+        return reread(after)
+    except DocumentProblem as problem:
+        raise UsageError(problem.message, hint=problem.hint, code=problem.code) from None
+
+
+def _over_cap(where: Spot, after: Document, why: Rationale | None, actor: Actor) -> tuple[str, ...]:
+    """What is to be said of a section that grew beyond its soft cap. Raises `UsageError` where that needs a why."""
+    if where.shape is None:
+        return ()
+    section = find(after, where.name)
+    found = list(too_long(section, where.shape))
+    if not found or _size(section, where.shape) <= _size(where.section, where.shape):
+        return ()
+    is_evidence = where.shape.anchor == "evidence"
+    bound = where.file == "profile" and where.shape.form != "log" and (is_evidence or actor == "agent")
+    if why is None and bound:
+        raise UsageError(
+            found[0].message,
+            hint='prune it first, or say --rationale "why: …; until: …; plan: …"',
+            code="evidence-cap" if is_evidence else "section-cap",
+        )
+    return tuple(finding.message for finding in found)
+
+
+def _size(section: Section, shape: Shape) -> int:
+    return estimate_tokens(text_of(section)) if shape.form == "narrative" else len(edits.items(section))
+
+
+def _override(where: Spot, why: Rationale) -> str:
+    return f"{where.section.heading} is above its soft cap. Why: {why.why}; until: {why.until}; plan: {why.plan}"

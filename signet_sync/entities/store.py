@@ -1,0 +1,316 @@
+"""Rows of entity files: what stands in them, what is known of each ledger, and what a maintainer has to look at."""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import Any, Literal, NamedTuple
+
+from signet_sync.formats.entity_paths import ENTITY_ID, KINDS, File, Kind
+from signet_sync.formats.snapshot import Signature
+from signet_sync.storage.database.connection import Database
+from signet_sync.storage.database.table import placeholders
+from signet_sync.sync.store import composed, line_index
+from signet_sync.sync.store.line_index import Line
+
+TIER = "curated"
+SHORTEST = 6  # characters of the beginning of an id that may stand for it
+
+_COLUMNS = (
+    "path, agent_id, kind, id, slug, file, title, status, type, line, participants, text, sha256, updated_us, size,"
+    " mtime_ns, ctime_ns, inode"
+)
+_PUT = f"insert or replace into garden_files({_COLUMNS}) values({placeholders(18)})"
+_DRIFT = "path, agent_id, entity_id, file, code, message, hint, found_at, found_sha256"
+
+
+class GardenFile(NamedTuple):
+    """A profile or notes as last seen, sanitized. Keyed by `path`.
+
+    `type` is the free word of the frontmatter, `line` one sentence for the head of MEMORY.md, `participants` ids of
+    entities. `text` is what `recall` finds the entity by, below its title: the core sections of a profile, empty for
+    notes, which are found by nobody. `sha256` is that of the file's bytes, `signature` None where the file has to be
+    read again. `updated_us` is microseconds since 1970 UTC.
+    """
+
+    path: str
+    agent_id: str
+    kind: Kind
+    id: str
+    slug: str
+    file: File
+    title: str
+    status: str
+    type: str | None
+    line: str
+    participants: tuple[str, ...]
+    text: str
+    sha256: str
+    updated_us: int
+    signature: Signature | None = None
+
+
+_PARTICIPANTS = GardenFile._fields.index("participants")
+
+
+class Chain(NamedTuple):
+    """The end of an agent's event log as last written or seen: `known_last` of `entities.event_log.chain.verify`.
+
+    `events` counts its lines.
+    """
+
+    last_hash: str
+    last_id: str
+    events: int
+
+
+class Drift(NamedTuple):
+    """A file that is not what its events say, as `entities.documents.drift.judge` put it. Keyed by `path`.
+
+    `found_at` is ISO 8601 UTC; `found_sha256` is that of the bytes that were found, empty where the file was gone. Of a
+    ledger that lost its end it is the id of its last line.
+    """
+
+    path: str
+    agent_id: str
+    entity_id: str
+    file: File
+    code: str
+    message: str
+    hint: str
+    found_at: str
+    found_sha256: str
+
+
+# ── files ──
+
+
+def put_files(database: Database, files: Iterable[GardenFile]) -> None:
+    """Writes rows in place of those of the same paths, and the lines of `recall`. In the caller's transaction.
+
+    Equal ones are not written again; of several of one path the last counts.
+    """
+    fresh = [one for path, one in {one.path: one for one in files}.items() if file(database, path) != one]
+    before = _owners(database, [one.path for one in fresh])
+    database.executemany(_PUT, [_row(one) for one in fresh])
+    _tell(database, before | {(one.agent_id, one.id) for one in fresh})
+    composed.forget(database, {one.agent_id for one in fresh})
+
+
+def forget_files(database: Database, paths: Iterable[str]) -> None:
+    """Deletes the rows of paths, and the lines of entities without a profile. In the caller's transaction."""
+    gone = list(paths)
+    before = _owners(database, gone)
+    database.executemany("delete from garden_files where path = ?", [(path,) for path in gone])
+    _tell(database, before)
+    composed.forget(database, {agent_id for agent_id, _ in before})
+
+
+def _row(one: GardenFile) -> list[Any]:
+    values: list[Any] = list(one[:-1])
+    values[_PARTICIPANTS] = json.dumps(one.participants, ensure_ascii=False)
+    return [*values, *(one.signature or (None, None, None, None))]
+
+
+def _owners(database: Database, paths: Sequence[str]) -> set[tuple[str, str]]:
+    """Agent and id of the entities that paths are known to be of."""
+    return {
+        (agent_id, entity_id)
+        for path in paths
+        for agent_id, entity_id in database.execute("select agent_id, id from garden_files where path = ?", (path,))
+    }
+
+
+def _tell(database: Database, entities: Iterable[tuple[str, str]]) -> None:
+    """Makes the lines of some entities, agent and id, follow their profiles."""
+    for agent_id, entity_id in sorted(entities):
+        profile = next((one for one in files_of(database, agent_id, entity_id) if one.file == "profile"), None)
+        if profile is None:
+            line_index.drop(database, agent_id, [entity_id])
+        else:
+            line_index.put(database, [_line(profile)])
+
+
+def _line(profile: GardenFile) -> Line:
+    return Line(profile.agent_id, TIER, profile.id, "\n".join(filter(None, (profile.title, profile.text))))
+
+
+def ids(database: Database) -> list[tuple[str, str]]:
+    """Agent and id of every entity that has a profile."""
+    return list(database.execute("select distinct agent_id, id from garden_files where file = 'profile'"))
+
+
+def lines(database: Database, agent_id: str | None = None, some: Iterable[str] = ()) -> list[Line]:
+    """The lines by which `recall` finds entities: of all agents, or some of one agent."""
+    if agent_id is None:
+        return [_line(one) for one in _profiles(database, "1", ())]
+    return [_line(one) for key in some for one in _profiles(database, "agent_id = ? and id = ?", (agent_id, key))]
+
+
+def signatures(database: Database, agent_id: str | None = None) -> dict[str, Signature | None]:
+    """Path and signature of every file that is known, of all agents or of one: what did not move is not read again."""
+    where, bindings = ("", ()) if agent_id is None else (" where agent_id = ?", (agent_id,))
+    rows = database.execute(
+        f"select path, size, mtime_ns, ctime_ns, inode from garden_files{where} order by path", bindings
+    )
+    return {path: _signature(signature) for path, *signature in rows}
+
+
+def doubt(database: Database) -> None:
+    """Has every file read again by the next look, whatever its signature; in the caller's transaction."""
+    database.execute("update garden_files set size = null, mtime_ns = null, ctime_ns = null, inode = null")
+
+
+def file(database: Database, path: str) -> GardenFile | None:
+    """What is known of a path."""
+    return next(_files(database, "path = ?", (path,)), None)
+
+
+def entities(database: Database, agent_id: str) -> list[GardenFile]:
+    """The profiles of an agent, by kind (user, part, relationship), title and id; of a copied folder the first."""
+    found = _profiles(database, "agent_id = ?", (agent_id,))
+    return sorted(found, key=lambda one: (KINDS.index(one.kind), _folded(one.title), one.id))
+
+
+def heads(database: Database, agent_id: str) -> frozenset[tuple[Any, ...]]:
+    """All that a page may say of an agent's entities: whether it has to follow, as cheaply as it can be told."""
+    sql = "select path, title, status, type, line from garden_files where agent_id = ? and file = 'profile'"
+    queued = database.execute("select path from garden_drift where agent_id = ?", (agent_id,))
+    return frozenset(database.execute(sql, (agent_id,))) | frozenset(queued)
+
+
+def files_of(database: Database, agent_id: str, entity_id: str) -> list[GardenFile]:
+    """Every file of an entity, by path; more than two where somebody copied its folder."""
+    return list(_files(database, "agent_id = ? and file in ('profile', 'notes') and id = ?", (agent_id, entity_id)))
+
+
+def find(database: Database, agent_id: str, ref: str) -> list[GardenFile]:
+    """Profiles that a name may mean: an id, else a slug, else a title in any case, else the beginning of an id.
+
+    One: that entity; several: the name is ambiguous. The beginning must have at least six characters.
+    """
+    wanted, folded = ref.strip(), _folded(ref)
+    if ENTITY_ID.fullmatch(wanted):
+        return list(_profiles(database, "agent_id = ? and id = ?", (agent_id, wanted)))
+    # Without their texts, which are most of what is kept.
+    names = list(
+        database.execute(
+            "select id, slug, title from garden_files where agent_id = ? and file = 'profile'", (agent_id,)
+        )
+    )
+    ids = (
+        {entity_id for entity_id, slug, _ in names if slug == wanted}
+        or {entity_id for entity_id, _, title in names if _folded(title) == folded}
+        or {entity_id for entity_id, *_ in names if len(wanted) >= SHORTEST and entity_id.startswith(wanted)}
+    )
+    return [
+        one
+        for entity_id in sorted(ids)
+        for one in _profiles(database, "agent_id = ? and id = ?", (agent_id, entity_id))
+    ]
+
+
+def beside(database: Database, profile: GardenFile) -> list[str]:
+    """Ids of who takes part in a relationship, as its profile names them; else the relationships of an entity."""
+    if profile.kind == "relationship":
+        return list(profile.participants)
+    edges = _profiles(database, "agent_id = ? and kind = 'relationship'", (profile.agent_id,))
+    return [edge.id for edge in edges if profile.id in edge.participants]
+
+
+def _folded(name: str) -> str:
+    """A title as it is compared: letters alike in any case and form, one blank where there are several."""
+    return " ".join(unicodedata.normalize("NFKC", name).casefold().split())
+
+
+def _profiles(database: Database, where: str, bindings: Sequence[Any]) -> Iterator[GardenFile]:
+    """One profile an entity: of a folder that somebody copied the first by path."""
+    found = _files(database, f"file = 'profile' and {where}", bindings)
+    ordered = sorted(found, key=lambda one: (one.agent_id, one.id, one.path))
+    for _, same in groupby(ordered, key=lambda one: (one.agent_id, one.id)):
+        yield next(same)
+
+
+def _files(database: Database, where: str, bindings: Sequence[Any]) -> Iterator[GardenFile]:
+    for row in database.execute(f"select {_COLUMNS} from garden_files where {where} order by path", bindings):
+        values: list[Any] = [*row[:-4], _signature(row[-4:])]
+        values[_PARTICIPANTS] = tuple(json.loads(values[_PARTICIPANTS]))
+        yield GardenFile(*values)
+
+
+def _signature(row: Sequence[Any]) -> Signature | None:
+    return None if row[0] is None else Signature(*row)
+
+
+# ── the ledger ──
+
+
+def chain(database: Database, agent_id: str) -> Chain | None:
+    """What was known last of an agent's ledger; None where it never had one."""
+    for row in database.execute("select last_hash, last_id, events from garden_chain where agent_id = ?", (agent_id,)):
+        return Chain(*row)
+    return None
+
+
+def set_chain(database: Database, agent_id: str, known: Chain) -> None:
+    """Remembers the end of an agent's ledger. In the caller's transaction."""
+    database.execute(
+        "insert or replace into garden_chain(agent_id, last_hash, last_id, events) values(?, ?, ?, ?)",
+        (agent_id, *known),
+    )
+
+
+# ── drift ──
+
+
+def drift(database: Database, agent_id: str | None = None) -> list[Drift]:
+    """The maintainer's queue, of all agents or of one: the oldest first."""
+    where, bindings = ("", ()) if agent_id is None else (" where agent_id = ?", (agent_id,))
+    return [
+        Drift(*row)
+        for row in database.execute(f"select {_DRIFT} from garden_drift{where} order by found_at, path", bindings)
+    ]
+
+
+def put_drift(database: Database, found: Drift) -> bool:
+    """Queues a file; False where it stands there with the same code and bytes already. In the caller's transaction."""
+    known = database.value(
+        "select exists(select 1 from garden_drift where path = ? and code = ? and found_sha256 = ?)",
+        (found.path, found.code, found.found_sha256),
+    )
+    if known:
+        return False
+    database.execute(f"insert or replace into garden_drift({_DRIFT}) values(?, ?, ?, ?, ?, ?, ?, ?, ?)", found)
+    return True
+
+
+def clear_drift(database: Database, paths: Iterable[str]) -> int:
+    """Takes files from the queue; gives how many stood there. In the caller's transaction."""
+    return sum(
+        len(list(database.execute("delete from garden_drift where path = ? returning 1", (path,)))) for path in paths
+    )
+
+
+# ── days ──
+
+
+# What is remembered of an agent's entities: up to which day their change logs tell of its events, and what told the
+# state of its event log when it was last seen.
+Remembered = Literal["told_day", "ledger"]
+
+
+def remembered(database: Database, agent_id: str, what: Remembered) -> str:
+    """Gives it; empty where there was none."""
+    found: str | None = database.value(f"select {what} from garden_days where agent_id = ?", (agent_id,))
+    return found or ""
+
+
+def remember(database: Database, agent_id: str, what: Remembered, value: str) -> None:
+    """Keeps it. In the caller's transaction."""
+    database.execute(
+        f"insert into garden_days(agent_id, {what}) values(?, ?)"
+        f" on conflict(agent_id) do update set {what} = excluded.{what}",
+        (agent_id, value),
+    )

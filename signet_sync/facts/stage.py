@@ -1,0 +1,68 @@
+"""Keeps facts and entities equal to what artifacts state, and to what a model distilled from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from signet_sync.facts.store import statements
+from signet_sync.facts.store.statements import Stated
+from signet_sync.formats.fact import Distilled, Item
+from signet_sync.graph import nodes_stage
+from signet_sync.graph.nodes_stage import TellsOf
+from signet_sync.graph.store import nodes
+from signet_sync.graph.store.nodes import Session
+from signet_sync.storage.database.connection import Database
+from signet_sync.sync.stages import SESSION, Alive, Change, Deriver, Source
+from signet_sync.text import digest_mark
+
+# The kind of source that facts are for the derivers behind.
+FACT = "fact"
+
+
+class Facts(Deriver):
+    """Derives facts, entities and relations from sessions."""
+
+    name = "facts"
+    tables = statements.TABLES
+    kinds = frozenset({SESSION})
+    after = (nodes_stage.Graph.name,)
+
+    @property
+    def version(self) -> str:  # type: ignore[override]
+        """Names the rules."""
+        return f"1 digest {digest_mark.VERSION}"
+
+    def sources(self, database: Database) -> Iterable[Source]:
+        """Gives every session."""
+        return nodes_stage.sessions(database)
+
+    def prepare(
+        self, database: Database, sources: Sequence[Source], earlier: Mapping[str, Any], alive: Alive
+    ) -> tuple[list[Session], list[Stated]]:
+        """Says what the artifacts of sessions state."""
+        asked = nodes.any_extracted(database)
+        heard: Mapping[Session, TellsOf] = earlier.get(nodes_stage.Graph.name, {})
+        stated: list[Stated] = []
+        for one in nodes_stage.heard(sources, alive):
+            told = heard.get(one.session) or nodes_stage.tell(one.session, nodes.sources(database, one.session))
+            # A model's items are facts and nothing more: heads and condensations are the same with and without one.
+            stated += (_with_extracted(database, each) if asked else each for each in told.stated)
+        return [one.session for one in sources], stated
+
+    def update(self, database: Database, prepared: tuple[list[Session], list[Stated]], alive: Alive) -> Change:
+        """Puts what sessions state in the place of what they stated before."""
+        settled = statements.settle(database, statements.replace(database, *prepared))
+        return Change({Source(FACT, *key) for key in settled})
+
+
+def _with_extracted(database: Database, stated: Stated) -> Stated:
+    more = nodes.extracted(database, stated.agent_id, [stated.source_path]).get(stated.source_path, ())
+    return stated._replace(distilled=_with(stated.distilled, more)) if more else stated
+
+
+def _with(distilled: Distilled, more: Sequence[Item]) -> Distilled:
+    # What a model has to do with is loaded only where one was asked.
+    from signet_sync.llm.prompts import beside
+
+    return distilled._replace(items=beside(distilled.items, more))

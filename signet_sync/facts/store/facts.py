@@ -1,0 +1,137 @@
+"""Makes facts and entities follow from what artifacts state, and says by which lines `recall` finds facts.
+
+The newest source gives a fact its words and says whether it is done. Of the facts under one slot that one holds which
+was stated last as not done; each of the others is superseded by the next. All inside the caller's transaction.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Sequence
+from typing import Any, NamedTuple
+
+from signet_sync.storage.database.batches import of_values
+from signet_sync.storage.database.connection import Database
+from signet_sync.sync.store.line_index import Line
+
+TIER = "fact"
+# What a fact of an aspect is called where `recall` looks for it.
+ASPECT_WORDS = {"question": "open question", "next": "next step"}
+
+Key = tuple[str, str]  # agent, id
+
+
+class Fact(NamedTuple):
+    """A row of `entity_attributes`: words, thread, path and line are those of the newest source."""
+
+    agent_id: str
+    id: str
+    entity_id: str
+    aspect: str
+    slot: str | None
+    text: str
+    status: str  # active, superseded, done
+    superseded_by: str | None
+    sources: int
+    earliest_us: int
+    latest_us: int
+    source_path: str
+    line: int
+    thread_id: str | None
+
+
+def columns(row: type[NamedTuple]) -> str:
+    """The names of a row's columns, for SQL."""
+    return ", ".join(row._fields)
+
+
+# Of a fact's sources (and of an entity's mentions) the newest tells; of several at one instant that of the greatest
+# path. Bound are numbers, as JSON.
+_NEWEST = """{row}.at_us = (select max(t.at_us) from {table} t where t.{key} = k.value)
+        and {row}.artifact = (select t.artifact from {table} t where t.{key} = k.value and t.at_us = {row}.at_us
+            order by (select source_path from memory_artifacts where id = t.artifact) desc limit 1)"""
+_STORE_FACTS = f"""
+    update entity_attributes as f set slot = n.slot, status = iif(n.done, 'done', 'active'), superseded_by = null,
+        earliest_us = n.earliest_us, latest_us = n.at_us, artifact = n.artifact
+    from (select k.value as fact, s.slot, s.done, s.at_us, s.artifact,
+            (select min(t.at_us) from attribute_sources t where t.fact = k.value) as earliest_us
+        from json_each(?) k cross join attribute_sources s on s.fact = k.value
+            and {_NEWEST.format(row="s", table="attribute_sources", key="fact")}) n
+    where f.fact = n.fact and (f.slot, f.status = 'done', f.earliest_us, f.latest_us, f.artifact)
+        is not (n.slot, n.done, n.earliest_us, n.at_us, n.artifact)"""
+_STORE_ENTITIES = f"""
+    update entities as e set name = n.name, latest_us = n.at_us
+    from (select k.value as entity, m.name, m.at_us
+        from json_each(?) k cross join entity_mentions m on m.entity = k.value
+            and {_NEWEST.format(row="m", table="entity_mentions", key="entity")}) n
+    where e.entity = n.entity and (e.name, e.latest_us) is not (n.name, n.at_us)"""
+_DROP_FACTS = """
+    delete from entity_attributes where fact in (select value from json_each(?))
+        and not exists (select 1 from attribute_sources s where s.fact = entity_attributes.fact)"""
+_DROP_ENTITIES = """
+    delete from entities where entity in (select value from json_each(?))
+        and not exists (select 1 from entity_mentions m where m.entity = entities.entity)"""
+_SLOTS = (
+    "select entity, aspect, slot from entity_attributes where fact in (select value from json_each(?))"
+    " and slot is not null"
+)
+# Which fact of a slot holds, where that is not what stands: the one that was stated last as not done. Each of the
+# others is superseded by the next one, not by the last: one more value leaves all but two of them as they are.
+_STANDING = """
+    select fact, agent_id, id, next from (
+        select fact, agent_id, id, status, superseded_by,
+            lead(id) over (partition by entity, aspect, slot order by open_us, id) as next
+        from (select f.*, (select max(s.at_us) from attribute_sources s where s.fact = f.fact and s.done = 0) as open_us
+            from json_each(?) k cross join entity_attributes f indexed by entity_attributes_slot
+                on f.entity = k.value->>0 and f.aspect = k.value->>1 and f.slot = k.value->>2))
+    where status <> 'done'
+        and (status, superseded_by) is not (iif(next is null, 'active', 'superseded'), next)"""
+_SUPERSEDE = "update entity_attributes set status = ?, superseded_by = ? where fact = ?"
+
+
+def settle(
+    database: Database, facts: Collection[int], entities: Collection[int], fresh: Collection[int] = ()
+) -> set[Key]:
+    """Makes some facts and entities follow their sources, and the facts under the same slots; gives these facts.
+
+    Those of them that are `fresh` follow already.
+    """
+    some, settled = json.dumps(sorted(facts)), json.dumps(sorted(set(facts).difference(fresh)))
+    slots = set(database.execute(_SLOTS, (settled,)))
+    changed = set(of_values(database, "agent_id, id", "entity_attributes", "fact", facts))
+    named = json.dumps(sorted(entities))
+    database.execute(_DROP_ENTITIES, (named,))
+    database.execute(_STORE_ENTITIES, (named,))
+    database.execute(_DROP_FACTS, (settled,))
+    database.execute(_STORE_FACTS, (settled,))
+    slots.update(database.execute(_SLOTS, (some,)))
+    standing = list(database.execute(_STANDING, (json.dumps(sorted(slots)),)))
+    database.executemany(
+        _SUPERSEDE,
+        [("active" if following is None else "superseded", following, fact) for fact, _, _, following in standing],
+    )
+    return changed.union((agent_id, key) for _, agent_id, key, _ in standing)
+
+
+# ── recall lines ──
+
+_LINES = """
+    select f.agent_id, f.id, s.text, f.aspect, iif(e.kind = 'project', e.name, null)
+    from json_each(?2) k cross join entity_attributes f on f.agent_id = ?1 and f.id = k.value and f.status = 'active'
+    cross join attribute_sources s on s.fact = f.fact and s.at_us = f.latest_us and s.artifact = f.artifact
+    cross join entities e on e.entity = f.entity"""
+
+
+def active(database: Database) -> list[Key]:
+    """Every fact that holds."""
+    return list(database.execute("select agent_id, id from entity_attributes where status = 'active'"))
+
+
+def lines(database: Database, agent_id: str, ids: Collection[str]) -> list[Line]:
+    """The lines by which `recall` finds those of some facts that hold."""
+    return [_line(row) for row in database.execute(_LINES, (agent_id, json.dumps(list(ids))))]
+
+
+def _line(row: Sequence[Any]) -> Line:
+    agent_id, key, text, aspect, project = row
+    return Line(agent_id, TIER, key, " · ".join(filter(None, (text, ASPECT_WORDS.get(aspect, aspect), project))))

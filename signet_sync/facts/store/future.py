@@ -1,0 +1,49 @@
+"""Facts of which a session of the future tells, as they stand without it: a clock that ran ahead must not hide them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from signet_sync.storage.database.connection import Database
+from signet_sync.storage.database.named_rows import SOURCES
+
+# Sources of the future that are looked at, the soonest first.
+LOOKED_AT = 400
+
+# From the few threads that have such sessions; SQLite would begin with all sources of the agent.
+_TOLD = """
+    select f.id, f.entity, f.aspect, s.slot from memory_thread_heads h
+    cross join thread_sessions t on t.agent_id = h.agent_id and t.thread_id = h.thread_id and t.latest_us > ?
+    cross join sessions n on n.agent_id = t.agent_id and n.session_token = t.session_token
+        and n.session_id = t.session_id
+    cross join attribute_sources s on s.session = n.session and s.at_us > ?
+    cross join entity_attributes f on f.fact = s.fact
+    where h.agent_id = ? and h.latest_us > ? order by s.at_us, f.id limit ?"""
+_HOLDS = """
+    select f.id from entity_attributes f
+    cross join attribute_sources s on s.fact = f.fact and s.done = 0 and s.at_us <= ?
+    where f.entity = ? and f.aspect = ? and f.slot = ?
+    order by s.at_us desc, f.id desc limit 1"""
+_STATED = f"""
+    select attribute_id, aspect, text, (select norm from entities e where e.agent_id = s.agent_id
+        and e.id = s.entity_id and e.kind = 'project'), at_us, source_path, done
+    from {SOURCES} s where agent_id = ? and attribute_id = ? and at_us <= ?
+    order by at_us desc, source_path desc limit 1"""
+
+
+def facts(database: Database, agent_id: str, now_us: int) -> dict[str, tuple[Any, ...]]:
+    """Id, aspect, text, project, instant and path of facts that hold at `now_us` (microseconds since 1970), by id.
+
+    Of those that sessions after `now_us` state again, supersede or say are done.
+    """
+    told = set(database.execute(_TOLD, (now_us, now_us, agent_id, now_us, LOOKED_AT)))
+    slots = {row[1:] for row in told if row[3] is not None}
+    holding = {row[0] for row in told if row[3] is None}
+    for slot in slots:
+        holding.update(one for (one,) in database.execute(_HOLDS, (now_us, *slot)))
+    found: dict[str, tuple[Any, ...]] = {}
+    for fact_id in sorted(holding):
+        for *row, done in database.execute(_STATED, (agent_id, fact_id, now_us)):
+            if not done:
+                found[fact_id] = tuple(row)
+    return found

@@ -1,0 +1,315 @@
+"""Rows of what is distilled: what artifacts state, by session; facts and entities follow from it (`facts.store.facts`).
+
+Wide rows name sessions, artifacts, facts and entities by number. All inside the caller's transaction, and `settle`
+comes last.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from itertools import groupby
+from operator import itemgetter
+from typing import Any, NamedTuple, TypeVar
+
+from signet_sync.facts.items import normal
+from signet_sync.facts.mentions import project_of
+from signet_sync.facts.store import facts
+from signet_sync.facts.store.facts import Fact, Key, columns
+from signet_sync.formats.fact import Distilled, EntityKind, Mention
+from signet_sync.formats.handle import id_of
+from signet_sync.storage.database import batches
+from signet_sync.storage.database.batches import Session
+from signet_sync.storage.database.connection import Database
+from signet_sync.storage.database.named_rows import FACTS, SOURCES
+from signet_sync.storage.database.table import placeholders
+
+TABLES = ("attribute_sources", "entity_attributes", "entity_mentions", "entities", "relations")
+
+_Row = TypeVar("_Row", bound=tuple[Any, ...])
+
+
+class Stated(NamedTuple):
+    """What one artifact states, and which one it is. `at_us` is when, in microseconds since 1970 UTC."""
+
+    agent_id: str
+    session_token: str
+    session_id: str
+    thread_id: str | None
+    project: str | None
+    source_path: str
+    at_us: int
+    distilled: Distilled
+
+    @property
+    def session(self) -> Session:
+        """Whose artifact it is."""
+        return self.agent_id, self.session_token, self.session_id
+
+
+class Touched(NamedTuple):
+    """Numbers of facts and entities whose sources changed: what has to be settled; `fresh` are facts that stand so."""
+
+    facts: frozenset[int] = frozenset()
+    entities: frozenset[int] = frozenset()
+    fresh: frozenset[int] = frozenset()
+
+
+# ── what artifacts state ──
+
+
+class _Source(NamedTuple):
+    fact: int
+    at_us: int
+    artifact: int
+    line: int
+    text: str
+    done: int
+    slot: str | None
+    session: int
+
+
+class _Mentioned(NamedTuple):
+    entity: int
+    at_us: int
+    artifact: int
+    line: int
+    name: str
+    session: int
+
+
+class _Related(NamedTuple):
+    from_entity: int
+    kind: str
+    to_entity: int
+    artifact: int
+    line: int
+    session: int
+
+
+class _Said(NamedTuple):
+    """What one artifact says: mentions by kind and norm, items by their facts' keys, relations by the keys of ends."""
+
+    one: Stated
+    mentions: dict[Key, Mention]
+    items: dict[Key, tuple[Key, Any]]
+    relations: dict[tuple[Key, str, Key], int]
+
+
+def _said(one: Stated) -> _Said:
+    agent = one.agent_id
+    owner = project_of(one.project) or Mention("agent", agent, agent, 1)
+    mentions: dict[Key, Mention] = {}
+    for mention in (*one.distilled.mentions, owner) if one.distilled.items else one.distilled.mentions:
+        mentions.setdefault((agent, entity_id(agent, mention.kind, mention.norm)), mention)
+    about = agent, entity_id(agent, owner.kind, owner.norm)
+    items: dict[Key, tuple[Key, Any]] = {}
+    for item in one.distilled.items:
+        items.setdefault((agent, id_of("f", agent, about[1], item.aspect, normal(item.text))), (about, item))
+    relations: dict[tuple[Key, str, Key], int] = {}
+    for kind, start, end, line in one.distilled.relations:
+        ends = (agent, entity_id(agent, *start)), (agent, entity_id(agent, *end))
+        if ends[0] in mentions and ends[1] in mentions:
+            relations.setdefault((ends[0], kind, ends[1]), line)
+    return _Said(one, mentions, items, relations)
+
+
+@lru_cache(maxsize=1_000)
+def entity_id(agent_id: str, kind: EntityKind, norm: str) -> str:
+    """The id of what an agent's artifacts speak of; facts are about a `project`, or the `agent` where there is none."""
+    return id_of("x", agent_id, kind, norm)
+
+
+class _Numbers(dict[Key, int]):
+    """Numbers of facts or entities by agent and id; those that have no row yet are `fresh`, in the order they came."""
+
+    def __init__(self, database: Database, table: str, column: str, keys: Iterable[Key]) -> None:
+        super().__init__()
+        wanted = dict.fromkeys(keys)
+        for agent_id, some in groupby(sorted(wanted), key=itemgetter(0)):
+            for number, key in batches.of_ids(
+                database, f"{column}, id", table, agent_id, "id", [one for _, one in some]
+            ):
+                self[agent_id, key] = number
+        last: int = database.value(f"select max({column}) from {table}") or 0
+        self.fresh = {key: last + place for place, key in enumerate((key for key in wanted if key not in self), 1)}
+        self.update(self.fresh)
+
+
+def _insert(table: str, columns: Sequence[str]) -> str:
+    return f"insert into {table}({', '.join(columns)}) values({placeholders(len(columns))})"
+
+
+_INSERT_SOURCE = _insert("attribute_sources", _Source._fields)
+_INSERT_MENTION = _insert("entity_mentions", _Mentioned._fields)
+_INSERT_RELATION = _insert("relations", _Related._fields)
+_INSERT_ENTITY = _insert("entities", ("entity", "agent_id", "id", "kind", "norm", "name", "mentions", "latest_us"))
+_INSERT_FACT = _insert(
+    "entity_attributes",
+    ("fact", "agent_id", "id", "entity", "aspect", "slot", "status", "sources", "earliest_us", "latest_us", "artifact"),
+)
+# Counts are kept in step with the sources, so that a project's sessions are not counted again with each of them.
+_COUNT_MENTION = "update entities set mentions = mentions + ? where entity = ?"
+_COUNT_SOURCE = "update entity_attributes set sources = sources + ? where fact = ?"
+_DELETE_SOURCE = "delete from attribute_sources where fact = ? and at_us = ? and artifact = ?"
+_DELETE_MENTION = "delete from entity_mentions where entity = ? and at_us = ? and artifact = ?"
+_DELETE_RELATION = "delete from relations where from_entity = ? and kind = ? and to_entity = ? and artifact = ?"
+
+
+def replace(database: Database, sessions: Iterable[Session], stated: Iterable[Stated]) -> Touched:
+    """Puts what artifacts of sessions state in place of what they stated before; `settle` has to follow.
+
+    Equal rows are left alone.
+    """
+    said = [_said(one) for one in stated]
+    batches.number(database, {each.one.session for each in said})
+    numbers = batches.numbers(database, dict.fromkeys(sessions))
+    entities = _Numbers(database, "entities", "entity", (key for each in said for key in each.mentions))
+    facts = _Numbers(database, "entity_attributes", "fact", (key for each in said for key in each.items))
+    artifacts = batches.artifacts(database, [each.one.source_path for each in said])
+    sources: set[_Source] = set()
+    mentions: set[_Mentioned] = set()
+    relations: set[_Related] = set()
+    for each in said:
+        one, session = each.one, numbers[each.one.session]
+        artifact = artifacts[one.source_path]
+        for key, mention in each.mentions.items():
+            mentions.add(_Mentioned(entities[key], one.at_us, artifact, mention.line, mention.name, session))
+        for key, (_, item) in each.items.items():
+            sources.add(
+                _Source(facts[key], one.at_us, artifact, item.line, item.text, int(item.done), item.slot, session)
+            )
+        for (start, kind, end), line in each.relations.items():
+            relations.add(_Related(entities[start], kind, entities[end], artifact, line, session))
+    held_sources = {_Source(*row) for row in _held(database, "attribute_sources", _Source, numbers)}
+    held_mentions = {_Mentioned(*row) for row in _held(database, "entity_mentions", _Mentioned, numbers)}
+    held_relations = {_Related(*row) for row in _held(database, "relations", _Related, numbers)}
+    database.executemany(_DELETE_SOURCE, sorted(row[:3] for row in held_sources - sources))
+    database.executemany(_DELETE_MENTION, sorted(row[:3] for row in held_mentions - mentions))
+    database.executemany(_DELETE_RELATION, sorted(row[:4] for row in held_relations - relations))
+    _add_entities(database, said, entities)
+    _add_facts(database, said, entities, facts, artifacts)
+    database.executemany(_INSERT_MENTION, sorted(mentions - held_mentions))
+    database.executemany(_INSERT_SOURCE, sorted(sources - held_sources, key=itemgetter(0, 1, 2)))
+    database.executemany(_INSERT_RELATION, sorted(relations - held_relations))
+    named = _tally(database, _COUNT_MENTION, mentions - held_mentions, held_mentions - mentions, entities.fresh)
+    touched = _tally(database, _COUNT_SOURCE, sources - held_sources, held_sources - sources, facts.fresh)
+    return Touched(touched, named, frozenset(facts.fresh.values()))
+
+
+def _held(database: Database, table: str, row: type[NamedTuple], numbers: Mapping[Session, int]) -> Iterable[Any]:
+    return batches.of_values(database, columns(row), table, "session", numbers.values())
+
+
+def _tally(
+    database: Database, count: str, come: Iterable[_Row], gone: Iterable[_Row], fresh: Mapping[Key, int]
+) -> frozenset[int]:
+    """Counts rows of facts or entities up and down but for fresh ones; gives the numbers of all."""
+    counts = Counter(row[0] for row in come)
+    touched = set(counts)
+    for row in gone:
+        counts[row[0]] -= 1
+        touched.add(row[0])
+    new = set(fresh.values())
+    database.executemany(count, [(each, key) for key, each in sorted(counts.items()) if each and key not in new])
+    return frozenset(touched)
+
+
+def _add_entities(database: Database, said: Sequence[_Said], numbers: _Numbers) -> None:
+    """Writes rows of entities that have none, as the newest of the artifacts that speak of them says."""
+    told: dict[Key, list[tuple[Stated, Mention]]] = {key: [] for key in numbers.fresh}
+    for each in said:
+        for key, mention in each.mentions.items():
+            if key in told:
+                told[key].append((each.one, mention))
+    rows = []
+    for key, found in told.items():
+        one, mention = max(found, key=lambda pair: (pair[0].at_us, pair[0].source_path))
+        rows.append((numbers[key], *key, mention.kind, mention.norm, mention.name, len(found), one.at_us))
+    database.executemany(_INSERT_ENTITY, rows)
+
+
+def _add_facts(
+    database: Database, said: Sequence[_Said], entities: _Numbers, numbers: _Numbers, artifacts: Mapping[str, int]
+) -> None:
+    """Writes rows of facts that have none, as the newest of the artifacts that state them says."""
+    told: dict[Key, list[tuple[Stated, Key, Any]]] = {key: [] for key in numbers.fresh}
+    for each in said:
+        for key, (about, item) in each.items.items():
+            if key in told:
+                told[key].append((each.one, about, item))
+    rows = []
+    for key, found in told.items():
+        one, about, item = max(found, key=lambda row: (row[0].at_us, row[0].source_path))
+        earliest = min(row[0].at_us for row in found)
+        status = "done" if item.done else "active"
+        rows.append(
+            (
+                numbers[key], *key, entities[about], item.aspect, item.slot, status, len(found), earliest, one.at_us,
+                artifacts[one.source_path],
+            )
+        )  # fmt: skip
+    database.executemany(_INSERT_FACT, rows)
+
+
+# ── what follows from it ──
+
+
+def settle(database: Database, touched: Touched) -> set[Key]:
+    """Makes facts and entities follow what is stated, those touched; gives the facts that may tell something else.
+
+    What stands already is not written again. Touched facts cost themselves and those of the same slots.
+    """
+    return facts.settle(database, touched.facts, touched.entities, touched.fresh)
+
+
+# ── reads ──
+
+
+def fact(database: Database, agent_id: str, fact_id: str) -> Fact | None:
+    """One fact of an agent, whatever its status."""
+    for row in database.execute(
+        f"select {columns(Fact)} from {FACTS} where agent_id = ? and id = ?", (agent_id, fact_id)
+    ):
+        return Fact(*row)
+    return None
+
+
+def sources(database: Database, agent_id: str, attribute_id: str) -> list[tuple[str, int, str, int]]:
+    """Path, line, words and instant of each artifact that states a fact, newest first."""
+    return list(
+        database.execute(
+            f"select source_path, line, text, at_us from {SOURCES} where agent_id = ? and attribute_id = ?"
+            " order by at_us desc, source_path desc",
+            (agent_id, attribute_id),
+        )
+    )
+
+
+def of_entity(database: Database, agent_id: str, entity_id: str, limit: int = 100) -> list[Fact]:
+    """Facts about something: those that hold first, then the newest."""
+    return [
+        Fact(*row)
+        for row in database.execute(
+            f"select {columns(Fact)} from {FACTS}"
+            " where agent_id = ? and id in (select f.id from entities e join entity_attributes f using (entity)"
+            " where e.agent_id = ? and e.id = ?) order by status <> 'active', latest_us desc, id limit ?",
+            (agent_id, agent_id, entity_id, limit),
+        )
+    ]
+
+
+def orphans(database: Database) -> int:
+    """Facts, entities and ends of relations that no artifact stands for, and recall lines of what does not hold."""
+    return sum(
+        int(database.value(f"select count(*) from {what}"))
+        for what in (
+            f"entity_attributes where id not in (select id from {FACTS})",
+            "entities e where not exists (select 1 from entity_mentions m where m.entity = e.entity)",
+            "relations r where 2 <> (select count(*) from entity_mentions m"
+            " where m.entity in (r.from_entity, r.to_entity) and m.artifact = r.artifact)",
+            "recall_lines l where l.tier = 'fact' and not exists (select 1 from entity_attributes a"
+            " where a.agent_id = l.agent_id and a.id = l.id and a.status = 'active')",
+        )
+    )

@@ -1,0 +1,225 @@
+"""An artifact's typed values, read either by one pattern of the written form or by the full models.
+
+The models of `formats.artifact` are the contract. Nearly every file is in the written form, whose whole head one
+regular expression can prove valid; only another head pays for YAML and pydantic. Both agree (differential test).
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache, lru_cache
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+from signet_sync.formats.body import HASH_SCOPE
+from signet_sync.formats.frontmatter import HEAD_LIMIT, read
+from signet_sync.formats.timestamps import parse_instant
+
+LEDGER_HEADING = "Session Ledger (Last 30 Days)"
+SENTENCE_VERSION = "memory_sentence_v1"
+TOMBSTONE_VERSION = 1
+
+
+class Instant(NamedTuple):
+    """A timestamp as it was written, and its microseconds since 1970 UTC."""
+
+    text: str
+    micros: int
+
+
+class FieldProblem(ValueError):
+    """A field is absent or wrong; `code` is a verdict's code, the message names the field."""
+
+    def __init__(self, code: str, field: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.field = field
+
+
+class Record(NamedTuple):
+    """What the index and the planner need of any artifact; `digest` is over every known field, typed."""
+
+    kind: str
+    agent_id: str
+    session_id: str
+    session_key: str | None
+    project: str | None
+    harness: str | None
+    captured_at: Instant
+    started_at: Instant | None
+    ended_at: Instant | None
+    links: tuple[tuple[str, str], ...]
+    source_node_id: str | None
+    content_sha256: str | None
+    memory_sentence: str | None
+    memory_sentence_quality: str | None
+    refs: tuple[str, ...]
+    revision: int | None
+    digest: str
+
+
+def digest_of(values: list[Any]) -> str:
+    """SHA-256 of typed values: texts with their length, instants and numbers as integers, blank as null."""
+    parts = [
+        "~"
+        if value is None
+        else f"{value.micros}@"
+        if type(value) is Instant
+        else f"{len(value)}:{value}"
+        if type(value) is str
+        else repr(value)
+        for value in values
+    ]
+    return sha256("".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+# A text that is not blank and holds neither quote nor backslash: it opens with no kind of white space.
+_BLANK = "\\x00-\\x20\\x7f-\\xa0\\u1680\\u2000-\\u200b\\u2028-\\u202f\\u205f\\u3000\\ufeff"
+_TEXT = rf'"([^{_BLANK}"\\][^\x00-\x1f"\\]*)"'
+# A sentence that quotes somebody is common: it may hold escaped quotes, but no other escape.
+_SENTENCE = rf'"((?:[^{_BLANK}"\\]|\\")[^\x00-\x1f"\\]*(?:\\"[^\x00-\x1f"\\]*)*)"'
+_ITEM = _TEXT.replace("(", "").replace(")", "")
+_NULLABLE = rf"(?:null|{_TEXT})"
+_TIME = r'"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)"'
+_NULLABLE_TIME = rf"(?:null|{_TIME})"
+_IDENTITY = (
+    rf"agent_id: {_TEXT}\nsession_id: {_TEXT}\nsession_key: {_NULLABLE}\nproject: {_NULLABLE}\nharness: {_NULLABLE}\n"
+    rf"captured_at: {_TIME}\nstarted_at: {_NULLABLE_TIME}\nended_at: {_NULLABLE_TIME}\n"
+)
+_CONTENT = (
+    rf"manifest_path: {_TEXT}\nsource_node_id: {_NULLABLE}\n"
+    rf'content_sha256: "([0-9a-f]{{64}})"\nhash_scope: "{re.escape(HASH_SCOPE)}"\n'
+    rf'memory_sentence: {_SENTENCE}\nmemory_sentence_version: {_TEXT}\nmemory_sentence_quality: "(ok|fallback)"\n'
+    rf"memory_sentence_generated_at: {_TIME}"
+)
+_FORMS = {
+    "summary": rf'kind: "summary"\n{_IDENTITY}{_CONTENT}',
+    "compaction": rf'kind: "compaction"\n{_IDENTITY}{_CONTENT}',
+    "transcript": rf'kind: "transcript"\n{_IDENTITY}{_CONTENT}\nsanitizer_version: {_TEXT}',
+    "manifest": rf'kind: "manifest"\n{_IDENTITY}summary_path: {_NULLABLE}\ntranscript_path: {_NULLABLE}\n'
+    rf"compaction_path: {_NULLABLE}\nmemory_md_refs:((?:\n  - {_ITEM})*)\nupdated_at: {_TIME}\n"
+    rf'revision: (\d{{1,15}})\ncontent_sha256: "[0-9a-f]{{64}}"\nhash_scope: {_TEXT}',
+}
+
+
+@cache
+def _written(kind: str) -> re.Pattern[str]:
+    """The pattern of a kind's written form; each takes longer to compile than most modules to import."""
+    return re.compile(_FORMS[kind], re.ASCII)
+
+
+def read_record(kind: str, head: str) -> Record:
+    """The record of a head. Raises `FrontmatterProblem` and `FieldProblem`, the latter with `kind-mismatch` first."""
+    record = read_written_record(kind, head)
+    return record if record is not None else read_full_record(kind, head)
+
+
+def read_full_record(kind: str, head: str) -> Record:
+    """The record of any readable head, through the models."""
+    from signet_sync.formats.artifact import validate
+
+    fields = read(head)
+    found = fields.get("kind")
+    if isinstance(found, str) and found.strip() and found.strip() != kind:
+        raise FieldProblem("kind-mismatch", "kind", f"the name says {kind}, the frontmatter says another kind")
+    return validate(kind, fields).record()
+
+
+MANIFEST_FIELDS = (
+    "kind", "agent_id", "session_id", "session_key", "project", "harness", "captured_at", "started_at", "ended_at",
+    "summary_path", "transcript_path", "compaction_path", "memory_md_refs", "updated_at", "revision",
+)  # fmt: skip
+MANIFEST_KEYS = frozenset((*MANIFEST_FIELDS, "content_sha256", "hash_scope"))
+
+
+def manifest_fields(head: str) -> dict[str, Any]:
+    """The fields of a manifest in model order, as they are written. Raises `FrontmatterProblem`, `FieldProblem`."""
+    if read_written_record("manifest", head) is None:
+        from signet_sync.formats.artifact import validate
+
+        return validate("manifest", read(head)).fields()
+    given = read(head)
+    fields = {name: given[name] for name in MANIFEST_FIELDS}
+    return {**fields, "memory_md_refs": list(given["memory_md_refs"] or ()), "revision": int(given["revision"])}
+
+
+def read_written_record(kind: str, head: str) -> Record | None:
+    """The record of a head that is in the written form to the letter, else None."""
+    match = _written(kind).fullmatch(head)
+    if match is None or len(head) > HEAD_LIMIT // 4:
+        return None
+    return _manifest(match) if kind == "manifest" else _content(kind, match)
+
+
+@lru_cache(maxsize=1024)
+def _instant(text: str | None) -> Instant | None:
+    if text is None:
+        return None
+    micros = parse_instant(text)
+    return Instant(text, micros) if micros is not None else None
+
+
+def _content(kind: str, match: re.Match[str]) -> Record | None:
+    values: tuple[str | None, ...] = match.groups()
+    agent_id, session_id, key, project, harness, captured, started, ended, manifest_path, node, sha, *sentence = values
+    captured_at, started_at, ended_at = _instant(captured), _instant(started), _instant(ended)
+    text, version, quality, generated, *sanitizer = sentence
+    generated_at = _instant(generated)
+    text = text.replace('\\"', '"') if text is not None and "\\" in text else text
+    if captured_at is None or generated_at is None or (started and not started_at) or (ended and not ended_at):
+        return None
+    typed = [kind, agent_id, session_id, key, project, harness, captured_at, started_at, ended_at, manifest_path, node]
+    typed += [sha, HASH_SCOPE, text, version, quality, generated_at, *sanitizer]
+    assert agent_id is not None and session_id is not None and manifest_path is not None
+    return Record(
+        kind,
+        agent_id,
+        session_id,
+        key,
+        project,
+        harness,
+        captured_at,
+        started_at,
+        ended_at,
+        (("manifest_path", manifest_path),),
+        node,
+        sha,
+        text,
+        quality,
+        (),
+        None,
+        digest_of(typed),
+    )
+
+
+_REF = re.compile(r'\n  - "([^"]*)"')
+
+
+def _manifest(match: re.Match[str]) -> Record | None:
+    values: tuple[str | None, ...] = match.groups()
+    agent_id, session_id, key, project, harness, captured, started, ended, summary, transcript, compaction = values[:11]
+    refs, updated, revision, _ = values[11:]
+    captured_at, started_at, ended_at = _instant(captured), _instant(started), _instant(ended)
+    if captured_at is None or _instant(updated) is None or (started and not started_at) or (ended and not ended_at):
+        return None
+    assert agent_id is not None and session_id is not None and refs is not None and revision is not None
+    links = (("summary_path", summary), ("transcript_path", transcript), ("compaction_path", compaction))
+    return Record(
+        "manifest",
+        agent_id,
+        session_id,
+        key,
+        project,
+        harness,
+        captured_at,
+        started_at,
+        ended_at,
+        tuple((field, target) for field, target in links if target is not None),
+        None,
+        None,
+        None,
+        None,
+        tuple(_REF.findall(refs)),
+        int(revision),
+        "",
+    )

@@ -1,0 +1,23 @@
+"""Copies that sync services make of pages and entity files changed on two sides: of which file a name is a copy."""
+
+from __future__ import annotations
+
+import re
+
+from signet_sync.formats.entity_paths import parse_ledger_page, parse_path
+from signet_sync.formats.filename import has_conflict_mark
+from signet_sync.formats.lazy_pattern import late
+from signet_sync.formats.paths import page_agent
+
+_COPY = late(r"(MEMORY|DREAMS|profile|notes|\d{4}-\d\d|\d\d)(?=[^\w].*\.).*?(\.md|\.jsonl)", re.ASCII | re.DOTALL)
+
+
+def original_of(path: str) -> str | None:
+    """The page, entity file or page of an entity ledger that a path is a conflict copy of; None for any other path."""
+    folder, slash, name = path.rpartition("/")
+    match = _COPY.fullmatch(name)
+    if match is None or not has_conflict_mark(name.removesuffix(match[2])):
+        return None
+    original = f"{folder}{slash}{match[1]}{match[2]}"
+    known = page_agent(original) or parse_path(original) or parse_ledger_page(original)
+    return original if known is not None else None

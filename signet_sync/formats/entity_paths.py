@@ -1,0 +1,145 @@
+"""Entity files: what they are called, where they stand and which sections they have (contracts, *Entity files*)."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from hashlib import sha256
+from typing import Literal, NamedTuple
+
+from signet_sync.formats.lazy_pattern import late
+from signet_sync.formats.paths import DEFAULT_AGENT, OF_AGENT, agent_folder
+
+Kind = Literal["user", "part", "relationship"]
+File = Literal["profile", "notes"]
+# How a section may be changed: a narrative is replaced or added to, of a list items come and go, a log only grows.
+Form = Literal["narrative", "list", "log"]
+
+KINDS: tuple[Kind, ...] = ("user", "part", "relationship")
+FOLDERS: dict[Kind, str] = {"user": "user", "part": "parts", "relationship": "relationships"}
+FILES: tuple[File, ...] = ("profile", "notes")
+SCHEMA_VERSION = 1
+SLUG_LENGTH = 60
+EVIDENCE_CAP = 7
+
+_KIND_OF_LETTER: dict[str, Kind] = {kind[0]: kind for kind in KINDS}
+_KIND_OF_FOLDER: dict[str, Kind] = {folder: kind for kind, folder in FOLDERS.items()}
+ENTITY_ID = late(r"[upr]-[a-z2-7]{12}", re.ASCII)
+_FILE = late(
+    rf"{OF_AGENT}entities/(user|parts|relationships)/([^/\x00]+)--([upr]-[a-z2-7]{{12}})/(profile|notes)\.md",
+    re.ASCII,
+)
+_LEDGER = late(rf"{OF_AGENT}entities/ledger/(\d{{4}}-(?:0[1-9]|1[0-2]))\.jsonl", re.ASCII)
+_BASE32 = b"abcdefghijklmnopqrstuvwxyz234567" * 8
+
+
+class Shape(NamedTuple):
+    """A section that the schema knows: its anchor, its heading, how it changes, and how long it should be.
+
+    `soft_cap` counts items of a list or log, and tokens (`text.token_estimate`) of a narrative.
+    """
+
+    anchor: str
+    heading: str
+    form: Form
+    soft_cap: int
+
+
+def _narrative(heading: str, soft_cap: int) -> Shape:
+    return Shape(anchor_of(heading), heading, "narrative", soft_cap)
+
+
+def anchor_of(heading: str) -> str:
+    """The anchor of a canonical heading: `Open Questions` → `open-questions`."""
+    return heading.lower().replace(" ", "-")
+
+
+CORE: dict[Kind, tuple[Shape, ...]] = {
+    "user": tuple(_narrative(heading, 300) for heading in ("Overview", "Preferences", "Goals", "Patterns")),
+    "part": tuple(_narrative(heading, 300) for heading in ("Identity", "Role", "Concerns", "Needs")),
+    "relationship": tuple(_narrative(heading, 300) for heading in ("Participants", "Dynamics", "Tensions")),
+}
+COMMON: tuple[Shape, ...] = (
+    Shape("highlights", "Highlights", "list", 12),
+    Shape("evidence", "Evidence", "list", EVIDENCE_CAP),
+    Shape("open-questions", "Open Questions", "list", 10),
+    Shape("change-log", "Change Log", "log", 60),
+    Shape("extensions", "Extensions", "narrative", 500),
+)
+NOTES: tuple[Shape, ...] = tuple(_narrative(heading, 600) for heading in ("Inbox", "Focus", "Parking Lot"))
+
+
+class Place(NamedTuple):
+    """Whose file a path is: `file` is `profile` or `notes`."""
+
+    agent_id: str
+    kind: Kind
+    slug: str
+    id: str
+    file: File
+
+
+def shapes(kind: Kind, file: File = "profile") -> tuple[Shape, ...]:
+    """The sections of a file, in their order."""
+    return NOTES if file == "notes" else CORE[kind] + COMMON
+
+
+def new_id(kind: Kind, *seed: str) -> str:
+    """The kind's first letter, `-` and twelve characters of base32 of what the entity is made from, its agent first."""
+    digest = sha256(ascii((kind, *seed)).encode("ascii")).digest()
+    return f"{kind[0]}-{digest[:12].translate(_BASE32).decode('ascii')}"
+
+
+def kind_of(entity_id: str) -> Kind | None:
+    """The kind that an id speaks of; None where the text is no id of an entity."""
+    return _KIND_OF_LETTER[entity_id[0]] if ENTITY_ID.fullmatch(entity_id) else None
+
+
+def slug_of(name: str) -> str:
+    """A name as part of a folder's: NFKC, lower case, letters and digits of any script with `-` between, at most 60.
+
+    Never empty: a name without letters or digits is `unnamed`.
+    """
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).lower())
+    # Marks belong to the letter before them: without them words of many scripts fall apart.
+    kept = ("-" if not (c.isalnum() or (unicodedata.category(c)[0] == "M")) else c for c in folded)
+    slug = "-".join(part for part in "".join(kept).split("-") if any(map(str.isalnum, part)))
+    return slug[:SLUG_LENGTH].rstrip("-") or "unnamed"
+
+
+def entity_folder(agent_id: str, kind: Kind, slug: str, entity_id: str) -> str:
+    """The folder of an entity, relative to the workspace, without a slash at the end."""
+    return f"{agent_folder(agent_id)}entities/{FOLDERS[kind]}/{slug}--{entity_id}"
+
+
+def profile_path(agent_id: str, kind: Kind, slug: str, entity_id: str) -> str:
+    """The profile of an entity."""
+    return f"{entity_folder(agent_id, kind, slug, entity_id)}/profile.md"
+
+
+def notes_path(agent_id: str, kind: Kind, slug: str, entity_id: str) -> str:
+    """The notes of an entity."""
+    return f"{entity_folder(agent_id, kind, slug, entity_id)}/notes.md"
+
+
+def ledger_page(agent_id: str, month: str) -> str:
+    """The events of an agent's entities in a month `YYYY-MM`, one JSON line each."""
+    return f"{agent_folder(agent_id)}entities/ledger/{month}.jsonl"
+
+
+def parse_path(path: str) -> Place | None:
+    """Whose profile or notes a path is; None for every other path, and where folder and id speak of two kinds."""
+    match = _FILE.fullmatch(path)
+    if match is None:
+        return None
+    agent_id, folder, slug, entity_id, file = match.groups()
+    kind = _KIND_OF_FOLDER[folder]
+    if kind_of(entity_id) != kind:
+        return None
+    return Place(agent_id or DEFAULT_AGENT, kind, slug, entity_id, "profile" if file == "profile" else "notes")
+
+
+def parse_ledger_page(path: str) -> tuple[str, str] | None:
+    """Agent and month `YYYY-MM` of a page of events; None for every other path."""
+    match = _LEDGER.fullmatch(path)
+    return (match[1] or DEFAULT_AGENT, match[2]) if match else None

@@ -1,0 +1,125 @@
+"""File names: `{captured_at with ':' as '-'}--{token}--{kind}.md`, and what every other name in the vault is."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal, NamedTuple
+
+from signet_sync.formats.lazy_pattern import late
+from signet_sync.formats.paths import AGENT, MEMORY
+
+Kind = Literal["summary", "transcript", "compaction", "manifest"]
+IMMUTABLE_KINDS: frozenset[str] = frozenset({"summary", "transcript", "compaction"})
+
+TOKEN = late(r"[a-z2-7]{16}", re.ASCII)
+
+_ARTIFACT = late(
+    r"(\d{4}-\d\d-\d\dT.*)--([a-z2-7]{16})--(summary|transcript|compaction|manifest)\.md",
+    re.ASCII | re.DOTALL,
+)
+_TOMBSTONE = late(rf"({AGENT})--([a-z2-7]{{16}})\.md", re.ASCII)
+# An artifact's name with something before its ending: what cloud services, file managers and editors make of a copy.
+_COPY = late(
+    r"\d{4}-\d\d-\d\dT.*--([a-z2-7]{16})--(?:summary|transcript|compaction|manifest)([^/]+)",
+    re.ASCII | re.DOTALL,
+)
+_NAMED = late(rb"(\d{4}-\d\d-\d\dT[^\s/|\[\]]{1,60}?--([a-z2-7]{16})--(?:summary|transcript|compaction|manifest)\.md)")
+_BEFORE_KIND = late(r"--([a-z2-7]{16})(?=--(?:summary|transcript|compaction|manifest))")
+_TOMBSTONE_COPY = late(rf"{AGENT}--([a-z2-7]{{16}})([^/]+)", re.ASCII | re.DOTALL)
+_CONFLICT_MARK = late(
+    r"conflicted[ _-]copy|conflict copy|\.sync-conflict-|\(\d+\)(?=[.-]|$)|case conflict|\.conflict\b",
+    re.IGNORECASE | re.ASCII,
+)
+_COUNTED_COPY = late(r" \d{1,3}(?:\.md)?$", re.ASCII)
+_TEMPORARY = late(
+    r"""\.tmp(?:$|[-.]) | ~$ | ^~\$ | ^\.\# | ^\#.*\#$ | \.sw[a-z]$ | ^4913$ | ^\.goutputstream- | ___jb_(?:tmp|old)___$
+      | ^\.syncthing\. | ^~syncthing~ | ^\.unison\. | ^\.mutagen-temporary- | ^\.~lock | ^\._ | \.part(?:ial)?$
+      | \.crdownload$ | ^\..+\.md\.[A-Za-z0-9]{6}$ | ^\.dropbox | ^\.signet- """,
+    re.VERBOSE | re.ASCII,
+)
+
+
+class ArtifactName(NamedTuple):
+    """An artifact's name taken apart: its stamp as written, the token, the kind."""
+
+    stamp: str
+    token: str
+    kind: str
+
+
+def artifact_name(name: str) -> ArtifactName | None:
+    """The parts of a name that is ours to read (Signet's own scan rule, last token counts), else None.
+
+    A name that carries a conflict mark in its stamp is not ours: it is a copy that a sync service made.
+    """
+    if not name.endswith(".md"):
+        return None
+    match = _ARTIFACT.fullmatch(name)
+    if match is None or has_conflict_mark(match[1]):
+        return None
+    return ArtifactName(match[1], match[2], match[3])
+
+
+def is_artifact_path(path: str) -> bool:
+    """Whether a path relative to the workspace is that of an artifact."""
+    folder, _, name = path.rpartition("/")
+    return folder == MEMORY and artifact_name(name) is not None
+
+
+def matches_scan_rule(name: str) -> bool:
+    """Signet's scan rule alone, conflict marks or not (vectors: `scan_regex`)."""
+    return _ARTIFACT.fullmatch(name) is not None
+
+
+def artifact_file_name(captured_at: str, token: str, kind: str) -> str:
+    """The name that we write for a timestamp as written in the frontmatter."""
+    return f"{captured_at.replace(':', '-')}--{token}--{kind}.md"
+
+
+def tombstone_name(name: str) -> tuple[str, str] | None:
+    """Agent and token of a name in `memory/tombstones/`, else None."""
+    match = _TOMBSTONE.fullmatch(name)
+    return (match[1], match[2]) if match else None
+
+
+def tombstone_file_name(agent_id: str, token: str) -> str:
+    """The one name of the tombstone file of an agent's token."""
+    return f"{agent_id}--{token}.md"
+
+
+def has_conflict_mark(text: str) -> bool:
+    """Whether a sync service or file manager marked this name as a copy."""
+    if "onflict" not in text and "(" not in text and " " not in text and "ONFLICT" not in text:
+        return False
+    return _CONFLICT_MARK.search(text) is not None or _COUNTED_COPY.search(text) is not None
+
+
+def ignored_code(name: str) -> str:
+    """Why a name that is not ours is ignored: `temporary` beats `conflict-copy` beats `foreign-name`.
+
+    The placeholder of a file that iCloud keeps elsewhere (`.name.icloud`) counts as a copy.
+    """
+    stem = name[:-3] if name.endswith(".md") else name
+    if name.startswith(".") and name.endswith(".icloud"):
+        return "conflict-copy"
+    if has_conflict_mark(stem) and not _TEMPORARY.search(name):
+        return "conflict-copy"
+    if _TEMPORARY.search(name):
+        return "temporary"
+    if matches_scan_rule(name) and artifact_name(name) is None:
+        return "conflict-copy"
+    copy = _COPY.fullmatch(name) or _TOMBSTONE_COPY.fullmatch(name)
+    if copy is not None and name.endswith(".md") and copy[2] != ".md":
+        return "conflict-copy"
+    return "foreign-name"
+
+
+def carried_token(name: str) -> str | None:
+    """The token that an ignored name still carries (a conflict copy of an artifact), else None."""
+    found = _BEFORE_KIND.findall(name) or re.findall(r"--([a-z2-7]{16})(?=--|[^a-z2-7])", name)
+    return found[-1] if found else None
+
+
+def names_in(text: bytes) -> set[tuple[str, str]]:
+    """Every artifact that a text names, as its links do: names and their tokens."""
+    return {(name.decode("utf-8", "replace"), token.decode("ascii")) for name, token in _NAMED.findall(text)}

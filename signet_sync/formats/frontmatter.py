@@ -1,0 +1,395 @@
+"""The frontmatter codec: a strict fast path for the written form, safe YAML events for everything else.
+
+Both paths give the same: scalars are text as written (or None), lists are lists; the models type them, not YAML's
+guesses (contracts, *Frontmatter, as written* and *as read*). Nothing is composed or constructed: the event walk stops
+at the first alias, anchor, tag, duplicate key, second document or fifth level.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from json.decoder import scanstring as _scanstring  # type: ignore[attr-defined]
+from typing import Any, NamedTuple
+
+from signet_sync.formats.body import utf8, well_formed
+from signet_sync.formats.lazy_pattern import late
+
+HEAD_LIMIT = 64 * 1024
+MAX_DEPTH = 4
+
+Value = Any  # str | None | list[Value] | dict[str, Value]: what a head may hold
+Scalar = str | int | float | bool | None
+
+_CLOSING = late(r"\n---[ \t]*(?:\n|\Z)")
+_OPENING = late(r"---[ \t]*\n")
+_KEY_LINE = late(r"""\s*(?:(?:"[^"\n]*"|'[^'\n]*')\s*|[^\s:#'"\[\]{}&*!|>%@`,?-][^:\n]*):(?:\s|\Z)""")
+_QUOTED_LINE = late(r'([^\W\d]\w*:|  -) (".*")', re.ASCII)
+_KEY_LIMIT = 1000  # YAML finds no longer keys than 1,024 characters, and both paths must agree
+_NUMBER = late(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)
+_NULLS = frozenset({"", "~", "null", "Null", "NULL"})
+# C0 is escaped by JSON already; these PyYAML cannot read raw, or they would end a line for some reader.
+_UNSAFE = late("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff\ud800-\udfff]")
+
+
+class FrontmatterProblem(ValueError):
+    """The head of a file cannot be read; `code` is the verdict's code, the message is for a person."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class Document(NamedTuple):
+    """A file taken apart: fields as text, the body after the closing fence (newlines LF), and what was odd about it."""
+
+    fields: Mapping[str, Value]
+    body: str
+    head: str
+    bom: bool
+    crlf: bool
+
+
+def split(text: str) -> tuple[str, str]:
+    """Head and body of a text with LF newlines; raises `FrontmatterProblem` where there is no frontmatter.
+
+    A fence is `---` with optional trailing blanks, the closing one may end the file. Prose between two horizontal rules
+    is not frontmatter.
+    """
+    opening = _OPENING.match(text)
+    if opening is None:
+        if text.startswith("version https://git-lfs.github.com/spec/"):
+            what = "a Git-LFS pointer stands in its place: `git lfs pull` fetches the file itself"
+            raise FrontmatterProblem("frontmatter-missing", what)
+        raise FrontmatterProblem("frontmatter-missing", "the file does not open with a `---` line")
+    start = opening.end()
+    closing = _CLOSING.search(text, start - 1)
+    if closing is None:
+        raise FrontmatterProblem("frontmatter-missing", "the frontmatter is never closed by a `---` line")
+    head = text[start : closing.start()] if closing.start() >= start else ""
+    return head, text[closing.end() :]
+
+
+def parse(raw: bytes) -> Document:
+    """A whole file.
+
+    Raises `FrontmatterProblem` with code `not-utf8`, `frontmatter-missing` or `frontmatter-invalid`.
+    """
+    source = open_source(raw)
+    return Document(read(source.head), source.body, source.head, source.bom, source.crlf)
+
+
+class Source(NamedTuple):
+    """A file taken apart but not yet read: head, body (newlines LF), and what was odd about its bytes."""
+
+    head: str
+    body: str
+    bom: bool
+    crlf: bool
+
+
+def open_source(raw: bytes) -> Source:
+    """Head and body of a file. Raises `FrontmatterProblem` with code `not-utf8` or `frontmatter-missing`."""
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise FrontmatterProblem("not-utf8", f"byte {error.start} is not UTF-8") from None
+    bom = text.startswith("\ufeff")
+    if bom:
+        text = text[1:]
+    crlf = "\r" in text
+    if crlf:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    head, body = split(text)
+    return Source(head, body, bom, crlf)
+
+
+def read(head: str) -> dict[str, Value]:
+    """The fields of a head. Raises `FrontmatterProblem`."""
+    large = len(head) > HEAD_LIMIT or (len(head) > HEAD_LIMIT // 4 and len(utf8(head)) > HEAD_LIMIT)
+    fields = None if large else read_written(head)
+    if fields is not None:
+        return fields
+    lead = head.lstrip(" \t\n")
+    if not lead or _KEY_LINE.match(lead.split("\n", 1)[0]) is None:
+        raise FrontmatterProblem("frontmatter-missing", "what follows the opening `---` is prose, not `key: value`")
+    if large:
+        raise FrontmatterProblem("frontmatter-invalid", "the frontmatter is larger than 64 KiB")
+    return read_yaml(head)
+
+
+def read_written(head: str) -> dict[str, Value] | None:
+    """The fast path: every line is `key: <JSON scalar>`, `key:` or an item of two blanks; None when any line is not."""
+    fields: dict[str, Value] = {}
+    items: list[Value] | None = None
+    last = ""
+    for line in head.split("\n"):
+        key, colon, value = line.partition(": ")
+        if colon and key.isidentifier() and key.isascii() and len(key) <= _KEY_LIMIT:
+            items = None
+        elif line.startswith("  - "):
+            if items is None:
+                if not last or fields[last] is not None:
+                    return None
+                items = fields[last] = []
+            key, value = "", line[4:]
+        elif line.endswith(":") and line[:-1].isidentifier() and line.isascii() and len(line) <= _KEY_LIMIT:
+            last = line[:-1]
+            if last in fields:
+                return None
+            fields[last] = None
+            items = None
+            continue
+        else:
+            return None
+        if value.startswith('"'):
+            try:
+                scalar, end = _scanstring(value, 1, True)
+            except ValueError:
+                return None
+            if end != len(value):
+                return None
+            if "\\u" in value:
+                scalar = well_formed(scalar)
+        elif value == "null":
+            scalar = None
+        elif value in ("true", "false") or _NUMBER.fullmatch(value):
+            scalar = value
+        else:
+            return None
+        if key:
+            if key in fields:
+                return None
+            fields[key] = scalar
+            last = ""
+        elif items is not None:
+            items.append(scalar)
+    return fields
+
+
+def read_yaml(head: str) -> dict[str, Value]:
+    """The full path: PyYAML's events, walked lazily, strings only."""
+    import yaml
+
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    walker = _Walker()
+    mark = None
+    try:
+        for event in yaml.parse(_with_safe_escapes(head), Loader=loader):
+            mark = event.start_mark
+            walker.take(event)
+    except FrontmatterProblem as refused:
+        raise FrontmatterProblem(refused.code, f"{_where(mark)}{refused}") from None
+    except yaml.YAMLError as error:
+        problem = getattr(error, "problem", None) or getattr(error, "reason", None) or "not YAML"
+        raise FrontmatterProblem("frontmatter-invalid", f"{_where(_mark_of(error))}{problem}") from None
+    except (UnicodeError, ValueError, RecursionError):
+        raise FrontmatterProblem("frontmatter-invalid", "it holds characters that YAML cannot hold") from None
+    if not isinstance(walker.result, dict):
+        raise FrontmatterProblem("frontmatter-invalid", "the frontmatter is not a list of `key: value` lines")
+    return walker.result
+
+
+def _where(mark: Any) -> str:
+    """The line of the file, whose first one is the fence, at which a mark of the head stands."""
+    return f"line {mark.line + 2}: " if mark is not None else ""
+
+
+def _mark_of(error: Any) -> Any:
+    """Where a person has to look: at the quote or bracket that is never closed, else where YAML stopped."""
+    block = (getattr(error, "context", None) or "while parsing a block").startswith("while parsing a block")
+    return getattr(error, "problem_mark" if block else "context_mark", None)
+
+
+def _with_safe_escapes(head: str) -> str:
+    """The lines of a head, those in the written form with the escapes that YAML and JSON read alike."""
+    if _UNSAFE.search(head) is None and "\\" not in head:
+        return f"{head}\n"
+    return "".join(f"{_with_safe_escapes_in_line(line)}\n" for line in head.split("\n"))
+
+
+def _with_safe_escapes_in_line(line: str) -> str:
+    match = _QUOTED_LINE.fullmatch(line)
+    if match is None:
+        return line
+    try:
+        text, end = _scanstring(match[2], 1, True)
+    except ValueError:
+        return line
+    return f"{match[1]} {scalar_text(well_formed(text))}" if end == len(match[2]) else line
+
+
+class _Walker:
+    """Builds plain text, lists and mappings from events and refuses everything that could hide or multiply content."""
+
+    def __init__(self) -> None:
+        self.result: Value = None
+        self._stack: list[tuple[Value, str | None]] = []
+        self._documents = 0
+
+    def take(self, event: Any) -> None:
+        kind = type(event).__name__
+        if kind == "ScalarEvent":
+            self._plain(event)
+            # A plain scalar has no style: None in the Python parser, "" in the C one.
+            null = not event.style and event.value in _NULLS and not self._awaits_key()
+            self._put(None if null else well_formed(event.value), is_key=True)
+        elif kind in ("MappingStartEvent", "SequenceStartEvent"):
+            self._plain(event)
+            if len(self._stack) >= MAX_DEPTH:
+                raise FrontmatterProblem("frontmatter-invalid", f"it is nested deeper than {MAX_DEPTH} levels")
+            container: Value = {} if kind == "MappingStartEvent" else []
+            self._put(container, is_key=False)
+            self._stack.append((container, None))
+        elif kind in ("MappingEndEvent", "SequenceEndEvent"):
+            self._stack.pop()
+        elif kind == "AliasEvent":
+            raise FrontmatterProblem("frontmatter-invalid", "aliases (`*name`) are not allowed")
+        elif kind == "DocumentStartEvent":
+            self._documents += 1
+            if self._documents > 1 or event.tags or event.version:
+                raise FrontmatterProblem("frontmatter-invalid", "several documents or YAML directives are not allowed")
+
+    def _plain(self, event: Any) -> None:
+        if event.anchor is not None:
+            raise FrontmatterProblem("frontmatter-invalid", "anchors (`&name`) are not allowed")
+        if event.tag is not None:
+            raise FrontmatterProblem("frontmatter-invalid", "tags (`!name`) are not allowed")
+
+    def _awaits_key(self) -> bool:
+        return bool(self._stack) and isinstance(self._stack[-1][0], dict) and self._stack[-1][1] is None
+
+    def _put(self, value: Value, *, is_key: bool) -> None:
+        if not self._stack:
+            self.result = value
+            return
+        container, key = self._stack[-1]
+        if isinstance(container, list):
+            container.append(value)
+        elif key is None:
+            if not is_key or not isinstance(value, str):
+                raise FrontmatterProblem("frontmatter-invalid", "a key is not a plain text")
+            if value == "<<":
+                raise FrontmatterProblem("frontmatter-invalid", "merge keys (`<<`) are not allowed")
+            if value in container:
+                raise FrontmatterProblem("frontmatter-invalid", f"the key `{value[:60]}` stands there twice")
+            self._stack[-1] = (container, value)
+        else:
+            container[key] = value
+            self._stack[-1] = (container, None)
+
+
+def scalar_text(value: Scalar) -> str:
+    """One value in the written form: JSON on one line, with what YAML cannot hold raw escaped."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (int, float)):
+        return repr(value)
+    text = json.dumps(value, ensure_ascii=False)
+    return _UNSAFE.sub(lambda m: f"\\u{ord(m[0]):04x}", text)
+
+
+class Raw(str):
+    """Lines of a head that are written back as they stand: unknown keys of a manifest that we rewrite."""
+
+    __slots__ = ()
+
+
+def serialize(fields: Mapping[str, Any]) -> str:
+    """The head in the written form, with both fences and no newline at the end."""
+    lines = ["---"]
+    for key, value in fields.items():
+        if isinstance(value, Raw):
+            lines.append(value)
+        elif isinstance(value, (list, tuple)):
+            lines.append(f"{key}:")
+            lines.extend(f"  - {scalar_text(item)}" for item in value)
+        else:
+            lines.append(f"{key}: {scalar_text(value)}")
+    lines.append("---")
+    return "\n".join(lines)
+
+
+def write(fields: Mapping[str, Any], body: str) -> bytes:
+    """A whole file in the written form: head, LF, body, LF."""
+    return utf8(f"{serialize(fields)}\n{body}\n")
+
+
+def handler() -> Any:
+    """A python-frontmatter handler for our form: `frontmatter.load(path, handler=handler())` reads what we read.
+
+    The library strips bodies when it reads, so hashes are never computed from its `content`.
+    """
+    from frontmatter.default_handlers import BaseHandler
+
+    class SignetHandler(BaseHandler):
+        """Reads through both paths of this module, writes the written form."""
+
+        FM_BOUNDARY = re.compile(r"^---[ \t]*$", re.MULTILINE)
+        START_DELIMITER = END_DELIMITER = "---"
+
+        def split(self, text: str) -> tuple[str, str]:
+            return split(text)
+
+        def load(self, fm: str, **_: object) -> dict[str, Value]:
+            return read(fm)
+
+        def export(self, metadata: Mapping[str, Any], **_: object) -> str:
+            return serialize(metadata)[4:-4]
+
+        def format(self, post: Any, **_: object) -> str:
+            return f"{serialize(post.metadata)}\n{post.content}\n"
+
+    return SignetHandler()
+
+
+def unknown_entries(head: str, known: frozenset[str]) -> list[tuple[str, Raw]]:
+    """The top-level entries of a readable head whose keys are not known, each with its own source lines, unindented."""
+    written = read_written(head)
+    if written is not None and known.issuperset(written):
+        return []
+    import yaml
+
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    text = _with_safe_escapes(head)
+    # Offsets, not line numbers: for YAML a line also ends at U+0085, U+2028 and U+2029.
+    starts: list[tuple[int, int, str]] = []
+    depth, expects_key, end = 0, True, len(text)
+    events: Iterable[Any] = yaml.parse(text, Loader=loader)
+    for event in events:
+        kind = type(event).__name__
+        if kind == "ScalarEvent" and depth == 1:
+            if expects_key:
+                starts.append((*_entry_start(text, event.start_mark), event.value))
+            expects_key = not expects_key
+        elif kind in ("MappingStartEvent", "SequenceStartEvent"):
+            depth += 1
+        elif kind in ("MappingEndEvent", "SequenceEndEvent"):
+            depth -= 1
+            expects_key = True
+            if depth == 0:
+                end = event.start_mark.index
+    ends = [start for start, _, _ in starts[1:]] + [end]
+    return [
+        (key, Raw(_unindented(text[start:stop], indent)))
+        for (start, indent, key), stop in zip(starts, ends, strict=True)
+        if key not in known
+    ]
+
+
+def _entry_start(text: str, mark: Any) -> tuple[int, int]:
+    """Where a key's entry starts (before the `?` of an explicit key) and how far it is indented."""
+    lead = text[mark.index - mark.column : mark.index]
+    indent = len(lead) - len(lead.lstrip(" "))
+    return mark.index - mark.column + indent, indent
+
+
+def _unindented(entry: str, indent: int) -> str:
+    """An entry without its last line break (others may belong to a block scalar) and without its indentation."""
+    entry = entry.rstrip(" ")
+    if entry.endswith(("\n", "\x85", "\u2028", "\u2029")):
+        entry = entry[:-1]
+    return re.sub(rf"(?<=\n) {{1,{indent}}}", "", entry) if indent else entry

@@ -1,0 +1,136 @@
+"""Generated text between markers, people's text around it: how a page on disk becomes the next one without a loss."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from hashlib import sha256
+
+from signet_sync.formats.lazy_pattern import late
+
+BEGIN = b"<!-- signet:begin -->"
+_END = late(rb"<!-- signet:end ([0-9a-f]{16}) -->")
+_MARKER = late(rb"<!-- signet:(?:begin -->|end[^\n<>]*+>?)")
+_MARKED_LINE = late(_MARKER.pattern + rb"(?:\r?\n)?")
+_SIGNET = late(rb"(?:\xef\xbb\xbf)?\s*<!-- generated ")
+_OPENED = late(rb"^" + re.escape(BEGIN), re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """The next bytes of a page; `keep` are bytes that it displaces, with the suffix of the copy to be kept first."""
+
+    data: bytes
+    keep: tuple[str, bytes] | None = None
+
+
+def seal_of(inner: bytes) -> str:
+    """The hash of an end marker: first 16 hex digits of the sha256 of the text between, line ends as LF."""
+    return sha256(inner.replace(b"\r\n", b"\n")).hexdigest()[:16]
+
+
+def block(text: str) -> bytes:
+    """Generated text with its markers and one newline at the end."""
+    inner = b"\n" + text.encode("utf-8", "replace") + b"\n"
+    return BEGIN + inner + f"<!-- signet:end {seal_of(inner)} -->\n".encode()
+
+
+def is_signets(data: bytes) -> bool:
+    """Whether a page without a block of ours is one that Signet generated.
+
+    Its rows quote sessions, which may have spoken of our markers: a block of ours opens on a line of its own.
+    """
+    return _SIGNET.match(data) is not None and _OPENED.search(data) is None
+
+
+def is_generated(data: bytes) -> bool:
+    """Whether a page holds one block that is as some machine's signet-sync wrote it."""
+    return generated(data) is not None
+
+
+def generated(data: bytes) -> str | None:
+    """The text of the one block of a page, as some machine's signet-sync wrote it; None where there is no such one."""
+    marks = list(_MARKER.finditer(data))
+    if len(marks) != 2 or marks[0][0] != BEGIN or is_signets(data):
+        return None
+    exact = _END.fullmatch(marks[1][0])
+    inner = data[marks[0].end() : marks[1].start()]
+    if exact is None or exact[1].decode() != seal_of(inner):
+        return None
+    return inner.replace(b"\r\n", b"\n").decode("utf-8", "replace").removeprefix("\n").removesuffix("\n")
+
+
+def merge(existing: bytes | None, text: str) -> Merge:
+    """What a page must become so that it shows `text` and loses no word of a person (contracts, *MEMORY.md*)."""
+    fresh = block(text)
+    if existing is None or not existing.strip():
+        return Merge(fresh)
+    if is_signets(existing):
+        return Merge(fresh, ("signet", existing))
+    marks = list(_MARKER.finditer(existing))
+    if not marks:
+        gap = b"" if existing.endswith(b"\n\n") else b"\n" if existing.endswith(b"\n") else b"\n\n"
+        return Merge(existing + gap + fresh)
+    opened, closed = marks[0][0] == BEGIN, marks[-1][0] != BEGIN
+    # A block that was never opened reaches up to the top, one that was never closed down to the end.
+    first = marks[0].start() if opened else 0
+    last = marks[-1].end() if closed else len(existing)
+    data = existing[:first] + fresh + _after(existing, last)
+    if len(marks) == 2 and opened and closed:
+        inner = existing[marks[0].end() : marks[1].start()]
+        exact = _END.fullmatch(marks[1][0])
+        whole = exact is not None and exact[1].decode() == seal_of(inner)
+        return Merge(data, None if whole else ("user", inner))
+    return Merge(data, ("user", existing[first:last]))
+
+
+def _after(existing: bytes, end: int) -> bytes:
+    """The text behind an end marker without the one newline that belongs to it."""
+    rest = existing[end:]
+    if rest.startswith(b"\r\n"):
+        return rest[2:]
+    return rest[1:] if rest.startswith(b"\n") else rest
+
+
+def without_block(existing: bytes) -> bytes | None:
+    """What is left of a page when our part goes: people's text, or None where there is none.
+
+    A page without our markers has no part of ours and stays as it is.
+    """
+    rest = existing
+    if _MARKER.search(existing) is not None and not is_signets(existing):
+        merged = merge(existing, "")
+        rest = merged.data.replace(block(""), b"", 1)
+        if merged.keep is not None:
+            rest += _MARKER.sub(b"", merged.keep[1])
+    return rest if rest.strip() else None
+
+
+def without_marks(existing: bytes) -> bytes:
+    """A page whose generated text is its owner's from now on: the markers go, every other byte stays."""
+    return existing if is_signets(existing) else _MARKED_LINE.sub(b"", existing)
+
+
+def without_lines(data: bytes, goes: Callable[[bytes], bool]) -> bytes:
+    """A page without some lines of our part, sealed again where it was; what people wrote around it stays.
+
+    A page that Signet generated is all of it ours, one without any mark none of it.
+    """
+    if is_signets(data):
+        return _without(data, goes)
+    marks = list(_MARKER.finditer(data))
+    if not marks:
+        return data
+    first = marks[0].end() if marks[0][0] == BEGIN else 0
+    last = marks[-1].start() if marks[-1][0] != BEGIN else len(data)
+    inner, closing = data[first:last], data[last:]
+    left = _without(inner, goes)
+    exact = _END.match(closing)
+    if exact is not None and exact[1].decode() == seal_of(inner):
+        closing = f"<!-- signet:end {seal_of(left)} -->".encode() + closing[exact.end() :]
+    return data[:first] + left + closing
+
+
+def _without(data: bytes, goes: Callable[[bytes], bool]) -> bytes:
+    return b"\n".join(line for line in data.split(b"\n") if not goes(line))

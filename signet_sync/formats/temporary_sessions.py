@@ -1,0 +1,44 @@
+"""Temp and test sessions: indexed and searchable, but not shown on pages (contracts, *MEMORY.md*, rules of Signet)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from signet_sync.formats.body import js_trim
+
+# Which artifact stands for a session: the one of the highest kind, the newest of these.
+KINDS = {"summary": 3.0, "compaction": 2.0, "transcript": 1.0}
+# What is noise for what it says, which is nothing; another segment of its session may say more.
+NOTHING = 2
+
+TEMP_PROJECTS = ("/tmp/", "/private/tmp/")  # noqa: S108 - prefixes of text, nothing is opened
+TEST_SESSIONS = ("test-", "spec-", "fixture-", "synthetic-", "tmp-")
+
+
+def weight(kind: str, noise: int) -> float:
+    """How much an artifact may stand for its session; a summary that says nothing leads its own transcript alone."""
+    return min(KINDS[kind], 1.5) if noise == NOTHING else KINDS[kind]
+
+
+class NoiseRule(NamedTuple):
+    """The built-in prefixes plus those of the settings."""
+
+    projects: tuple[str, ...] = TEMP_PROJECTS
+    sessions: tuple[str, ...] = TEST_SESSIONS
+
+    @classmethod
+    def extended(cls, projects: tuple[str, ...], sessions: tuple[str, ...]) -> NoiseRule:
+        """The built-in rule with more prefixes; sessions compare in lower case."""
+        return cls(TEMP_PROJECTS + projects, TEST_SESSIONS + tuple(s.lower() for s in sessions))
+
+    def is_noise(
+        self, project: str | None, session_id: str | None, session_key: str | None, harness: str | None
+    ) -> bool:
+        """Project in a temporary folder; or no project and a test-like id, key or harness."""
+        trimmed = js_trim(project or "")
+        if trimmed:
+            return trimmed.startswith(self.projects)
+        for identity in (session_id, session_key):
+            if identity and js_trim(identity).lower().startswith(self.sessions):
+                return True
+        return js_trim(harness or "").lower() == "test"

@@ -1,0 +1,107 @@
+"""Instants: ISO 8601 in, microseconds since 1970 UTC in the middle, milliseconds and `Z` out."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, date, datetime, timedelta
+
+from signet_sync.formats.lazy_pattern import late
+
+SECOND = 1_000_000
+DAY = 86_400 * SECOND
+
+_ISO = late(
+    r"(\d{4})-(\d\d)-(\d\d)(?:[Tt]|[ \u00a0]+)(\d\d):(\d\d)(?::(\d\d)(?:[.,](\d+))?)?"
+    r"[ \u00a0]*(?:([Zz])|([+-])(\d\d)(?::?(\d\d))?)?",
+    re.ASCII,
+)
+_OFFSET = late(r"[+-]\d\d(?:-?\d\d)?", re.ASCII)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+_days: dict[tuple[str, str, str], int] = {}
+_day_texts: dict[int, str] = {}
+
+
+def parse_instant(text: str) -> int | None:
+    """Microseconds since 1970 UTC, or None where the text is no timestamp.
+
+    Between date and time `T`, `t` or blanks; seconds optional, any fraction (cut at microseconds), any offset, none is
+    UTC (contracts, *Sessions, names, tokens, hashes*).
+    """
+    match = _ISO.fullmatch(text)
+    if match is None:
+        return None
+    year, month, day, hour, minute, second, fraction, _, sign, off_h, off_m = match.groups()
+    key = (year, month, day)
+    start = _days.get(key)
+    if start is None:
+        try:
+            ordinal = date(int(year), int(month), int(day)).toordinal()
+        except ValueError:
+            return None
+        if len(_days) > 20_000:
+            _days.clear()
+        start = _days[key] = (ordinal - 719_163) * 86_400
+    h, m, s = int(hour), int(minute), int(second or 0)
+    if h > 23 or m > 59 or s > 59:
+        return None
+    seconds = start + h * 3600 + m * 60 + s
+    if sign:
+        oh, om = int(off_h), int(off_m or 0)
+        if oh > 23 or om > 59:
+            return None
+        seconds += (-1 if sign == "+" else 1) * (oh * 3600 + om * 60)
+    return seconds * SECOND + (int((fraction + "00000")[:6]) if fraction else 0)
+
+
+def parse_since(text: str) -> int | None:
+    """As `parse_instant`, of a day alone its beginning in UTC."""
+    instant = parse_instant(text)
+    return parse_instant(f"{text}T00:00:00Z") if instant is None else instant
+
+
+def parse_name_stamp(stamp: str) -> set[int]:
+    """The instants that a file name's stamp (`:` written as `-`) may mean; empty where it means none.
+
+    `T22-34-05-30` is 22:34 at -05:30; `T22-34-05` may be 22:34:05 or 22:34 at -05: every reading counts.
+    """
+    day, _, time = stamp.partition("T")
+    readings = [f"{day}T{time.replace('-', ':')}"]
+    for length in (3, 5, 6):
+        head, zone = time[:-length], time[-length:]
+        if _OFFSET.fullmatch(zone):
+            readings.append(f"{day}T{head.replace('-', ':')}{zone[:3]}{zone[3:].replace('-', ':')}")
+    return {instant for reading in readings if (instant := parse_instant(reading)) is not None}
+
+
+def iso(instant: int) -> str:
+    """`YYYY-MM-DDTHH:MM:SS.mmmZ` in UTC, milliseconds cut, never rounded."""
+    days, rest = divmod(instant, DAY)
+    day = _day_texts.get(days)
+    if day is None:
+        if len(_day_texts) > 20_000:
+            _day_texts.clear()
+        day = _day_texts[days] = moment_of(instant).date().isoformat()
+    seconds, micros = divmod(rest, SECOND)
+    minutes, second = divmod(seconds, 60)
+    hour, minute = divmod(minutes, 60)
+    return f"{day}T{hour:02d}:{minute:02d}:{second:02d}.{micros // 1000:03d}Z"
+
+
+def moment_of(instant: int) -> datetime:
+    """An aware datetime; instants outside the years 1 to 9999 are clamped."""
+    try:
+        return _EPOCH + timedelta(microseconds=instant)
+    except OverflowError:
+        return datetime.max.replace(tzinfo=UTC) if instant > 0 else datetime.min.replace(tzinfo=UTC)
+
+
+def day_of(instant: int) -> str:
+    """The UTC day, `YYYY-MM-DD`."""
+    return iso(instant)[:10]
+
+
+def instant_of(moment: datetime) -> int:
+    """Microseconds since 1970 UTC of an aware datetime."""
+    return (moment - _EPOCH) // timedelta(microseconds=1)

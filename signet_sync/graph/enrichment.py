@@ -1,0 +1,203 @@
+"""Asks a language model for facts in artifacts and for words about condensations: afterwards, beside, never instead.
+
+Asked outside every lock, a few things at a time, in bounded time; who is waiting goes first. What comes back is judged
+by `llm.prompts`: only what the record bears out is kept.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import fields, replace
+from typing import Literal
+
+from loguru import logger
+
+from signet_sync.errors import ConfigError, ProviderError, SignetSyncError
+from signet_sync.formats.fact import Item
+from signet_sync.formats.timestamps import DAY, SECOND, iso
+from signet_sync.graph.store import wordings
+from signet_sync.graph.store.wordings import Unread
+from signet_sync.llm import prompts, synthesis
+from signet_sync.llm.providers import HttpProvider, NullProvider, Provider
+from signet_sync.pages import stage as pages_stage
+from signet_sync.settings.model import Settings
+from signet_sync.storage import state_dir
+from signet_sync.sync import deriving
+from signet_sync.sync.stages import SESSION, Source
+from signet_sync.sync.workspace import Workspace
+
+MOST = 20  # questions of a kind in one run
+LONGEST = 60.0  # seconds after which no further question of a kind is asked
+FAILURES = 2  # in a row; then whoever answers is left alone for a while
+REST = 900 * SECOND
+ASKED_AGAIN = DAY  # an artifact or condensation for which there was no answer
+
+Kind = Literal["facts", "paragraph"]
+
+
+def enrich(
+    workspace: Workspace,
+    *,
+    now_us: Callable[[], int],
+    environ: Mapping[str, str] = os.environ,
+    waiting: Callable[[], bool] = lambda: False,
+) -> None:
+    """Has a model distil what it has not seen yet, and derives the facts of those sessions anew.
+
+    Facts where `[extraction]` names a provider, paragraphs where `[synthesis]` has one. It ends early once somebody is
+    `waiting`. What fails is said and done later; nothing of ours is raised.
+    """
+
+    def run(kind: Kind, settings: Settings) -> _Run:
+        return _Run(kind, workspace, _provider(workspace, settings, environ), now_us, waiting)
+
+    try:
+        if workspace.settings.extraction_provider:
+            _facts(workspace, run("facts", without_synthesis(workspace.settings)), now_us)
+        _paragraphs(run("paragraph", workspace.settings))
+    except SignetSyncError as error:
+        logger.warning("what a language model distils is put off: {}", error.message)
+
+
+def without_synthesis(settings: Settings) -> Settings:
+    """Settings whose synthesis block is left out: then it is the extraction block (seed 001, *Provider Resolution*)."""
+    plain = Settings()
+    ours = [f.name for f in fields(Settings) if f.name.startswith("synthesis_")]
+    return replace(settings, **{name: getattr(plain, name) for name in ours})
+
+
+def _provider(workspace: Workspace, settings: Settings, environ: Mapping[str, str]) -> Provider:
+    try:
+        return synthesis.provider_for(settings, workspace.root, environ)
+    except ConfigError as error:
+        logger.warning("no language model is asked: {} ({})", error.message, error.hint)
+    return NullProvider()
+
+
+class _Run:
+    """Questions of a kind to one provider: how long it may still be asked, and how it has done so far."""
+
+    def __init__(
+        self,
+        kind: Kind,
+        workspace: Workspace,
+        provider: Provider,
+        now_us: Callable[[], int],
+        waiting: Callable[[], bool],
+    ) -> None:
+        self.kind = kind
+        self.database = workspace.database
+        self.model = provider.model if isinstance(provider, HttpProvider) else provider.name
+        self._provider = provider
+        self._now_us = now_us
+        self._waiting = waiting
+        self._failures = 0
+        self._ends = time.monotonic() + LONGEST
+
+    def may_begin(self) -> bool:
+        """Whether there is somebody to ask who has not just failed."""
+        if isinstance(self._provider, NullProvider):
+            return False
+        now_us = self._now_us()
+        return not iso(now_us) < (wordings.rests_until(self.database, self.kind) or "") <= iso(now_us + REST)
+
+    def may_go_on(self) -> bool:
+        return self._failures < FAILURES and time.monotonic() < self._ends and not self._waiting()
+
+    @property
+    def at(self) -> str:
+        """Now, as rows tell it."""
+        return iso(self._now_us())
+
+    @property
+    def failed_before(self) -> str:
+        """What failed before this instant may be asked again."""
+        return iso(self._now_us() - ASKED_AGAIN)
+
+    def ask(self, prompts: tuple[str, str], max_tokens: int) -> str | None:
+        """The answer as it came; None, which is said, where there is none."""
+        try:
+            return self._provider.complete(*prompts, max_tokens=max_tokens)
+        except ProviderError as error:
+            remedy = f" ({error.hint})" if error.hint else ""
+            logger.warning("{} gave no {}: {}{}", self._provider.name, self.kind, error.message, remedy)
+        return None
+
+    def answered(self) -> None:
+        """The answer was of use."""
+        self._failures = 0
+
+    def failed(self, answer: str | None) -> None:
+        """There was no answer, or one that is none; after some of them in a row the provider is left alone."""
+        if answer is not None:
+            logger.warning("{} gave no {}: the answer is none", self._provider.name, self.kind)
+        self._failures += 1
+        if self._failures == FAILURES:
+            with self.database.transaction():
+                wordings.set_rests_until(self.database, self.kind, iso(self._now_us() + REST))
+
+
+def _facts(workspace: Workspace, run: _Run, now_us: Callable[[], int]) -> None:
+    if not run.may_begin():
+        return
+    told: set[tuple[str, str, str]] = set()
+    for artifact in wordings.unread(run.database, MOST, run.failed_before):
+        if not run.may_go_on():
+            break
+        content = wordings.content_of(run.database, artifact)
+        if content is None:
+            continue
+        answer = run.ask(prompts.facts_prompt(content, artifact.project), prompts.FACTS_TOKENS)
+        items = prompts.read_facts(answer, content) if answer is not None else None
+        if items is not None:
+            run.answered()
+            if keep(workspace, artifact, items, run.model, run.at):
+                told.add(artifact[:3])
+        else:
+            run.failed(answer)
+            keep(workspace, artifact, (), "", run.at)
+    if told:
+        rederive(workspace, told, now_us())
+
+
+def keep(workspace: Workspace, artifact: Unread, items: Sequence[Item], model: str, at: str) -> bool:
+    """Keeps what a model distilled, and has facts follow it: where that is cut short, the next pass does it.
+
+    Says whether there is anything to follow.
+    """
+    database = workspace.database
+    with database.transaction():
+        news = wordings.put_items(database, artifact, items, model, at) and bool(items)
+        if news:
+            deriving.queue(database, workspace.pipeline, {Source(SESSION, *artifact[:3])})
+    return news
+
+
+def _paragraphs(run: _Run) -> None:
+    if not run.may_begin():
+        return
+    for node in wordings.unworded(run.database, MOST, run.failed_before):
+        if not run.may_go_on():
+            return
+        answer = run.ask(prompts.paragraph_prompt(node.content), prompts.PARAGRAPH_TOKENS)
+        text = prompts.read_paragraph(answer, node.content) if answer is not None else None
+        if text is not None:
+            run.answered()
+            wordings.put_wording(run.database, node, text, run.model, run.at)
+        else:
+            run.failed(answer)
+            wordings.put_wording(run.database, node, "", "", run.at)
+
+
+def rederive(workspace: Workspace, sessions: Collection[tuple[str, str, str]], now_us: int) -> None:
+    """Derives sessions again whose artifacts stayed as they are, and renders the pages of their agents.
+
+    Raises `WorkspaceError` (`busy`), `DatabaseError`.
+    """
+    with state_dir.workspace_lock(workspace.state):
+        with workspace.database.transaction():
+            deriving.follow(workspace.database, workspace.pipeline, {Source(SESSION, *one) for one in sessions})
+        agents = {agent_id for agent_id, _, _ in sessions}
+        pages_stage.project(workspace, agents=agents, now_us=now_us)

@@ -1,0 +1,185 @@
+"""Keeps nodes of the temporal graph, and the places of sessions in threads, equal to the artifacts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from signet_sync.facts.extract import distil
+from signet_sync.facts.items import slot_of
+from signet_sync.facts.store.statements import Stated
+from signet_sync.formats.fact import Distilled, Item
+from signet_sync.graph import threads
+from signet_sync.graph.nodes import SessionNodes, best_of, of_session
+from signet_sync.graph.nodes import Source as Artifact
+from signet_sync.graph.store import nodes
+from signet_sync.graph.store.nodes import Session
+from signet_sync.graph.threads import Thread, ThreadSession, Told
+from signet_sync.storage.database.connection import Database
+from signet_sync.sync.stages import SESSION, Alive, Change, Deriver, Source, Work
+from signet_sync.text import digest_mark
+from signet_sync.text.sentences import flatten, is_template
+
+if TYPE_CHECKING:
+    from signet_sync.sessions.digest.from_transcripts import Retold
+
+_Thing = TypeVar("_Thing")
+
+# The kind of source that the graph moves: a thread by its id, and a week.
+WEEK = "week"
+# Another one where the same artifacts give another graph.
+VERSION = f"2 digest {digest_mark.VERSION}"
+# Sessions or threads from one sign of life to the next: a few hundredths of a second each way.
+_STRIDE = 25
+
+
+@dataclass(frozen=True, slots=True)
+class TellsOf:
+    """What one session gives: nodes, its place in a thread, what its artifacts state."""
+
+    session: Session
+    thread: Thread | None
+    nodes: SessionNodes
+    place: ThreadSession | None
+    stated: tuple[Stated, ...]
+
+
+class Graph(Deriver):
+    """Derives nodes, edges and places in threads from sessions."""
+
+    name = "graph"
+    tables = ("session_summaries", "session_summary_children", "thread_sessions")
+    kinds = frozenset({SESSION})
+
+    @property
+    def version(self) -> str:  # type: ignore[override]
+        """Names the rules."""
+        return VERSION
+
+    def sources(self, database: Database) -> Iterable[Source]:
+        """Gives every session."""
+        return sessions(database)
+
+    def work(self, database: Database, sources: Sequence[Source]) -> Work:
+        """Has workers say what sessions give."""
+        return Work(_tell, ((one, (one.session, nodes.kept(database, one.session))) for one in sources))
+
+    def prepare(
+        self, database: Database, sources: Sequence[Source], earlier: Mapping[str, Any], alive: Alive
+    ) -> dict[Session, TellsOf]:
+        """Reads sessions and says what each gives."""
+        answered: Mapping[Source, TellsOf] = earlier.get(self.name, {})
+        return {
+            one.session: answered.get(one) or tell(one.session, nodes.sources(database, one.session))
+            for one in heard(sources, alive)
+        }
+
+    def update(self, database: Database, prepared: dict[Session, TellsOf], alive: Alive) -> Change:
+        """Stores what sessions give; the weeks of threads of which something moved follow."""
+        moved = nodes.store_sessions(
+            database, {session: (one.nodes.nodes, one.nodes.edges, one.place) for session, one in prepared.items()}
+        )
+        return Change({Source(WEEK, place.agent_id, place.thread_id, place.week) for place in moved})
+
+
+def sessions(database: Database) -> Iterable[Source]:
+    """Gives every session that has an artifact."""
+    return (Source(SESSION, *session) for session in nodes.sessions(database))
+
+
+def heard(things: Iterable[_Thing], alive: Alive) -> Iterator[_Thing]:
+    """Gives the same things, with a sign of life every few of them."""
+    for number, thing in enumerate(things):
+        if number % _STRIDE == 0:
+            alive()
+        yield thing
+
+
+# ── one session ──
+
+
+def tell(session: Session, sources: Sequence[Artifact]) -> TellsOf:
+    """Says what a session gives, by its content artifacts, oldest first."""
+    thread = threads.thread_of(sources)
+    again = _retold(sources) if thread is not None else None
+    if again is not None and again.says_nothing and _is_ours(sources):
+        thread = None
+    made = of_session(sources, thread.id if thread is not None else None)
+    if thread is None:
+        return TellsOf(session, None, made, None, ())
+    distilled = {source.source_path: distil(source.content, project=source.project) for source in _telling(sources)}
+    told = None
+    if again is not None:
+        _tell_anew(distilled, sources, again)
+        told = _better(sources, again)
+    place = threads.session_of(sources, thread, made, {path: one.items for path, one in distilled.items()}, told)
+    stated = tuple(
+        Stated(
+            source.agent_id,
+            source.session_token,
+            source.session_id,
+            thread.id,
+            source.project,
+            source.source_path,
+            source.membership_us,
+            distilled[source.source_path],
+        )
+        for source in sources
+        if source.source_path in distilled
+    )
+    return TellsOf(session, thread, made, place, stated)
+
+
+def _tell(given: tuple[Session, Sequence[Sequence[Any]]]) -> TellsOf:
+    session, kept = given
+    return tell(session, [nodes.source_of(row) for row in kept])
+
+
+def _retold(sources: Sequence[Artifact]) -> Retold | None:
+    """What today's rules tell of a session whose files hold a form or 0.1.0's digest; None where its files do."""
+    best = best_of(sources)
+    if best is None or not (is_template(best.sentence) or any(map(_is_of_first_rules, sources))):
+        return None
+    transcripts = [source for source in sources if source.source_kind == "transcript"]
+    if not transcripts:
+        return None
+    from signet_sync.sessions.digest.from_transcripts import retold
+
+    return retold(transcripts)
+
+
+def _is_of_first_rules(source: Artifact) -> bool:
+    return source.source_kind == "summary" and digest_mark.is_of_first_rules(source.content)
+
+
+def _is_ours(sources: Sequence[Artifact]) -> bool:
+    """Whether nobody but the rules of 0.1.0 summed a session up."""
+    return all(source.source_kind == "transcript" or _is_of_first_rules(source) for source in sources)
+
+
+def _tell_anew(distilled: dict[str, Distilled], sources: Sequence[Artifact], again: Retold) -> None:
+    """Items of transcripts in the place of those that 0.1.0's digests of them list."""
+    transcripts = [source for source in sources if source.source_kind == "transcript"]
+    old = {source.captured_us for source in sources if _is_of_first_rules(source)}
+    for source in filter(_is_of_first_rules, sources):
+        if source.captured_us in {transcript.captured_us for transcript in transcripts}:
+            distilled[source.source_path] = distilled[source.source_path]._replace(items=())
+    for transcript, stated in zip(transcripts, again.items, strict=True):
+        if transcript.captured_us in old:
+            items = [Item(one.kind, flatten(one.text), one.line, slot=slot_of(one.text)) for one in stated]
+            distilled[transcript.source_path] = Distilled(tuple(items), (), ())
+
+
+def _better(sources: Sequence[Artifact], again: Retold) -> Told:
+    best = best_of(sources)
+    assert best is not None
+    return Told(
+        again.sentence if is_template(best.sentence) else None, again.status if _is_of_first_rules(best) else None
+    )
+
+
+def _telling(sources: Sequence[Artifact]) -> list[Artifact]:
+    """The artifacts that facts are taken from: transcripts only where nobody summed them up."""
+    summed = [source for source in sources if source.source_kind != "transcript"]
+    return summed or list(sources)

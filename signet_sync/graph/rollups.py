@@ -1,0 +1,206 @@
+"""Condensations: an arc tells the sessions of a thread in one week, an epoch its arcs in one quarter.
+
+Deterministic text within a budget of tokens, made to be read; their ids and handles lead to what they condense.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from signet_sync.formats.calendar import quarter_of as quarter_of
+from signet_sync.formats.calendar import quarter_span as quarter_span
+from signet_sync.formats.calendar import week_of as week_of
+from signet_sync.formats.calendar import week_span as week_span
+from signet_sync.formats.handle import id_of
+from signet_sync.formats.timestamps import day_of
+from signet_sync.graph.nodes import Edge, Node, NodeKind
+from signet_sync.graph.threads import Thread, ThreadSession, decided, left_open, newest_first
+from signet_sync.text.token_estimate import rough_tokens
+
+BUDGET_TOKENS = 600
+# What the lists below the sessions may take away from these, and of it what is open.
+_LISTS_TOKENS, _OPEN_TOKENS = 260, 130
+SESSIONS, ARCS, LISTED = 12, 14, 8
+_LABEL_LENGTH = 160
+_ITEM_LENGTH = 180
+# The more lines there are, the shorter each.
+_WIDTHS = (320, 240, 180, 140, 110, 80, 50)
+
+_DECISIONS, _OPEN = "Decisions:", "Open:"
+
+
+def arc_id(thread: Thread, week: str) -> str:
+    """The id of a thread's arc over an ISO week, whether it has one or not."""
+    return id_of("a", thread.agent_id, thread.id, week)
+
+
+def epoch_id(thread: Thread, quarter: str) -> str:
+    """The id of a thread's epoch over a quarter, whether it has one or not."""
+    return id_of("e", thread.agent_id, thread.id, quarter)
+
+
+def arc(thread: Thread, week: str, sessions: Sequence[ThreadSession]) -> tuple[Node, tuple[Edge, ...]] | None:
+    """The arc over the sessions of a thread in one ISO week, in any order; None below two.
+
+    At most `BUDGET_TOKENS`: a line for each of the newest sessions, what was decided, what was left open.
+    """
+    if len(sessions) < 2:
+        return None
+    newest = newest_first(sessions)
+    first, last = week_span(week)
+    title = f"{thread.label}, {day_of(first)} to {day_of(last)}: {len(newest)} sessions"
+    left = left_open(newest)
+    still = [f"blocker: {text}" for text in left.blockers]
+    still += [f"next: {left.next_action}"] if left.next_action else []
+    lists = [(_DECISIONS, decided(newest)[:LISTED]), (_OPEN, (*still, *left.loops)[:LISTED])]
+    content = _told(title, len(newest), SESSIONS, lambda place, width: _session_line(newest[place], width), lists)
+    label = f"{len(newest)} sessions of {week}: {newest[0].sentence}"
+    node = _node(
+        thread,
+        arc_id(thread, week),
+        "arc",
+        (min(s.earliest_us for s in newest), newest[0].latest_us),
+        label,
+        content,
+    )
+    return node, _edges(node, [session.node_id for session in newest])
+
+
+def epoch(thread: Thread, quarter: str, arcs: Sequence[Node]) -> tuple[Node, tuple[Edge, ...]] | None:
+    """The epoch over the arcs of a thread in one quarter, in any order; None below two.
+
+    At most `BUDGET_TOKENS`: a line for each arc, and of what was decided in them as much as fits.
+    """
+    if len(arcs) < 2:
+        return None
+    newest = sorted(arcs, key=lambda node: (-node.latest_us, node.id))
+    earliest = min(node.earliest_us for node in newest)
+    latest = newest[0].latest_us
+    title = f"{thread.label}, {quarter}, {day_of(earliest)} to {day_of(latest)}: {len(newest)} weeks"
+    decisions = dict.fromkeys(text for node in newest for text in _decisions(node.content or ""))
+    lists = [(_DECISIONS, tuple(decisions))]
+    content = _told(title, len(newest), ARCS, lambda place, width: _arc_line(newest[place], width), lists)
+    label = f"{len(newest)} weeks of {quarter}: {newest[0].label.partition(': ')[2]}"
+    node = _node(thread, epoch_id(thread, quarter), "epoch", (earliest, latest), label, content)
+    return node, _edges(node, [node.id for node in newest])
+
+
+def shortened(text: str, width: int) -> str:
+    """A flattened text of at most `width` characters, cut between words where it has any."""
+    if len(text) <= width:
+        return text
+    kept = text[: width - 1]
+    if " " in kept[width // 2 :] and text[width - 1] != " ":
+        kept = kept.rpartition(" ")[0]
+    return kept.rstrip(" .,;:!?-–—(\"'") + "…"
+
+
+# ── lines ──
+
+
+def _session_line(session: ThreadSession, width: int) -> str:
+    return f"- {day_of(session.latest_us)} {shortened(session.sentence, width)} ({session.node_id})"
+
+
+def _arc_line(node: Node, width: int) -> str:
+    return f"- {shortened(node.label, width)} ({node.id})"
+
+
+def _decisions(content: str) -> list[str]:
+    """The decisions that an arc's content lists."""
+    _, _, below = content.partition(f"\n\n{_DECISIONS}\n")
+    return [line.removeprefix("- ") for line in below.partition("\n\n")[0].split("\n") if line]
+
+
+# ── text ──
+
+
+def _told(
+    title: str, count: int, most: int, line_of: Callable[[int, int], str], lists: Sequence[tuple[str, Sequence[str]]]
+) -> str:
+    """Title, lines and lists within the budget: the lists get their share, the lines the rest, as wide as they can."""
+    heading = _line(title)
+    left = BUDGET_TOKENS - heading.cost
+    listed = [(_line(name), [_line(f"- {shortened(text, _ITEM_LENGTH)}") for text in texts]) for name, texts in lists]
+    wanted = sum(_cost([name, *lines]) for name, lines in listed if lines)
+    lines = _lines(count, most, line_of, left - min(wanted, _LISTS_TOKENS))
+    left -= _cost(lines)
+    blocks = [[heading], lines]
+    for place, (name, items) in enumerate(listed):
+        later = sum(_cost(others) for _, others in listed[place + 1 :])
+        block = _fitting(name, items, left - min(later, _OPEN_TOKENS))
+        left -= _cost(block)
+        blocks.append(block)
+    return "\n\n".join("\n".join(line.text for line in block) for block in blocks if block)
+
+
+def _lines(count: int, most: int, line_of: Callable[[int, int], str], room: int) -> list[_Line]:
+    """A line for each of the newest, at most `most`, as wide as all of them fit; then how many more there are."""
+    shown = min(count, most)
+    more = _more(count - shown)
+    for width in _WIDTHS:
+        lines = [_line(line_of(place, width)) for place in range(shown)]
+        if _cost(lines) + _cost(more) <= room:
+            break
+    while lines and _cost(lines) + _cost(more) > room:
+        lines.pop()
+        more = _more(count - len(lines))
+    return [*lines, *more]
+
+
+def _more(count: int) -> list[_Line]:
+    return [_line(f"- … {count} more …")] if count else []
+
+
+def _fitting(name: _Line, lines: Sequence[_Line], room: int) -> list[_Line]:
+    """A list under its name, with the lines that fit; nothing where none does."""
+    kept: list[_Line] = []
+    left = room - name.cost
+    for line in lines:
+        if line.cost <= left:
+            kept.append(line)
+            left -= line.cost
+    return [name, *kept] if kept else []
+
+
+class _Line(NamedTuple):
+    """A line, and its tokens with its newline; a blank line costs nothing more (`rough_tokens`)."""
+
+    text: str
+    cost: int
+
+
+def _line(text: str) -> _Line:
+    return _Line(text, rough_tokens(text) + 1)
+
+
+def _cost(lines: Sequence[_Line]) -> int:
+    return sum(line.cost for line in lines)
+
+
+# ── rows ──
+
+
+def _node(thread: Thread, node_id: str, kind: NodeKind, span: tuple[int, int], label: str, content: str) -> Node:
+    return Node(
+        thread.agent_id,
+        node_id,
+        kind,
+        "condensation",
+        1 if kind == "arc" else 2,
+        None,
+        thread.id,
+        None,
+        None,
+        *span,
+        rough_tokens(content),
+        0,
+        len(content),
+        shortened(label, _LABEL_LENGTH),
+        content,
+    )
+
+
+def _edges(node: Node, children: Sequence[str]) -> tuple[Edge, ...]:
+    return tuple(Edge(node.agent_id, node.id, child) for child in sorted(set(children)))

@@ -1,0 +1,5 @@
+"""Rows of the temporal graph and a model's words for them.
+
+Tables: session_summaries, session_summary_children, thread_sessions, memory_thread_heads, node_wordings, extractions,
+model_rests.
+"""

@@ -1,0 +1,270 @@
+"""What lies above, below and beside a node, thread, fact, memory or entity, always bounded. Imports nothing heavy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from signet_sync.graph.nodes import Node
+from signet_sync.storage.database.connection import Database
+from signet_sync.storage.database.named_rows import MENTIONS, NODES, RELATIONS, SOURCES
+from signet_sync.sync.store.bodies import text_at
+from signet_sync.sync.store.sessions import SessionRef
+
+SIBLINGS = 10
+LINKED = 50
+
+_NODE = ", ".join(Node._fields)
+
+
+# ── nodes and threads ──
+
+
+def node(database: Database, agent_id: str, node_id: str) -> Node | None:
+    """One node of the graph."""
+    for row in database.execute(f"select {_NODE} from {NODES} where agent_id = ? and id = ?", (agent_id, node_id)):
+        return Node(*row)
+    return None
+
+
+def parents(database: Database, agent_id: str, node_id: str) -> list[str]:
+    """What a node was condensed into, the nearest level first."""
+    return _ids(
+        database,
+        "select n.id from session_summary_children c"
+        " join session_summaries n on n.agent_id = c.agent_id and n.id = c.parent_id"
+        " where c.agent_id = ? and c.child_id = ? order by n.depth, n.latest_us, n.id",
+        (agent_id, node_id),
+    )
+
+
+def children(database: Database, agent_id: str, node_id: str) -> list[str]:
+    """What a node was made of, oldest first; chunks as they follow each other in their transcripts."""
+    return _ids(
+        database,
+        "select n.id from session_summary_children c"
+        f" join {NODES} n on n.agent_id = c.agent_id and n.id = c.child_id"
+        " where c.agent_id = ? and c.parent_id = ? order by n.earliest_us, n.source_ref, n.start, n.id",
+        (agent_id, node_id),
+    )
+
+
+def siblings(database: Database, of: Node, limit: int = SIBLINGS) -> list[str]:
+    """What stands beside a node, nearest first.
+
+    Of a chunk those around it in its session; of a summary or compaction the others of its session and the other
+    sessions of its thread; of an arc or epoch the others of its thread.
+    """
+    if of.source_type == "chunk":
+        return _around(_chunks(database, of), of.id, limit)
+    if of.depth:
+        return _ids(
+            database,
+            "select id from session_summaries where agent_id = ? and thread_id = ? and depth = ? and id <> ?"
+            " order by abs(latest_us - ?), latest_us desc, id limit ?",
+            (of.agent_id, of.thread_id, of.depth, of.id, of.latest_us, limit),
+        )
+    same = _ids(
+        database,
+        f"select id from {NODES} where agent_id = ? and session_token = ? and session_id = ?"
+        " and source_type <> 'chunk' and id <> ? order by abs(latest_us - ?), latest_us desc, id limit ?",
+        (of.agent_id, of.session_token, of.session_id, of.id, of.latest_us, limit // 2),
+    )
+    return [*same, *_other_sessions(database, of, limit - len(same))]
+
+
+def _chunks(database: Database, of: Node) -> list[str]:
+    """All chunks of a session, in the order of its transcripts."""
+    return _ids(
+        database,
+        "select n.id from sessions s join session_summaries n on n.session = s.session"
+        " join memory_artifacts a on a.id = n.artifact"
+        " where s.agent_id = ? and s.session_token = ? and s.session_id = ? and n.source_type = 'chunk'"
+        " order by a.captured_us, a.source_path, n.start, n.id",
+        (of.agent_id, of.session_token, of.session_id),
+    )
+
+
+def _around(ids: Sequence[str], own: str, limit: int) -> list[str]:
+    """The ids nearest to one of them, by their distance; the one before it first."""
+    place = ids.index(own)
+    near = sorted((place_ for place_ in range(len(ids)) if place_ != place), key=lambda p: (abs(p - place), p))
+    return [ids[p] for p in near[:limit]]
+
+
+def _other_sessions(database: Database, of: Node, limit: int) -> list[str]:
+    """The nodes of the sessions of a thread that lie nearest in time."""
+    if of.thread_id is None:
+        return []
+    near: list[tuple[int, int, str]] = []
+    for side, order in (("<=", "desc"), (">", "asc")):
+        near += database.execute(
+            f"select abs(latest_us - ?1), -latest_us, node_id from thread_sessions where agent_id = ?2"
+            f" and thread_id = ?3 and latest_us {side} ?1 and not (session_token = ?4 and session_id = ?5)"
+            f" order by latest_us {order}, node_id limit ?6",
+            (of.latest_us, of.agent_id, of.thread_id, of.session_token, of.session_id, limit),
+        )
+    return [node_id for *_, node_id in sorted(near)[:limit]]
+
+
+def newest_of_thread(database: Database, agent_id: str, thread_id: str, limit: int = SIBLINGS) -> list[str]:
+    """The newest arc of a thread, where it has one, and the nodes of its newest sessions."""
+    arc = _ids(
+        database,
+        "select id from session_summaries where agent_id = ? and thread_id = ? and depth = 1"
+        " order by latest_us desc, id limit 1",
+        (agent_id, thread_id),
+    )
+    return arc + _ids(
+        database,
+        "select node_id from thread_sessions where agent_id = ? and thread_id = ?"
+        " order by latest_us desc, session_token, session_id limit ?",
+        (agent_id, thread_id, limit),
+    )
+
+
+def sessions_below(database: Database, agent_id: str, of: str, limit: int = SIBLINGS) -> list[SessionRef]:
+    """The newest sessions that a thread, an arc or an epoch tells of, newest first."""
+    if of.startswith("t"):
+        sql = (
+            "select agent_id, session_token, session_id, null from thread_sessions where agent_id = ? and thread_id = ?"
+            " order by latest_us desc, session_token, session_id limit ?"
+        )
+    else:
+        # `cross`: from what lies below to its sessions; the other way round leads through all nodes of an agent.
+        sql = f"""with recursive below(id) as (
+            select ?2 union select c.child_id from below
+            join session_summaries n on n.agent_id = ?1 and n.id = below.id and n.depth > 0
+            join session_summary_children c on c.agent_id = ?1 and c.parent_id = n.id)
+            select n.agent_id, n.session_token, n.session_id, null from below
+            cross join {NODES} n on n.agent_id = ?1 and n.id = below.id and n.depth = 0
+            group by n.session_token, n.session_id
+            order by max(n.latest_us) desc, n.session_token, n.session_id limit ?3"""
+    return [SessionRef(*row) for row in database.execute(sql, (agent_id, of, limit))]
+
+
+# ── memories and facts ──
+
+
+def remembered(database: Database, ref: SessionRef, limit: int = LINKED) -> list[str]:
+    """Memories whose source a session is, then the facts that it states, those that still hold first."""
+    return _ids(
+        database,
+        "select memory_id from memory_sources where agent_id = ? and session_token = ? and session_id = ?"
+        " order by at desc, memory_id limit ?",
+        (*ref[:3], limit),
+    ) + _ids(
+        database,
+        "select f.id from sessions n cross join attribute_sources s on s.session = n.session"
+        " cross join entity_attributes f on f.fact = s.fact cross join memory_artifacts a on a.id = s.artifact"
+        " where n.agent_id = ? and n.session_token = ? and n.session_id = ?"
+        " group by f.id order by f.status <> 'active', min(a.source_path), min(s.line), f.id limit ?",
+        (*ref[:3], limit),
+    )
+
+
+def sources_of_memory(database: Database, agent_id: str, memory_id: str) -> list[SessionRef]:
+    """The sessions that a memory comes from, newest first; a person's own word is none."""
+    rows = database.execute(
+        "select agent_id, session_token, session_id, null from memory_sources"
+        " where agent_id = ? and memory_id = ? and session_token <> '' order by at desc, session_token, session_id",
+        (agent_id, memory_id),
+    )
+    return [SessionRef(*row) for row in rows]
+
+
+class Stated(NamedTuple):
+    """Where a fact is stated: the artifact, the line of its body (from 1), the session, the node that holds it."""
+
+    path: str
+    line: int
+    session: SessionRef
+    node_id: str | None
+
+
+def sources_of_fact(database: Database, agent_id: str, fact_id: str, limit: int = SIBLINGS) -> list[Stated]:
+    """The artifacts that state a fact, newest first."""
+    return _newest(database, f"{SOURCES} where agent_id = ? and attribute_id = ?", agent_id, fact_id, limit)
+
+
+def _newest(database: Database, among: str, agent_id: str, key: str, limit: int) -> list[Stated]:
+    rows = database.execute(
+        f"select source_path, line, agent_id, session_token, session_id from {among}"
+        " order by at_us desc, source_path desc limit ?",
+        (agent_id, key, limit),
+    )
+    return [_stated(database, *row) for row in rows]
+
+
+def _stated(database: Database, path: str, line: int, agent_id: str, token: str, session_id: str) -> Stated:
+    return Stated(path, line, SessionRef(agent_id, token, session_id, None), _holding(database, agent_id, path, line))
+
+
+def _holding(database: Database, agent_id: str, path: str, line: int) -> str | None:
+    """The node of an artifact in which a line of its body lies."""
+    nodes: list[tuple[str, int]] = list(
+        database.execute(
+            "select n.id, n.start from memory_artifacts a join session_summaries n on n.artifact = a.id"
+            " where a.source_path = ? and n.agent_id = ? order by n.start desc",
+            (path, agent_id),
+        )
+    )
+    if len(nodes) < 2:
+        return nodes[0][0] if nodes else None
+    place = line_start(text_at(database, path), line)
+    return next((node_id for node_id, start in nodes if start <= place), None)
+
+
+def line_start(text: str, line: int) -> int:
+    """Where a line, counted from 1, begins; the text's end where it has fewer."""
+    place = 0
+    for _ in range(line - 1):
+        found = text.find("\n", place)
+        if found < 0:
+            return len(text)
+        place = found + 1
+    return place
+
+
+def beside_fact(database: Database, stated: Stated, fact_id: str, limit: int = SIBLINGS) -> list[str]:
+    """Other facts of the artifact that states one, the nearest lines first."""
+    return _ids(
+        database,
+        f"select attribute_id from {SOURCES} where agent_id = ? and session_token = ? and session_id = ?"
+        " and source_path = ? and attribute_id <> ? order by abs(line - ?), line, attribute_id limit ?",
+        (*stated.session[:3], stated.path, fact_id, stated.line, limit),
+    )
+
+
+# ── entities ──
+
+
+def mentioned_in(database: Database, agent_id: str, entity_id: str, limit: int = SIBLINGS) -> list[Stated]:
+    """The artifacts that speak of an entity, newest first."""
+    return _newest(database, f"{MENTIONS} where agent_id = ? and entity_id = ?", agent_id, entity_id, limit)
+
+
+def related(database: Database, agent_id: str, entity_id: str, limit: int = SIBLINGS) -> list[str]:
+    """Entities that an entity has to do with, those that are said so most often first."""
+    return _ids(
+        database,
+        f"select id from (select to_id as id from {RELATIONS} where agent_id = ?1 and from_id = ?2"
+        f" union all select from_id from {RELATIONS} where agent_id = ?1 and to_id = ?2)"
+        " group by id order by count(*) desc, id limit ?3",
+        (agent_id, entity_id, limit),
+    )
+
+
+def facts_of_entity(database: Database, agent_id: str, entity_id: str, limit: int = LINKED) -> list[str]:
+    """Facts about an entity that still hold, newest first."""
+    return _ids(
+        database,
+        "select f.id from entities e join entity_attributes f using (entity)"
+        " where e.agent_id = ? and e.id = ? and f.status = 'active'"
+        " order by f.latest_us desc, f.id limit ?",
+        (agent_id, entity_id, limit),
+    )
+
+
+def _ids(database: Database, sql: str, bindings: Sequence[Any]) -> list[str]:
+    return [row[0] for row in database.execute(sql, bindings)]

@@ -1,0 +1,384 @@
+"""Rows of the temporal graph: read by session and by thread, written only where they differ."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
+
+from signet_sync.formats.fact import Item
+from signet_sync.formats.timestamps import parse_instant
+from signet_sync.graph.nodes import Edge, Node, Source
+from signet_sync.graph.threads import ThreadHead, ThreadSession, head_columns, head_from, session_columns, session_from
+from signet_sync.storage.database import batches
+from signet_sync.storage.database.batches import Session as Session
+from signet_sync.storage.database.batches import of_ids, of_sessions, of_values
+from signet_sync.storage.database.connection import Database
+from signet_sync.storage.database.named_rows import NODES
+from signet_sync.storage.database.removal import drop_ids, within
+from signet_sync.storage.database.table import placeholders
+from signet_sync.storage.database.tables import TABLES, distilled
+from signet_sync.storage.database.tables import of_ids as tables_of_ids
+from signet_sync.sync.store.bodies import KEPT, opened
+
+# What is stored of a session: its nodes, the edges from them, its place in a thread.
+Told = tuple[Sequence[Node], Sequence[Edge], ThreadSession | None]
+
+GRAPH = ("session_summaries", "session_summary_children", "thread_sessions", "memory_thread_heads")
+_NODE = ", ".join(Node._fields)
+_CONTENT = "source_kind in ('summary', 'transcript', 'compaction')"
+_SOURCE = (
+    "source_path, source_kind, agent_id, session_id, session_key, session_token, project, harness, started_at,"
+    f" captured_us, membership_us, noise, {KEPT}, coalesce(ledger_sentence, '')"
+)
+_OF_SESSION = "agent_id = ? and session_token = ? and session_id = ?"
+
+
+_STORED = (
+    "agent_id, id, kind, source_type, depth, artifact, thread_id, session, earliest_us, latest_us, token_count, start,"
+    " end, label, content"
+)
+_INSERT_NODE = f"insert or replace into session_summaries({_STORED}) values({placeholders(15)})"
+_INSERT_EDGE = "insert or ignore into session_summary_children(agent_id, parent_id, child_id) values(?, ?, ?)"
+_DELETE_EDGE = "delete from session_summary_children where agent_id = ? and parent_id = ? and child_id = ?"
+_DELETE_SESSION = f"delete from thread_sessions where {_OF_SESSION}"
+_INSERT_SESSION = f"insert or replace into thread_sessions values({placeholders(13)})"
+_INSERT_HEAD = f"insert or replace into memory_thread_heads values({placeholders(17)})"
+
+
+def _stored(node: Node, artifacts: Mapping[str, int], numbers: Mapping[Session, int]) -> tuple[Any, ...]:
+    """A node's row: numbers in the place of its artifact's path and of the names of its session."""
+    artifact = artifacts[node.source_ref] if node.source_ref is not None else None
+    session = None
+    if node.session_token is not None and node.session_id is not None:
+        session = numbers[node.agent_id, node.session_token, node.session_id]
+    return (*node[:5], artifact, node.thread_id, session, *node[9:])
+
+
+def source_of(row: Sequence[Any]) -> Source:
+    """An artifact of what is kept of it."""
+    columns = [*row[:8], parse_instant(row[8]) if row[8] else None, *row[9:12], opened(row[12]), *row[13:]]
+    return Source(*columns)
+
+
+def sources(database: Database, session: Session) -> list[Source]:
+    """The content artifacts of a session, oldest first."""
+    return [source_of(row) for row in kept(database, session)]
+
+
+def kept(database: Database, session: Session) -> list[tuple[Any, ...]]:
+    """What is kept of them: workers read the texts in it."""
+    return list(
+        database.execute(
+            f"select {_SOURCE} from memory_artifacts where {_OF_SESSION} and {_CONTENT}"
+            " order by captured_us, source_path",
+            session,
+        )
+    )
+
+
+def sessions(database: Database) -> Iterator[Session]:
+    """Every session that has an artifact."""
+    # The index holds all of it, in its order: neither a text is read nor anything kept.
+    return database.execute(
+        "select distinct agent_id, session_token, session_id from memory_artifacts indexed by memory_artifacts_session"
+    )
+
+
+def extracted(database: Database, agent_id: str, paths: Iterable[str]) -> dict[str, list[Item]]:
+    """What a model distilled from some artifacts, by path, as long as their bodies are those that it saw."""
+    found: dict[str, list[Item]] = {}
+    for path in paths:
+        for (items,) in database.execute(
+            "select e.items from extractions e join memory_artifacts a"
+            " on a.source_path = e.source_path and a.source_sha256 = e.source_sha256 and a.agent_id = e.agent_id"
+            " where e.agent_id = ? and e.source_path = ?",
+            (agent_id, path),
+        ):
+            found[path] = [Item(*item) for item in json.loads(items)]
+    return found
+
+
+def any_extracted(database: Database) -> bool:
+    """Whether a model ever distilled anything."""
+    return bool(database.value("select exists(select 1 from extractions)"))
+
+
+# ── sessions ──
+
+
+def store_sessions(database: Database, told: Mapping[Session, Told]) -> list[ThreadSession]:
+    """Makes nodes of sessions, their edges and their places in threads as told.
+
+    Gives the former and the present places of the sessions of which anything moved.
+    """
+    held = {row[:3]: session_from(row) for row in of_sessions(database, "*", "thread_sessions", told)}
+    batches.number(database, [session for session, (nodes, _, _) in told.items() if nodes])
+    numbers = batches.numbers(database, told)
+    before = {
+        (row[0], row[1]): row for row in of_values(database, _STORED, "session_summaries", "session", numbers.values())
+    }
+    paths = {node.source_ref for nodes, _, _ in told.values() for node in nodes if node.source_ref is not None}
+    artifacts = batches.artifacts(database, paths)
+    after = {
+        (node.agent_id, node.id): _stored(node, artifacts, numbers) for nodes, _, _ in told.values() for node in nodes
+    }
+    gone = [key for key in before if key not in after]
+    fresh = [row for key, row in after.items() if before.get(key) != row]
+    stood = _edges_from(database, before.keys() & after.keys())
+    wanted = {(edge.agent_id, edge.parent_id, edge.child_id) for _, edges, _ in told.values() for edge in edges}
+    for agent_id, node_id in gone:
+        drop_nodes(database, agent_id, [node_id])
+    database.executemany(_INSERT_NODE, fresh)
+    database.executemany(_DELETE_EDGE, sorted(stood - wanted))
+    database.executemany(_INSERT_EDGE, sorted(wanted - stood))
+    rows = [*(before[key] for key in gone), *fresh, *(after[edge[0], edge[1]] for edge in stood ^ wanted)]
+    changed = {row[7] for row in rows}
+    moved = {session for session, number in numbers.items() if number in changed}
+    places = {session: place for session, (_, _, place) in told.items() if held.get(session) != place}
+    database.executemany(_DELETE_SESSION, [session for session, place in places.items() if place is None])
+    database.executemany(_INSERT_SESSION, [session_columns(place) for place in places.values() if place is not None])
+    found = ((held.get(session), told[session][2]) for session in told if session in moved or session in places)
+    return [place for both in found for place in both if place is not None]
+
+
+def _edges_from(database: Database, nodes: Iterable[tuple[str, str]]) -> set[tuple[str, str, str]]:
+    return {
+        (agent_id, *edge)
+        for agent_id, some in groupby(sorted(nodes), key=itemgetter(0))
+        for edge in of_ids(
+            database, "parent_id, child_id", "session_summary_children", agent_id, "parent_id", [one for _, one in some]
+        )
+    }
+
+
+def drop_nodes(database: Database, agent_id: str, ids: Sequence[str]) -> None:
+    """Drops nodes and all edges from and to them."""
+    for node_id in ids:
+        row = (agent_id, node_id)
+        database.execute("delete from session_summaries where agent_id = ? and id = ?", row)
+        database.execute("delete from session_summary_children where agent_id = ? and parent_id = ?", row)
+        database.execute("delete from session_summary_children where agent_id = ? and child_id = ?", row)
+
+
+def store_children(database: Database, agent_id: str, parent_id: str, wanted: set[str]) -> None:
+    """Makes a node's children as given."""
+    present = {
+        row[0]
+        for row in database.execute(
+            "select child_id from session_summary_children where agent_id = ? and parent_id = ?", (agent_id, parent_id)
+        )
+    }
+    if present == wanted:
+        return
+    database.executemany(_DELETE_EDGE, [(agent_id, parent_id, child) for child in sorted(present - wanted)])
+    database.executemany(_INSERT_EDGE, [(agent_id, parent_id, child) for child in sorted(wanted - present)])
+
+
+def place_of(database: Database, session: Session) -> ThreadSession | None:
+    """A session's place in its thread."""
+    for row in database.execute(f"select * from thread_sessions where {_OF_SESSION}", session):
+        return session_from(row)
+    return None
+
+
+def sentences(database: Database, sessions: Collection[Session]) -> dict[Session, str]:
+    """The sentences of those sessions that are on a thread."""
+    columns = "agent_id, session_token, session_id, sentence"
+    return {row[:3]: row[3] for row in of_sessions(database, columns, "thread_sessions", sessions)}
+
+
+# ── threads ──
+
+
+def head_of(database: Database, agent_id: str, thread_id: str) -> ThreadHead | None:
+    """The stored head of a thread."""
+    for row in database.execute(
+        "select * from memory_thread_heads where agent_id = ? and thread_id = ?", (agent_id, thread_id)
+    ):
+        return head_from(row)
+    return None
+
+
+def store_head(database: Database, head: ThreadHead) -> None:
+    """Writes a thread's head where it differs."""
+    if head_of(database, head.agent_id, head.thread_id) != head:
+        database.execute(_INSERT_HEAD, head_columns(head))
+
+
+def drop_head(database: Database, agent_id: str, thread_id: str) -> None:
+    """Drops the head of a thread that has no session any more."""
+    database.execute("delete from memory_thread_heads where agent_id = ? and thread_id = ?", (agent_id, thread_id))
+
+
+def newest_sessions(database: Database, agent_id: str, thread_id: str, limit: int) -> list[ThreadSession]:
+    """The newest sessions of a thread, newest first, ties by token and id."""
+    return [
+        session_from(row)
+        for row in database.execute(
+            "select * from thread_sessions where agent_id = ? and thread_id = ?"
+            " order by latest_us desc, session_token, session_id limit ?",
+            (agent_id, thread_id, limit),
+        )
+    ]
+
+
+def sessions_of(database: Database, agent_id: str, thread_id: str, *week: str) -> list[ThreadSession]:
+    """The sessions of a thread, or of one week of it."""
+    return [
+        session_from(row)
+        for row in database.execute(
+            f"select * from thread_sessions t where {_of_thread(week)}", (agent_id, thread_id, *week)
+        )
+    ]
+
+
+def summed_up(database: Database, agent_id: str, thread_id: str, *week: str) -> list[tuple[str, str]]:
+    """Week and id of the summaries and compactions of a thread's sessions, or of those of one week."""
+    return list(
+        database.execute(
+            "select t.week, n.id from thread_sessions t cross join sessions s on s.agent_id = t.agent_id"
+            " and s.session_token = t.session_token and s.session_id = t.session_id"
+            " cross join session_summaries n on n.session = s.session"
+            f" where {_of_thread(week)} and n.source_type in ('summary', 'compaction')",
+            (agent_id, thread_id, *week),
+        )
+    )
+
+
+def _of_thread(week: Sequence[str]) -> str:
+    return f"t.agent_id = ? and t.thread_id = ?{' and t.week = ?' if week else ''}"
+
+
+def extent(database: Database, agent_id: str, thread_id: str) -> tuple[int, int]:
+    """How many sessions a thread has, and the first instant of the earliest."""
+    for count, earliest in database.execute(
+        "select count(*), min(earliest_us) from thread_sessions where agent_id = ? and thread_id = ?",
+        (agent_id, thread_id),
+    ):
+        return count, earliest or 0
+    return 0, 0
+
+
+def arcs(database: Database, agent_id: str, thread_id: str, first_us: int, last_us: int) -> list[Node]:
+    """The arcs of a thread whose newest session lies between two instants, both inside; newest first, ties by id."""
+    return [
+        Node(*row)
+        for row in database.execute(
+            f"select {_NODE} from {NODES} where agent_id = ? and thread_id = ? and depth = 1"
+            " and latest_us between ? and ? order by latest_us desc, id",
+            (agent_id, thread_id, first_us, last_us),
+        )
+    ]
+
+
+def newest_arc(database: Database, agent_id: str, thread_id: str) -> str | None:
+    """The newest arc of a thread."""
+    found: str | None = database.value(
+        "select id from session_summaries where agent_id = ? and thread_id = ? and depth = 1"
+        " order by latest_us desc, id limit 1",
+        (agent_id, thread_id),
+    )
+    return found
+
+
+def store_condensation(database: Database, node: Node, edges: Sequence[Edge]) -> None:
+    """Writes an arc or epoch and its children where they differ."""
+    stored = _stored(node, {}, {})
+    present = database.execute(
+        f"select {_STORED} from session_summaries where agent_id = ? and id = ?", (node.agent_id, node.id)
+    )
+    if list(present) != [stored]:
+        database.execute(_INSERT_NODE, stored)
+    store_children(database, node.agent_id, node.id, {edge.child_id for edge in edges})
+
+
+def clear_threads(database: Database) -> None:
+    """Drops what sums up threads: condensations and heads."""
+    for agent_id, node_id in condensations(database):
+        drop_nodes(database, agent_id, [node_id])
+    database.execute("delete from memory_thread_heads")
+
+
+def weeks(database: Database) -> list[tuple[str, str, str]]:
+    """Every week in which a thread has a session: agent, thread and week."""
+    return list(database.execute("select distinct agent_id, thread_id, week from thread_sessions"))
+
+
+def heads(database: Database) -> list[tuple[str, str]]:
+    """Every thread that has a head: agent and id."""
+    return list(database.execute("select agent_id, thread_id from memory_thread_heads"))
+
+
+def condensations(database: Database) -> list[tuple[str, str]]:
+    """Every arc and epoch: agent and id."""
+    return list(database.execute("select agent_id, id from session_summaries where depth > 0"))
+
+
+def condensation(database: Database, agent_id: str, node_id: str) -> str | None:
+    """What an arc or epoch tells."""
+    found: str | None = database.value(
+        "select content from session_summaries where agent_id = ? and id = ? and depth > 0", (agent_id, node_id)
+    )
+    return found
+
+
+# ── removal ──
+
+
+def forget_marks(database: Database, agent_id: str, token: str, session_ids: Sequence[str]) -> set[tuple[str, str]]:
+    """Forgets accesses and pins of what a removed session alone stands behind; no ids: every session of the token.
+
+    Before its rows go, because only they tell the ids. Gives the condensations (agent, id) above it.
+    """
+    mine, scope = within((agent_id, token, tuple(session_ids)))
+    ids = {row[0] for row in database.execute(f"select id from {NODES} where {mine}", scope)}
+    if not ids:
+        return set()
+    above = _condensations_above(database, agent_id, ids)
+    for name, column in ((table.rows, table.handle) for table in distilled()):
+        alone = (
+            f"select distinct {column} from {name} t where {mine} and not exists(select 1 from {name} o"
+            f" where o.agent_id = t.agent_id and o.{column} = t.{column} and not ({mine}))"
+        )
+        ids |= {row[0] for row in database.execute(alone, [*scope, *scope])}
+    drop_ids(database, [(agent_id, node_id) for node_id in sorted(ids)], *tables_of_ids())
+    return above
+
+
+def forget_marks_of_gone(database: Database, above: Iterable[tuple[str, str]]) -> None:
+    """Forgets accesses and pins of those condensations above removed sessions that the rest is too little for."""
+    there = "select exists(select 1 from session_summaries where agent_id = ? and id = ?)"
+    drop_ids(database, [node for node in sorted(above) if not database.value(there, node)], *tables_of_ids())
+
+
+def forget_marks_of_nothing(database: Database, agent_id: str) -> None:
+    """Forgets accesses and pins of an agent's ids that nothing stands behind."""
+    made = " union ".join(f"select {TABLES[name].handle} from {name} where agent_id = ?1" for name in tables_of_ids())
+    behind = [
+        table for table in TABLES.values() if table.handle and (table.kind == "derived" or table.name == "memories")
+    ]
+    there = " union all ".join(f"select 1 from {one.rows} where agent_id = ?1 and {one.handle} = ?2" for one in behind)
+    marked = [(agent_id, one) for (one,) in database.execute(made, (agent_id,))]
+    drop_ids(database, [one for one in marked if not database.value(f"select exists({there})", one)], *tables_of_ids())
+
+
+def _condensations_above(database: Database, agent_id: str, ids: Iterable[str]) -> set[tuple[str, str]]:
+    """The arcs over some nodes, and the epochs over these."""
+    found: set[str] = set()
+    below = set(ids)
+    while below:
+        below = {
+            parent
+            for node_id in below
+            for (parent,) in database.execute(
+                "select c.parent_id from session_summary_children c join session_summaries p"
+                " on p.agent_id = c.agent_id and p.id = c.parent_id"
+                " where c.agent_id = ? and c.child_id = ? and p.source_type = 'condensation'",
+                (agent_id, node_id),
+            )
+        } - found
+        found |= below
+    return {(agent_id, node_id) for node_id in found}

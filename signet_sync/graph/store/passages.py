@@ -1,0 +1,107 @@
+"""Texts of the graph: what a node tells, where a transcript begins, one line for each id. Imports nothing heavy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from signet_sync.formats.body import text_sha256
+from signet_sync.formats.timestamps import day_of
+from signet_sync.graph.nodes import Node
+from signet_sync.storage.database.connection import Database
+from signet_sync.storage.database.named_rows import FACTS
+from signet_sync.sync.store.bodies import text_at, text_of
+from signet_sync.sync.store.sessions import SessionRef
+from signet_sync.text.sentences import flatten
+
+LABEL = 80
+
+
+class Passage(NamedTuple):
+    """A piece of an artifact's content; `whole` says that it holds all that was asked for."""
+
+    path: str
+    text: str
+    whole: bool
+
+
+def passage(database: Database, path: str, start: int, end: int | None, limit: int) -> Passage:
+    """The characters from `start` to `end` (None: the end of the content), at most `limit` of them."""
+    text = text_at(database, path)
+    stop = len(text) if end is None else min(end, len(text))
+    piece = text[start : min(start + limit, stop)]
+    return Passage(path, piece, start + len(piece) >= stop)
+
+
+def told(database: Database, node: Node, limit: int) -> Passage:
+    """What a node tells, at most `limit` characters: a condensation's own text, else its piece of the artifact."""
+    if node.source_ref is None:
+        text = node.content or ""
+        return Passage("", text[:limit], len(text) <= limit)
+    return passage(database, node.source_ref, node.start, node.end, limit)
+
+
+def wording(database: Database, node: Node) -> str | None:
+    """A model's words for a condensation, as long as they are about its present text."""
+    return (
+        None
+        if node.content is None
+        else database.value(
+            "select text from node_wordings where agent_id = ? and id = ? and content_sha256 = ?",
+            (node.agent_id, node.id, text_sha256(node.content)),
+        )
+    )
+
+
+def transcript_of(database: Database, ref: SessionRef, near_us: int | None = None) -> str | None:
+    """The path of a session's transcript that holds words: the one captured nearest to an instant, else the newest."""
+    path: str | None = database.value(
+        "select source_path from memory_artifacts where agent_id = ?1 and session_token = ?2 and session_id = ?3"
+        f" and source_kind = 'transcript' and {text_of()} <> ''"
+        " order by abs(captured_us - coalesce(?4, captured_us)), captured_us desc, source_path desc limit 1",
+        (*ref[:3], near_us),
+    )
+    return path
+
+
+def first_chunk(database: Database, node: Node) -> tuple[str, int] | None:
+    """Path and place where the transcript begins of which a summary or compaction was made."""
+    for path, start in database.execute(
+        "select a.source_path, n.start from session_summary_children c"
+        " join session_summaries n on n.agent_id = c.agent_id and n.id = c.child_id and n.source_type = 'chunk'"
+        " join memory_artifacts a on a.id = n.artifact"
+        " where c.agent_id = ? and c.parent_id = ? and n.end > n.start"
+        " order by a.captured_us, a.source_path, n.start limit 1",
+        (node.agent_id, node.id),
+    ):
+        return path, start
+    return None
+
+
+# ── labels ──
+
+_LABELS = {
+    "node": "select case depth when 0 then source_type when 1 then 'arc' else 'epoch' end, latest_us, label"
+    " from session_summaries where agent_id = ? and id = ?",
+    "t": "select 'thread', latest_us, label || ': ' || status from memory_thread_heads"
+    " where agent_id = ? and thread_id = ?",
+    "f": "select aspect || case status when 'active' then '' else ' (' || status || ')' end, latest_us, text"
+    f" from {FACTS} where agent_id = ? and id = ?",
+    "m": "select type, substr(created_at, 1, 10), content from memories where agent_id = ? and id = ?",
+    "x": "select kind, latest_us, name from entities where agent_id = ? and id = ?",
+    **dict.fromkeys(
+        "upr",
+        "select iif(status = 'active', kind, status || ' ' || kind), updated_us, title from garden_files"
+        " where agent_id = ? and id = ? and file = 'profile' order by path limit 1",
+    ),
+}
+
+
+def labels(database: Database, agent_id: str, ids: Iterable[str]) -> dict[str, str]:
+    """One line for each id: what it is, its day, what it says; an id that nothing has is left out."""
+    found: dict[str, str] = {}
+    for thing in ids:
+        for kind, when, said in database.execute(_LABELS.get(thing[:1], _LABELS["node"]), (agent_id, thing)):
+            day = when if isinstance(when, str) else day_of(when)
+            found[thing] = f"{kind} {day} · {flatten(said, LABEL)}"
+    return found

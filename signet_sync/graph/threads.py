@@ -1,0 +1,383 @@
+"""Threads: sessions of one agent that go on from each other, and the rolling head of each."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+from signet_sync.formats.body import js_trim
+from signet_sync.formats.calendar import week_of
+from signet_sync.formats.fact import Aspect, Item
+from signet_sync.formats.handle import id_of
+from signet_sync.formats.lazy_pattern import late
+from signet_sync.graph.nodes import NO_WORDS, SessionNodes, Source, best_of, span_of
+from signet_sync.text import digest_mark
+from signet_sync.text.sentences import basename, flatten, flatten_cell
+
+Status = Literal["blocked", "open", "settled", "done", "aborted", "question-only"]
+
+HEAD_SESSIONS = 12
+DECISIONS, NEXT_STEPS, LOOPS, BLOCKERS = 5, 5, 8, 5
+HEAD_DECISIONS, HEAD_LOOPS, HEAD_BLOCKERS, HEAD_REFS = 5, 5, 5, 4
+# What stood in the way three sessions ago and was not said again is hardly in the way any more.
+BLOCKER_SESSIONS = 3
+CLOSED = 60
+
+_CLOSABLE = ("next", "question", "blocker")
+_PROJECT_LENGTH, _LINEAGE_LENGTH, _HARNESS_LENGTH = 60, 60, 30
+# What a harness makes anew for each session: uuids and hashes, counters and dates, random letters and digits.
+_PER_SESSION = late(r"[0-9a-f]{10}|\d{8}|\d{4}-\d\d-\d\d", re.ASCII | re.IGNORECASE)
+_PREFIX = 8
+_LONG_RUN = late(r"[0-9a-z]{16,}", re.ASCII | re.IGNORECASE)
+# What stands under a heading to say that nothing does.
+_NOTHING = frozenset(
+    {"none", "none yet", "none known", "none open", "none so far", "none at the moment", "none at this time", "nothing",
+     "nothing yet", "nothing open", "nothing blocking", "n/a", "not applicable", "no blockers", "no open blockers",
+     "no open questions", "no next steps", "no known issues", "no decisions"}
+)  # fmt: skip
+
+
+class Thread(NamedTuple):
+    """What makes sessions one thread: project, lineage (a key that several sessions share) and harness.
+
+    `key` is Signet's form `project:…#source:…#harness:…`, parts that are missing left out, `%` and `#` inside a part
+    percent-encoded; `id` is `t-…` of agent and these parts; `label` is one short flattened line for people.
+    """
+
+    agent_id: str
+    id: str
+    key: str
+    label: str
+    project: str | None
+    lineage: str | None
+    harness: str | None
+
+
+class ThreadSession(NamedTuple):
+    """One session as its thread needs it; a row of `thread_sessions`. Texts are flattened lines, most important first.
+
+    `loops` are open items: next steps and open questions; `closed` are such items that the session says are done,
+    casefolded. `week` is the ISO week (`2026-W13`) of `latest_us` in UTC. `status` is how the session ended, None where
+    nothing tells.
+    """
+
+    agent_id: str
+    session_token: str
+    session_id: str
+    thread_id: str
+    earliest_us: int
+    latest_us: int
+    week: str
+    node_id: str
+    source_type: str
+    source_ref: str
+    sentence: str
+    status: digest_mark.Status | None
+    decisions: tuple[str, ...]
+    next_steps: tuple[str, ...]
+    loops: tuple[str, ...]
+    blockers: tuple[str, ...]
+    closed: tuple[str, ...]
+
+
+class ThreadHead(NamedTuple):
+    """The rolling head of a thread; a row of `memory_thread_heads`.
+
+    `sample` is the sentence of the newest session, `node_id` its node, `refs` the ids behind it (newest sessions, the
+    newest arc), newest first.
+    """
+
+    agent_id: str
+    thread_id: str
+    thread_key: str
+    label: str
+    project: str | None
+    session_key: str | None
+    harness: str | None
+    status: Status
+    sessions: int
+    earliest_us: int
+    latest_us: int
+    node_id: str
+    source_type: str
+    source_ref: str
+    sample: str
+    next_action: str | None
+    decisions: tuple[str, ...]
+    loops: tuple[str, ...]
+    blockers: tuple[str, ...]
+    refs: tuple[str, ...]
+
+
+# ── what makes a thread ──
+
+
+def lineage_of(session_key: str | None, session_id: str) -> str | None:
+    """The key that a session shares with others (`agent:main:main`), None where it is of this session alone.
+
+    A key is of one session where it is the session's id or holds the first eight characters of it, or what is made anew
+    for each: a uuid, ten hexadecimal digits, a date or eight digits, or sixteen letters and digits in a row that are
+    both.
+    """
+    key, own = js_trim(session_key or ""), js_trim(session_id)
+    if not key or key == own or (len(own) >= _PREFIX and own[:_PREFIX] in key) or _PER_SESSION.search(key):
+        return None
+    mixed = any(not run.isalpha() and not run.isdecimal() for run in _LONG_RUN.findall(key))
+    return None if mixed else key
+
+
+def thread_of(sources: Sequence[Source]) -> Thread | None:
+    """The thread of one session's artifacts, told by the best of them; None where that is noise or there is none."""
+    best = best_of(sources)
+    if best is None or best.noise:
+        return None
+    project = js_trim(best.project or "")
+    project = project.rstrip("/") or project
+    lineage = lineage_of(best.session_key, best.session_id) or ""
+    harness = js_trim(best.harness or "")
+    parts = (("project", project), ("source", lineage), ("harness", harness))
+    return Thread(
+        best.agent_id,
+        id_of("t", best.agent_id, project, lineage, harness),
+        "#".join(f"{name}:{_quoted(part)}" for name, part in parts if part),
+        _label(project, lineage, harness),
+        project or None,
+        lineage or None,
+        harness or None,
+    )
+
+
+def _quoted(part: str) -> str:
+    return part.replace("%", "%25").replace("#", "%23")
+
+
+def _label(project: str, lineage: str, harness: str) -> str:
+    """`lantern (codex) · agent:main:main`, parts that are missing left out."""
+    place = flatten_cell(basename(project) or project, _PROJECT_LENGTH)
+    source = flatten_cell(lineage, _LINEAGE_LENGTH)
+    program = flatten_cell(harness, _HARNESS_LENGTH)
+    name = place or source or "no project"
+    label = f"{name} ({program})" if program else name
+    return f"{label} · {source}" if place and source else label
+
+
+# ── what a session brings to it ──
+
+
+class Told(NamedTuple):
+    """What rules tell of a session from its transcripts, where its files tell less."""
+
+    sentence: str | None = None
+    status: digest_mark.Status | None = None
+
+
+def session_of(
+    sources: Sequence[Source],
+    thread: Thread,
+    session_nodes: SessionNodes,
+    items: Mapping[str, Sequence[Item]],
+    told: Told | None = None,
+) -> ThreadSession:
+    """One session of a thread; `sources` are its artifacts (at least one), `items` what each path of them says.
+
+    What the newest artifact says of an item counts: one that was ticked there is closed, one that was opened again is
+    open. `told` takes the place of what the best artifact says of the whole.
+    """
+    best = next(node for node in session_nodes.nodes if node.id == session_nodes.best)
+    lead = next(source for source in sources if source.source_path == best.source_ref)
+    latest = max(source.membership_us for source in sources)
+    said = _said(sources, items)
+    closed = tuple(dict.fromkeys(words for (aspect, words), item in said.items() if item.done and aspect in _CLOSABLE))
+    steps = _open(said, "next")
+    questions = _open(said, "question")
+    blockers = _open(said, "blocker")[:BLOCKERS]
+    return ThreadSession(
+        best.agent_id,
+        sources[0].session_token,
+        sources[0].session_id,
+        thread.id,
+        min(span_of(source)[0] for source in sources),
+        latest,
+        week_of(latest),
+        best.id,
+        best.source_type,
+        best.source_ref or "",
+        flatten((told and told.sentence) or lead.sentence) or NO_WORDS,
+        (told and told.status) or digest_mark.status_of(lead.content) or _listed_status(steps, questions, blockers),
+        _open(said, "decision")[:DECISIONS],
+        steps[:NEXT_STEPS],
+        (*questions, *steps[NEXT_STEPS:])[:LOOPS],
+        blockers,
+        closed[:CLOSED],
+    )
+
+
+def _listed_status(
+    steps: Sequence[str], questions: Sequence[str], blockers: Sequence[str]
+) -> Literal["blocked", "open"] | None:
+    """How a session ended by what its artifacts list as open; None where they list nothing."""
+    if blockers:
+        return "blocked"
+    return "open" if steps or questions else None
+
+
+def _said(sources: Sequence[Source], items: Mapping[str, Sequence[Item]]) -> dict[tuple[Aspect, str], Item]:
+    """Every item once, as the newest artifact says it, newest first; within one artifact ticked counts."""
+    said: dict[tuple[Aspect, str], Item] = {}
+    for source in sorted(sources, key=lambda s: (-s.captured_us, s.source_kind != "summary", s.source_path)):
+        own: dict[tuple[Aspect, str], Item] = {}
+        for item in sorted(items.get(source.source_path, ()), key=lambda i: (not i.done, i.line, i.aspect, i.text)):
+            own.setdefault((item.aspect, saying(item.text)), item)
+        for key, item in sorted(own.items(), key=lambda pair: (pair[1].line, pair[0])):
+            said.setdefault(key, item)
+    return {key: item for key, item in said.items() if key[1] and key[1] not in _NOTHING}
+
+
+def _open(said: Mapping[tuple[Aspect, str], Item], aspect: Aspect) -> tuple[str, ...]:
+    return tuple(item.text for item in said.values() if item.aspect == aspect and not item.done)
+
+
+def saying(text: str) -> str:
+    """What makes two items the same: their words, without case and the point at the end."""
+    return " ".join(text.casefold().split()).rstrip(" .,;:!")
+
+
+# ── the head ──
+
+
+class Loops(NamedTuple):
+    """What some sessions of a thread leave open: what comes next, other steps and questions, what is in the way."""
+
+    next_action: str | None
+    loops: tuple[str, ...]
+    blockers: tuple[str, ...]
+
+
+def newest_first(sessions: Iterable[ThreadSession]) -> list[ThreadSession]:
+    """Sessions of one agent by time, ties by token and id."""
+    return sorted(sessions, key=lambda s: (-s.latest_us, s.session_token, s.session_id))
+
+
+def left_open(newest: Sequence[ThreadSession]) -> Loops:
+    """What sessions (newest first) say is open and none that came later says is done.
+
+    A newer list of next steps takes the place of the older ones; blockers are those of the newest three sessions.
+    """
+    closed: set[str] = set()
+    loops: dict[str, str] = {}
+    blockers: dict[str, str] = {}
+    planned = False
+    action: str | None = None
+    for place, session in enumerate(newest):
+        steps = () if planned else session.next_steps
+        if steps:
+            planned = True
+            action = next((text for text in steps if saying(text) not in closed), None)
+        _add_open(loops, (*steps, *session.loops), closed)
+        if place < BLOCKER_SESSIONS:
+            _add_open(blockers, session.blockers, closed)
+        closed.update(session.closed)
+    if action is not None:
+        loops.pop(saying(action), None)
+    return Loops(action, tuple(text for key, text in loops.items() if key not in blockers), tuple(blockers.values()))
+
+
+def _add_open(found: dict[str, str], texts: Iterable[str], closed: Collection[str]) -> None:
+    for text in texts:
+        key = saying(text)
+        if key not in closed:
+            found.setdefault(key, text)
+
+
+def decided(newest: Iterable[ThreadSession]) -> tuple[str, ...]:
+    """The decisions of sessions (newest first), each once."""
+    found: dict[str, str] = {}
+    for session in newest:
+        _add_open(found, session.decisions, ())
+    return tuple(found.values())
+
+
+def head(
+    thread: Thread, newest: Sequence[ThreadSession], sessions: int, earliest_us: int, arc: str | None
+) -> ThreadHead:
+    """The rolling head of a thread, from its newest sessions (at least one; those beyond `HEAD_SESSIONS` don't count).
+
+    `sessions` is how many there are in all, `earliest_us` when the first began, `arc` the newest arc's id.
+    """
+    counted = newest_first(newest)[:HEAD_SESSIONS]
+    latest = counted[0]
+    left = left_open(counted)
+    return ThreadHead(
+        thread.agent_id,
+        thread.id,
+        thread.key,
+        thread.label,
+        thread.project,
+        thread.lineage,
+        thread.harness,
+        _status(latest, left),
+        sessions,
+        min(earliest_us, latest.earliest_us),
+        latest.latest_us,
+        latest.node_id,
+        latest.source_type,
+        latest.source_ref,
+        latest.sentence,
+        left.next_action,
+        decided(counted)[:HEAD_DECISIONS],
+        left.loops[:HEAD_LOOPS],
+        left.blockers[:HEAD_BLOCKERS],
+        (*(session.node_id for session in counted[:HEAD_REFS]), *([arc] if arc else [])),
+    )
+
+
+def _status(latest: ThreadSession, left: Loops) -> Status:
+    """How the newest session ended, as far as it tells; a thread whose sessions left something open is not done."""
+    if latest.status in ("blocked", "open", "aborted"):
+        return latest.status
+    if latest.blockers:
+        return "blocked"
+    if left.next_action or left.loops:
+        return "open"
+    return latest.status or "settled"
+
+
+# ── rows ──
+
+
+def told_of(told: ThreadSession | ThreadHead) -> str:
+    """The tuples of a session or head as canonical JSON: the column `told`."""
+    texts = {name: value for name, value in told._asdict().items() if isinstance(value, tuple)}
+    return _CANONICAL.encode(texts)
+
+
+_CANONICAL = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+
+
+def session_columns(session: ThreadSession) -> tuple[Any, ...]:
+    """A row of `thread_sessions`."""
+    return (*(value for value in session if not isinstance(value, tuple)), told_of(session))
+
+
+def session_from(columns: Sequence[Any]) -> ThreadSession:
+    """The session of a row of `thread_sessions`, columns in their order."""
+    *plain, told = columns
+    return ThreadSession._make([*plain, *_tuples(told, ThreadSession._fields[len(plain) :])])
+
+
+def head_columns(told: ThreadHead) -> tuple[Any, ...]:
+    """A row of `memory_thread_heads`."""
+    return (*(value for value in told if not isinstance(value, tuple)), told_of(told))
+
+
+def head_from(columns: Sequence[Any]) -> ThreadHead:
+    """The head of a row of `memory_thread_heads`, columns in their order."""
+    *plain, told = columns
+    return ThreadHead._make([*plain, *_tuples(told, ThreadHead._fields[len(plain) :])])
+
+
+def _tuples(told: str, names: Sequence[str]) -> list[tuple[str, ...]]:
+    texts = json.loads(told)
+    return [tuple(texts[name]) for name in names]

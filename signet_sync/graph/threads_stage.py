@@ -1,0 +1,116 @@
+"""Keeps what is told of threads equal to their sessions: arcs of the weeks, epochs of their quarters, heads.
+
+The cost is that of the weeks and quarters that moved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+
+from signet_sync.graph import rollups, threads
+from signet_sync.graph.nodes import Edge, Node
+from signet_sync.graph.nodes_stage import WEEK, Graph, heard
+from signet_sync.graph.store import nodes, wordings
+from signet_sync.graph.threads import Thread, ThreadSession
+from signet_sync.storage.database.connection import Database
+from signet_sync.sync.stages import Alive, Change, Deriver, Source
+
+# Kinds of sources that threads move: condensations and heads, by id.
+NODE, THREAD = "node", "thread"
+
+_Condensed = tuple[Node, tuple[Edge, ...]]
+
+
+class Threads(Deriver):
+    """Derives arcs, epochs and heads of threads from the weeks in which they have sessions."""
+
+    name = "threads"
+    tables = ("memory_thread_heads",)
+    kinds = frozenset({WEEK})
+    after = (Graph.name,)
+    batch = 5000
+    concludes = frozenset({NODE})
+
+    def sources(self, database: Database) -> Iterable[Source]:
+        """Gives every week of every thread."""
+        return [Source(WEEK, *week) for week in nodes.weeks(database)]
+
+    def clear(self, database: Database) -> None:
+        """Drops condensations and heads."""
+        nodes.clear_threads(database)
+
+    def update(self, database: Database, prepared: Sequence[Source], alive: Alive) -> Change:
+        """Sums up weeks and their quarters anew, and tells the heads of their threads."""
+        change = Change()
+        by_thread = groupby(sorted(prepared), key=lambda week: (week.agent_id, week.id))
+        for (agent_id, thread_id), weeks in heard(by_thread, alive):
+            thread = _thread(database, agent_id, thread_id)
+            condensed = _settle_thread(database, thread, [week.session_id for week in weeks])
+            change.sources.update(Source(NODE, agent_id, node_id) for node_id in condensed)
+            change.sources.add(Source(THREAD, agent_id, thread_id))
+        return change
+
+    def finish(self, database: Database, change: Change | None) -> None:
+        """Drops a model's words of what condensations tell no longer."""
+        told = None if change is None else {(one.agent_id, one.id) for one in change.sources if one.kind == NODE}
+        wordings.drop_stale(database, told)
+
+
+def _thread(database: Database, agent_id: str, thread_id: str) -> Thread:
+    """A thread as its head tells it, or any of its sessions; of one that has neither, no more than its id."""
+    head = nodes.head_of(database, agent_id, thread_id)
+    if head is not None:
+        return Thread(agent_id, thread_id, head.thread_key, head.label, head.project, head.session_key, head.harness)
+    for place in nodes.newest_sessions(database, agent_id, thread_id, 1):
+        session = (agent_id, place.session_token, place.session_id)
+        found = threads.thread_of(nodes.sources(database, session))
+        if found is not None:
+            return found
+    return Thread(agent_id, thread_id, "", "", None, None, None)
+
+
+def _settle_thread(database: Database, thread: Thread, weeks: Iterable[str]) -> set[str]:
+    """Arcs of the weeks, epochs of their quarters, then the head; gives the condensations."""
+    agent_id = thread.agent_id
+    quarters = set()
+    condensed = set()
+    for week in weeks:
+        quarters.add(rollups.quarter_of(week))
+        sessions = nodes.sessions_of(database, agent_id, thread.id, week)
+        below = [node_id for _, node_id in nodes.summed_up(database, agent_id, thread.id, week)]
+        arc_id = rollups.arc_id(thread, week)
+        condensed.add(_condensed(database, agent_id, arc_id, _arc(thread, week, sessions, below)))
+    for quarter in quarters:
+        arcs = nodes.arcs(database, agent_id, thread.id, *rollups.quarter_span(quarter))
+        epoch_id = rollups.epoch_id(thread, quarter)
+        condensed.add(_condensed(database, agent_id, epoch_id, rollups.epoch(thread, quarter, arcs)))
+    _settle_head(database, thread)
+    return condensed
+
+
+def _arc(thread: Thread, week: str, sessions: Sequence[ThreadSession], below: Iterable[str]) -> _Condensed | None:
+    """An arc and its edges: to every segment and compaction of its sessions, not only to what stands for each."""
+    made = rollups.arc(thread, week, sessions)
+    if made is None:
+        return None
+    node, edges = made
+    return node, (*edges, *(Edge(node.agent_id, node.id, child) for child in below))
+
+
+def _settle_head(database: Database, thread: Thread) -> None:
+    newest = nodes.newest_sessions(database, thread.agent_id, thread.id, threads.HEAD_SESSIONS)
+    if not newest:
+        nodes.drop_head(database, thread.agent_id, thread.id)
+        return
+    count, earliest = nodes.extent(database, thread.agent_id, thread.id)
+    head = threads.head(thread, newest, count, earliest, nodes.newest_arc(database, thread.agent_id, thread.id))
+    nodes.store_head(database, head)
+
+
+def _condensed(database: Database, agent_id: str, node_id: str, made: _Condensed | None) -> str:
+    if made is None:
+        nodes.drop_nodes(database, agent_id, [node_id])
+    else:
+        nodes.store_condensation(database, *made)
+    return node_id

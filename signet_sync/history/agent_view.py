@@ -1,0 +1,103 @@
+"""The workspace's history as one agent may see it: its own commits and files, and nothing that has gone since."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from signet_sync.formats.snapshot import Found
+from signet_sync.history import operations as history_operations
+from signet_sync.history.commit import Commit, Diff, presentable
+from signet_sync.history.operations import Listed
+from signet_sync.pages.readable import belongs
+from signet_sync.storage import files
+from signet_sync.storage.database.connection import Database
+from signet_sync.sync.read_only import Place, reading
+from signet_sync.sync.store import counts, sessions
+from signet_sync.text.phrases import counted
+
+_SIZE_LIMIT = 4 * 1024 * 1024  # bytes of a file whose lines are compared
+_NOT_COMMITTED = "Not committed:"
+SOMEBODY = "another"
+
+
+def listed(place: Place, agent_id: str, limit: int, *, with_diff: bool = False) -> Listed:
+    """The newest commits; of those of other agents only when and what kind, of the diff only what stands today.
+
+    A line that went is not shown: what was removed or forgotten does not come back through the history.
+    Raises what `history.listed` and reading the index raise.
+    """
+    settings = place.settings()
+    with reading(place) as database:
+        # Commits of before say who by their author alone, and under a name of the settings all agents committed. Of
+        # one that has gone nothing but its commits may be left.
+        agents, named = set(counts.agents(database)) | {agent_id}, settings.history_author_name
+        authors = {agent_id} if not named or named not in agents or len(agents) == 1 else set[str]()
+        if len(agents) == 1 and named:
+            authors.add(named)
+        seer = _Seer(database, place.root, agent_id, authors)
+        found = history_operations.listed(place.root, settings, limit, with_diff=with_diff, told=seer.patch)
+        commits = [seer.commit(commit) for commit in found.commits]
+    diff = None if found.diff is None else Diff(found.diff.text, "; ".join(filter(None, (found.diff.cut, seer.left()))))
+    return Listed(commits, diff)
+
+
+@dataclass(slots=True)
+class _Seer:
+    """What an agent sees of commits and patches; `authors` are names of its own commits that no committer tells of."""
+
+    database: Database
+    root: str
+    agent_id: str
+    authors: set[str]
+    files_left: int = 0
+    lines_left: int = 0
+
+    def commit(self, commit: Commit) -> Commit:
+        """A commit of this agent with its words, without sessions that are gone or others'; of any other its kind."""
+        kind, colon, _ = commit.subject.partition(": ")
+        name, address = commit.committer
+        if name != self.agent_id if address == history_operations.AGENTS_ADDRESS else commit.author not in self.authors:
+            return replace(commit, subject=kind if colon else "commit", body="", author=SOMEBODY)
+        body = commit.body.partition(_NOT_COMMITTED)[0].strip()
+        if kind != "session-close":
+            return replace(commit, body=body)
+        names = [name for line in body.split("\n") if (name := self._session(line))]
+        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        subject = f"{kind}: {names[-1]}{more}" if names else kind
+        return replace(commit, subject=subject, body="\n".join(f"- {name}" for name in names))
+
+    def _session(self, line: str) -> str:
+        """The name of a session in a line of a commit's body; "" where it is another agent's, or gone."""
+        name, _, whose = line.removeprefix("- ").rpartition(" (agent ")
+        known = whose == f"{self.agent_id})" and sessions.find(self.database, self.agent_id, name.removesuffix("…"))
+        return name if known else ""
+
+    def patch(self, path: str, patch: str) -> str:
+        """Of a patch what was added and stands today; "" where none of it does, or the file is not this agent's."""
+        found = files.read(self.root, path, _SIZE_LIMIT) if belongs(self.database, self.agent_id, path) else None
+        if not isinstance(found, Found):
+            self.files_left += 1
+            return ""
+        standing = set(presentable(found.raw).split("\n"))
+        head, *hunks = patch.split("\n@@")
+        shown = [hunk for text in hunks if (hunk := self._hunk(text, standing))]
+        return "\n".join((head, *shown, "")) if shown else ""
+
+    def _hunk(self, text: str, standing: set[str]) -> str:
+        """A part of a patch, without the lines that stand no longer; "" where nothing of it was added."""
+        numbers, *lines = text.split("\n")
+        told = [line for line in lines if line.startswith((" ", "+")) and line[1:] in standing]
+        self.lines_left += sum(line.startswith((" ", "+", "-")) for line in lines) - len(told)
+        if not any(line.startswith("+") for line in told):
+            return ""
+        # Behind its numbers git repeats a line of the file.
+        return "\n".join((f"@@{numbers.partition('@@')[0]}@@", *told))
+
+    def left(self) -> str:
+        """What of the diff is not shown, in words."""
+        told = []
+        if self.lines_left:
+            told.append(f"{counted(self.lines_left, 'line')} that stand no longer are not shown")
+        if self.files_left:
+            told.append(f"{counted(self.files_left, 'file')} that are gone or not this agent's are not shown")
+        return "; ".join(told)

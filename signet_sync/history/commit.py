@@ -1,0 +1,347 @@
+"""The workspace's history: create it, and commit what changed; `past` reads it.
+
+An adopted repository keeps `HEAD`, branches, index and working files as they are: our commits go to a ref of our own.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from signet_sync.errors import WorkspaceError
+from signet_sync.formats.paths import TEMPORARY, display
+from signet_sync.formats.snapshot import Found
+from signet_sync.history.git import config as git_config
+from signet_sync.history.git import index as git_index
+from signet_sync.history.git import lock, objects, repository, trees, worktree
+from signet_sync.history.git.gathering import Gathered, Gathering, Known, Limits, Skipped
+from signet_sync.history.git.packs import NewObjects
+from signet_sync.history.git.repository import Opened
+from signet_sync.history.git.trees import Entry
+from signet_sync.history.log import Commit, Diff, Told, Version, blob, diff, log, presentable
+from signet_sync.storage import files
+from signet_sync.storage.durable import sync_folder, sync_path
+from signet_sync.storage.safe_paths import folder
+from signet_sync.text.sanitizer import sanitize_line, sanitize_transcript_v2
+
+__all__ = [
+    "Commit",
+    "Committed",
+    "Diff",
+    "Known",
+    "Limits",
+    "Skipped",
+    "Told",
+    "Version",
+    "begin",
+    "blob",
+    "commit",
+    "create",
+    "diff",
+    "log",
+    "presentable",
+]
+
+SUBJECT_LENGTH = 200  # characters
+TOLD = 100  # skipped files that a commit's body names
+
+Outcome = Literal["committed", "clean", "busy"]
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """The outcome. `oid` is the commit's 40 hex digits, None where none was made; `reason` says why it was `busy`.
+
+    `learnt` and `forgotten` bring the caller's cache up to date, whatever the outcome.
+    """
+
+    outcome: Outcome
+    oid: str | None = None
+    reason: str = ""
+    skipped: tuple[Skipped, ...] = ()
+    learnt: Mapping[str, Known] = field(default_factory=dict)
+    forgotten: frozenset[str] = frozenset()
+
+
+# ── making one ──
+
+IGNORES = b"""\
+# Written once by signet-sync; change it as you like.
+# Transcripts (`memory/*--transcript.md`) and `.signet/` are never committed, whatever stands here, unless
+# `history.transcripts` is set.
+.signet/
+memory/*--transcript.md
+transcripts/
+media/
+*.db
+*.db-*
+*.sqlite*
+*.tmp
+*.swp
+.DS_Store
+.trash/
+.obsidian/workspace*.json
+"""
+ATTRIBUTES = b"""\
+# Written once by signet-sync: every file is kept byte for byte.
+* -text
+"""
+
+
+_BUILDING = f"{TEMPORARY}/history"
+
+
+def create(root: str, workspace_id: str, *, inside: bool = False) -> None:
+    """Makes the repository: branch `main`, no commit yet, no remote; `.gitignore` and `.gitattributes` if absent.
+
+    Where it is ours already nothing is done. `inside`: also where the workspace lies in another repository. Raises
+    `RepositoryRefused` (`existing-repository`, `unsafe-repository`, `inside-repository`, `extra-missing`), `OSError`.
+    """
+    standing = repository.look(root, workspace_id)
+    if standing.state == "ours":
+        with suppress(OSError):
+            os.rmdir(os.path.join(root, _BUILDING))  # left behind, empty, by a creation that was cut off at its end
+        return
+    if standing.state != "none" or (standing.outer and not inside):
+        raise repository.refusal(standing)
+    repository.require()
+    for name, text in ((".gitignore", IGNORES), (".gitattributes", ATTRIBUTES)):
+        with suppress(FileExistsError):
+            files.create_once(root, name, text)
+    _initialise(root, workspace_id)
+
+
+def _initialise(root: str, workspace_id: str) -> None:
+    """Builds `.git` in `.signet/tmp` and moves it to its place: it is there whole or not at all."""
+    import pygit2
+    from pygit2.enums import RepositoryInitFlag
+
+    files.prepare(root)
+    with folder(root, TEMPORARY, create=True):
+        pass
+    building = os.path.join(root, _BUILDING)
+    shutil.rmtree(building, ignore_errors=True)  # a creation that was cut off
+    with repository.readable():
+        flags = RepositoryInitFlag.NO_REINIT | RepositoryInitFlag.MKDIR
+        with repository.private():
+            pygit2.init_repository(building, flags=flags, initial_head="main").free()
+    dot = os.path.join(building, ".git")
+    with repository.private(), open(os.path.join(dot, repository.MARK), "xb") as handle:
+        handle.write(workspace_id.encode("utf-8", "surrogateescape") + b"\n")
+    # The workspace's files are its owner's alone, and so are their earlier versions.
+    os.chmod(dot, 0o700)
+    _sync(dot)
+    os.rename(dot, os.path.join(root, ".git"))
+    sync_folder(root)
+    os.rmdir(building)
+
+
+def _sync(top: str) -> None:
+    for where, _, names in os.walk(top, topdown=False):
+        for path in (*(os.path.join(where, name) for name in names), where):
+            sync_path(path)
+
+
+# ── committing ──
+
+
+FIRST = "workspace init"
+
+
+def begin(
+    place: Opened, *, author: tuple[str, str], agent: tuple[str, str] | None = None, now_us: int, limits: Limits
+) -> None:
+    """The first commit of our own repository: what `create` wrote, so that the next one bears a subject of its own.
+
+    Where there is a commit already nothing is done. Raises what `commit` raises.
+    """
+    if not place.ours or repository.tip(place) is not None or _hindrance(place):
+        return
+    new = NewObjects(place.git)
+    try:
+        with repository.readable():
+            found = _gathering(place, {}, limits, {}, new).some((".gitignore", ".gitattributes"))
+            top = trees.build(found.flat, new.add)
+            made = new.add("commit", _commit_object(top, None, message(FIRST, "", []), author, agent or author, now_us))
+            new.flush()
+            _publish(place, None, made, found)
+    finally:
+        new.discard()
+
+
+def commit(
+    place: Opened,
+    *,
+    subject: str,
+    body: str = "",
+    author: tuple[str, str],
+    agent: tuple[str, str] | None = None,
+    now_us: int,
+    limits: Limits,
+    cache: Mapping[str, Known],
+) -> Committed:
+    """Commits every file that is not ignored, as it is now; `author` is name and address, `now_us` microseconds.
+
+    `agent` is the committer: who it was, whatever the settings call the author (None: the author). A tracked file that
+    cannot be taken (too large, a secret in it, unreadable) keeps its last version. The caller holds the history's lock.
+    Whatever kills it, the repository stays valid: objects are durable before the ref moves. Raises
+    `RepositoryRefused` where the repository is damaged, `OSError` where the disk refuses.
+    """
+    reason = _hindrance(place)
+    if reason:
+        return Committed("busy", reason=reason)
+    new = NewObjects(place.git)
+    try:
+        with repository.readable():
+            return _committed(place, subject, body, author, agent or author, now_us, limits, cache, new)
+    finally:
+        new.discard()
+
+
+def _hindrance(place: Opened) -> str:
+    """Why nothing is committed now: somebody is at work, or looks at an old version. First our own litter goes."""
+    lock.mend(place.folder)
+    if repository.branch(place) is None:
+        return "HEAD stands at an old commit; `git switch main` leads back"
+    return repository.busy(place.folder)
+
+
+def _committed(
+    place: Opened,
+    subject: str,
+    body: str,
+    author: tuple[str, str],
+    agent: tuple[str, str],
+    now_us: int,
+    limits: Limits,
+    cache: Mapping[str, Known],
+    new: NewObjects,
+) -> Committed:
+    parent = repository.tip(place)
+    tracked, known_trees = trees.flatten(place.git, _tree_of(place, parent)) if parent else ({}, set())
+    found = _gathering(place, tracked, limits, cache, new).gathered()
+    forgotten = frozenset(cache.keys() - found.flat.keys() - {path for path, _ in found.skipped})
+    told = Committed("clean", None, "", tuple(found.skipped), found.learnt, forgotten)
+    if parent is not None and found.flat == tracked:
+        _mend_index(place, found)
+        return told
+
+    def add(kind: trees.Kind, data: bytes) -> bytes:
+        oid = trees.object_id(kind, data)
+        return oid if oid in known_trees else new.add(kind, data)
+
+    top = trees.build(found.flat, add)
+    text = message(subject, body, found.skipped)
+    made = new.add("commit", _commit_object(top, parent, text, author, agent, now_us))
+    new.flush()
+    if not _publish(place, parent, made, found):
+        return replace(told, outcome="busy", reason="another git command is running")
+    if place.ours:
+        _tidy(place)
+    return replace(told, outcome="committed", oid=made.hex())
+
+
+def _tidy(place: Opened) -> None:
+    """Keeps our own repository small, which nobody else does; the commit stands whatever becomes of this."""
+    import pygit2
+
+    if repository.tidying(place.folder):
+        return
+    with suppress(pygit2.GitError, WorkspaceError, OSError):
+        objects.pack_loose(place.root, objects.Store(place.git))
+
+
+def _tree_of(place: Opened, commit: bytes) -> bytes:
+    import pygit2
+
+    return place.git[pygit2.Oid(raw=commit)].peel(pygit2.Commit).tree_id.raw
+
+
+def _gathering(
+    place: Opened, tracked: Mapping[str, Entry], limits: Limits, cache: Mapping[str, Known], new: NewObjects
+) -> Gathering:
+    config = files.read(place.root, ".git/config", repository.CONFIG_LIMIT)
+    raw = config.raw if isinstance(config, Found) else b""
+    any_case = git_config.flag(raw, "core", "ignorecase", False)
+    exclude = files.read(place.root, ".git/info/exclude", worktree.RULES_LIMIT)
+    # Where we wrote no `.gitignore`, what it would have said counts for less than everything else.
+    texts = [exclude.raw if isinstance(exclude, Found) else b"", b"" if place.ours else IGNORES]
+    layers = (worktree.rules("", text, any_case=any_case) for text in texts)
+    return Gathering(
+        place.root,
+        tracked,
+        limits,
+        cache,
+        new.add,
+        tuple(layer for layer in layers if layer),
+        any_case,
+        git_config.flag(raw, "core", "filemode", True),
+    )
+
+
+def _mend_index(place: Opened, found: Gathered) -> None:
+    """A kill between ref and index leaves an index that lags behind, and nothing else that would be committed."""
+    index = lock.index(place.folder)
+    if place.ours and index.unfinished() and index.stage(git_index.serialised(found.flat, found.stats)):
+        index.publish()
+
+
+def _publish(place: Opened, parent: bytes | None, made: bytes, found: Gathered) -> bool:
+    """Moves the ref from one commit to the next, and the index of our own repository with it.
+
+    False where somebody else holds either, or moved the ref meanwhile: then nothing was changed.
+    """
+    name = repository.branch(place)
+    assert name is not None
+    index, ref = lock.index(place.folder), lock.ref(place.folder, name)
+    staged: list[lock.Replacement] = []
+    try:
+        if place.ours:
+            if not index.stage(git_index.serialised(found.flat, found.stats)):
+                return False
+            staged.append(index)
+        if not ref.stage(made.hex().encode() + b"\n"):
+            return False
+        staged.append(ref)
+        # Read again only now: `HEAD` may have gone to another branch, which this lock does not hold.
+        if repository.branch(place) != name or repository.tip(place) != parent:
+            return False
+        while staged:
+            staged[-1].publish()
+            staged.pop()
+        return True
+    finally:
+        for held in staged:
+            held.drop()
+
+
+# ── a commit's text ──
+
+
+def message(subject: str, body: str, skipped: list[Skipped]) -> str:
+    """Subject, body and what was not committed, sanitized; the subject is one line."""
+    parts = [sanitize_line(subject)[:SUBJECT_LENGTH].strip() or "(no subject)", sanitize_transcript_v2(body).strip()]
+    if skipped:
+        told = [f"- {sanitize_line(display(path))} ({why})" for path, why in skipped[:TOLD]]
+        more = [f"- and {len(skipped) - TOLD:,} more"] if len(skipped) > TOLD else []
+        parts.append("\n".join(["Not committed:", *told, *more]))
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _commit_object(
+    top: bytes, parent: bytes | None, text: str, author: tuple[str, str], agent: tuple[str, str], now_us: int
+) -> bytes:
+    lines = [f"tree {top.hex()}", *([f"parent {parent.hex()}"] if parent else [])]
+    for role, who in (("author", author), ("committer", agent)):
+        name, email = (_identity(part) for part in who)
+        lines.append(f"{role} {name} <{email}> {now_us // 1_000_000} +0000")
+    return ("\n".join(lines) + f"\n\n{text}").encode("utf-8", "replace")
+
+
+def _identity(text: str) -> str:
+    # Git's own rule: what would end a name or an address early is left out.
+    return sanitize_line(text).translate(dict.fromkeys(map(ord, "<>"))).strip(" .,:;\"'") or "unknown"

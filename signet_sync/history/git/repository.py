@@ -1,0 +1,364 @@
+"""Opening the workspace's own git repository safely, or saying why not; the one place that knows libgit2's switches.
+
+Two lines of defence. Before libgit2 is asked anything, `look` has seen that `.git` is made of plain folders and files
+alone, that none of them points elsewhere, and that its config (read by us) names nothing that would be opened. Then the
+repository is opened as a bare one: without a working tree there are no attributes, no filters and no ignore files that
+libgit2 could look up. It gets bytes and gives bytes.
+
+Somebody who exchanges files of `.git` while we work is not kept out: whoever can do that can write the workspace.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import stat
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from signet_sync.errors import SignetSyncError
+from signet_sync.formats.paths import display
+from signet_sync.formats.snapshot import Found
+from signet_sync.history.git import config as git_config
+from signet_sync.storage import files
+
+if TYPE_CHECKING:
+    import pygit2
+
+HISTORY_REF = "refs/signet/history"  # where commits go in a repository that is not ours
+MARK = "signet-history"  # the file in `.git` that holds the id of the workspace whose history it is
+CONFIG_LIMIT = 1024 * 1024  # bytes
+
+State = Literal["none", "ours", "existing", "unsafe"]
+Refusal = Literal[
+    "no-repository",
+    "inside-repository",
+    "existing-repository",
+    "unsafe-repository",
+    "damaged-repository",
+    "extra-missing",
+]
+
+_INSTALL = "pip install 'signet-sync[git]'"
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What stands at the root. `reason` is for a person, `hint` what that person may do; both empty for `ours`.
+
+    `outer` is the folder of a repository that the workspace lies in (state `none`), else empty.
+    """
+
+    state: State
+    reason: str = ""
+    hint: str = ""
+    outer: str = ""
+
+
+class RepositoryRefused(SignetSyncError):
+    """The history cannot be used; `code` is a `Refusal`, `hint` the remedy."""
+
+    exit_code = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A repository that was found safe. `ref` is where our commits are: `HEAD`, or `HISTORY_REF` where it is adopted.
+
+    `git` knows no working tree (it is opened as a bare one), so that libgit2 cannot look at the workspace's files.
+    """
+
+    root: str
+    folder: str  # the absolute path of `.git`
+    git: pygit2.Repository
+    ours: bool
+    ref: str
+
+
+# ── looking ──
+
+
+def look(root: str, workspace_id: str) -> Standing:
+    """What stands at exactly the root. Needs no extra, runs nothing, follows no link, never blocks."""
+    dot = os.path.join(root, ".git")
+    try:
+        os.lstat(dot)
+    except FileNotFoundError:
+        return _nothing(root)
+    except OSError as error:
+        return _unsafe(f"it cannot be looked at: {error.strerror}")
+    if reason := objection(root):
+        return _unsafe(reason)
+    mark = files.read(root, f".git/{MARK}", 4096)
+    if not isinstance(mark, Found):
+        return Standing(
+            "existing",
+            "the workspace is a git repository already",
+            "`history.adopt = true` in your own config.toml keeps the history in it, on a ref of its own",
+        )
+    if mark.raw.decode("utf-8", "replace").strip() != workspace_id:
+        return Standing(
+            "existing",
+            "the repository is the history of another workspace",
+            "if this folder is a copy, remove its `.git`, or set `history.adopt = true` in your own config.toml",
+        )
+    return Standing("ours")
+
+
+def _nothing(root: str) -> Standing:
+    outer = os.path.realpath(root)
+    while outer != (parent := os.path.dirname(outer)):
+        outer = parent
+        if os.path.lexists(os.path.join(outer, ".git")):
+            return Standing(
+                "none",
+                f"the workspace lies in another repository: {display(outer)}",
+                "`history.adopt = true` in your own config.toml makes a history of its own inside",
+                outer,
+            )
+    return Standing("none", "the workspace has no history yet", "it begins with `signet-sync checkpoint`")
+
+
+def _unsafe(reason: str) -> Standing:
+    return Standing("unsafe", f"`.git` is not opened: {reason}", "see docs/history.md, *Repositories we refuse*")
+
+
+# What leads elsewhere, wherever it leads.
+_POINTERS = ("commondir", "gitdir", "config.worktree", "objects/info/alternates", "objects/info/http-alternates")
+# The folders in which libgit2 opens files; others (hooks, modules, worktrees, lfs) it leaves alone in what we ask.
+_ENTERED = ("objects", "refs", "logs", "info")
+
+
+def objection(root: str) -> str:
+    """Why the `.git` of a folder is not opened, for a person; empty where nothing speaks against it."""
+    dot = os.path.join(root, ".git")
+    try:
+        status = os.lstat(dot)
+        if not stat.S_ISDIR(status.st_mode):
+            return "it points elsewhere" if _is_pointer(status.st_mode) else "it is no folder"
+        if status.st_uid != os.geteuid():
+            return "it belongs to another user"
+        return _strange_entry(dot) or _missing(dot) or _pointer(dot) or _config(root)
+    except OSError as error:
+        return f"it cannot be looked through: {error.strerror}"
+
+
+def _is_pointer(mode: int) -> bool:
+    return stat.S_ISLNK(mode) or stat.S_ISREG(mode)
+
+
+def _missing(dot: str) -> str:
+    for name, kind in (
+        ("HEAD", stat.S_ISREG),
+        ("config", stat.S_ISREG),
+        ("objects", stat.S_ISDIR),
+        ("refs", stat.S_ISDIR),
+    ):
+        path = os.path.join(dot, name)
+        if not os.path.lexists(path) or not kind(os.lstat(path).st_mode):
+            return f"it is no repository, its `{name}` is missing"
+    return ""
+
+
+def _pointer(dot: str) -> str:
+    found = next((name for name in _POINTERS if os.path.lexists(os.path.join(dot, name))), None)
+    return f"`{found}` leads elsewhere" if found else ""
+
+
+def _config(root: str) -> str:
+    config = files.read(root, ".git/config", CONFIG_LIMIT)
+    return git_config.objection(config.raw) if isinstance(config, Found) else f"its config: {config.message}"
+
+
+def _strange_entry(dot: str) -> str:
+    """What is neither folder nor file where libgit2 opens files: a link would lead out, a pipe would block."""
+    pending = [""]
+    while pending:
+        where = pending.pop()
+        try:
+            found = _entries(os.path.join(dot, where))
+        except FileNotFoundError:
+            continue  # git takes away folders that its packing emptied
+        for entry in found:
+            path = f"{where}/{entry.name}" if where else entry.name
+            if entry.is_dir(follow_symlinks=False):
+                if where or entry.name in _ENTERED:
+                    pending.append(path)
+            elif not entry.is_file(follow_symlinks=False) and not (path == "hooks" or _is_socket(entry)):
+                return f"`{display(path)}` is neither file nor folder"
+    return ""
+
+
+def _entries(path: str) -> list[os.DirEntry[str]]:
+    with os.scandir(path) as found:
+        return list(found)
+
+
+def _is_socket(entry: os.DirEntry[str]) -> bool:
+    # Git's own fsmonitor leaves one; nobody can open it as a file.
+    return stat.S_ISSOCK(entry.stat(follow_symlinks=False).st_mode)
+
+
+# ── opening ──
+
+
+@functools.cache
+def _library() -> None:
+    """Makes libgit2 deaf to everything but the repository itself, and durable.
+
+    Process-wide, and nothing is put back: this program has no other use of libgit2. No system, user or XDG config, no
+    template, no home folder; every file that it writes into `.git` is synced, and its folder, too.
+    """
+    import pygit2
+    from pygit2.enums import ConfigLevel, Option
+
+    for level in (ConfigLevel.PROGRAMDATA, ConfigLevel.SYSTEM, ConfigLevel.XDG, ConfigLevel.GLOBAL):
+        pygit2.option(Option.SET_SEARCH_PATH, level, "")
+    pygit2.option(Option.SET_TEMPLATE_PATH, "")
+    pygit2.option(Option.SET_HOMEDIR, "")
+    pygit2.option(Option.ENABLE_FSYNC_GITDIR, True)
+
+
+def require() -> None:
+    """Raises `RepositoryRefused` (`extra-missing`) where the extra is not installed."""
+    try:
+        _library()
+    except ImportError:
+        raise RepositoryRefused(
+            "the history needs the extra `git`, which is not installed", hint=_INSTALL, code="extra-missing"
+        ) from None
+
+
+@contextmanager
+def opened(root: str, workspace_id: str, *, adopt: bool = False) -> Iterator[Opened]:
+    """The workspace's repository, `ours` or (with `adopt`) an existing one.
+
+    Raises `RepositoryRefused`, also for whatever libgit2 stumbles over inside the `with`.
+    """
+    dot = os.path.join(root, ".git")
+    before = files.look(root, ".git")
+    standing = look(root, workspace_id)
+    if standing.state != "ours" and not (standing.state == "existing" and adopt):
+        raise refusal(standing)
+    require()
+    import pygit2
+    from pygit2.enums import RepositoryOpenFlag
+
+    exactly = RepositoryOpenFlag.BARE | RepositoryOpenFlag.NO_SEARCH | RepositoryOpenFlag.NO_DOTGIT
+    with readable():
+        git = pygit2.Repository(dot, exactly)
+        try:
+            after = files.look(root, ".git")
+            if before is None or after is None or not os.path.samestat(before, after):
+                raise refusal(_unsafe("another one was put in its place just now"))
+            if standing.state != "ours":
+                yield Opened(root, dot, git, False, HISTORY_REF)
+            else:
+                with private():
+                    yield Opened(root, dot, git, True, "HEAD")
+        finally:
+            git.free()
+
+
+def branch(place: Opened) -> str | None:
+    """The full name of the ref on which our commits are; None where `HEAD` stands at a commit instead of a branch.
+
+    Raises `RepositoryRefused` where `HEAD` names what is no ref: the name becomes a path, and could lead out.
+    """
+    if not place.ours:
+        return place.ref
+    import pygit2
+
+    target = place.git.lookup_reference("HEAD").target
+    if not isinstance(target, str):
+        return None
+    if not (target.startswith("refs/") and pygit2.reference_is_valid_name(target)):
+        raise RepositoryRefused(
+            f"its HEAD names no branch: {display(target)}",
+            hint="`git symbolic-ref HEAD refs/heads/main` mends it",
+            code="damaged-repository",
+        )
+    return target
+
+
+def tip(place: Opened) -> bytes | None:
+    """The id of the newest commit of the history, 20 bytes; None where there is none yet."""
+    ref = place.git.references.get(branch(place) or "HEAD")
+    if ref is None:
+        return None
+    target = ref.target
+    if isinstance(target, str):
+        raise RepositoryRefused("its branch is another name of a branch", code="damaged-repository")
+    return target.raw
+
+
+@contextmanager
+def private() -> Iterator[None]:
+    """What libgit2 makes meanwhile is for its owner alone: it goes by the umask, and has no word of its own for it."""
+    before = os.umask(0o077)
+    try:
+        yield
+    finally:
+        os.umask(before)
+
+
+@contextmanager
+def readable() -> Iterator[None]:
+    """Turns what libgit2 raises over a broken repository into `RepositoryRefused` (`damaged-repository`)."""
+    import pygit2
+
+    try:
+        yield
+    except (pygit2.GitError, KeyError, ValueError) as error:
+        raise RepositoryRefused(
+            f"the repository cannot be read: {display(str(error))}", hint="try `git fsck`", code="damaged-repository"
+        ) from error
+
+
+def refusal(standing: Standing) -> RepositoryRefused:
+    """Why a repository that stands like this is not used, as the error to raise."""
+    if standing.state == "none":
+        code: Refusal = "inside-repository" if standing.outer else "no-repository"
+    else:
+        code = "existing-repository" if standing.state == "existing" else "unsafe-repository"
+    return RepositoryRefused(standing.reason, hint=standing.hint, code=code)
+
+
+# ── whoever else is at work ──
+
+_BUSY = {
+    "index.lock": "another git command is running, or died and left `.git/index.lock`",
+    "HEAD.lock": "another git command is running, or died and left `.git/HEAD.lock`",
+    "MERGE_HEAD": "a merge is not finished",
+    "CHERRY_PICK_HEAD": "a cherry-pick is not finished",
+    "REVERT_HEAD": "a revert is not finished",
+    "BISECT_LOG": "a bisection is not finished",
+    "rebase-merge": "a rebase is not finished",
+    "rebase-apply": "a rebase is not finished",
+    "sequencer": "a cherry-pick or revert is not finished",
+}
+
+
+def busy(folder: str) -> str:
+    """What somebody is in the middle of, for a person; `folder` is `.git`. Empty where nothing is."""
+    return next((why for name, why in _BUSY.items() if os.path.lexists(os.path.join(folder, name))), "")
+
+
+_TIDYING = 12 * 3600  # seconds after which git itself takes a `gc.pid` for left behind
+
+
+def tidying(folder: str) -> str:
+    """Whether git packs the repository's objects anew just now, for a person; `folder` is `.git`.
+
+    It writes what refs reached when it began: what is deleted meanwhile would come back.
+    """
+    if os.path.lexists(os.path.join(folder, "objects", "maintenance.lock")):
+        return "git tidies it up, or died and left `.git/objects/maintenance.lock`"
+    try:
+        began = os.lstat(os.path.join(folder, "gc.pid")).st_mtime
+    except FileNotFoundError:
+        return ""
+    return "" if time.time() - began > _TIDYING else "git tidies it up, or died and left `.git/gc.pid`"

@@ -1,0 +1,161 @@
+"""What git knows of `memory/` at a revision: which files differ from what stands there now, and their bytes then.
+
+Plumbing alone, which compares trees with the index and hands out objects as they are: no filter, hook or driver that a
+repository configures is run, and git reads no file of the working tree. Which files changed since git looked at them
+last is told by their sizes and times, as git would.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from signet_sync.errors import UsageError, WorkspaceError
+from signet_sync.formats.paths import MEMORY
+from signet_sync.formats.snapshot import Signature, Snapshot
+from signet_sync.history.git import versions
+from signet_sync.history.git.repository import objection
+from signet_sync.history.git.versions import run_git, top_of
+
+_REVISION = re.compile(r"[A-Za-z0-9_./@{}^~+-]{1,256}")
+# One entry of `git ls-files --stage --debug -z`. What is not understood is no entry: then its file is read.
+_ENTRY = re.compile(
+    rb"(?P<mode>\d{6}) [0-9a-f]+ 0\t(?P<path>[^\0]+)\0  ctime: \d+:\d+\n  mtime: (?P<seconds>\d+):(?P<rest>\d+)\n"
+    rb"  dev: [^\n]*\n  uid: [^\n]*\n  size: (?P<size>\d+)\tflags: (?P<flags>[0-9a-f]+)\n"
+)
+_NOTHING = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"  # the empty tree, that every git knows
+_LINK = "120000"
+_ELSEWHERE = 1 << 30  # a sparse checkout: the file is not wanted in the working tree
+
+
+class _Entry(NamedTuple):
+    """A file as the index has it: its mode, and what its size and time were when git looked at it last."""
+
+    mode: str
+    size: int
+    seconds: int
+    rest: int
+    flags: int
+
+    def is_as(self, found: Signature) -> bool:
+        """Whether a file still looks as it did; where nanoseconds were not kept the second has to do."""
+        seconds, rest = divmod(found.mtime_ns, 10**9)
+        return (self.size, self.seconds) == (found.size & 0xFFFFFFFF, seconds) and self.rest in (0, rest)
+
+
+class Revision:
+    """A commit of the repository that the workspace lies in."""
+
+    def __init__(self, root: str, top: str, commit: str) -> None:
+        self.root = root
+        self._top = top
+        self.commit = commit
+        self._below = os.path.relpath(os.path.realpath(root), top)
+
+    def changed(self, seen: Snapshot) -> list[str]:
+        """Paths below `memory/`, relative to the workspace, that came, went or changed since; what git ignores is out.
+
+        That is how the index differs from the revision, and the files that are there (`seen`) from the index.
+        """
+        listed = self._index()
+        known = {path for path, entry in listed.items() if (found := seen.files.get(path)) and entry.is_as(found)}
+        known |= {path for path, entry in listed.items() if path in seen.odd and entry.mode == _LINK}
+        known |= {path for path, entry in listed.items() if path not in seen.files and entry.flags & _ELSEWHERE}
+        new = {path for path in (*seen.files, *seen.odd) if path not in listed}
+        here = (listed.keys() - known) | (new - versions.ignored(self.root, sorted(new)))
+        differ = self._names("diff-index", "--cached", "--no-renames", "--name-only", "-r", "-z", self.commit, "--")
+        return sorted(path for path in {*map(self._inside, differ), *here} if path.startswith(f"{MEMORY}/"))
+
+    def knows(self, path: str) -> bool:
+        """Whether git keeps a file, ignored or not."""
+        return path in self._index()
+
+    def _index(self) -> dict[str, _Entry]:
+        answer = self._git("ls-files", "--stage", "--debug", "-z", "--", f"{MEMORY}/")
+        return {
+            os.fsdecode(found["path"]): _Entry(
+                found["mode"].decode(),
+                int(found["size"]),
+                int(found["seconds"]),
+                int(found["rest"]),
+                int(found["flags"], 16),
+            )
+            for found in _ENTRY.finditer(answer)
+        }
+
+    def _names(self, *arguments: str) -> list[str]:
+        return [os.fsdecode(name) for name in self._git(*arguments, f"{MEMORY}/").split(b"\0") if name]
+
+    def _inside(self, path: str) -> str:
+        """A path relative to the workspace, from one relative to the repository."""
+        return path if self._below == "." else path.removeprefix(f"{self._below}/")
+
+    def files(self, paths: Iterable[str]) -> dict[str, bytes]:
+        """The bytes that these files had then; those that were no plain files are left out."""
+        wanted = list(paths)
+        prefix = "" if self._below == "." else f"{self._below}/"
+        asked = [f"{self.commit}:{prefix}{path}" for path in wanted if "\n" not in path]
+        answer = self._git("cat-file", "--batch", stdin="".join(f"{name}\n" for name in asked))
+        found: dict[str, bytes] = {}
+        for path in (path for path in wanted if "\n" not in path):
+            head, _, answer = answer.partition(b"\n")
+            if head.endswith(b" missing"):
+                continue
+            size = int(head.rpartition(b" ")[2])
+            if head.split(b" ")[-2] == b"blob":
+                found[path] = answer[:size]
+            answer = answer[size + 1 :]
+        return found
+
+    def _git(self, *arguments: str, stdin: str = "") -> bytes:
+        done = run_git(self._top, self.root, *arguments, stdin=os.fsencode(stdin))
+        if done is None or done.returncode != 0:
+            said = "" if done is None else done.stderr.decode("utf-8", "replace").strip().partition("\n")[0][:200]
+            raise WorkspaceError(
+                f"git cannot compare: {said or 'it does not answer'}", path=self.root, hint="git fsck says more"
+            )
+        return done.stdout
+
+
+def at(root: str, name: str) -> Revision:
+    """The revision of that name (a branch, a tag, an id, `origin/main`, `HEAD~1`).
+
+    Before the first commit `HEAD` is one in which nothing was.
+    Raises `UsageError` for one that does not exist, or not in this shallow clone, and `WorkspaceError` where there is
+    no repository, one that is not opened, or no git.
+    """
+    top = top_of(root)
+    if top is None:
+        raise WorkspaceError("the workspace is in no git repository", path=root, hint="leave out --changed-since")
+    if reason := objection(top):
+        raise WorkspaceError(
+            f"the repository is not asked: {reason}",
+            path=os.path.join(top, ".git"),
+            hint="check it out by itself (actions/checkout: persist-credentials: false), as the user who runs this; "
+            "docs/ci.md tells more",
+        )
+    if not _REVISION.fullmatch(name) or name.startswith("-"):
+        raise UsageError(f"{name!r} is no name of a revision", hint="give a branch, a tag or a commit's id")
+    done = run_git(top, root, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
+    if done is None:
+        raise WorkspaceError("git is not there", hint="install git, or leave out --changed-since")
+    commit = done.stdout.decode("ascii", "replace").strip()
+    if not commit and name == "HEAD":
+        return Revision(root, top, _NOTHING)
+    if done.returncode != 0 or not commit:
+        if not name.strip("0"):
+            raise UsageError(
+                "a revision of zeros is none: CI gives it for the first push of a branch",
+                hint="leave out --changed-since",
+            )
+        shallow = os.path.lexists(os.path.join(top, ".git", "shallow"))
+        raise UsageError(
+            f"there is no {name} in this {'shallow clone' if shallow else 'repository'}",
+            path=top,
+            hint="clone with its history (actions/checkout: fetch-depth: 0; GitLab: GIT_DEPTH: 0), or git fetch it"
+            if shallow
+            else "git fetch it first, or give another revision",
+        )
+    return Revision(root, top, commit)

@@ -1,0 +1,251 @@
+"""Rewriting a git history: what has to change is found first, then commits, trees and tags are made anew by ids."""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from signet_sync.history.git.objects import (
+    BLOB,
+    COMMIT,
+    FOLDER_MODE,
+    LINKED_MODE,
+    TAG,
+    TREE,
+    Entry,
+    Store,
+    composed,
+    entries,
+    fields,
+    found_in,
+    ids_of,
+    joined,
+    split_message,
+    unsigned_message,
+)
+from signet_sync.history.git.trees import object_id
+
+KINDS = {COMMIT: "commit", TREE: "tree", BLOB: "blob", TAG: "tag"}
+
+# Writes an object of a type and gives its id; objects with the same third argument resemble each other.
+Write = Callable[[int, bytes, str | None], bytes]
+
+
+class Judge(Protocol):
+    """Who decides what goes: the door only asks."""
+
+    def file(self, path: str, raw: bytes) -> bytes | None:
+        """What becomes of a file: its next bytes (or the same), None where all of it goes."""
+
+    def message(self, raw: bytes) -> bytes:
+        """What becomes of the message of a commit or tag."""
+
+
+@dataclass(slots=True)
+class Rulings:
+    """What has to change, told by ids and paths: it holds no word of what goes.
+
+    `files`: by path and blob the next blob, or None; `messages`: by commit or tag what it says from now on.
+    """
+
+    files: dict[str, dict[bytes, bytes | None]] = field(default_factory=dict)
+    messages: dict[bytes, bytes] = field(default_factory=dict)
+
+    def add(self, other: Rulings) -> None:
+        """Takes in those of another look."""
+        for path, versions in other.files.items():
+            self.files.setdefault(path, {}).update(versions)
+        self.messages.update(other.messages)
+
+    @property
+    def gone(self) -> frozenset[str]:
+        """The paths of which every known version goes."""
+        return frozenset(path for path, versions in self.files.items() if not any(versions.values()))
+
+
+class Looking:
+    """Shows a judge every message, and every version of every file, once."""
+
+    def __init__(self, store: Store, judge: Judge, write: Callable[[bytes], bytes]) -> None:
+        self.rulings = Rulings()
+        self._store, self._judge, self._write = store, judge, write
+        self._seen: set[bytes] = set()
+        self._trees: set[tuple[str, bytes]] = set()
+        self._known: dict[str, set[Entry]] = defaultdict(set)
+
+    def at(self, tips: Iterable[bytes], but: Iterable[bytes] = ()) -> None:
+        """Looks at all that some commits, tags, trees and blobs reach, but for some commits and what is before them."""
+        self._seen.update(but)
+        waiting = list(tips)
+        while waiting:
+            oid = waiting.pop()
+            if oid in self._seen:
+                continue
+            self._seen.add(oid)
+            kind, raw = self._store.read(oid)
+            if kind == TREE:
+                self._tree("", oid)
+            elif kind == BLOB:
+                self.file("", oid)
+            else:
+                head, message = split_message(raw)
+                said = self._judge.message(message)
+                if said != message:
+                    self.rulings.messages[oid] = said
+                if kind == COMMIT:
+                    self._tree("", ids_of(head, b"tree")[0])
+                waiting.extend(ids_of(head, b"parent" if kind == COMMIT else b"object"))
+
+    def _tree(self, folder: str, oid: bytes) -> None:
+        if (folder, oid) in self._trees:
+            return
+        self._trees.add((folder, oid))
+        fresh = set(entries(self._store.read(oid)[1])) - self._known[folder]
+        self._known[folder] |= fresh
+        for mode, name, inner in fresh:
+            path = f"{folder}{os.fsdecode(name)}"
+            if mode == FOLDER_MODE:
+                self._tree(f"{path}/", inner)
+            elif mode != LINKED_MODE:
+                self.file(path, inner)
+
+    def file(self, path: str, oid: bytes) -> None:
+        """Looks at one version of a file."""
+        if oid in self.rulings.files.get(path, ()):
+            return
+        raw = self._store.read(oid)[1]
+        left = self._judge.file(path, raw)
+        if left is None:
+            self.rulings.files.setdefault(path, {})[oid] = None
+        elif left != raw:
+            self.rulings.files.setdefault(path, {})[oid] = self._write(left)
+
+
+class Rewriting:
+    """Makes objects anew as rulings want them. `made` are the new ones, `commits` maps every commit seen."""
+
+    def __init__(self, store: Store, rulings: Rulings, write: Write) -> None:
+        self._store, self._rulings, self._write = store, rulings, write
+        self._gone = rulings.gone
+        self._below: dict[str, set[bytes]] = defaultdict(set)
+        self._trees: dict[tuple[str, bytes], bytes | None] = {}
+        self._loose: dict[bytes, bytes | None] = rulings.files.get("", {})
+        self.commits: dict[bytes, bytes] = {}
+        self.made: set[bytes] = set()
+        for path in rulings.files:
+            while path:
+                path, _, name = path.rpartition("/")
+                self._below[f"{path}/" if path else ""].add(os.fsencode(name))
+
+    def of(self, oid: bytes) -> bytes | None:
+        """What takes the place of an object that a ref or a tag names; None where it goes."""
+        kind, raw = self._store.read(oid)
+        if kind == COMMIT:
+            return self._commit(oid)
+        if kind == TAG:
+            return self._tag(oid, raw)
+        if kind == TREE:
+            return self._tree("", oid)
+        return self._loose.get(oid, oid)
+
+    @property
+    def rewritten(self) -> int:
+        """How many commits are no longer what they were."""
+        return sum(old != new for old, new in self.commits.items())
+
+    def file(self, path: str, oid: bytes) -> bytes | None:
+        """What takes the place of one version of a file; None where it goes."""
+        if path in self._gone:
+            return None
+        return self._rulings.files.get(path, {}).get(oid, oid)
+
+    def _make(self, kind: int, raw: bytes, like: str | None = None) -> bytes:
+        oid = self._write(kind, raw, like)
+        self.made.add(oid)
+        return oid
+
+    def _commit(self, tip: bytes) -> bytes:
+        waiting = [tip]
+        while waiting:
+            oid = waiting[-1]
+            if oid in self.commits:
+                waiting.pop()
+                continue
+            raw = self._store.read(oid)[1]
+            head, message = split_message(raw)
+            before = [parent for parent in ids_of(head, b"parent") if parent not in self.commits]
+            if before:
+                waiting.extend(before)
+                continue
+            self.commits[oid] = self._commit_anew(oid, head, message)
+            waiting.pop()
+        return self.commits[tip]
+
+    def _commit_anew(self, oid: bytes, head: bytes, message: bytes) -> bytes:
+        old = ids_of(head, b"tree")[0]
+        tree = self._tree("", old)
+        assert tree is not None, "the tree of a commit stays, be it empty"
+        parents = {parent: self.commits[parent] for parent in ids_of(head, b"parent")}
+        said = self._rulings.messages.get(oid, message)
+        if tree == old and said == message and all(before == after for before, after in parents.items()):
+            return oid
+        return self._make(COMMIT, composed(_with_ids(head, {old: tree, **parents}), said))
+
+    def _tag(self, oid: bytes, raw: bytes) -> bytes | None:
+        head, message = split_message(raw)
+        old = ids_of(head, b"object")[0]
+        target = self.of(old)
+        said = self._rulings.messages.get(oid, message)
+        if target is None or (target == old and said == message):
+            return oid if target else None
+        return self._make(TAG, composed(_with_ids(head, {old: target}), unsigned_message(said)))
+
+    def _tree(self, folder: str, oid: bytes) -> bytes | None:
+        concerned = self._below.get(folder)
+        if concerned is None:
+            return oid
+        if (folder, oid) not in self._trees:
+            self._trees[folder, oid] = self._tree_anew(folder, oid, concerned)
+        return self._trees[folder, oid]
+
+    def _tree_anew(self, folder: str, oid: bytes, concerned: set[bytes]) -> bytes | None:
+        raw = self._store.read(oid)[1]
+        changes = []
+        for start, end, (mode, name, inner) in found_in(raw, concerned):
+            after: bytes | None = inner
+            if mode != LINKED_MODE:
+                path = f"{folder}{os.fsdecode(name)}"
+                after = self._tree(f"{path}/", inner) if mode == FOLDER_MODE else self.file(path, inner)
+            if after != inner:
+                changes.append((start, end, b"" if after is None else joined([(mode, name, after)])))
+        if not changes:
+            return oid
+        anew = _spliced(raw, changes)
+        return self._make(TREE, anew, folder) if anew or not folder else None
+
+
+def _spliced(raw: bytes, changes: list[tuple[int, int, bytes]]) -> bytes:
+    """Bytes with other ones in some places, which are in order."""
+    parts, reached = [], 0
+    for start, end, new in changes:
+        parts += [raw[reached:start], new]
+        reached = end
+    return b"".join([*parts, raw[reached:]])
+
+
+def _with_ids(head: bytes, ids: Mapping[bytes, bytes]) -> list[bytes]:
+    """The fields of a commit or tag with other ids in them."""
+    named = {old.hex().encode(): new.hex().encode() for old, new in ids.items()}
+    found = []
+    for one in fields(head):
+        name, _, value = one.partition(b" ")
+        found.append(b"%b %b" % (name, named[value]) if name in (b"tree", b"parent", b"object") else one)
+    return found
+
+
+def hashed(kind: int, raw: bytes, like: str | None = None) -> bytes:
+    """The id that an object would have; nothing is written."""
+    return object_id(KINDS[kind], raw)

@@ -1,0 +1,120 @@
+"""What git knows of the workspace's files, asked with plumbing that runs nothing a repository could configure.
+
+It needs the program `git`, not the extra. A repository that `repository.objection` speaks against is not asked at all:
+its config could name files that git would open, and a pipe among them would hold us up.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Sequence
+from typing import Literal
+
+from signet_sync.history.git.repository import objection
+
+_SAFE = (
+    "-c", "core.fsmonitor=false",
+    "-c", "core.hooksPath=/dev/null",
+    "-c", "core.pager=cat",
+    "-c", "core.attributesFile=/dev/null",
+    "-c", "core.excludesFile=/dev/null",
+    "-c", "core.commitGraph=false",
+)  # fmt: skip
+
+
+def _environment() -> dict[str, str]:
+    """No setting of the caller's git, and no fetch: a repository may call missing objects \"promised\" by a program.
+
+    Nothing stands in for a commit either: replacements and grafts hide what is in a repository. And `git` is no program
+    that happens to lie in the folder where the caller stands.
+    """
+    kept = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
+    places = kept.get("PATH", os.defpath).split(os.pathsep)
+    return kept | {
+        "PATH": os.pathsep.join(place for place in places if os.path.isabs(place)) or os.defpath,
+        "GIT_NO_REPLACE_OBJECTS": "1",
+        "GIT_GRAFT_FILE": os.devnull,
+        "GIT_ALLOW_PROTOCOL": "",
+        "GIT_NO_LAZY_FETCH": "1",
+        "GIT_CONFIG_GLOBAL": os.devnull,
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_OPTIONAL_LOCKS": "0",
+        "LC_ALL": "C",
+    }
+
+
+def top_of(root: str) -> str | None:
+    """The nearest folder, from the root upwards, that holds a `.git` of any kind."""
+    where = os.path.realpath(root)
+    while not os.path.lexists(os.path.join(where, ".git")):
+        where, below = os.path.dirname(where), where
+        if where == below:
+            return None
+    return where
+
+
+def run_git(top: str, root: str, *arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes] | None:
+    """Runs git in the workspace; None where it is not there or takes longer than a minute."""
+    # Told where the repository is, git does not search for one.
+    place = (f"--git-dir={os.path.join(top, '.git')}", f"--work-tree={top}")
+    try:
+        return subprocess.run(
+            ["git", *_SAFE, *place, "-C", os.path.realpath(root), *arguments],
+            input=stdin,
+            capture_output=True,
+            env=_environment(),
+            timeout=60,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+
+
+def holds(root: str, paths: Sequence[str]) -> Literal["clean", "contains", "unknown", "no-repository"]:
+    """Whether some commit of the workspace's repository holds one of the paths, on any branch or in the reflog."""
+    top = top_of(root)
+    if top is None:
+        return "no-repository"
+    if objection(top):
+        return "unknown"
+    inside = run_git(top, root, "rev-parse", "--git-dir")
+    if inside is None or inside.returncode != 0:
+        return "unknown"
+    if not paths:
+        return "clean"
+    # Without --full-history, a file that came and went on a merged branch would not be found.
+    found = run_git(
+        top,
+        root,
+        "rev-list",
+        "--all",
+        "--reflog",
+        "--full-history",
+        "--max-count=1",
+        "--",
+        *(f":(literal){path}" for path in paths),
+    )
+    if found is None or found.returncode != 0:
+        return "unknown"
+    return "contains" if found.stdout.strip() else "clean"
+
+
+def ignored(root: str, paths: Sequence[str]) -> frozenset[str]:
+    """Those of the paths that the repository's ignore rules leave out; none where there is no repository."""
+    top = top_of(root) if paths else None
+    if top is None or objection(top):
+        return frozenset()
+    answer = run_git(
+        top,
+        root,
+        "check-ignore",
+        "--no-index",
+        "-z",
+        "--stdin",
+        stdin=b"".join(os.fsencode(path) + b"\0" for path in paths),
+    )
+    if answer is None or answer.returncode not in (0, 1):
+        return frozenset()
+    return frozenset(os.fsdecode(answer.stdout).split("\0")) - {""}

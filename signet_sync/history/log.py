@@ -1,0 +1,254 @@
+"""Reading the history: its commits, what changed since one of them, a file as it was."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from signet_sync.errors import UsageError
+from signet_sync.formats.paths import display, escaped_character
+from signet_sync.history.git import repository, trees
+from signet_sync.history.git.repository import Opened
+from signet_sync.history.git.trees import Entry
+from signet_sync.storage.safe_paths import checked_parts
+from signet_sync.text.sanitizer import redact, sanitize_line, sanitize_transcript_v2
+
+if TYPE_CHECKING:
+    import pygit2
+
+LOG_LIMIT = 100
+DIFF_LIMIT = 1024 * 1024  # characters
+BLOB_LIMIT = 64 * 1024 * 1024  # bytes
+_COMPARED = 1024 * 1024  # bytes of a file that is compared line by line; the worst one takes seconds
+
+_REVISION = re.compile(r"HEAD(?:~(\d{1,4}))?|([0-9a-f]{4,40})", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """A commit as it may be shown: texts are sanitized; `timestamp` is Unix seconds.
+
+    `committer` is name and address: the agent, whatever name the author goes by.
+    """
+
+    oid: str
+    short_oid: str
+    subject: str
+    body: str
+    author: str
+    timestamp: int
+    committer: tuple[str, str] = ("", "")
+
+
+@dataclass(frozen=True, slots=True)
+class Diff:
+    """A unified diff, as it may be shown; `cut` says what was left out (empty: nothing)."""
+
+    text: str
+    cut: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A file as a commit holds it: the ids of commit and blob (hex), and its bytes."""
+
+    commit: str
+    oid: str
+    data: bytes
+
+
+# ── commits ──
+
+
+def log(place: Opened, limit: int) -> list[Commit]:
+    """The newest commits first, `limit` clamped to 1..100; none where nothing was committed yet."""
+    import pygit2
+
+    with repository.readable():
+        newest = repository.tip(place)
+        if newest is None:
+            return []
+        commits = place.git.walk(pygit2.Oid(raw=newest), pygit2.enums.SortMode.NONE)
+        return [_shown(commit) for commit in islice(commits, max(1, min(limit, LOG_LIMIT)))]
+
+
+def _shown(commit: pygit2.Commit) -> Commit:
+    subject, _, body = commit.raw_message.decode("utf-8", "replace").strip().partition("\n\n")
+    return Commit(
+        str(commit.id),
+        str(commit.id)[:7],
+        sanitize_line(subject),
+        sanitize_transcript_v2(body).strip(),
+        _name(commit.author.raw_name),
+        commit.commit_time,
+        (_name(commit.committer.raw_name), _name(commit.committer.raw_email)),
+    )
+
+
+def _name(raw: bytes) -> str:
+    return sanitize_line(raw.decode("utf-8", "replace"))
+
+
+def resolve(place: Opened, revision: str) -> bytes:
+    """The commit that a revision means, 20 bytes: hex digits (at least 4, one commit alone), `HEAD` or `HEAD~n`.
+
+    `HEAD` is the newest commit of the history, `~n` goes back along first parents. Nothing else of git's revision
+    syntax is understood: it could ask for more than a commit. Raises `UsageError` (`unknown-revision`).
+    """
+    match = _REVISION.fullmatch(revision)
+    found = None
+    if match and match[2]:
+        found = _by_prefix(place, match[2])
+    elif match:
+        found = repository.tip(place)
+        for _ in range(int(match[1] or 0)):
+            found = next(iter(_parents(place, found)), None) if found else None
+    if found is None:
+        raise UsageError(
+            f"there is no commit `{display(revision)}`",
+            hint="`signet-sync history` lists them; a revision is a commit's hash, `HEAD` or `HEAD~2`",
+            code="unknown-revision",
+        )
+    return found
+
+
+def _by_prefix(place: Opened, digits: str) -> bytes | None:
+    try:
+        found = place.git[digits]
+    except (KeyError, ValueError):  # none, or more than one
+        return None
+    return found.id.raw if found.type_str == "commit" else None
+
+
+def _parents(place: Opened, commit: bytes) -> list[bytes]:
+    return [parent.raw for parent in _commit(place, commit).parent_ids]
+
+
+def _commit(place: Opened, oid: bytes) -> pygit2.Commit:
+    import pygit2
+
+    return place.git[pygit2.Oid(raw=oid)].peel(pygit2.Commit)
+
+
+# ── a file as it was ──
+
+
+def blob(place: Opened, path: str, revision: str) -> Version:
+    """A file as it was. Raises `PathEscape`, `UsageError` (`unknown-revision`, `not-in-revision`, `too-large`)."""
+    import pygit2
+
+    parts = checked_parts(path)
+    with repository.readable():
+        commit = resolve(place, revision)
+        entry: Entry | None = Entry(trees.FOLDER, _commit(place, commit).tree_id.raw)
+        for part in parts:
+            inner = dict(_named(place, entry)) if entry is not None and entry.mode == trees.FOLDER else {}
+            entry = inner.get(part)
+        if entry is None or entry.mode not in (trees.FILE, trees.PROGRAM):
+            raise UsageError(
+                f"{commit.hex()[:7]} holds no such file",
+                path=path,
+                hint="`signet-sync history --diff` shows what changed",
+                code="not-in-revision",
+            )
+        oid = pygit2.Oid(raw=entry.oid)
+        if place.git.odb.read_header(oid)[1] > BLOB_LIMIT:
+            raise UsageError("the file is too large to be taken out", path=path, code="too-large")
+        return Version(commit.hex(), entry.oid.hex(), place.git.odb.read(oid)[1])
+
+
+def _named(place: Opened, folder: Entry) -> Iterator[tuple[str, Entry]]:
+    return ((os.fsdecode(name), entry) for name, entry in trees.entries(trees.read(place.git, folder.oid)))
+
+
+# ── what changed ──
+
+
+# How much of a file's patch (path, patch) is shown to whoever asks; "" leaves it out.
+Told = Callable[[str, str], str]
+
+
+def diff(place: Opened, oldest: str, *, limit: int = DIFF_LIMIT, told: Told | None = None) -> Diff:
+    """What changed from a commit's tree (`oldest` is a revision) to the newest one's, at most `limit` characters.
+
+    Made of bytes alone: neither attributes nor drivers of the repository have a say. Secrets that somebody else
+    committed are redacted, control characters shown as escapes.
+    """
+    with repository.readable():
+        newest = repository.tip(place)
+        if newest is None:
+            return Diff("")
+        trees_of = (_commit(place, oid).tree_id.raw for oid in (resolve(place, oldest), newest))
+        changes = sorted(_changes(place, "", *trees_of))
+        parts: list[str] = []
+        room = limit
+        for number, (path, old, new) in enumerate(changes):
+            patch = _patch(place, path, old, new)
+            patch = patch if told is None else told(path, patch)
+            if len(patch) > room:
+                left = len(changes) - number
+                cut = f"cut after {limit:,} characters: {left:,} of {len(changes):,} changed files are not shown"
+                return Diff("".join(parts), cut)
+            parts.append(patch)
+            room -= len(patch)
+        return Diff("".join(parts))
+
+
+Change = tuple[str, Entry | None, Entry | None]
+
+
+def _changes(place: Opened, where: str, old: bytes | None, new: bytes | None) -> Iterator[Change]:
+    """Paths whose entries differ; folders that are equal are not opened."""
+    if old == new:
+        return
+    before, after = (dict(_named(place, Entry(trees.FOLDER, oid))) if oid else {} for oid in (old, new))
+    for name in before.keys() | after.keys():
+        was, now = before.get(name), after.get(name)
+        if was == now:
+            continue
+        folders = [entry.oid if entry is not None and entry.mode == trees.FOLDER else None for entry in (was, now)]
+        if any(folders):
+            yield from _changes(place, f"{where}{name}/", *folders)
+        files = [None if entry is None or entry.mode == trees.FOLDER else entry for entry in (was, now)]
+        if any(files):
+            yield f"{where}{name}", files[0], files[1]
+
+
+def _patch(place: Opened, path: str, old: Entry | None, new: Entry | None) -> str:
+    import pygit2
+
+    shown = display(path)
+    if any(entry is not None and entry.mode == trees.REPOSITORY for entry in (old, new)):
+        return f"diff --git a/{shown} b/{shown}\nanother repository\n"
+    before, after = (_compared(place, entry) for entry in (old, new))
+    if isinstance(before, _TooLarge) or isinstance(after, _TooLarge):
+        return f"diff --git a/{shown} b/{shown}\nlarge files differ\n"
+    patch = pygit2.Patch.create_from(before, after, old_as_path=shown, new_as_path=shown)
+    return presentable(patch.data)
+
+
+def presentable(raw: bytes) -> str:
+    """Text of a version as a diff shows it: without secrets, control characters as escapes."""
+    return _CONTROL.sub(lambda match: escaped_character(match[0]), redact(raw.decode("utf-8", "replace"))[0])
+
+
+class _TooLarge:
+    """Stands for the bytes of a file that is not compared."""
+
+
+def _compared(place: Opened, entry: Entry | None) -> bytes | _TooLarge | None:
+    import pygit2
+
+    if entry is None:
+        return None
+    oid = pygit2.Oid(raw=entry.oid)
+    if place.git.odb.read_header(oid)[1] > _COMPARED:
+        return _TooLarge()
+    return place.git.odb.read(oid)[1]
+
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")

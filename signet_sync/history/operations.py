@@ -1,0 +1,321 @@
+"""The workspace's history: what is committed when, by whom and under which words, and how it is listed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from signet_sync.errors import ConfigError, DatabaseError, SignetSyncError, sentence_of
+from signet_sync.formats.ids import require_agent
+from signet_sync.formats.timestamps import SECOND, iso, parse_instant
+from signet_sync.history import commit, purge_plan
+from signet_sync.history.commit import Commit, Committed, Diff, Known, Limits, Told
+from signet_sync.history.git import repository
+from signet_sync.history.git.repository import RepositoryRefused
+from signet_sync.history.store import committed, versions
+from signet_sync.memories.promotion_score import Promotion, sweep_id
+from signet_sync.memories.store import promotions
+from signet_sync.sessions.store import results
+from signet_sync.sessions.store.results import Ended
+from signet_sync.settings.model import Settings
+from signet_sync.storage import state_dir
+from signet_sync.storage.safe_paths import require_root
+from signet_sync.sync import engine
+from signet_sync.sync.request import Request
+from signet_sync.sync.tombstones import store as tombstones_store
+from signet_sync.sync.workspace import Workspace
+from signet_sync.text.phrases import counted
+from signet_sync.text.sanitizer import sanitize_line, sanitizer_stamp
+
+CLEAN = "workspace tree is clean; no commit created"
+DISABLED = "history-disabled"
+# How to turn it on, for a person.
+REMEDY = "`enabled = true` under [history] in your own config.toml turns it on; it needs pip install 'signet-sync[git]'"
+SHORT = 7  # hex digits
+ADDRESS = "agent@localhost"
+# The committer's: it says that the name is an agent's id, which no setting can.
+AGENTS_ADDRESS = "signet-sync@localhost"
+# A subject has to fit into a list; the rest of a note stands in the body.
+_SUBJECT = 200
+_KEY = 120
+# Nothing is wrong with these, nor with asking: somebody else's repository is left alone, or is being worked on.
+_LEFT_ALONE = frozenset({"existing-repository", "inside-repository", "history-busy"})
+# Seconds that a commit waits for another one; one that comes of itself is made later just as well.
+_PATIENCE, _LITTLE_PATIENCE = 60.0, 2.0
+# An end that waited for a model is written down after ends that were begun later than it.
+_BACK = 3600 * SECOND
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """What became of a commit. `oid` are the first seven hex digits; `skipped` says that there is none.
+
+    `reason` is a code or a sentence, and `hint` what a person can do; `skipped_files` were not committed as they are.
+    """
+
+    ok: bool
+    oid: str | None
+    subject: str
+    skipped: bool
+    skipped_files: tuple[str, ...] = ()
+    reason: str | None = None
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """The newest commits first, and what changed from the oldest of them to the newest where that was asked for."""
+
+    commits: list[Commit]
+    diff: Diff | None = None
+
+
+def checkpoint(workspace: Workspace, agent_id: str, note: str, now_us: int) -> Checkpoint:
+    """Commits the workspace as it is now.
+
+    Raises `UsageError`, `ConfigError` where the extra is missing, `RepositoryRefused` for an unsafe repository,
+    `WorkspaceError` (`busy`), `OSError`.
+    """
+    require_agent(agent_id)
+    told = _line(note) or "manual"
+    subject = _cut(f"checkpoint: {told}", _SUBJECT)
+    body = f"manual checkpoint at {iso(now_us)}"
+    if not subject.endswith(told):
+        body += f"\n\n{told}"
+    return _commit(workspace, agent_id, subject, body, now_us)
+
+
+def after_dreams(workspace: Workspace, now_us: int, *, patience: float = _PATIENCE) -> Checkpoint | None:
+    """Commits what sweeps have promoted since the last time: ids, scores and counts, never a memory's text.
+
+    One commit an agent; None where nothing has risen. Raises as `checkpoint` does.
+    """
+    if not workspace.settings.history_enabled:
+        return None
+    newest = promotions.newest(workspace.database)
+    done = None
+    for agent_id, risen in _risen(workspace, now_us).items():
+        many = counted(len(risen), "memory", "memories")
+        body = "\n".join(_promoted(promotion) for promotion in risen)
+        done = _commit(workspace, agent_id, f"promote: {many}", body, now_us, patience=patience)
+        if not done.ok:
+            return done
+    if done is not None:
+        # Nothing is lost where this fails: they are told once more, with a tree that is clean.
+        with suppress(DatabaseError), workspace.database.transaction():
+            committed.set_dreams(workspace.database, newest)
+    return done
+
+
+def _risen(workspace: Workspace, now_us: int) -> dict[str, list[Promotion]]:
+    """What has risen and no commit has told of; the first history begins with what rose just now."""
+    told = committed.dreams(workspace.database) or sweep_id(now_us - _BACK)
+    return promotions.risen_since(workspace.database, told)
+
+
+def close_dreams(workspace: Workspace, now_us: int) -> None:
+    """What a process does that has swept: it commits. Trouble becomes an event of the workspace.
+
+    What was promoted stands in the ledger, and the next commit of its kind takes it up.
+    """
+    _quietly(workspace, lambda: after_dreams(workspace, now_us, patience=_LITTLE_PATIENCE))
+
+
+def after_sessions(workspace: Workspace, now_us: int) -> Checkpoint | None:
+    """Commits what has ended since the last time; None where nothing has. Raises as `checkpoint` does."""
+    if not workspace.settings.history_enabled:
+        return None
+    ends = _Ends.of(workspace, now_us)
+    if not ends.due:
+        return None
+    subject, body = _closed(ends.due)
+    done = _commit(workspace, ends.due[-1].agent_id, subject, body, now_us)
+    if done.ok:
+        # Nothing is lost where this fails: they are told once more, with a tree that is clean.
+        with suppress(DatabaseError):
+            ends.keep(workspace)
+    return done
+
+
+def close_sessions(workspace: Workspace, now_us: int) -> None:
+    """What a process does that has written a session's end: it commits, unless an agent lives, which will.
+
+    Trouble becomes an event of the workspace: the session is kept whatever becomes of its commit.
+    """
+    if workspace.settings.history_enabled and not state_dir.run_lock_holder(workspace.state):
+        _quietly(workspace, lambda: after_sessions(workspace, now_us))
+
+
+def is_due(workspace: Workspace, now_us: int) -> bool:
+    """Whether a session has ended, or a memory has risen, since the last commit that told of such."""
+    if not workspace.settings.history_enabled:
+        return False
+    return bool(_Ends.of(workspace, now_us).due or _risen(workspace, now_us))
+
+
+def listed(root: str, settings: Settings, limit: int, *, with_diff: bool = False, told: Told | None = None) -> Listed:
+    """The newest commits (at most 100); without any repository there are none. Raises `RepositoryRefused`.
+
+    `told` says how much of each file's patch is shown.
+    """
+    require_root(root)
+    key = state_dir.locate(root).key
+    if repository.look(root, key).state == "none":
+        return Listed([], Diff("") if with_diff else None)
+    with repository.opened(root, key, adopt=settings.history_adopt) as place:
+        commits = commit.log(place, limit)
+        if not with_diff:
+            return Listed(commits)
+        return Listed(commits, commit.diff(place, commits[-1].oid, told=told) if commits else Diff(""))
+
+
+# ── as documents ──
+
+
+def checkpoint_document(done: Checkpoint) -> dict[str, Any]:
+    """The document of `checkpoint --json`."""
+    return {
+        "ok": done.ok,
+        "oid": done.oid,
+        "subject": done.subject,
+        "skipped": done.skipped,
+        "skipped_files": list(done.skipped_files),
+        "reason": done.reason,
+    }
+
+
+def document(listed: Listed) -> dict[str, Any]:
+    """The document of `history --json`."""
+    entries = [
+        {
+            "oid": commit.oid,
+            "short_oid": commit.short_oid,
+            "subject": commit.subject,
+            "body": commit.body,
+            "author": commit.author,
+            "timestamp": iso(commit.timestamp * SECOND),
+        }
+        for commit in listed.commits
+    ]
+    return {"commits": entries} if listed.diff is None else {"commits": entries, "diff": listed.diff.text}
+
+
+# ── a commit ──
+
+
+def _commit(
+    workspace: Workspace, agent_id: str, subject: str, body: str, now_us: int, *, patience: float = _PATIENCE
+) -> Checkpoint:
+    if not workspace.settings.history_enabled:
+        return Checkpoint(False, None, subject, True, (), DISABLED, REMEDY)
+    purge_plan.resume(workspace)
+    if tombstones_store.any_stand(workspace.database):
+        # What a sync service has just brought back of a removed session must not get into a history.
+        engine.run_pass(workspace, Request(now_us=now_us))
+    try:
+        with state_dir.history_lock(workspace.state, patience):
+            done = _written(workspace, agent_id, subject, body, now_us)
+    except RepositoryRefused as refused:
+        if refused.code == "extra-missing":
+            raise ConfigError(refused.message, path=refused.path, hint=refused.hint, code=refused.code) from None
+        if refused.code in _LEFT_ALONE:
+            return Checkpoint(False, None, subject, True, (), refused.code, sentence_of(refused))
+        raise
+    left_out = tuple(skipped.path for skipped in done.skipped)
+    if done.outcome == "busy":
+        return Checkpoint(False, None, subject, True, left_out, "history-busy", done.reason)
+    if done.oid is None:
+        return Checkpoint(True, None, subject, True, left_out, CLEAN)
+    return Checkpoint(True, done.oid[:SHORT], subject, False, left_out)
+
+
+def _written(workspace: Workspace, agent_id: str, subject: str, body: str, now_us: int) -> Committed:
+    """The commit, behind a first one where the history begins here; the history's lock is held."""
+    settings, root, key = workspace.settings, workspace.root, workspace.state.key
+    if repository.look(root, key).state == "none":
+        commit.create(root, key, inside=settings.history_adopt)
+    limits = Limits(settings.history_max_file_bytes, settings.history_transcripts)
+    author = settings.history_author_name or agent_id, settings.history_author_email or ADDRESS
+    agent = agent_id, AGENTS_ADDRESS
+    rules = sanitizer_stamp()
+    cache = {path: Known(*taken) for path, taken in versions.taken(workspace.database, rules).items()}
+    with repository.opened(root, key, adopt=settings.history_adopt) as place:
+        commit.begin(place, author=author, agent=agent, now_us=now_us, limits=limits)
+        done = commit.commit(
+            place, subject=subject, body=body, author=author, agent=agent, now_us=now_us, limits=limits, cache=cache
+        )
+    # It is there to be quick: where it cannot be written, everything is read once more.
+    with suppress(DatabaseError), workspace.database.transaction():
+        versions.keep(workspace.database, rules, done.learnt, done.forgotten)
+    return done
+
+
+def _quietly(workspace: Workspace, act: Callable[[], Checkpoint | None]) -> Checkpoint | None:
+    try:
+        done = act()
+    except (SignetSyncError, OSError) as error:
+        workspace.events.append(f"the history was not written: {sentence_of(error)}")
+        return None
+    if done is not None and not done.ok:
+        workspace.events.append(f"the history was not written: {done.reason}: {done.hint}")
+    return done
+
+
+# ── the words of a commit ──
+
+
+def _line(text: str) -> str:
+    return " ".join(sanitize_line(text).split())
+
+
+def _cut(text: str, limit: int) -> str:
+    return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
+
+
+def _promoted(promotion: Promotion) -> str:
+    hits, days = promotion.signals.recall_count, promotion.signals.unique_days
+    return f"{promotion.memory_id} score {promotion.score:.2f}, {counted(hits, 'hit')} on {counted(days, 'day')}"
+
+
+def _closed(ends: Sequence[Ended]) -> tuple[str, str]:
+    """Subject and body for the end of some sessions: the newest gives its name, the body names all, oldest first."""
+    names = list(dict.fromkeys((_cut(_line(end.session), _KEY), end.agent_id) for end in ends))
+    newest = _cut(_line(ends[-1].session), _KEY)
+    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    return f"session-close: {newest}{more}", "\n".join(f"- {name} (agent {agent})" for name, agent in names)
+
+
+# ── which ends are told already ──
+
+
+@dataclass(frozen=True, slots=True)
+class _Ends:
+    """Session ends that no commit has told of (`due`, oldest first), and how far those go that one has.
+
+    `newest` is where the mark will stand, `read` everything that was looked at. An end is written down under the time
+    when it was begun, so that a late one may lie before the mark: those a while before it are remembered by name.
+    """
+
+    due: list[Ended]
+    newest: int
+    read: list[Ended]
+
+    @classmethod
+    def of(cls, workspace: Workspace, now_us: int) -> _Ends:
+        newest, told = 0, frozenset[str]()
+        if (stored := committed.ends(workspace.database)) is not None:
+            # A clock that was ahead must not keep the ends of a year from being told.
+            newest, told = min(parse_instant(stored[0]) or 0, now_us), stored[1]
+        read = results.ended_since(workspace.database, iso((newest or now_us) - _BACK))
+        due = [end for end in read if end.flow_key not in told]
+        newest = max([newest, *(parse_instant(end.at) or 0 for end in read)])
+        return cls(due, min(newest, now_us), read)
+
+    def keep(self, workspace: Workspace) -> None:
+        """Writes down that all of them are told."""
+        since = iso(self.newest - _BACK)
+        keys = [end.flow_key for end in self.read if end.at > since]
+        with workspace.database.transaction():
+            committed.set_ends(workspace.database, iso(self.newest), keys)

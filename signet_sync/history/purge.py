@@ -1,0 +1,539 @@
+"""Purging the workspace's history: what was removed leaves every commit, and objects that nothing needs are deleted.
+
+A purge is begun (a record of ids and paths in `.git`, without a word of what goes) and finished, at once or by whoever
+comes next: finishing goes by the record alone, and after a kill it is done again from its beginning.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from signet_sync.errors import WorkspaceError
+from signet_sync.formats.lazy_pattern import late
+from signet_sync.formats.paths import BEGUN_PURGE, display
+from signet_sync.formats.snapshot import OWN_LIMIT, Found
+from signet_sync.history.git import index as git_index
+from signet_sync.history.git import lock as git_lock
+from signet_sync.history.git import objects
+from signet_sync.history.git.lock import Replacement
+from signet_sync.history.git.objects import BLOB, COMMIT, TAG, TREE, Store
+from signet_sync.history.git.packs import NewObjects, Pack
+from signet_sync.history.git.repository import HISTORY_REF, Opened, RepositoryRefused, busy, opened, tidying
+from signet_sync.history.git.rewrite import KINDS, Judge, Looking, Rewriting, Rulings, hashed
+from signet_sync.history.git.trees import REPOSITORY, Entry
+from signet_sync.storage import files
+from signet_sync.storage.safe_paths import folder
+
+if TYPE_CHECKING:
+    import pygit2
+
+_INDEX = ".git/index"
+_STASH, _STASH_LOG = "refs/stash", ".git/logs/refs/stash"
+_VERSION = 1
+_TRIES = 3
+_DEEPEST = 50  # objects that are told by one another: git's own bound
+# What git keeps beside refs and objects of what it did last: ids, and messages as they were written.
+_TRACES = late(r"(?:[A-Z]+_HEAD|AUTO_MERGE|[A-Z]+_EDITMSG|MERGE_(?:MSG|MODE|RR)|SQUASH_MSG|gc\.log)")
+_LOG_LINE = late(rb"([0-9a-f]{40}) ([0-9a-f]{40}) ([^\t\n]*)(?:\t([^\n]*))?")
+_NOTHING = bytes(20)
+_NAMES = {COMMIT: "commit", BLOB: "blob", TAG: "tag"}
+
+Note = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """What a purge changes: commits that are rewritten, versions of files, messages."""
+
+    commits: int
+    versions: int
+    messages: int
+
+
+@dataclass(frozen=True, slots=True)
+class Purged:
+    """What a purge did: commits rewritten, objects deleted."""
+
+    commits: int
+    objects: int
+
+
+@dataclass(slots=True)
+class _Record:
+    """A begun purge. `note` is the caller's; `doomed` are objects that go from a repository that is not ours."""
+
+    note: dict[str, str]
+    rulings: Rulings
+    doomed: set[bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class _Next:
+    """Where refs stand and will stand, the stash's log and the index as they will be, and all that must be kept."""
+
+    refs: dict[str, tuple[bytes, bytes | None]]
+    stash_log: bytes
+    index: bytes
+    kept: set[bytes]
+    commits: int
+
+
+# ── beginning ──
+
+
+def preview(root: str, workspace_id: str, judge: Judge) -> Begun:
+    """What `begin` and `finish` would change; nothing is written. Raises as `begin` does."""
+    with _ready(root, workspace_id, mend=False, beside=True) as repository:
+        store = Store(repository.git)
+        rulings = _looked(root, repository, store, judge, partial(hashed, BLOB))
+        rewriting = Rewriting(store, rulings, hashed)
+        _map(rewriting, repository, store)
+        for oid in _stashed(root, store) if repository.ours else ():
+            rewriting.of(oid)
+        return _begun(rulings, rewriting.rewritten)
+
+
+def begin(root: str, workspace_id: str, judge: Judge, note: Note) -> Begun:
+    """Finds what has to go and records it durably, with a note that tells whoever finishes it what it belongs to.
+
+    From then on the text itself is no longer needed. A begun purge is added to. `commits` of the answer is 0: it is
+    known when they are rewritten. Another git command that is at work only holds up finishing. Raises
+    `RepositoryRefused`, `WorkspaceError`, `OSError`; then nothing was changed.
+    """
+    with _ready(root, workspace_id, beside=True) as repository:
+        store = Store(repository.git)
+        new = NewObjects(repository.git)
+        try:
+            rulings = _looked(root, repository, store, judge, lambda raw: new.add("blob", raw))
+            new.flush()
+        finally:
+            new.discard()
+    record = _read(root) or _Record({}, Rulings(), set())
+    record.note = dict(note)
+    record.rulings.add(rulings)
+    _write(root, record)
+    return _begun(rulings, 0)
+
+
+def is_begun(root: str) -> bool:
+    """Whether there is a begun purge; costs one look."""
+    return files.look(root, BEGUN_PURGE) is not None
+
+
+def pending(root: str) -> Note | None:
+    """The note of a purge that was begun and not finished. Raises `WorkspaceError` where it cannot be read."""
+    record = _read(root)
+    return None if record is None else record.note
+
+
+def abandon(root: str) -> None:
+    """Forgets a begun purge: what it belongs to never happened."""
+    files.unlink(root, BEGUN_PURGE)
+
+
+def _begun(rulings: Rulings, commits: int) -> Begun:
+    return Begun(commits, sum(map(len, rulings.files.values())), len(rulings.messages))
+
+
+@contextmanager
+def _ready(root: str, workspace_id: str, *, mend: bool = True, beside: bool = False) -> Iterator[Opened]:
+    """The repository, where a purge can be done now. With `mend` the lock that a killed one of us left is taken away.
+
+    With `beside` another git command may be at work. Raises `RepositoryRefused`, `WorkspaceError`.
+    """
+    with opened(root, workspace_id, adopt=True) as repository:
+        if mend:
+            git_lock.mend(repository.folder)
+        reason = "" if beside else busy(repository.folder) or tidying(repository.folder)
+        if reason:
+            raise RepositoryRefused(
+                f"the history cannot be rewritten now: {reason}",
+                path=".git",
+                hint="finish that first, then try again",
+                code="history-busy",
+            )
+        if not repository.ours and HISTORY_REF not in repository.git.references:
+            raise RepositoryRefused(
+                "the repository is not ours, and its history is left alone",
+                path=".git",
+                hint="rewrite it with a tool for that (git filter-repo), or remove without --purge-history",
+                code="existing-repository",
+            )
+        for name, what in (("shallow", "a shallow clone"), ("worktrees", "a repository with further working trees")):
+            status = files.look(root, f".git/{name}")
+            if status is not None and (not stat.S_ISDIR(status.st_mode) or files.listing(root, f".git/{name}", "")):
+                raise RepositoryRefused(
+                    f"the history of {what} cannot be rewritten",
+                    path=f".git/{name}",
+                    hint="git fetch --unshallow, or git worktree remove, then try again",
+                    code="unsafe-repository",
+                )
+        yield repository
+
+
+def _looked(root: str, repository: Opened, store: Store, judge: Judge, write: Callable[[bytes], bytes]) -> Rulings:
+    looking = Looking(store, judge, write)
+    looking.at(_tips(repository).values(), _others(repository, store))
+    if repository.ours:
+        looking.at(_stashed(root, store))
+        for entry in _index(root, repository):
+            if entry.mode != REPOSITORY:
+                looking.file(os.fspath(entry.path), entry.id.raw)
+    return looking.rulings
+
+
+# ── refs ──
+
+
+def _all_refs(git: pygit2.Repository) -> dict[str, bytes]:
+    """What refs and a detached HEAD name directly."""
+    from pygit2.enums import ReferenceType
+
+    found = {}
+    for name in [*git.references, "HEAD"]:
+        ref = git.lookup_reference(name)
+        if ref.type == ReferenceType.DIRECT:
+            found[ref.name] = bytes.fromhex(str(ref.target))
+    return found
+
+
+def _tips(repository: Opened) -> dict[str, bytes]:
+    """The refs that are ours to rewrite."""
+    refs = _all_refs(repository.git)
+    return refs if repository.ours else {name: oid for name, oid in refs.items() if name == HISTORY_REF}
+
+
+def _others(repository: Opened, store: Store) -> set[bytes]:
+    """Commits of other refs: in a repository that is not ours they stay what they are."""
+    if repository.ours:
+        return set()
+    return store.commits(oid for name, oid in _all_refs(repository.git).items() if name != HISTORY_REF)
+
+
+def _stash(root: str) -> list[re.Match[bytes]]:
+    """The lines of the stash's log: all but the newest of what was put away stands only there."""
+    found = files.read(root, _STASH_LOG, OWN_LIMIT)
+    return list(_LOG_LINE.finditer(found.raw)) if isinstance(found, Found) else []
+
+
+def _stashed(root: str, store: Store) -> set[bytes]:
+    """The commits that the stash's log names."""
+    return {oid for line in _stash(root) for oid in _named(line) if store.has(oid)}
+
+
+def _named(line: re.Match[bytes]) -> list[bytes]:
+    """The objects that a line of a log names."""
+    return [oid for oid in (bytes.fromhex(line[1].decode()), bytes.fromhex(line[2].decode())) if oid != _NOTHING]
+
+
+def _index(root: str, repository: Opened) -> list[pygit2.IndexEntry]:
+    """What is staged."""
+    import pygit2
+
+    if files.look(root, _INDEX) is None:
+        return []
+    return list(pygit2.Index(os.path.join(repository.folder, os.path.basename(_INDEX))))
+
+
+# ── finishing ──
+
+
+def finish(root: str, workspace_id: str) -> Purged:
+    """Rewrites what a begun purge wants, moves the refs, and deletes every object that is no longer reached.
+
+    In a repository that is not ours only our own ref moves, and only what nothing else reaches is deleted. Raises
+    `RepositoryRefused`, `WorkspaceError`, `OSError`: then the history is valid, and the purge stays begun.
+    """
+    for _ in range(_TRIES):
+        record = _read(root)
+        if record is None:
+            return Purged(0, 0)
+        coming = _prepare(root, workspace_id, record)
+        dropped = _turn(root, workspace_id, record, coming)
+        if dropped is not None:
+            abandon(root)
+            return Purged(coming.commits, dropped)
+    raise RepositoryRefused(
+        "the history keeps moving while it is rewritten",
+        path=".git",
+        hint="let other programs finish; every pass tries again",
+        code="history-busy",
+    )
+
+
+def _prepare(root: str, workspace_id: str, record: _Record) -> _Next:
+    """Makes the new objects, durably, and thinks out all that follows; no ref moves."""
+    with _ready(root, workspace_id) as repository:
+        store = Store(repository.git)
+        with _Made.of(repository) as made:
+            rewriting = Rewriting(store, record.rulings, made.write)
+            refs = _map(rewriting, repository, store)
+            stashed = {oid: rewriting.of(oid) for oid in (_stashed(root, store) if repository.ours else ())}
+        needed = {oid for oid in (*(new for _, new in refs.values()), *stashed.values()) if oid is not None}
+        stash_log, index = _stash_anew(root, stashed, store), b""
+        if repository.ours:
+            index = _index_anew(root, repository, rewriting, needed)
+        kept = store.closure(needed)
+        if not repository.ours:
+            kept |= store.closure(_roots(root, repository, store), kept)
+            record.doomed |= store.closure({old for old, new in refs.values() if old != new}, kept)
+            _write(root, record)
+    return _Next(refs, stash_log, index, kept, rewriting.rewritten)
+
+
+class _Made:
+    """New objects on their way into one pack, trees by what makes them of the one before of the same folder."""
+
+    def __init__(self, pack: Pack) -> None:
+        self._pack = pack
+        self._last: dict[str, tuple[int, bytes, bytes]] = {}
+        self._any = False
+
+    @classmethod
+    @contextmanager
+    def of(cls, repository: Opened) -> Iterator[_Made]:
+        """Nothing is visible before the end of the `with`, everything is durable after it."""
+        made = cls(Pack(os.path.join(repository.folder, "objects", "pack")))
+        try:
+            yield made
+        except BaseException:
+            made._pack.abandon()
+            raise
+        if made._any:
+            made._pack.publish()
+        else:
+            made._pack.abandon()
+
+    def write(self, kind: int, raw: bytes, like: str | None) -> bytes:
+        """Takes an object and gives its id."""
+        oid = hashed(kind, raw)
+        depth, base, base_raw = self._last.get(like, (_DEEPEST, b"", b"")) if like is not None else (_DEEPEST, b"", b"")
+        self._any = True
+        if depth < _DEEPEST:
+            self._pack.add_like(oid, raw, base, base_raw)
+        else:
+            self._pack.add(oid, KINDS[kind], raw)
+        if like is not None:
+            self._last[like] = (depth % _DEEPEST + 1, oid, raw)
+        return oid
+
+
+def _map(rewriting: Rewriting, repository: Opened, store: Store) -> dict[str, tuple[bytes, bytes | None]]:
+    rewriting.commits.update((oid, oid) for oid in _others(repository, store))
+    return {name: (oid, rewriting.of(oid)) for name, oid in _tips(repository).items()}
+
+
+def _stash_anew(root: str, stashed: Mapping[bytes, bytes | None], store: Store) -> bytes:
+    """The log of the stash with the new commits and their messages."""
+    lines = []
+    for line in _stash(root):
+        old, new = (stashed.get(bytes.fromhex(line[part].decode())) or _NOTHING for part in (1, 2))
+        if new != _NOTHING:
+            said = objects.split_message(store.read(new)[1])[1].partition(b"\n")[0]
+            lines.append(b"%b %b %b\t%b\n" % (old.hex().encode(), new.hex().encode(), line[3], said))
+    return b"".join(lines)
+
+
+def _index_anew(root: str, repository: Opened, rewriting: Rewriting, needed: set[bytes]) -> bytes:
+    """The index with the new blobs; adds those that it names to the needed."""
+    flat = {}
+    for entry in _index(root, repository):
+        path = os.fspath(entry.path)
+        oid = entry.id.raw if entry.mode == REPOSITORY else rewriting.file(path, entry.id.raw)
+        if oid is not None:
+            flat[path] = Entry(int(entry.mode), oid)
+            needed |= set() if entry.mode == REPOSITORY else {oid}
+    # Without the times of the files: whoever asks git for its status compares their bytes once.
+    return git_index.serialised(flat, {})
+
+
+def _roots(root: str, repository: Opened, store: Store) -> set[bytes]:
+    """All by which a repository that is not ours reaches objects, besides our ref."""
+    found = {oid for name, oid in _all_refs(repository.git).items() if name != HISTORY_REF}
+    found |= {entry.id.raw for entry in _index(root, repository) if entry.mode != REPOSITORY}
+    for path in _below(root, ".git/logs"):
+        read = files.read(root, path, OWN_LIMIT)
+        if isinstance(read, Found) and path != f".git/logs/{HISTORY_REF}":
+            found.update(oid for line in _LOG_LINE.finditer(read.raw) for oid in _named(line))
+    for name in _traces(root):
+        read = files.read(root, name, OWN_LIMIT)
+        if isinstance(read, Found):
+            found.update(bytes.fromhex(oid.decode()) for oid in re.findall(rb"\b[0-9a-f]{40}\b", read.raw))
+    return {oid for oid in found if store.has(oid)}
+
+
+def _turn(root: str, workspace_id: str, record: _Record, coming: _Next) -> int | None:
+    """Moves refs and index, and deletes what is not kept; None where refs have moved meanwhile."""
+    with _ready(root, workspace_id) as repository:
+        with _locked(repository, coming.index) as lock:
+            if _tips(repository) != {name: old for name, (old, _) in coming.refs.items()}:
+                return None
+            _move(repository, coming.refs)
+            if repository.ours:
+                repository.git.compress_references()
+                _forget_logs(root, coming.stash_log)
+                if files.look(root, _INDEX) is not None:
+                    lock.publish()
+            else:
+                files.unlink(root, f".git/logs/{HISTORY_REF}")
+        # Whoever commits now builds on what is deleted then: all of it stays as it is until that is over.
+        with _locked(repository, b""):
+            if _tips(repository) != {name: new for name, (_, new) in coming.refs.items() if new is not None}:
+                return None
+            store = Store(repository.git)
+            doomed = (set(store.all()) if repository.ours else record.doomed) - coming.kept
+            return objects.drop(root, store, doomed, strays=repository.ours)
+
+
+@contextmanager
+def _locked(repository: Opened, index: bytes) -> Iterator[Replacement]:
+    """Keeps other programs from staging and committing, as git does: by the lock of the index.
+
+    Raises `RepositoryRefused`.
+    """
+    lock = git_lock.index(repository.folder)
+    if not lock.stage(index):
+        raise RepositoryRefused(
+            "another git command is at work", path=f"{_INDEX}.lock", hint="wait for it to end", code="history-busy"
+        )
+    try:
+        yield lock
+    finally:
+        lock.drop()
+
+
+def _move(repository: Opened, refs: Mapping[str, tuple[bytes, bytes | None]]) -> None:
+    import pygit2
+
+    for name, (old, new) in refs.items():
+        if new is None:
+            repository.git.references.delete(name)
+        elif name == "HEAD" and new != old:
+            repository.git.set_head(pygit2.Oid(raw=new))
+        elif new != old:
+            repository.git.references.create(name, pygit2.Oid(raw=new), force=True)
+
+
+def _forget_logs(root: str, stash_log: bytes) -> None:
+    """Empties the logs of refs, but for the stash's, and deletes what git noted of what it did last."""
+    if stash_log:
+        files.replace(root, _STASH_LOG, stash_log, None)
+    for path in _below(root, ".git/logs"):
+        if path != _STASH_LOG or not stash_log:
+            files.unlink(root, path)
+    for path in _traces(root):
+        files.unlink(root, path)
+    objects.drop_folder(root, ".git/rr-cache")
+
+
+def _traces(root: str) -> list[str]:
+    """Files in which git noted what it did last."""
+    return [f".git/{name}" for name in files.listing(root, ".git", "") if _TRACES.fullmatch(name)]
+
+
+def _below(root: str, path: str) -> Iterator[str]:
+    """The files below a folder of `.git`; links are not followed."""
+    try:
+        # Every name: that of a branch may hold what nobody sees.
+        with folder(root, path) as descriptor:
+            names = sorted(os.listdir(descriptor))
+    except (FileNotFoundError, WorkspaceError):
+        return
+    for name in names:
+        inner = f"{path}/{name}"
+        status = files.look(root, inner)
+        if status is not None and stat.S_ISDIR(status.st_mode):
+            yield from _below(root, inner)
+        elif status is not None:
+            yield inner
+
+
+# ── the record ──
+
+
+def _write(root: str, record: _Record) -> None:
+    document = {
+        "version": _VERSION,
+        "note": record.note,
+        "files": {
+            path: {old.hex(): new and new.hex() for old, new in versions.items()}
+            for path, versions in record.rulings.files.items()
+        },
+        "messages": {oid.hex(): said.decode("latin-1") for oid, said in record.rulings.messages.items()},
+        "doomed": sorted(oid.hex() for oid in record.doomed),
+    }
+    files.replace(root, BEGUN_PURGE, json.dumps(document).encode("ascii"), None)
+
+
+def _read(root: str) -> _Record | None:
+    """The record of a begun purge, None where there is none. Raises `WorkspaceError` where it makes no sense."""
+    found = files.read(root, BEGUN_PURGE, OWN_LIMIT)
+    if not isinstance(found, Found):
+        if found.code == "gone":
+            return None
+        raise _unreadable(found.message)
+    try:
+        document: Any = json.loads(found.raw)
+        if document["version"] != _VERSION:
+            raise _unreadable(f"it is of version {document['version']!r}")
+        versions = {
+            path: {_oid(old): None if new is None else _oid(new) for old, new in told.items()}
+            for path, told in document["files"].items()
+        }
+        messages = {_oid(oid): said.encode("latin-1") for oid, said in document["messages"].items()}
+        note = {str(key): str(value) for key, value in document["note"].items()}
+        return _Record(note, Rulings(versions, messages), {_oid(oid) for oid in document["doomed"]})
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise _unreadable(f"{type(error).__name__}") from None
+
+
+def _oid(told: str) -> bytes:
+    oid = bytes.fromhex(told)
+    if len(oid) != 20:
+        raise ValueError("no id of an object")
+    return oid
+
+
+def _unreadable(why: str) -> WorkspaceError:
+    return WorkspaceError(
+        f"the record of a begun purge cannot be read: {why}",
+        path=BEGUN_PURGE,
+        hint="delete it and remove with --purge-history once more",
+        code="history-damaged",
+    )
+
+
+# ── what is left ──
+
+
+def left(root: str, workspace_id: str, tells: Callable[[bytes], bool]) -> list[str]:
+    """What still holds something, of every object but trees, and of every other file of `.git` that has words in it.
+
+    Raises `RepositoryRefused`, `WorkspaceError`.
+    """
+    found = []
+    with _ready(root, workspace_id) as repository:
+        store = Store(repository.git)
+        for oid in store.all():
+            kind, raw = store.read(oid)
+            if kind != TREE and tells(raw):
+                found.append(f"{_NAMES[kind]} {oid.hex()}")
+    for name in files.listing(root, ".git", ""):
+        path = f".git/{name}"
+        if name == "objects" or path == _INDEX:
+            continue
+        status = files.look(root, path)
+        inner = _below(root, path) if status is not None and stat.S_ISDIR(status.st_mode) else [path]
+        for place in inner:
+            read = files.read(root, place, OWN_LIMIT)
+            if isinstance(read, Found) and tells(read.raw):
+                found.append(display(place))
+    return sorted(found)

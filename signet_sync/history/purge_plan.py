@@ -1,0 +1,305 @@
+"""Purging the history of what is removed: what becomes of each file and message in it, and who finishes it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import TYPE_CHECKING, Protocol
+
+from signet_sync.errors import SignetSyncError, WorkspaceError, sentence_of
+from signet_sync.formats.entity_paths import parse_ledger_page, parse_path
+from signet_sync.formats.filename import artifact_name, carried_token
+from signet_sync.formats.frontmatter import FrontmatterProblem, parse
+from signet_sync.formats.lazy_pattern import late
+from signet_sync.formats.managed_block import without_lines
+from signet_sync.formats.paths import KEPT_COPY, MEMORY, TOMBSTONES, display, page_agent
+from signet_sync.history import purge
+from signet_sync.history.git.repository import RepositoryRefused
+from signet_sync.history.git.rewrite import Judge
+from signet_sync.history.purge import Begun
+from signet_sync.history.store import versions
+from signet_sync.memories.store import memories
+from signet_sync.storage import state_dir
+from signet_sync.sync.text_match import Sieve
+from signet_sync.sync.tombstones import store as tombstones_store
+from signet_sync.sync.workspace import Workspace
+
+if TYPE_CHECKING:
+    from signet_sync.formats.artifact import Tombstone
+
+REMOVED = b"[removed]"
+_HANDLE = late(rb"\b[skcaetfmx]-[a-z2-7]{12}\b")
+_KEPT = late(r"\.(?:signet|user)-[^/.]+(?=\.md$)")
+_LISTED = 120  # characters of a session's key that a commit names
+_OF_OTHERS = ("existing-repository", "inside-repository")
+_LONG = 8  # characters from which a name means something wherever it stands
+
+IsOfIt = Callable[[str, bytes], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What a purge did: commits rewritten, objects deleted; what is `left` and holds text of it.
+
+    `left` are people's files by their paths (in some version that the history has), and objects and files of `.git`.
+    Where it is not done, the reason stands in one of three: `waiting`, it is begun, and every pass tries again;
+    `refused`, it could not begin, and has to be asked for again; `nothing`, no history of ours holds anything.
+    """
+
+    commits: int
+    objects: int
+    left: tuple[str, ...]
+    waiting: str = ""
+    refused: str = ""
+    nothing: str = ""
+
+    @property
+    def is_done(self) -> bool:
+        """Whether nothing is left for anybody to do."""
+        return not (self.waiting or self.refused)
+
+    def history(self, held: Callable[[], str]) -> str:
+        """`clean` or `contains`; where the history was not looked at, what `held` finds out about it."""
+        if self.refused or self.nothing:
+            return held()
+        return "contains" if self.left or self.waiting else "clean"
+
+
+class HistoryRules(Judge, Protocol):
+    """What becomes of the history, and what of it has to be left: `left` are paths of people's files."""
+
+    left: set[str]
+
+    def unexpected(self, raw: bytes) -> bool:
+        """Whether an object still tells something, and is not one that was left on purpose."""
+
+
+class Verdicts:
+    """What becomes of every file and message of the history: a `Judge` that remembers whose text it has to leave.
+
+    `needles` are words and phrases, `handles` ids of facts and the like that stand on pages, `names` the keys and ids
+    under which commits name the sessions; `is_of_it` knows the artifacts that go whole; `mend` takes out of others what
+    they quote.
+    """
+
+    def __init__(
+        self,
+        needles: Iterable[bytes],
+        handles: Iterable[str] = (),
+        names: Iterable[str] = (),
+        is_of_it: IsOfIt = lambda path, raw: False,
+        mend: Callable[[str, bytes], bytes] = lambda path, raw: raw,
+    ) -> None:
+        self._mend = mend
+        named = [" ".join(name.split()) for name in names]
+        cut = [name[: _LISTED - 1].rstrip() if len(name) > _LISTED else name for name in named]
+        long = {name.encode("utf-8", "replace") for name in cut if len(name) >= _LONG}
+        self._needles = frozenset(needles) | long
+        self._sieve = Sieve(self._needles)
+        self._handles = frozenset(handle.encode("ascii") for handle in handles)
+        listed = "|".join(re.escape(name) for name in cut)
+        self._closing = re.compile(rf"session-close: (?:{listed})(?: and \d+ more)?|- (?:{listed}) \(agent \S+\)")
+        self._is_of_it = is_of_it
+        self._left: set[bytes] = set()
+        self.left: set[str] = set()
+
+    def file(self, path: str, raw: bytes) -> bytes | None:
+        """An artifact goes, lines of what we generate go, what people wrote stays and is named (`history.purge`)."""
+        if path.startswith(f"{TOMBSTONES}/"):
+            self._left.add(sha256(raw).digest())
+            return raw
+        if self._is_of_it(path, raw):
+            return None
+        raw = self._mend(path, raw)
+        after = self._cleaned(path, raw) if self._tells(raw) else raw
+        if self._tells(after) or self._tells(path.encode("utf-8", "surrogateescape")):
+            self._left.add(sha256(after).digest())
+            self.left.add(display(path) or "a file without a path")
+        return after
+
+    def message(self, raw: bytes) -> bytes:
+        """Every line that tells something is replaced by one that says so."""
+        return b"\n".join(REMOVED if self._tells(line) or self._names(line) else line for line in raw.split(b"\n"))
+
+    def unexpected(self, raw: bytes) -> bool:
+        """Whether an object still tells something, and is not one that was left on purpose."""
+        return self._tells(raw) and sha256(raw).digest() not in self._left
+
+    def _tells(self, raw: bytes) -> bool:
+        return bool(self._sieve.caught(raw)) or not self._handles.isdisjoint(_HANDLE.findall(raw))
+
+    def _names(self, line: bytes) -> bool:
+        return self._closing.fullmatch(line.decode("utf-8", "replace")) is not None
+
+    def _cleaned(self, path: str, raw: bytes) -> bytes:
+        name = artifact_name(path.rpartition("/")[2])
+        if (name is not None and name.kind == "manifest") or is_kept_page(path) or _is_of_entity(path):
+            told = self._sieve.caught(raw)
+            return b"\n".join(line for line in raw.split(b"\n") if not self._line_goes(line, told))
+        if page_agent(path) is not None:
+            told = self._sieve.caught(raw)
+            return without_lines(raw, lambda line: self._line_goes(line, told))
+        return raw
+
+    def _line_goes(self, line: bytes, told: Iterable[bytes]) -> bool:
+        return any(needle in line for needle in told) or not self._handles.isdisjoint(_HANDLE.findall(line))
+
+
+def _is_of_entity(path: str) -> bool:
+    """Whether a file is an entity's, or a page of their ledger: what rests on a removed session leaves it, too."""
+    return parse_path(path) is not None or parse_ledger_page(path) is not None
+
+
+def is_kept_page(path: str) -> bool:
+    """Whether a file is the copy of a displaced page: such a copy is ours to clean."""
+    return kept_page_agent(path) is not None
+
+
+def kept_page_agent(path: str) -> str | None:
+    """The agent of whose page this is a kept copy, or None where it is none."""
+    return page_agent(_KEPT.sub("", path)) if KEPT_COPY.fullmatch(path) else None
+
+
+def of_sessions(agent_id: str, token: str, ids: Iterable[str], paths: Iterable[str], *, everyone: bool) -> IsOfIt:
+    """Whether a file of the history is an artifact of some sessions, or a conflict copy of one, in any version."""
+    mine, gone = frozenset(ids), frozenset(paths)
+
+    def is_of_it(path: str, raw: bytes) -> bool:
+        folder, _, name = path.rpartition("/")
+        if path in gone:
+            return True
+        if folder != MEMORY or carried_token(name) != token:
+            return False
+        fields = _fields(raw)
+        # Another agent's token is another one: tokens are made of agent and key.
+        return (
+            everyone if fields is None else fields.get("session_id") in mine or (everyone and _is_by(fields, agent_id))
+        )
+
+    return is_of_it
+
+
+def _fields(raw: bytes) -> dict[str, object] | None:
+    try:
+        return dict(parse(raw).fields)
+    except FrontmatterProblem:
+        return None
+
+
+def _is_by(fields: dict[str, object], agent_id: str) -> bool:
+    return fields.get("agent_id") in (None, agent_id)
+
+
+# ── walking ──
+
+
+def preview(workspace: Workspace, judged: Callable[[], HistoryRules], held: Callable[[], str]) -> Begun | Done:
+    """What a purge would change, or why it would not; as `begin` takes it."""
+    try:
+        return purge.preview(workspace.root, workspace.state.key, judged())
+    except (RepositoryRefused, WorkspaceError, OSError) as error:
+        return _refused(error, held)
+
+
+def begin(
+    workspace: Workspace, judged: Callable[[], HistoryRules], note: dict[str, str], held: Callable[[], str]
+) -> HistoryRules | Done:
+    """Records what has to go from the history, before the rows go that know it.
+
+    Gives what `judged` gives. Where the history cannot be purged nothing happens to it, and the answer says why: what
+    is removed goes all the same. `held` finds out whether a repository that is not ours holds any of it.
+    """
+    try:
+        verdicts = judged()
+        resume(workspace)
+        with state_dir.history_lock(workspace.state):
+            purge.begin(workspace.root, workspace.state.key, verdicts, note)
+    except (RepositoryRefused, WorkspaceError, OSError) as error:
+        return _refused(error, held)
+    return verdicts
+
+
+def _refused(error: SignetSyncError | OSError, held: Callable[[], str]) -> Done:
+    code = error.code if isinstance(error, RepositoryRefused) else ""
+    if code == "no-repository":
+        return Done(0, 0, (), nothing="the workspace has no git history")
+    if code in _OF_OTHERS and held() == "clean":
+        return Done(0, 0, (), nothing="the repository is not ours and holds none of it")
+    return Done(0, 0, (), refused=sentence_of(error))
+
+
+def finish(workspace: Workspace, begun: HistoryRules | Done, note: dict[str, str]) -> Done:
+    """Takes up what was committed since `begin`, rewrites the history, and looks at all that is left of it."""
+    if isinstance(begun, Done):
+        return begun
+    root, key, verdicts = workspace.root, workspace.state.key, begun
+    try:
+        with state_dir.history_lock(workspace.state):
+            purge.begin(root, key, verdicts, note)
+            done = _finish(workspace)
+            found = purge.left(root, key, verdicts.unexpected)
+    except (SignetSyncError, OSError) as error:
+        return Done(0, 0, tuple(sorted(verdicts.left)), sentence_of(error))
+    return Done(done.commits, done.objects, tuple(sorted({*verdicts.left, *found})))
+
+
+def _finish(workspace: Workspace) -> purge.Purged:
+    with workspace.database.transaction():
+        # It names blobs that will be gone: the next commit must not take one for written.
+        versions.keep(workspace.database, "", {}, ())
+    return purge.finish(workspace.root, workspace.state.key)
+
+
+def resume(workspace: Workspace) -> None:
+    """Finishes a purge that somebody began and did not end, or forgets it where its removal never came about.
+
+    Trouble becomes an event of the workspace: whoever comes next tries again.
+    """
+    if workspace.touch_nothing or not purge.is_begun(workspace.root):
+        return
+    try:
+        with state_dir.history_lock(workspace.state):
+            note = purge.pending(workspace.root)
+            if note is None:
+                return
+            if _came_about(workspace, note):
+                _finish(workspace)
+            else:
+                purge.abandon(workspace.root)
+    except (SignetSyncError, OSError) as error:
+        workspace.events.append(f"a begun purge of the history is not finished: {sentence_of(error)}")
+
+
+# ── what a begun purge belongs to ──
+
+
+def note_of_sessions(agent_id: str, token: str, ids: Sequence[str]) -> dict[str, str]:
+    """What tells later whether the removal came about; no ids: all sessions of the token."""
+    return {"agent_id": agent_id, "session_token": token, "session_ids": json.dumps(sorted(ids))}
+
+
+def note_of_memory(agent_id: str, memory_id: str) -> dict[str, str]:
+    """The same for a memory."""
+    return {"agent_id": agent_id, "memory_id": memory_id}
+
+
+def _came_about(workspace: Workspace, note: purge.Note) -> bool:
+    if "redacted" in note:
+        return True  # what is a secret goes, whatever became of the files
+    agent_id = note.get("agent_id", "")
+    if "memory_id" in note:
+        return memories.get(workspace.database, agent_id, note["memory_id"]) is None
+    ids = set(json.loads(note.get("session_ids", "[]")))
+    return any(_covers(stone, ids) for stone in _stones(workspace, agent_id, note.get("session_token", "")))
+
+
+def _stones(workspace: Workspace, agent_id: str, token: str) -> list[Tombstone]:
+    found = tombstones_store.mirrored(workspace.database)
+    return [stone for stone in found if (stone.agent_id, stone.session_token) == (agent_id, token)]
+
+
+def _covers(stone: Tombstone, ids: set[str]) -> bool:
+    return not stone.session_ids or (bool(ids) and ids <= set(stone.session_ids))

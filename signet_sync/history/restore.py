@@ -1,0 +1,181 @@
+"""A file brought back from the history: nothing that was removed returns, nothing that stands there is lost."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from hashlib import sha256
+
+from signet_sync.errors import UsageError
+from signet_sync.formats import managed_block
+from signet_sync.formats.paths import OWN, TOMBSTONES, page_agent
+from signet_sync.formats.snapshot import PAGE_LIMIT, Found, Signature
+from signet_sync.formats.timestamps import iso
+from signet_sync.history import commit, purge_plan
+from signet_sync.history.commit import Version
+from signet_sync.history.git import repository
+from signet_sync.history.git.repository import Opened
+from signet_sync.history.git.worktree import is_gits
+from signet_sync.pages import stage as pages_stage
+from signet_sync.storage import files, state_dir
+from signet_sync.storage.safe_paths import checked_parts
+from signet_sync.sync import engine, planner
+from signet_sync.sync.planner import Bench, Tombstones
+from signet_sync.sync.request import Request
+from signet_sync.sync.store import artifacts
+from signet_sync.sync.tombstones import store as tombstones_store
+from signet_sync.sync.workspace import Workspace
+
+_NOWHEN = Signature(0, 0, 0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """What became of a path: the commit it came from (40 hex digits), whether bytes were written.
+
+    `kept` is where bytes are kept that stood there before and that the newest commit does not hold.
+    """
+
+    path: str
+    oid: str
+    written: bool
+    kept: str | None = None
+
+
+def restore(workspace: Workspace, path: str, revision: str, now_us: int) -> Restored:
+    """Writes a file as a commit holds it, and passes over it; of a generated page the part that people wrote.
+
+    Raises `UsageError` (`removed-session`, `sealed`, `not-restorable`, `unknown-revision`, `not-in-revision`),
+    `PathEscape`, `RepositoryRefused`, `WorkspaceError`, `DatabaseError`, `OSError`.
+    """
+    path = _checked(workspace.root, path)
+    with repository.opened(workspace.root, workspace.state.key, adopt=workspace.settings.history_adopt) as place:
+        version = commit.blob(place, path, revision)
+        newest = _newest(place, path)
+    # From here until it is written nothing can be removed.
+    with state_dir.workspace_lock(workspace.state):
+        # A tombstone or an artifact that a sync service has just brought counts, too.
+        stones = (f"{TOMBSTONES}/{name}" for name in files.listing(workspace.root, TOMBSTONES, ""))
+        engine.run_locked(workspace, Request(now_us=now_us, paths=frozenset({path, *stones}), project=False))
+        _refuse_removed(workspace, path, version, now_us)
+        _refuse_other_than_sealed(workspace, path, version)
+        written, kept = _put(workspace, path, version.data, newest, now_us)
+        engine.run_locked(workspace, Request(now_us=now_us, paths=frozenset({path})))
+    return Restored(path, version.commit, written, kept)
+
+
+def _newest(place: Opened, path: str) -> bytes | None:
+    """What the newest commit holds under the path."""
+    try:
+        return commit.blob(place, path, "HEAD").data
+    except UsageError:
+        return None
+
+
+def _checked(root: str, path: str) -> str:
+    """The path in the workspace. Raises `PathEscape` for one outside, `UsageError` for what no one restores."""
+    if os.path.isabs(path):
+        path = os.path.relpath(path, root)
+    parts = checked_parts(path.removeprefix("./"))
+    # As some file system reads them: a history may hold names that others made.
+    if any(is_gits(part) or part.casefold() == OWN for part in parts):
+        raise UsageError(
+            "this is no file of the workspace's own",
+            path=path,
+            hint="name a file that the history holds: signet-sync history --diff",
+            code="not-restorable",
+        )
+    path = "/".join(parts)
+    if path.casefold().startswith(f"{TOMBSTONES}/"):
+        raise UsageError(
+            "a tombstone is not restored: it would remove its session again",
+            path=path,
+            hint="signet-sync remove SESSION does so",
+            code="not-restorable",
+        )
+    if purge_plan.is_kept_page(path):
+        # Its generated lines stand among a person's, and nobody knows which of them tell of what was forgotten since.
+        raise UsageError(
+            "a kept copy of a page is not restored: it may tell of what was removed since",
+            path=path,
+            hint="git show REV:PATH shows it",
+            code="not-restorable",
+        )
+    return path
+
+
+def _refuse_removed(workspace: Workspace, path: str, version: Version, now_us: int) -> None:
+    bench = Bench(
+        Tombstones(tombstones_store.mirrored(workspace.database)),
+        workspace.noise,
+        lambda _: None,
+        iso(now_us),
+        workspace.settings.max_file_bytes,
+    )
+    if planner.judge(path, Found(version.data, _NOWHEN), bench).verdict == "tombstoned":
+        raise UsageError(
+            "its session was removed; nothing of it is written again",
+            path=path,
+            hint="signet-sync remove SESSION --undo lifts the removal",
+            code="removed-session",
+        )
+
+
+def _refuse_other_than_sealed(workspace: Workspace, path: str, version: Version) -> None:
+    seal = artifacts.seal_of(workspace.database, path)
+    if seal is not None and seal.file_sha256 != sha256(version.data).hexdigest():
+        raise UsageError(
+            "the commit holds other bytes than were sealed",
+            path=path,
+            hint=f"signet-sync violations restore {path} writes the sealed ones",
+            code="sealed",
+        )
+
+
+def _put(workspace: Workspace, path: str, old: bytes, newest: bytes | None, now_us: int) -> tuple[bool, str | None]:
+    """Brings the bytes to their place; tells whether it had to, and where it kept what stood there."""
+    root = workspace.root
+    found = files.read(root, path, PAGE_LIMIT)
+    if not isinstance(found, Found) and found.code != "gone":
+        raise UsageError(
+            found.message, path=path, hint="move away what stands there, then restore again", code="not-restorable"
+        )
+    present = found.raw if isinstance(found, Found) else None
+    data = _persons(path, old, present) if page_agent(path) is not None else old
+    if data == present:
+        return False, None
+    if present is None:
+        files.create_once(root, path, data)
+        return True, None
+    kept = None
+    if _would_be_lost(path, present, data, newest):
+        kept = pages_stage.keep_copy(workspace, path, "user", present, now_us)
+    if files.replace(root, path, data, present).displaced is not None:
+        raise UsageError("it was saved again meanwhile", path=path, hint="look at it once more, then restore again")
+    return True, kept
+
+
+def _persons(path: str, old: bytes, present: bytes | None) -> bytes:
+    """A page with what people had written, around what is generated now: old lines may tell of what was removed."""
+    generated = managed_block.generated(present) if present is not None else None
+    if generated is not None:
+        return managed_block.merge(old, generated).data
+    rest = managed_block.without_block(old)
+    if rest is None:
+        raise UsageError(
+            "all of this page is generated",
+            path=path,
+            hint="signet-sync reindex writes it anew; signet-sync history --diff shows what it said",
+            code="not-restorable",
+        )
+    return rest
+
+
+def _would_be_lost(path: str, present: bytes, data: bytes, newest: bytes | None) -> bool:
+    """Whether something of what stands there stands neither in what is put there nor in the newest commit."""
+    if page_agent(path) is None or not managed_block.is_generated(present):
+        return present != newest
+    # What is generated is made anew whenever it is wanted.
+    words = managed_block.without_block(present)
+    held = [managed_block.without_block(one) for one in (data, newest) if one is not None]
+    return words is not None and words not in held

@@ -1,0 +1,4 @@
+"""Rows of the history: what commits hold already.
+
+Tables: history_told, history_files.
+"""

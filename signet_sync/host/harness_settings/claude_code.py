@@ -1,0 +1,104 @@
+"""Claude Code: hook groups in `settings.json` of `$CLAUDE_CONFIG_DIR`, else of `~/.claude`; times in seconds.
+
+Its MCP servers stand in another file, which it keeps for itself and writes while it runs.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+
+from signet_sync.host.harness_settings import hook_file, mcp_server, mcp_server_json
+from signet_sync.host.harness_settings.condition import Condition, Plan, Problem
+from signet_sync.host.harness_settings.folders import home
+from signet_sync.host.harness_settings.hook_groups import Group
+from signet_sync.host.harness_settings.mcp_server import Access
+from signet_sync.host.harness_settings.mcp_server_json import Shape
+from signet_sync.host.harness_settings.program import Program
+from signet_sync.storage.locations import read_json
+
+NAME = "claude-code"
+
+# An administrator's settings rule over the person's.
+MANAGED = (
+    "/Library/Application Support/ClaudeCode/managed-settings.json"
+    if sys.platform == "darwin"
+    else "/etc/claude-code/managed-settings.json"
+)
+
+_SHAPE = Shape(("mcpServers",), lambda words: {"type": "stdio", **mcp_server_json.split(words)})
+
+
+def folder(environ: Mapping[str, str]) -> str:
+    """Where the person's settings are."""
+    return environ.get("CLAUDE_CONFIG_DIR") or os.path.join(home(environ), ".claude")
+
+
+def install(program: Program, environ: Mapping[str, str], *, trust: bool = False, access: Access | None = None) -> Plan:
+    """Our groups into the settings; Claude Code asks for no trust. Raises `ConfigError`."""
+    del trust
+    hooks = hook_file.merging(_path(environ), _wanted(program))
+    servers = mcp_server_json.registering(_servers(environ), _SHAPE, program, access, environ.get("PATH"))
+    return Plan((hooks, *servers))
+
+
+def uninstall(environ: Mapping[str, str]) -> Plan:
+    """Our groups out of the settings, our server out of its list. Raises `ConfigError`."""
+    hooks = hook_file.stripping(_path(environ))
+    return Plan((hooks, *mcp_server_json.unregistering(_servers(environ), _SHAPE)))
+
+
+def look(program: Program, environ: Mapping[str, str]) -> Condition:
+    """Which events call us, and what keeps them from it."""
+    path = _path(environ)
+    data, ours, problems = hook_file.look(path)
+    condition = hook_file.condition(
+        NAME,
+        path,
+        found=os.path.isdir(folder(environ)),
+        ours=ours,
+        wanted=_wanted(program),
+        program=program,
+        problems=(*problems, *_silenced(data, path), *_silenced(_managed(), MANAGED)),
+    )
+    registered, _, told = mcp_server_json.look(_servers(environ), _SHAPE)
+    return mcp_server.with_server(condition, registered, program, environ.get("PATH"), told)
+
+
+def _path(environ: Mapping[str, str]) -> str:
+    return os.path.join(folder(environ), "settings.json")
+
+
+def _servers(environ: Mapping[str, str]) -> str:
+    """The list of servers for all projects: beside the folder of settings, unless a variable names that one."""
+    older = os.path.join(folder(environ), ".config.json")
+    return (
+        older
+        if os.path.exists(older)
+        else os.path.join(environ.get("CLAUDE_CONFIG_DIR") or home(environ), ".claude.json")
+    )
+
+
+def _wanted(program: Program) -> dict[str, Group]:
+    handler = {"type": "command", "command": program.command(NAME), "timeout": 10}
+    return {
+        "SessionStart": {"hooks": [handler]},
+        "UserPromptSubmit": {"hooks": [handler]},
+        "PostCompact": {"hooks": [handler]},
+        "Stop": {"hooks": [{**handler, "async": True}]},
+        # Without a time of its own this one would be killed after a second and a half.
+        "SessionEnd": {"hooks": [handler]},
+    }
+
+
+def _managed() -> object:
+    return read_json(MANAGED) or {}
+
+
+def _silenced(data: object, path: str) -> Sequence[Problem]:
+    settings = data if isinstance(data, dict) else {}
+    named = [key for key in ("disableAllHooks", "allowManagedHooksOnly") if settings.get(key) is True]
+    return [
+        Problem("hooks-disabled", f'"{key}" in {path} keeps all hooks from running', f"unset {key}") for key in named
+    ]

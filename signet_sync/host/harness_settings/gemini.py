@@ -1,0 +1,101 @@
+"""Gemini CLI: hook groups and MCP servers in `~/.gemini/settings.json`; times in milliseconds."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from signet_sync.host.harness_settings import document, hook_file, hook_groups, mcp_server, mcp_server_json
+from signet_sync.host.harness_settings.condition import Condition, Plan, Problem
+from signet_sync.host.harness_settings.folders import home
+from signet_sync.host.harness_settings.hook_groups import Group
+from signet_sync.host.harness_settings.mcp_server import Access
+from signet_sync.host.harness_settings.mcp_server_json import Shape
+from signet_sync.host.harness_settings.program import Program
+
+NAME = "gemini"
+_LABEL = "signet-sync"
+_SHAPE = Shape(("mcpServers",), mcp_server_json.split)
+
+
+def folder(environ: Mapping[str, str]) -> str:
+    """Where the person's settings are."""
+    return os.path.join(home(environ), ".gemini")
+
+
+def install(program: Program, environ: Mapping[str, str], *, trust: bool = False, access: Access | None = None) -> Plan:
+    """Our groups into the settings; hooks in a person's own settings need no trust. Raises `ConfigError`."""
+    del trust
+    path = _path(environ)
+    text = document.load(path)
+    hooked = hook_groups.merged(text, _wanted(program), path)
+    after = mcp_server_json.merged(hooked, _SHAPE, program, access, path=path, search=environ.get("PATH"))
+    return Plan((document.edit(path, text, after),))
+
+
+def uninstall(environ: Mapping[str, str]) -> Plan:
+    """Our groups and our server out of the settings. Raises `ConfigError`."""
+    path = _path(environ)
+    text = document.load(path)
+    rest = None if text is None else hook_groups.stripped(text, path)
+    after = None if rest is None else mcp_server_json.stripped(rest, _SHAPE, path)
+    return Plan((document.edit(path, text, after),))
+
+
+def look(program: Program, environ: Mapping[str, str]) -> Condition:
+    """Which events call us, and what keeps them from it."""
+    path = _path(environ)
+    data, ours, problems = hook_file.look(path)
+    condition = hook_file.condition(
+        NAME,
+        path,
+        found=os.path.isdir(folder(environ)),
+        ours=ours,
+        wanted=_wanted(program),
+        program=program,
+        problems=(*problems, *_silenced(data, path)),
+    )
+    registered, _ = mcp_server_json.found(data, _SHAPE, path)
+    told = _switched_off(data, path) if registered else []
+    return mcp_server.with_server(condition, registered, program, environ.get("PATH"), told)
+
+
+def _path(environ: Mapping[str, str]) -> str:
+    return os.path.join(folder(environ), "settings.json")
+
+
+def _wanted(program: Program) -> dict[str, Group]:
+    handler = {"type": "command", "name": _LABEL, "command": program.command(NAME), "timeout": 10_000}
+    # PreCompress fires on every turn, compressed or not, and nothing fires afterwards: it tells nothing.
+    return {event: {"hooks": [handler]} for event in ("SessionStart", "BeforeAgent", "AfterAgent", "SessionEnd")}
+
+
+def _silenced(data: object, path: str) -> list[Problem]:
+    """Newer versions keep the switches in `hooksConfig`, older ones beside the events."""
+    found = []
+    settings = data if isinstance(data, dict) else {}
+    for key in ("hooksConfig", "hooks"):
+        switches = settings.get(key)
+        if not isinstance(switches, dict):
+            continue
+        if switches.get("enabled") is False:
+            found.append(
+                Problem("hooks-disabled", f'"{key}.enabled" in {path} keeps all hooks from running', "unset it")
+            )
+        disabled = switches.get("disabled")
+        if isinstance(disabled, list) and _LABEL in disabled:
+            found.append(
+                Problem("hooks-disabled", f'"{key}.disabled" in {path} names {_LABEL}', "/hooks enable signet-sync")
+            )
+    return found
+
+
+def _switched_off(data: object, path: str) -> list[Problem]:
+    rules = data.get("mcp") if isinstance(data, dict) else None
+    allowed, excluded = (rules.get(key) if isinstance(rules, dict) else None for key in ("allowed", "excluded"))
+    found = []
+    if isinstance(allowed, list) and mcp_server.NAME not in allowed:
+        found.append(mcp_server.switched_off(f'"mcp.allowed" in {path}, which does not name it,'))
+    if isinstance(excluded, list) and mcp_server.NAME in excluded:
+        found.append(mcp_server.switched_off(f'"mcp.excluded" in {path}'))
+    return found

@@ -1,0 +1,69 @@
+"""One file of hook groups, planned and looked at: what Claude Code, Codex and Gemini have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from signet_sync.errors import SignetSyncError
+from signet_sync.host.harness_settings import document, hook_groups
+from signet_sync.host.harness_settings.condition import Condition, Edit, Problem
+from signet_sync.host.harness_settings.hook_groups import Group, Place
+from signet_sync.host.harness_settings.program import Program, command_problems, workspace_of
+
+
+def merging(path: str, wanted: Mapping[str, Group]) -> Edit:
+    """The edit that puts exactly these groups of ours into a file. Raises `ConfigError`."""
+    text = document.load(path)
+    return document.edit(path, text, hook_groups.merged(text, wanted, path))
+
+
+def stripping(path: str) -> Edit:
+    """The edit that takes all groups of ours out of a file. Raises `ConfigError`."""
+    text = document.load(path)
+    return document.edit(path, text, None if text is None else hook_groups.stripped(text, path))
+
+
+def look(path: str) -> tuple[object, list[Place], tuple[Problem, ...]]:
+    """The file's value, our handlers in it, and why it cannot be read, where it cannot."""
+    try:
+        text = document.load(path)
+        data = {} if text is None else hook_groups.parsed(text, path)
+    except SignetSyncError as error:
+        return {}, [], (unparsable(error.message),)
+    except OSError as error:
+        return {}, [], (unparsable(f"{error.strerror}"),)
+    return data, hook_groups.places(data), ()
+
+
+def unparsable(message: str) -> Problem:
+    """Why the settings cannot be read."""
+    return Problem("settings-unparsable", message, "until this is mended, hooks can be neither added nor taken out")
+
+
+def condition(
+    name: str,
+    path: str,
+    *,
+    found: bool,
+    ours: Sequence[Place],
+    wanted: Mapping[str, Group],
+    program: Program,
+    problems: Sequence[Problem] = (),
+    trusted: bool | None = None,
+) -> Condition:
+    """The state of a harness from our handlers in its file; problems that many handlers share are told once."""
+    calling = {place.event for place in ours}
+    events = (*(event for event in wanted if event in calling), *sorted(calling - wanted.keys()))
+    missing = tuple(event for event in wanted if event not in events)
+    told = list(problems)
+    for place in ours:
+        told += command_problems(place.words, program.hook(name), name)
+    if ours and not told and [place for place in ours if place.alone and place.whole != wanted.get(place.event)]:
+        told.append(Problem("outdated", "the hooks were written by another version", program.again(name)))
+    twice = [event for event in wanted if sum(place.event == event for place in ours) > 1]
+    if twice and not told:
+        told.append(Problem("twice", f"called more than once for: {', '.join(twice)}", program.again(name)))
+    if events and missing:
+        told.append(Problem("partly", f"not installed for: {', '.join(missing)}", program.again(name)))
+    workspace = workspace_of(ours[0].words) if ours else None
+    return Condition(name, found, path, events, missing, workspace, tuple(dict.fromkeys(told)), trusted)

@@ -1,0 +1,105 @@
+"""Our MCP server as a harness starts it: its name and words in settings, and what is wrong with what stands there."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+
+from signet_sync.errors import ConfigError
+from signet_sync.host.harness_settings.condition import Condition, Problem, Server
+from signet_sync.host.harness_settings.program import Program, workspace_of
+
+NAME = "signet-sync"
+INSTALL = "pip install 'signet-sync[mcp]'"
+
+# Every server of ours, of whatever version, Python and workspace, typed by a person or not.
+_OURS = re.compile(r"(?<![\w-])signet[_-]sync(?![\w-]).*\smcp(?:\s|\Z)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Whose memory a server gives out, and how much of it; None stands for what `mcp` does by itself."""
+
+    agent: str | None = None
+    scope: str | None = None
+
+    @property
+    def flags(self) -> list[str]:
+        """The words behind `mcp`."""
+        agent = ["--agent", self.agent] if self.agent else []
+        return [*agent, *(["--scope", self.scope] if self.scope else [])]
+
+
+def is_ours(words: Sequence[str]) -> bool:
+    """Whether these words start our server; one that only has our name is somebody else's."""
+    return _OURS.search(" ".join(words)) is not None
+
+
+def wanted(present: Sequence[str], program: Program, access: Access | None, path: str | None) -> list[str] | None:
+    """The words that are to stand in the settings; None where what is there stays.
+
+    With `access` a server is asked for; without, one of ours that would not start, or not for this workspace, is
+    written anew with the flags that it has. `path` is the PATH that programs are looked for in.
+    """
+    if access is not None:
+        return program.server(access.flags)
+    if is_ours(present) and _stale(present, program, "", path):
+        return program.server(_flags(present))
+    return None
+
+
+def with_server(
+    condition: Condition, server: Server | None, program: Program, path: str | None, told: Sequence[Problem] = ()
+) -> Condition:
+    """The state of a harness, that of our server included; `told` are problems of its settings."""
+    found = list(told)
+    if server is not None:
+        stale = _stale(server.words, program, condition.harness, path)
+        found += stale
+        if not stale and server.words[0] == program.words[0] and find_spec("mcp") is None:
+            found.append(Problem("server-extra", "the MCP server cannot start: the extra `mcp` is missing", INSTALL))
+    return replace(condition, server=server, problems=(*condition.problems, *found))
+
+
+def foreign(path: str) -> ConfigError:
+    """A person's own server has our name."""
+    return ConfigError(
+        f"an MCP server named {NAME} is there already and is not ours",
+        path=path,
+        hint="give it another name, then try again; nothing was written",
+        code="foreign-server",
+    )
+
+
+def unreadable(path: str, message: str) -> Problem:
+    """Settings that may hold our server cannot be read."""
+    hint = "until this is mended, the MCP server can be neither added nor taken out"
+    return Problem("settings-unparsable", f"{path}: {message}", hint)
+
+
+def switched_off(what: str) -> Problem:
+    """A person has switched the server off, and it stays off."""
+    return Problem("server-off", f"{what} keeps the MCP server from being started", "change that to have its tools")
+
+
+def _stale(words: Sequence[str], program: Program, harness: str, path: str | None) -> list[Problem]:
+    """What installing once more mends."""
+    again = program.again(harness)
+    if shutil.which(words[0], path=path) is None:
+        return [Problem("server-gone", f"the MCP server is started by {words[0]}, which is not there", again)]
+    if workspace_of(words) != program.workspace:
+        served = workspace_of(words) or "the default workspace"
+        return [Problem("server-elsewhere", f"its MCP server serves {served}", f"{again} points it to this one")]
+    if tuple(words[1:4]) != program.words[1:4]:
+        return []  # not written by us: a person's own way of starting it is as good as ours
+    if words[0] != program.words[0]:
+        message = f"the MCP server is started by {words[0]}, not this installation"
+        return [Problem("server-other-python", message, f"{again} changes that")]
+    return []
+
+
+def _flags(words: Sequence[str]) -> list[str]:
+    return list(words[words.index("mcp") + 1 :]) if "mcp" in words else []

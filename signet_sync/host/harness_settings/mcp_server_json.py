@@ -1,0 +1,138 @@
+"""Our MCP server as a member of a JSON document; the rest of the document stays as it is, to the byte."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from signet_sync.errors import SignetSyncError
+from signet_sync.host.harness_settings import document, json_text, mcp_server
+from signet_sync.host.harness_settings.condition import Edit, Problem, Server
+from signet_sync.host.harness_settings.json_text import Child
+from signet_sync.host.harness_settings.mcp_server import NAME, Access
+from signet_sync.host.harness_settings.program import Program
+
+Entry = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How a harness writes a server: the members that lead to it, and the entry for some words."""
+
+    way: tuple[str, ...]
+    entry: Callable[[Sequence[str]], Entry]
+    # Only in an entry that is new: what a person has made of it since stays.
+    fresh: tuple[tuple[str, Any], ...] = ()
+
+
+def merged(
+    text: str | None, shape: Shape, program: Program, access: Access | None, *, path: str, search: str | None
+) -> str | None:
+    """The document with the server that `access` asks for, or with ours renewed where it has to be.
+
+    `search` is the PATH of programs. Raises `ConfigError`.
+    """
+    if access is None and NAME not in (text or ""):
+        return text
+    steps = [] if text is None else _steps(text, shape, path)
+    present = steps[-1][1].data if len(steps) > len(shape.way) else None
+    words = mcp_server.wanted(words_of(present), program, access, search)
+    if words is None:
+        return text
+    if present is not None and not mcp_server.is_ours(words_of(present)):
+        raise mcp_server.foreign(path)
+    return _written(text, shape, steps, words)
+
+
+def stripped(text: str, shape: Shape, path: str) -> str | None:
+    """The document without our server; None where we made it and nothing else is in it. Raises `ConfigError`."""
+    if NAME not in text:
+        return text
+    steps = _steps(text, shape, path)
+    if len(steps) <= len(shape.way) or not mcp_server.is_ours(words_of(steps[-1][1].data)):
+        return text
+    return json_text.cut(text, steps)
+
+
+def registering(path: str, shape: Shape, program: Program, access: Access | None, search: str | None) -> list[Edit]:
+    """The edit of a file that holds nothing else of ours; none where nothing changes there. Raises `ConfigError`."""
+    text = document.load(path)
+    after = merged(text, shape, program, access, path=path, search=search)
+    return [] if access is None and after == text else [document.edit(path, text, after)]
+
+
+def unregistering(path: str, shape: Shape) -> list[Edit]:
+    """The edit that takes our server out of such a file; none where it is not in there. Raises `ConfigError`."""
+    text = document.load(path)
+    after = None if text is None else stripped(text, shape, path)
+    return [] if after == text else [document.edit(path, text, after)]
+
+
+def look(path: str, shape: Shape) -> tuple[Server | None, Entry, list[Problem]]:
+    """Our server in a file, its whole entry, and why the file cannot be read, where it cannot."""
+    try:
+        text = document.load(path) or ""
+        data = document.parsed(text, path) if NAME in text else {}
+    except SignetSyncError as error:
+        return None, {}, [mcp_server.unreadable(path, error.message)]
+    except OSError as error:
+        return None, {}, [mcp_server.unreadable(path, f"{error.strerror}")]
+    return *found(data, shape, path), []
+
+
+def found(data: object, shape: Shape, path: str) -> tuple[Server | None, Entry]:
+    """Our server in a document's value, and its whole entry."""
+    value = data
+    for name in (*shape.way, NAME):
+        value = value.get(name) if isinstance(value, dict) else None
+    words = words_of(value)
+    if not isinstance(value, dict) or not mcp_server.is_ours(words):
+        return None, {}
+    return Server(path, tuple(words)), value
+
+
+def words_of(entry: object) -> list[str]:
+    """The words that an entry starts a program with, whichever way it is written; empty where it starts none."""
+    if not isinstance(entry, dict):
+        return []
+    command, arguments = entry.get("command"), entry.get("args")
+    words = command if isinstance(command, list) else [command] if isinstance(command, str) else []
+    return [*map(str, words), *map(str, arguments if isinstance(arguments, list) else ())]
+
+
+def split(words: Sequence[str]) -> Entry:
+    """The entry of harnesses that know a program and its arguments."""
+    return {"command": words[0], "args": list(words[1:])}
+
+
+def _steps(text: str, shape: Shape, path: str) -> list[tuple[int, Child]]:
+    """The way to our entry as far as it goes: each object's place, and the member to follow."""
+    value: object = document.parsed(text, path)
+    start = json_text.root(text)
+    steps: list[tuple[int, Child]] = []
+    for name in (*shape.way, NAME):
+        if not isinstance(value, dict):
+            raise document.unusable(path, f'"{".".join(shape.way[: len(steps)])}" is no object', "mend this")
+        child = json_text.member(text, start, name)
+        if child is None:
+            break
+        steps.append((start, child))
+        start, value = child.value, child.data
+    return steps
+
+
+def _written(text: str | None, shape: Shape, steps: Sequence[tuple[int, Child]], words: Sequence[str]) -> str:
+    names = (*shape.way, NAME)
+    entry = shape.entry(words)
+    if text is not None and len(steps) == len(names):
+        child = steps[-1][1]
+        value = child.data | entry
+        return text if value == child.data else json_text.replaced(text, child, value)
+    value = entry | dict(shape.fresh)
+    for name in reversed(names[len(steps) + 1 :]):
+        value = {name: value}
+    if text is None:
+        return json_text.new_document({names[0]: value})
+    start = steps[-1][1].value if steps else json_text.root(text)
+    return json_text.appended(text, start, value, names[len(steps)])

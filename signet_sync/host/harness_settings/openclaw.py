@@ -1,0 +1,88 @@
+"""OpenClaw: a hook folder of two files below `~/.openclaw/hooks`; OpenClaw loads it when it is told to.
+
+Its MCP servers stand in a file with comments, which only its own command edits: that is left to the person.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+from collections.abc import Mapping
+
+from signet_sync.errors import SignetSyncError
+from signet_sync.host.harness_settings import files, mcp_server, mcp_server_json, script_file
+from signet_sync.host.harness_settings.condition import Condition, Plan, Problem
+from signet_sync.host.harness_settings.folders import home
+from signet_sync.host.harness_settings.mcp_server import Access
+from signet_sync.host.harness_settings.program import Program, command_problems, workspace_of
+
+NAME = "openclaw"
+_EVENTS = ("agent:bootstrap", "command:new", "command:reset", "session:auto-reset", "session:compact:after")
+_SCRIPT, _ABOUT = "openclaw.js", "openclaw.md"
+_ENABLE = "openclaw hooks enable signet-sync  (then start the gateway anew)"
+
+
+def folder(environ: Mapping[str, str]) -> str:
+    """OpenClaw's folder."""
+    return os.path.join(home(environ), ".openclaw")
+
+
+def install(program: Program, environ: Mapping[str, str], *, trust: bool = False, access: Access | None = None) -> Plan:
+    """Both files of our hook. Raises `ConfigError` where others of these names stand there."""
+    del trust
+    edits = tuple(script_file.writing(path, text) for path, text in _files(program, environ).items())
+    return Plan(edits, by_hand=(_ENABLE, *_registering(program, access)))
+
+
+def uninstall(environ: Mapping[str, str]) -> Plan:
+    """Both files of our hook away."""
+    left = f"openclaw mcp unset {mcp_server.NAME}"
+    return Plan(
+        tuple(script_file.removing(path) for path in _paths(environ)),
+        by_hand=(left,) if _may_be_registered(environ) else (),
+    )
+
+
+def look(program: Program, environ: Mapping[str, str]) -> Condition:
+    """Whether our hook is there and calls this installation; whether it is enabled, only OpenClaw knows."""
+    path = _paths(environ)[1]
+    found = os.path.isdir(folder(environ))
+    texts = {name: script_file.look(name) for name in _paths(environ)}
+    problems = tuple(problem for _, told in texts.values() for problem in told)
+    text = texts[path][0]
+    if text is None:
+        return Condition(NAME, found, path, missing=_EVENTS, problems=problems)
+    words = script_file.words(text)
+    told = [*problems, *command_problems(words, program.start, NAME)]
+    if not told and {name: known for name, (known, _) in texts.items()} != _files(program, environ):
+        told = [Problem("outdated", "the hook was written by another version", program.again(NAME))]
+    return Condition(NAME, found, path, _EVENTS, (), workspace_of(words), tuple(told))
+
+
+def _paths(environ: Mapping[str, str]) -> tuple[str, str]:
+    where = os.path.join(folder(environ), "hooks", "signet-sync")
+    return os.path.join(where, "HOOK.md"), os.path.join(where, "handler.js")
+
+
+def _files(program: Program, environ: Mapping[str, str]) -> dict[str, str]:
+    about, handler = _paths(environ)
+    return {about: script_file.template(_ABOUT), handler: script_file.script(_SCRIPT, program)}
+
+
+def _registering(program: Program, access: Access | None) -> list[str]:
+    if access is None:
+        return []
+    # One server serves all chats, groups among them: only who asks for it by name gives MEMORY.md to all.
+    access = Access(access.agent, access.scope or "shared")
+    entry = json.dumps(mcp_server_json.split(program.server(access.flags)), ensure_ascii=False)
+    told = f"(the MCP server, scope {access.scope}; OpenClaw alone edits the list of them)"
+    return [f"{shlex.join(['openclaw', 'mcp', 'set', mcp_server.NAME, entry])}  {told}"]
+
+
+def _may_be_registered(environ: Mapping[str, str]) -> bool:
+    """Whether the words of our server are anywhere in its settings; those of the hook are not."""
+    try:
+        return b"signet_sync" in (files.read(os.path.join(folder(environ), "openclaw.json")) or b"")
+    except (SignetSyncError, OSError):
+        return False

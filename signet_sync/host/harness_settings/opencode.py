@@ -1,0 +1,90 @@
+"""OpenCode: a plug-in file in `opencode/plugins` of the person's settings; OpenCode loads it without being told.
+
+Its MCP servers stand in `opencode.json`, which is read whether or not there is an `opencode.jsonc` beside it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+
+from signet_sync.errors import SignetSyncError
+from signet_sync.host.harness_settings import document, json_text, mcp_server, mcp_server_json, script_file
+from signet_sync.host.harness_settings.condition import Condition, Plan, Problem
+from signet_sync.host.harness_settings.folders import home
+from signet_sync.host.harness_settings.mcp_server import Access
+from signet_sync.host.harness_settings.mcp_server_json import Shape
+from signet_sync.host.harness_settings.program import Program, command_problems, workspace_of
+
+NAME = "opencode"
+_EVENTS = ("session.created", "session.idle", "session.compacted", "dispose", "experimental.chat.system.transform")
+_SCRIPT = "opencode.js"
+
+
+def _entry(words: Sequence[str]) -> dict[str, object]:
+    return {"type": "local", "command": list(words)}
+
+
+_OLDER = Shape(("mcp",), _entry, (("enabled", True),))
+_NEWER = Shape(("mcp", "servers"), _entry)
+
+
+def folder(environ: Mapping[str, str]) -> str:
+    """Where the person's settings are."""
+    return os.path.join(environ.get("XDG_CONFIG_HOME") or os.path.join(home(environ), ".config"), "opencode")
+
+
+def install(program: Program, environ: Mapping[str, str], *, trust: bool = False, access: Access | None = None) -> Plan:
+    """Our plug-in into its folder. Raises `ConfigError` where another file of that name stands there."""
+    del trust
+    plugin = script_file.writing(_path(environ), script_file.script(_SCRIPT, program))
+    path = _servers(environ)
+    return Plan((plugin, *mcp_server_json.registering(path, _shape(path), program, access, environ.get("PATH"))))
+
+
+def uninstall(environ: Mapping[str, str]) -> Plan:
+    """Our plug-in away, our server out of the list. Raises `ConfigError`."""
+    path = _servers(environ)
+    return Plan((script_file.removing(_path(environ)), *mcp_server_json.unregistering(path, _shape(path))))
+
+
+def look(program: Program, environ: Mapping[str, str]) -> Condition:
+    """Whether our plug-in and our server are there and call this installation."""
+    path = _servers(environ)
+    shape = _shape(path)
+    registered, entry, told = mcp_server_json.look(path, shape)
+    if entry.get("enabled") is False or entry.get("disabled") is True:
+        told = [*told, mcp_server.switched_off(f'"{".".join((*shape.way, mcp_server.NAME))}" in {path}')]
+    return mcp_server.with_server(_plugged(program, environ), registered, program, environ.get("PATH"), told)
+
+
+def _plugged(program: Program, environ: Mapping[str, str]) -> Condition:
+    path = _path(environ)
+    text, problems = script_file.look(path)
+    found = os.path.isdir(folder(environ))
+    if text is None:
+        return Condition(NAME, found, path, missing=_EVENTS, problems=problems)
+    words = script_file.words(text)
+    told = command_problems(words, program.start, NAME)
+    if not told and text != script_file.script(_SCRIPT, program):
+        told = [Problem("outdated", "the plug-in was written by another version", program.again(NAME))]
+    return Condition(NAME, found, path, _EVENTS, (), workspace_of(words), tuple(told))
+
+
+def _path(environ: Mapping[str, str]) -> str:
+    return os.path.join(folder(environ), "plugins", "signet-sync.js")
+
+
+def _servers(environ: Mapping[str, str]) -> str:
+    return os.path.join(folder(environ), "opencode.json")
+
+
+def _shape(path: str) -> Shape:
+    """The shape that the file has: the newer one where it is there already, else the one that every version reads."""
+    try:
+        data = json_text.parse(document.load(path) or "{}")
+    except (SignetSyncError, OSError, json_text.NotJson):
+        return _OLDER
+    servers = data.get("mcp") if isinstance(data, dict) else None
+    newer = servers.get("servers") if isinstance(servers, dict) else None
+    return _NEWER if isinstance(newer, dict) and "type" not in newer else _OLDER

@@ -1,0 +1,98 @@
+"""How a harness calls us: the command that is written into its settings, and how it is known again."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from signet_sync.errors import UsageError
+from signet_sync.host.harness_settings.condition import Problem
+
+# Every command of ours, of whatever version, Python and workspace; it is what an installer replaces and takes away.
+OURS = re.compile(
+    r"signet[_-]sync\b.*\shook\s+(?:claude-code|codex|gemini|opencode|openclaw)\b",
+    re.DOTALL,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """The words that start signet-sync; `workspace` is an absolute path, None for the default one."""
+
+    words: tuple[str, ...]
+    workspace: str | None = None
+
+    @classmethod
+    def here(cls, workspace: str | None) -> Program:
+        """This installation. `-P` keeps Python from importing what lies in the folder that a session works in.
+
+        Raises `UsageError` for paths with control characters or bytes that are not UTF-8: settings cannot name them.
+        """
+        python = _python()
+        for path in (python, workspace or ""):
+            if not path.isprintable():
+                raise UsageError(
+                    "a hook cannot name a path with control characters or broken text",
+                    path=path,
+                    hint="rename the folder",
+                )
+        return cls((python, "-P", "-m", "signet_sync"), workspace)
+
+    @property
+    def start(self) -> list[str]:
+        """The words before the name of a command."""
+        return [*self.words, *(("--workspace", self.workspace) if self.workspace else ())]
+
+    def hook(self, harness: str) -> list[str]:
+        """The words of the hook."""
+        return [*self.start, "hook", harness]
+
+    def server(self, flags: Sequence[str]) -> list[str]:
+        """The words of the MCP server."""
+        return [*self.start, "mcp", *flags]
+
+    def again(self, harness: str, *flags: str) -> str:
+        """What a person types to have our hooks written anew, for the workspace that they are meant for."""
+        place = ["--workspace", self.workspace] if self.workspace else []
+        return shlex.join(["signet-sync", *place, "hooks", "install", harness, *flags])
+
+    def command(self, harness: str) -> str:
+        """The hook as one string for a shell; every version of every harness runs that, few know a list of words."""
+        return shlex.join(self.hook(harness))
+
+
+def _python() -> str:
+    """This interpreter; of a virtual environment always by one name, whichever of its names it was started by."""
+    python = os.path.abspath(sys.executable)
+    usual = os.path.join(os.path.dirname(python), "python3")
+    in_environment = sys.prefix != sys.base_prefix
+    return usual if in_environment and os.path.realpath(usual) == os.path.realpath(python) else python
+
+
+def workspace_of(words: Sequence[str]) -> str | None:
+    """The workspace that a command names; None for the default one."""
+    if "--workspace" in words[:-1]:
+        return words[words.index("--workspace") + 1]
+    return None
+
+
+def command_problems(words: Sequence[str], wanted: Sequence[str], harness: str) -> list[Problem]:
+    """What is wrong with a command of ours that stands in a harness's settings; `wanted` is what we would write now."""
+    workspace = workspace_of(wanted)
+    place = ["--workspace", workspace] if workspace else []
+    again = shlex.join(["signet-sync", *place, "hooks", "install", harness])
+    if not words or not os.access(words[0], os.X_OK):
+        name = words[0] if words else "a command that cannot be read"
+        return [Problem("python-gone", f"the hooks call {name}, which is not there", again)]
+    if workspace_of(words) != workspace_of(wanted):
+        fed = workspace_of(words) or "the default workspace"
+        return [Problem("other-workspace", f"its sessions go to {fed}", f"{again} points them to this one")]
+    if words[0] != wanted[0]:
+        return [Problem("other-python", f"the hooks call {words[0]}, not this installation", f"{again} changes that")]
+    if list(words) != list(wanted):
+        return [Problem("outdated", "the hooks were written by another version", again)]
+    return []

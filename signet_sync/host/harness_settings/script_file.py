@@ -1,0 +1,70 @@
+"""Files that are wholly ours: plug-ins of harnesses that run JavaScript instead of commands."""
+
+from __future__ import annotations
+
+import json
+import re
+from importlib import resources
+
+from signet_sync.errors import ConfigError, SignetSyncError
+from signet_sync.host.harness_settings import files
+from signet_sync.host.harness_settings.condition import Edit, Problem
+from signet_sync.host.harness_settings.program import Program
+
+_OURS = b"signet-sync hooks install"
+_PROGRAM = re.compile(r"^const PROGRAM = (\[.*\])$", re.MULTILINE)
+
+
+def template(name: str) -> str:
+    """A file as it is shipped."""
+    return resources.files("signet_sync.host.harness_settings").joinpath(name).read_text(encoding="utf-8")
+
+
+def script(name: str, program: Program) -> str:
+    """A script that calls this program. The words are written in ASCII, which JavaScript reads like JSON does."""
+    line = f"const PROGRAM = {json.dumps(program.start)}"
+    return _PROGRAM.sub(lambda _: line, template(name), count=1)
+
+
+def writing(path: str, text: str) -> Edit:
+    """The edit that puts a file of ours in its place. Raises `ConfigError` where somebody else's stands there."""
+    return Edit(path, _own(path), text.encode())
+
+
+def removing(path: str) -> Edit:
+    """The edit that takes a file of ours away; somebody else's stays."""
+    raw = files.read(path)
+    return Edit(path, raw, None if raw is None or _OURS in raw else raw)
+
+
+def _own(path: str) -> bytes | None:
+    raw = files.read(path)
+    if raw is not None and _OURS not in raw:
+        raise ConfigError(
+            "a file of this name is there already and is not ours",
+            path=path,
+            hint="move it away, then try again; nothing was written",
+            code="foreign-file",
+        )
+    return raw
+
+
+def look(path: str) -> tuple[str | None, tuple[Problem, ...]]:
+    """The text of a file of ours, None where there is none; and why it cannot be read, where it cannot."""
+    try:
+        raw = _own(path)
+        return (None if raw is None else files.text(path, raw)), ()
+    except SignetSyncError as error:
+        return None, (Problem("foreign-file", error.message, "move it away, so that ours has room"),)
+    except OSError as error:
+        return None, (Problem("foreign-file", f"{error.strerror}", "check its permissions"),)
+
+
+def words(text: str) -> list[str]:
+    """The words that a script of ours starts us with; empty where it was changed beyond recognition."""
+    match = _PROGRAM.search(text)
+    try:
+        found = json.loads(match[1]) if match else []
+    except (ValueError, RecursionError):
+        return []
+    return [str(word) for word in found]

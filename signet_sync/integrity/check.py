@@ -1,0 +1,340 @@
+"""`check`: the same judgements over files, pages and entities; nothing is written, no index opened unless asked."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from signet_sync.entities import scan
+from signet_sync.errors import ConfigError, SignetSyncError
+from signet_sync.formats import baseline, locate
+from signet_sync.formats.filename import artifact_name
+from signet_sync.formats.paths import MEMORY, SETTINGS, artifact_path, display, head_page
+from signet_sync.formats.snapshot import Found
+from signet_sync.formats.timestamps import iso
+from signet_sync.history.git import versions
+from signet_sync.integrity.git_baseline import Since
+from signet_sync.integrity.report import problem
+from signet_sync.settings import model
+from signet_sync.settings.model import Settings
+from signet_sync.storage import files, state_dir
+from signet_sync.storage.database.connection import Database
+from signet_sync.storage.safe_paths import require_root
+from signet_sync.sync import planner
+from signet_sync.sync.indexing import look
+from signet_sync.sync.planner import Bench, Judgement, Known, Row
+from signet_sync.sync.quarantine import Quarantine
+from signet_sync.sync.reading import judged
+from signet_sync.sync.request import Pass, Request
+from signet_sync.sync.store import violations
+from signet_sync.sync.workers import Workers
+from signet_sync.sync.workspace import Workspace
+from signet_sync.text.sentences import flatten, is_template
+
+# What fails a check.
+BAD = frozenset({"invalid", "violation", "tombstoned"})
+
+
+@dataclass(slots=True)
+class Checked:
+    """Every judgement of a check, the notes that need more than one file to be seen, problems of pages and entities.
+
+    `excused` are notes, by path and message, that do not fail a strict check. `lines` are the lines of problems by path
+    and code; `known` what a baseline lists, `unseen` what of that this check did not look at.
+    """
+
+    judgements: list[Judgement] = field(default_factory=list)
+    notes: list[dict[str, str]] = field(default_factory=list)
+    counts: dict[str, int] = field(default_factory=dict)
+    excused: set[tuple[str, str]] = field(default_factory=set)
+    problems: list[dict[str, Any]] = field(default_factory=list)
+    lines: dict[tuple[str, str], int] = field(default_factory=dict)
+    known: baseline.Known = frozenset()
+    unseen: baseline.Known = frozenset()
+
+
+def check(
+    root: str,
+    *,
+    now_us: int,
+    agent: str | None = None,
+    database: Database | None = None,
+    since: str | None = None,
+    pages: bool = False,
+    known: baseline.Known = frozenset(),
+    progress: Callable[[int, int], None] | None = None,
+) -> Checked:
+    """Judges every file of the vault. With a database (read-only) also compares with the seals. Writes nothing.
+
+    The workspace's own settings bear on no verdict (a test holds it): a pull request may change them.
+    `since` names a revision of git: only files that changed since are read, and compared with what they were then.
+    `pages` compares the rows of every MEMORY.md with their artifacts. `known` are problems that do not fail the check.
+    """
+    require_root(root)
+    checked = Checked(known=known)
+    settings = _settings(root, checked)
+    held = database if database is not None else Database(":memory:")
+    try:
+        workspace = Workspace(root, settings, state_dir.locate(root), held, touch_nothing=True, own_place=False)
+        run = Pass(workspace, Request(now_us, progress=progress))
+        snapshot, _, removals, plan, bench = look(run, anew=True)
+        bench = replace(bench, keeps=False)
+        checked.judgements = [*plan.judged, *removals.judged]
+        past = Since(root, since, snapshot, bench) if since is not None else None
+        if past is not None:
+            bench = past.bench
+            plan.read = [path for path in plan.read if path in past.changed]
+            checked.judgements = [j for j in checked.judgements if j.path in past.changed]
+        quarantine = Quarantine(workspace.state.path, wary=False, anew=True)
+        # What git knows of a file is not told to workers.
+        with Workers(0 if past is not None else None) as run.workers:
+            for batch in judged(run, plan.read, bench, quarantine):
+                checked.judgements += (_light(judgement) for _, judgement in batch if judgement is not None)
+    finally:
+        if database is None:
+            held.close()
+    for judgement in checked.judgements:
+        _locate(root, checked, judgement, past, settings.max_file_bytes)
+    if not plan.scanned:
+        _excuse(checked, MEMORY, "unchecked", "there is no artifact in memory/, so nothing was checked")
+    elif past is not None and past.is_blind:
+        _excuse(checked, MEMORY, "unchecked", "git ignores memory/, so nothing in it was compared")
+    if database is not None:
+        checked.judgements += _vanished(database, snapshot.files.keys() | snapshot.odd.keys(), bench)
+    if past is not None:
+        seen = {judgement.path for judgement in checked.judgements}
+        gone = [path for path in sorted(past.changed) if path not in snapshot.files and path not in seen]
+        checked.judgements += [
+            j for path in gone if (j := planner.judge_missing(path, _WAS_INDEXED, bench)) is not None
+        ]
+    if agent is not None:
+        checked.judgements = [j for j in checked.judgements if j.row is None or j.row.agent_id == agent]
+    _notes(root, checked, now_us)
+    checked.unseen = frozenset(
+        (path, code)
+        for path, code in known
+        if agent is not None
+        or (past is not None and path.startswith(f"{MEMORY}/") and path not in past.changed)
+        or (not pages and code in locate.OF_PAGES)
+    )
+    checked.counts = _counts(checked, scanned=plan.scanned, read=len(plan.read) + len(removals.judged))
+    if pages:
+        _pages(root, checked, agent, bench, settings.max_file_bytes)
+    if any(scan.stands(root, owner) for owner in scan.owners(root)):
+        _entities(root, settings, checked, agent, database, now_us)
+    return checked
+
+
+def _counts(checked: Checked, *, scanned: int, read: int) -> dict[str, int]:
+    verdicts = Counter(j.verdict for j in checked.judgements)
+    return {
+        "scanned": scanned,
+        "read": read,
+        "indexed": verdicts["indexed"],
+        "unchanged": 0,
+        "ignored": verdicts["ignored"],
+        "invalid": verdicts["invalid"] + len(checked.problems),
+        "violation": verdicts["violation"],
+        "tombstoned": verdicts["tombstoned"],
+        "tombstones": verdicts["tombstone"],
+        "removed_rows": 0,
+    }
+
+
+def _settings(root: str, checked: Checked) -> Settings:
+    """The settings; what is wrong with the workspace's own is a problem of its file.
+
+    Raises `ConfigError` for those of the person who asks.
+    """
+    settings, remarks = model.load(root)
+    for remark in remarks:
+        if remark.broken:
+            found = files.read(root, SETTINGS, model.FILE_LIMIT)
+            line = locate.line_of_setting(found.raw if isinstance(found, Found) else b"", remark.message)
+            told = {
+                "path": SETTINGS,
+                "verdict": "invalid",
+                "code": ConfigError.code,
+                "message": display(remark.message),
+            }
+            checked.problems.append({**told, "hint": remark.hint, "line": line})
+        else:
+            _excuse(checked, SETTINGS, "setting-ignored", remark.message)
+    return settings
+
+
+def _excuse(checked: Checked, path: str, code: str, message: str) -> None:
+    """Takes down a note that does not fail a strict check."""
+    checked.excused.add((path, message))
+    checked.notes.append({"path": path, "code": code, "message": message})
+
+
+def _entities(
+    root: str, settings: Settings, checked: Checked, agent: str | None, database: Database | None, now_us: int
+) -> None:
+    from signet_sync.entities import check as entities_check
+
+    remarks = entities_check.check(root, settings, agent, database, now_us)
+    checked.problems += remarks.problems
+    for entry in remarks.problems:
+        checked.counts[entry["verdict"]] += 1
+    checked.notes += remarks.notes
+    checked.notes.sort(key=lambda n: (n["path"], n["code"], n["message"]))
+
+
+_WAS_INDEXED = Known(None, "indexed", "")
+
+
+def _locate(root: str, checked: Checked, judgement: Judgement, past: Since | None, limit: int) -> None:
+    """Keeps the line that a problem is about, where one can be told."""
+    if judgement.verdict not in ("invalid", "violation"):
+        return
+    found = files.read(root, judgement.path, limit)
+    raw = found.raw if isinstance(found, Found) else b""
+    before = past.bytes_of(judgement.path) if past is not None else None
+    line = (
+        locate.first_difference(before, raw)
+        if before is not None and judgement.code == "mutated"
+        else locate.line_of(raw, judgement.code, judgement.message)
+    )
+    checked.lines[judgement.path, judgement.code] = line
+
+
+def _pages(root: str, checked: Checked, agent: str | None, bench: Bench, limit: int) -> None:
+    """Compares the rows of every agent's page with the artifacts that they name."""
+    rows = {j.path: j.row for j in checked.judgements}
+    names: list[str] = []
+
+    def row_of(path: str, *, whole: bool = False) -> Row | None:
+        if path not in rows or whole:
+            found = files.read(root, path, limit) if path.startswith(f"{MEMORY}/") else None
+            rows[path] = planner.judge(path, found, bench).row if isinstance(found, Found) else None
+        return rows[path]
+
+    def sentences_of(path: str) -> list[str]:
+        row = row_of(path)
+        if row is None or row.ledger_sentence is None:
+            return []
+        own = flatten(row.ledger_sentence)
+        if not is_template(own):
+            return [own]
+        if not names:
+            names.extend(files.listing(root, MEMORY, ""))
+        beside = [name for name in names if row.session_token in name]
+        paths = [artifact_path(name) for name in beside if (it := artifact_name(name)) and it.kind == "transcript"]
+        told = [one for one in (row_of(path, whole=True) for path in paths) if one is not None]
+        mine = [one for one in told if (one.agent_id, one.session_id) == (row.agent_id, row.session_id)]
+        return [own, *_told_anew(sorted(mine, key=lambda one: (one.captured_us, one.source_path)))]
+
+    for owner in [agent] if agent is not None else scan.owners(root):
+        path = head_page(owner)
+        found = files.read(root, path, limit)
+        told = locate.page_faults(found.raw, sentences_of) if isinstance(found, Found) else []
+        for fault in told:
+            checked.problems.append({**problem(path, "invalid", fault.code, fault.message), "line": fault.line})
+            checked.counts["invalid"] += 1
+
+
+def _told_anew(transcripts: Sequence[Row]) -> list[str]:
+    """The sentence that rules make of a session's transcripts."""
+    if not transcripts:
+        return []
+    from signet_sync.sessions.digest.from_transcripts import retold
+
+    said = retold(transcripts).sentence
+    return [flatten(said)] if said is not None else []
+
+
+def _light(judgement: Judgement) -> Judgement:
+    """A judgement without its text: a check of a large vault keeps verdicts, not bodies."""
+    if judgement.row is None:
+        return judgement
+    return Judgement(
+        judgement.path,
+        judgement.verdict,
+        judgement.code,
+        judgement.message,
+        judgement.signature,
+        judgement.notes,
+        judgement.row._replace(content=""),
+        links=judgement.links,
+    )
+
+
+def _vanished(database: Database, present: Any, bench: Bench) -> list[Judgement]:
+    found = []
+    for path in violations.sealed_paths(database):
+        if path not in present:
+            judgement = planner.judge_missing(path, _WAS_INDEXED, bench)
+            if judgement is not None:
+                found.append(judgement)
+    return found
+
+
+def _notes(root: str, checked: Checked, now_us: int) -> None:
+    lost: dict[str, bool] = {}
+    by_target: list[tuple[str, dict[str, str]]] = []
+    for judgement in checked.judgements:
+        if judgement.verdict != "indexed" or judgement.row is None:
+            continue
+        for note in judgement.notes:
+            checked.notes.append({"path": judgement.path, "code": note.code, "message": note.message})
+        if judgement.row.source_kind != "manifest" and judgement.row.membership_us > now_us:
+            when = judgement.row.ended_at or judgement.row.captured_at
+            checked.notes.append(
+                {"path": judgement.path, "code": "future", "message": f"it is dated in the future: {when}"}
+            )
+        for link, target in judgement.links:
+            if target not in lost:
+                lost[target] = not _there(root, target)
+            if lost[target]:
+                note_ = {
+                    "path": judgement.path,
+                    "code": "link-broken",
+                    "message": f"`{link}` leads to {target}, which is not there",
+                }
+                checked.notes.append(note_)
+                by_target.append((target, note_))
+    git_ignored = versions.ignored(root, sorted({target for target, _ in by_target}))
+    checked.excused |= {(note_["path"], note_["message"]) for target, note_ in by_target if target in git_ignored}
+    checked.notes.sort(key=lambda n: (n["path"], n["code"], n["message"]))
+
+
+def _there(root: str, target: str) -> bool:
+    try:
+        return files.look(root, target) is not None
+    except (OSError, SignetSyncError):
+        return False
+
+
+def document(root: str, checked: Checked, now_us: int, *, strict: bool) -> dict[str, Any]:
+    """The document of `check --json`; a note that fails a strict check says so."""
+    problems = [
+        {
+            **problem(j.path, j.verdict, j.code, j.message),
+            **({"line": line} if (line := checked.lines.get((j.path, j.code))) is not None else {}),
+        }
+        for j in checked.judgements
+        if j.verdict not in ("indexed", "tombstone")
+    ]
+    problems = sorted([*problems, *checked.problems], key=lambda p: (p["path"], p.get("line", 0)))
+    for entry in problems:
+        if (entry["path"], entry["code"]) in checked.known:
+            entry["known"] = True
+    there = {(entry["path"], entry["code"]) for entry in problems}
+    notes: list[dict[str, Any]] = [
+        {**note, "fails": True} if strict and (note["path"], note["message"]) not in checked.excused else dict(note)
+        for note in checked.notes
+    ]
+    bad = [entry for entry in problems if entry["verdict"] in BAD and "known" not in entry]
+    return {
+        "workspace": root,
+        "now": iso(now_us),
+        "ok": not bad and not any("fails" in note for note in notes),
+        "counts": checked.counts,
+        "problems": problems,
+        "notes": notes,
+        "mended": [{"path": path, "code": code} for path, code in sorted(checked.known - there - checked.unseen)],
+    }

@@ -1,0 +1,48 @@
+"""What the immutable files were at a revision of git: seals made of its objects, for a check of what changed since."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from signet_sync.formats.filename import IMMUTABLE_KINDS, artifact_name
+from signet_sync.formats.seal import pack
+from signet_sync.formats.snapshot import Found, Signature, Snapshot
+from signet_sync.history.git import revisions, versions
+from signet_sync.sync import planner
+from signet_sync.sync.planner import Bench, Seal, Tombstones
+
+
+class Since:
+    """The files that changed since a revision, and a bench that knows what they were then.
+
+    Raises what `revisions.at` raises.
+    """
+
+    def __init__(self, root: str, name: str, seen: Snapshot, bench: Bench) -> None:
+        revision = revisions.at(root, name)
+        self.changed = frozenset(revision.changed(seen))
+        # Not one file was compared because git knows none of them: that must not look like a vault without a fault.
+        first = sorted(seen.files)[:1] if not self.changed else []
+        self.is_blind = bool(versions.ignored(root, first)) and not revision.knows(first[0])
+        sealed = [path for path in self.changed if self._is_immutable(path)]
+        self._files = revision.files(sorted(sealed))
+        self._now = bench
+        self.bench = replace(bench, seal_of=self._seal)
+
+    @staticmethod
+    def _is_immutable(path: str) -> bool:
+        name = artifact_name(path.rpartition("/")[2])
+        return name is not None and name.kind in IMMUTABLE_KINDS
+
+    def bytes_of(self, path: str) -> bytes | None:
+        """The bytes of an immutable file at the revision."""
+        return self._files.get(path)
+
+    def _seal(self, path: str) -> Seal | None:
+        """The seal that the revision's file would have got; None where it was not there, or not valid."""
+        raw = self._files.get(path)
+        if raw is None:
+            return None
+        unsealed = replace(self._now, tombstones=Tombstones(), seal_of=lambda _: None)
+        seal = planner.judge(path, Found(raw, Signature(len(raw), 0, 0, 0)), unsealed).seal
+        return seal._replace(packed=pack(raw)) if seal is not None else None

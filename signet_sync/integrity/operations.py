@@ -1,0 +1,339 @@
+"""Violations in a person's hands: shown with a diff, healed from the seal, or accepted with a reason."""
+
+from __future__ import annotations
+
+import difflib
+import errno
+import fnmatch
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from signet_sync.errors import SignetSyncError, UsageError
+from signet_sync.errors import reason as why
+from signet_sync.formats import seal as formats_seal
+from signet_sync.formats.artifact import Content, validate
+from signet_sync.formats.artifact_fastpath import FieldProblem
+from signet_sync.formats.body import body_sha256, normalize
+from signet_sync.formats.filename import artifact_name
+from signet_sync.formats.frontmatter import FrontmatterProblem, parse, unknown_entries, write
+from signet_sync.formats.snapshot import Found, Trouble
+from signet_sync.formats.timestamps import iso
+from signet_sync.pages.stage import copy_names, no_free_name
+from signet_sync.storage import files, rename
+from signet_sync.storage.database.connection import Database
+from signet_sync.sync import planner
+from signet_sync.sync.planner import Seal
+from signet_sync.sync.store import artifacts, violations
+from signet_sync.sync.store.violations import OpenViolation
+from signet_sync.sync.workspace import Workspace
+from signet_sync.text.sanitizer import sanitize_line, sanitize_transcript_v2
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What was sealed and what stands there now: bytes, None where no file can be read, and `state` says why.
+
+    Texts are sanitized: nobody is shown more than the index holds.
+    """
+
+    path: str
+    sealed_at: str
+    sealed: bytes
+    present: bytes | None
+    state: str
+
+    def before(self) -> str:
+        """The sealed text."""
+        return _shown(self.sealed)
+
+    def after(self) -> str:
+        """The present text, empty where there is none."""
+        return _shown(self.present or b"")
+
+    def unified(self) -> str:
+        """Both as a unified diff; empty where they differ only in what is never shown."""
+        now = f"({self.state})" if self.present is None else f"{self.path} (now)"
+        before = _lines(self.before())
+        after = [] if self.present is None else _lines(self.after())
+        return "".join(difflib.unified_diff(before, after, f"{self.path} (sealed {self.sealed_at})", now))
+
+
+def _shown(raw: bytes) -> str:
+    return sanitize_transcript_v2(raw.decode("utf-8", "replace"))
+
+
+def _lines(text: str) -> list[str]:
+    return [line + "\n" for line in text.split("\n")]
+
+
+def listed(workspace: Workspace) -> list[list[OpenViolation]]:
+    """Open violations; those that one pass found together stand together."""
+    return [batch.files for batch in violations.batches(workspace.database)]
+
+
+def difference(database: Database, root: str, path: str, limit: int) -> Difference:
+    """What became of a sealed file, of which `limit` bytes are read at most.
+
+    Raises `UsageError` where the path holds no open violation, or its sealed bytes are lost.
+    """
+    seal = _sealed(database, path)
+    sealed = _sealed_bytes(seal)
+    found = files.read(root, path, limit)
+    if isinstance(found, Found):
+        return Difference(path, seal.sealed_at, sealed, found.raw, "")
+    return Difference(path, seal.sealed_at, sealed, None, "gone" if found.code == "gone" else found.message)
+
+
+def _sealed(database: Database, path: str) -> Seal:
+    seal = artifacts.seal_of(database, path)
+    if seal is None or not (violations.is_open(database, path) or _is_accepted_gone(database, path)):
+        raise UsageError(
+            f"{path} is no open violation",
+            path=path,
+            hint="signet-sync violations list shows them",
+            code="unknown-violation",
+        )
+    return seal
+
+
+def _is_accepted_gone(database: Database, path: str) -> bool:
+    return any(one.path == path for one in violations.accepted_gone(database))
+
+
+def _sealed_bytes(seal: Seal) -> bytes:
+    raw = formats_seal.unpack(seal.packed)
+    if raw is None:
+        let_go = seal.packed is not None and not seal.packed
+        raise UsageError(
+            "the sealed bytes of this file "
+            + ("were let go (seals.keep_days, seals.max_bytes)" if let_go else "were lost with a database"),
+            path=seal.path,
+            hint="restore it from a copy of your own, or accept it with --reason",
+        )
+    return raw
+
+
+def restore(workspace: Workspace, path: str, now_us: int) -> str | None:
+    """Writes the sealed bytes back; gives the path of what was moved away for them, None where that was nothing.
+
+    What is no file is moved whole into the root, as a kept copy: a link is not followed, a folder keeps what it holds.
+    Killed in between, the file is one that went, and is restored as such. Raises `UsageError` where the bytes are lost
+    or the path holds no violation.
+    """
+    seal = _sealed(workspace.database, path)
+    raw = _sealed_bytes(seal)
+    found = files.read(workspace.root, path, workspace.settings.max_file_bytes)
+    kept = None
+    if isinstance(found, Found):
+        if found.raw != raw and files.replace(workspace.root, path, raw, found.raw).displaced is not None:
+            raise UsageError("it was saved again meanwhile", path=path, hint="look at it once more, then restore again")
+    elif found.code in ("gone", "not-a-file"):
+        if found.code == "not-a-file":
+            kept = _moved_away(workspace, path, now_us)
+        try:
+            files.create_once(workspace.root, path, raw)
+        except FileExistsError:
+            raise UsageError(
+                "something was put there meanwhile", path=path, hint="look at it once more, then restore again"
+            ) from None
+    else:
+        raise UsageError(found.message, path=path, hint="move away what stands there, then restore again")
+    return kept
+
+
+def _moved_away(workspace: Workspace, path: str, now_us: int) -> str | None:
+    """Moves what stands at the path of a sealed file into the root; None where it went by itself."""
+    for where in (path.rpartition("/")[2], path):  # beside it where `memory/` is on a file system of its own
+        for target in copy_names(where, "user", now_us):
+            try:
+                if rename.move_away(workspace.root, path, target):
+                    return target
+            except FileNotFoundError:
+                return None
+            except OSError as error:
+                if error.errno != errno.EXDEV:
+                    raise
+                break
+    raise no_free_name(path)
+
+
+def accept(workspace: Workspace, path: str, reason: str, now_us: int) -> None:
+    """Seals what the file holds now, and corrects its `content_sha256`: the one sanctioned write to an immutable file.
+
+    Of a file that went its absence is accepted. Raises `UsageError` where the present file is no artifact of the same
+    agent and session.
+    """
+    seal = _sealed(workspace.database, path)
+    name = artifact_name(path.rpartition("/")[2])
+    found = files.read(workspace.root, path, workspace.settings.max_file_bytes)
+    if name is None or not isinstance(found, Found):
+        assert isinstance(found, Trouble)
+        if found.code == "gone":
+            accept_gone(workspace, [path], reason, now_us)
+            return
+        raise UsageError(
+            f"there is nothing that could be sealed: {found.message}",
+            path=path,
+            hint="signet-sync violations restore moves it away and writes the sealed file back"
+            if found.code == "not-a-file"
+            else "put that right, then look again; or restore it",
+        )
+    try:
+        document = parse(found.raw)
+        body = normalize(document.body)
+        actual = body_sha256(body)
+        artifact = validate(name.kind, {**document.fields, "content_sha256": actual})
+    except (FrontmatterProblem, FieldProblem) as problem:
+        raise UsageError(
+            f"it cannot be accepted as it is: {problem}", path=path, hint="mend what is named, or restore it"
+        ) from None
+    assert isinstance(artifact, Content)
+    if (artifact.agent_id, artifact.session_id) != (seal.agent_id, seal.session_id):
+        raise UsageError(
+            "the file now belongs to another agent or session",
+            path=path,
+            hint="restore it; an identity is never accepted",
+        )
+    raw = found.raw
+    if str(document.fields.get("content_sha256", "")).strip().lower() != actual:
+        known = frozenset(type(artifact).model_fields)
+        fields = {**artifact.fields(), **dict(unknown_entries(document.head, known))}
+        raw = write(fields, document.body.removesuffix("\n"))
+    judgement = planner.judge(
+        path,
+        Found(raw, found.signature),
+        planner.Bench(
+            planner.Tombstones(), workspace.noise, lambda _: None, iso(now_us), workspace.settings.max_file_bytes
+        ),
+    )
+    if judgement.verdict != "indexed" or judgement.seal is None:
+        raise UsageError(
+            f"it cannot be accepted as it is: {judgement.message}",
+            path=path,
+            hint="mend what is named, or restore it",
+        )
+    # The new seal first: after a crash in between the file is a violation of it, and can be accepted or restored again.
+    with workspace.database.transaction(durable=True):
+        artifacts.store_seals(workspace.database, [judgement.seal._replace(packed=formats_seal.pack(raw))])
+        violations.accept(workspace.database, path, iso(now_us), sanitize_line(reason))
+    if raw != found.raw:
+        files.replace(workspace.root, path, raw, found.raw)
+
+
+def accept_gone(workspace: Workspace, paths: Sequence[str], reason: str, now_us: int) -> None:
+    """Accepts that sealed files are gone: the next pass closes their violations, their seals stay.
+
+    One that comes back is an ordinary file again, and one that then goes once more a new violation.
+    """
+    with workspace.database.transaction(durable=True):
+        violations.accept_gone(workspace.database, paths, iso(now_us), sanitize_line(reason))
+
+
+# ── many at once ──
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """Which violations are meant: by paths and patterns, what went, one batch, or `everything`.
+
+    With `accepted` no open ones, but files that went and were accepted.
+    """
+
+    names: tuple[str, ...] = ()
+    everything: bool = False
+    vanished: bool = False
+    batch: str | None = None
+    accepted: bool = False
+
+    @property
+    def is_one(self) -> bool:
+        """Whether exactly one file is named."""
+        return len(self.names) == 1 and not (_is_pattern(self.names[0]) or self.vanished or self.batch or self.accepted)
+
+
+def chosen(database: Database, which: Chosen) -> list[str]:
+    """The paths of the open violations that are meant. A path is taken as it is, whatever becomes of it later.
+
+    Raises `UsageError` where a pattern or batch means none.
+    """
+    found = violations.batches(database)
+    if which.batch is not None and which.batch not in {batch.id for batch in found}:
+        raise UsageError(
+            f"no batch of open violations is called {which.batch!r}",
+            hint="signet-sync violations list shows their ids",
+            code="unknown-batch",
+        )
+    wanted = [
+        one.path
+        for batch in found
+        if which.batch in (None, batch.id)
+        for one in batch.files
+        if not which.vanished or one.code == "vanished"
+    ]
+    if which.accepted:
+        wanted = [one.path for one in violations.accepted_gone(database)]
+    if not which.names:
+        return wanted
+    picked: dict[str, None] = {}
+    for name in which.names:
+        same = [path for path in wanted if path == name or _fits(path, name)]
+        if not same and (_is_pattern(name) or which.batch or which.vanished or which.accepted):
+            raise UsageError(
+                f"no {'accepted' if which.accepted else 'open'} violation fits {name!r}",
+                hint="signet-sync violations list shows them",
+                code="unknown-violation",
+            )
+        picked.update(dict.fromkeys(same or [name]))
+    return list(picked)
+
+
+def _is_pattern(name: str) -> bool:
+    return any(sign in name for sign in "*?[")
+
+
+def _fits(path: str, pattern: str) -> bool:
+    """Whether a pattern means a path; one without a slash means names."""
+    return fnmatch.fnmatchcase(path if "/" in pattern else path.rpartition("/")[2], pattern)
+
+
+@dataclass(slots=True)
+class Settled:
+    """What became of each file of several: those done, what was moved away for some, why others are as they were."""
+
+    done: list[str] = field(default_factory=list)
+    kept: dict[str, str] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)
+
+
+def restore_all(workspace: Workspace, paths: Iterable[str], now_us: int) -> Settled:
+    """Restores one after the other; trouble with one is told, and the rest goes on."""
+    settled = Settled()
+    for path in paths:
+        kept = _tried(settled, path, lambda path=path: restore(workspace, path, now_us))  # type: ignore[misc]
+        if kept is not None:
+            settled.kept[path] = kept
+    return settled
+
+
+def accept_all(workspace: Workspace, paths: Sequence[str], reason: str, now_us: int) -> Settled:
+    """Accepts each as it is now: absence of all that went at once, then content one after the other."""
+    settled = Settled()
+    opened = {one.path for batch in violations.batches(workspace.database) for one in batch.files}
+    gone = dict.fromkeys(path for path in paths if path in opened and files.look(workspace.root, path) is None)
+    if gone:
+        accept_gone(workspace, list(gone), reason, now_us)
+        settled.done += gone
+    for path in paths:
+        if path not in gone:
+            _tried(settled, path, lambda path=path: accept(workspace, path, reason, now_us))  # type: ignore[misc]
+    return settled
+
+
+def _tried(settled: Settled, path: str, act: Callable[[], str | None]) -> str | None:
+    try:
+        given = act()
+    except (SignetSyncError, OSError) as error:
+        settled.failed[path] = why(error)
+        return None
+    settled.done.append(path)
+    return given

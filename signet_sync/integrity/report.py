@@ -1,0 +1,109 @@
+"""What a pass found, in the shapes of the command line (`cli.md`, *JSON*): counts, problems, notes, pages, halts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from signet_sync.entities import store as entities_store
+from signet_sync.formats.timestamps import iso
+from signet_sync.pages import conflict_copies
+from signet_sync.sync.planner import HINTS
+from signet_sync.sync.request import Outcome
+from signet_sync.sync.store import counts as counts_store
+from signet_sync.sync.workspace import Workspace
+
+
+def hint_for(code: str, path: str) -> str:
+    """What a person does next about a code."""
+    return HINTS.get(code, "").replace("PATH", path)
+
+
+def problem(path: str, verdict: str, code: str, message: str) -> dict[str, str]:
+    """One entry of `problems`."""
+    return {"path": path, "verdict": verdict, "code": code, "message": message, "hint": hint_for(code, path)}
+
+
+def reindexed(
+    workspace: Workspace, outcome: Outcome, now_us: int, *, agent: str | None = None, rebuild: bool = False
+) -> dict[str, Any]:
+    """The document of `reindex --json`; `agent` filters problems, notes and pages."""
+    database = workspace.database
+    counts = counts_store.verdict_counts(database)
+    standing = counts_store.problems(database)
+    seen = {p.path for p in standing}
+    problems = [
+        problem(p.path, p.verdict, p.code, p.message) for p in standing if agent is None or p.agent_id in (None, agent)
+    ]
+    problems += [
+        problem(one.path, "ignored", "conflict-copy", f"a copy of {one.original}, with words that are not in it")
+        for one in conflict_copies.standing(workspace.root)
+        if agent in (None, one.agent_id)
+    ]
+    passing = [j for j in outcome.tombstoned if j.path not in seen]
+    problems += [problem(j.path, j.verdict, j.code, j.message + " and was deleted") for j in passing]
+    notes = [
+        {"path": n.path, "code": n.code, "message": n.message}
+        for n in counts_store.notes(database, now_us)
+        if agent is None or n.agent_id in (None, agent)
+    ]
+    notes += [
+        {
+            "path": path,
+            "code": "manifest-rebuilt",
+            "message": "the session's manifest was gone and is written again",
+        }
+        for path in outcome.rebuilt_manifests
+    ]
+    return {
+        "workspace": workspace.root,
+        "database": database.path,
+        "now": iso(now_us),
+        "mode": "full" if rebuild else "incremental",
+        "elapsed_ms": round(outcome.elapsed_ms, 1),
+        "counts": {
+            "scanned": outcome.scanned,
+            "read": outcome.read,
+            "indexed": counts.get("indexed", 0),
+            "unchanged": outcome.unchanged,
+            "ignored": counts.get("ignored", 0),
+            "invalid": counts.get("invalid", 0),
+            "violation": counts.get("violation", 0),
+            "tombstoned": counts.get("tombstoned", 0) + len(passing),
+            "tombstones": outcome.tombstones,
+            "removed_rows": outcome.removed_rows,
+        },
+        "problems": sorted(problems, key=lambda p: p["path"]),
+        "notes": sorted(notes, key=lambda n: (n["path"], n["code"])),
+        "agents": {
+            agent_id: {
+                "memory_md": page.path,
+                "changed": page.changed,
+                "sessions_in_window": page.sessions_in_window,
+                "rows_rendered": page.rows_rendered,
+                "rows_clipped": page.rows_clipped,
+                "tokens": page.tokens,
+            }
+            for agent_id, page in outcome.pages.items()
+            if agent is None or agent_id == agent
+        },
+        "halted": halted(outcome),
+        "held": outcome.held or None,
+        "trouble": [*workspace.events, *outcome.trouble],
+        "entity_drift": [
+            {"path": one.path, "code": one.code, "message": one.message, "hint": one.hint}
+            for one in entities_store.drift(database, agent)
+        ],
+    }
+
+
+def halted(outcome: Outcome) -> dict[str, Any] | None:
+    """The `halted` entry, or None."""
+    if outcome.cliff is None:
+        return None
+    return {
+        "state": "cliff",
+        "would_remove": outcome.cliff.would_remove,
+        "indexed": outcome.cliff.indexed,
+        "message": outcome.cliff.message,
+        "hint": "bring memory/ back (mount it, end the sync), or confirm with: signet-sync reindex --accept-removals",
+    }

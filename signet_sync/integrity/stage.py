@@ -1,0 +1,77 @@
+"""What is kept for a time only: bytes of seals, hits of recall. When its time is up it goes to the last byte."""
+
+from __future__ import annotations
+
+import json
+
+from signet_sync.formats.snapshot import Signature
+from signet_sync.formats.timestamps import DAY, iso
+from signet_sync.integrity import store as integrity_store
+from signet_sync.memories.store import recall_events
+from signet_sync.storage import files
+from signet_sync.storage.database import wipe
+from signet_sync.sync.request import Pass
+from signet_sync.sync.stages import Maintenance
+from signet_sync.sync.store import passes
+from signet_sync.sync.workspace import Workspace
+
+
+class Retention(Maintenance):
+    """Lets go of what is kept for a time only."""
+
+    name = "retention"
+
+    def run(self, run: Pass) -> None:
+        """Lets go of what is due."""
+        enforce(run.workspace, run.request.now_us)
+
+
+def enforce(workspace: Workspace, now_us: int) -> None:
+    """Lets go what is due; where nothing is, nothing is written. A crash is made good by the next full pass.
+
+    Raises `DatabaseError`.
+    """
+    settings, database = workspace.settings, workspace.database
+    since = now_us - int(settings.recall_retention_days * DAY) if settings.recall_retention_days else None
+    hits = since is not None and recall_events.any_before(database, since)
+    paths = _seals_due(workspace, now_us)
+    if hits or paths:
+        with database.transaction():
+            integrity_store.let_go(database, paths)
+            if since is not None:
+                recall_events.drop_before(database, since)
+            passes.expect(database, "wipe_due")
+    if passes.is_due(database, "wipe_due"):
+        _wipe(workspace)
+
+
+def _seals_due(workspace: Workspace, now_us: int) -> list[str]:
+    settings, database = workspace.settings, workspace.database
+    due: list[str] = []
+    if settings.seals_keep_days:
+        due = integrity_store.older(database, iso(now_us - int(settings.seals_keep_days * DAY)))
+    if settings.seals_max_bytes:
+        due = sorted({*due, *integrity_store.beyond(database, settings.seals_max_bytes)})
+    return _as_indexed(workspace, due)
+
+
+def _as_indexed(workspace: Workspace, paths: list[str]) -> list[str]:
+    """Those whose files are still what the index knows: one that was saved since the look has its last copy here."""
+    rows = workspace.database.execute(
+        "select path, size, mtime_ns, ctime_ns, inode from files where path in (select value from json_each(?))",
+        (json.dumps(paths),),
+    )
+    known = {path: Signature(*signature) for path, *signature in rows}
+    present = files.signatures(workspace.root, paths)
+    return [path for path in paths if path in present and present[path] == known.get(path)]
+
+
+def _wipe(workspace: Workspace) -> None:
+    """Overwrites what is left of the rows in the log and between others; a reader in the way: the next pass tries."""
+    database = workspace.database
+    if not database.checkpoint(truncate=True):
+        return
+    with database.transaction():
+        if wipe.wipe(database):
+            passes.done(database, "wipe_due")
+    database.checkpoint(truncate=True)

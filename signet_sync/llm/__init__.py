@@ -1,0 +1,4 @@
+"""Asks a language model: prompts in; summaries, sentences and facts out.
+
+Owns no table; nothing waits for it inside a lock.
+"""

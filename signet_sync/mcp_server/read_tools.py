@@ -1,0 +1,139 @@
+"""The tools that look: each takes a memory and typed arguments, and gives a document."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from signet_sync.admin.stats import stats as numbers
+from signet_sync.entities import queries
+from signet_sync.entities.results import shown_document
+from signet_sync.errors import UsageError
+from signet_sync.formats.timestamps import parse_since
+from signet_sync.history import agent_view
+from signet_sync.history.operations import DISABLED, REMEDY, document
+from signet_sync.mcp_server import schemas
+from signet_sync.mcp_server.dispatch import Document, answer
+from signet_sync.mcp_server.memory import Memory
+from signet_sync.pages import operations as pages_operations
+from signet_sync.pages.stage import now_us
+from signet_sync.recall import operations as recall_operations
+from signet_sync.recall.expand import expand as follow
+from signet_sync.recall.open_session import describe, newest_paths, running
+from signet_sync.recall.rank import TIERS
+from signet_sync.recall.store import search as search_store
+from signet_sync.storage.safe_paths import require_root
+from signet_sync.sync.read_only import catch_up, count_artifacts, count_nodes, reading
+
+_MOST_HITS = 50
+_MOST_COMMITS = 100
+
+
+def search(memory: Memory, asked: schemas.Search) -> Document:
+    """`memory_search`."""
+    since = None if asked.since is None else _instant(asked.since)
+    with reading(memory.place) as database:
+        hits = search_store.search(
+            database, asked.query, agent_id=memory.agent_id, kind=asked.kind, since_us=since, limit=asked.limit
+        )
+    if memory.counts:
+        count_artifacts(memory.place, [(hit.agent_id, hit.path) for hit in hits])
+    return answer({"query": asked.query, "hits": [hit._asdict() for hit in hits]}, _more(len(hits), asked.limit))
+
+
+def _instant(text: str) -> int:
+    instant = parse_since(text)
+    if instant is None:
+        raise UsageError("`since` is not a day or an ISO 8601 time", hint="2026-03-28", code="arguments-invalid")
+    return instant
+
+
+def _more(found: int, limit: int, most: int = _MOST_HITS) -> str | None:
+    if found < limit:
+        return None
+    return "there may be more: a larger `limit` shows it" if limit < most else "there may be more: ask more narrowly"
+
+
+def recall(memory: Memory, asked: schemas.Recall) -> Document:
+    """`memory_recall`: for others to read, of memories alone those that are not private."""
+    if memory.counts:
+        catch_up(memory.place, memory.agent_id)
+    with reading(memory.place) as database:
+        hits = recall_operations.recall(
+            database,
+            asked.query,
+            agent_id=memory.agent_id,
+            limit=asked.limit,
+            tiers=("memory",) if memory.shared else TIERS,
+            private=not memory.shared,
+        )
+    if memory.counts:
+        recall_operations.note(memory.place, memory.agent_id, asked.query, hits, now_us())
+    return answer({"query": asked.query, "hits": [hit._asdict() for hit in hits]}, _more(len(hits), asked.limit))
+
+
+def expand(memory: Memory, asked: schemas.Expand) -> Document:
+    """`memory_expand`."""
+    with reading(memory.place) as database:
+        found = follow(database, memory.agent_id, asked.handle, asked.budget)
+    if memory.counts and found["node"]["kind"] != "live":
+        count_nodes(memory.place, memory.agent_id, [found["node"]["id"]])
+    left = found.get("children_left_out")
+    return answer(found, f"{left} more below are not listed" if left else None)
+
+
+def context(memory: Memory, asked: schemas.Context) -> Document:
+    """`memory_context`: for others to read without MEMORY.md and without anything private."""
+    require_root(memory.place.root)
+    given: dict[str, Any] = {"shared": memory.shared, "budget": asked.budget}
+    if asked.prompt is None:
+        composed = pages_operations.at_start(memory.place, memory.agent_id, **given)
+    else:
+        composed = pages_operations.at_prompt(
+            memory.place, memory.agent_id, asked.prompt, **given, counted=memory.counts
+        )
+    more = [f"not read: {trouble}" for trouble in composed.troubles]
+    if composed.crowded:
+        more.append("nothing of it fits into `budget`: a larger one shows more")
+    elif not composed.text:
+        more.append("there is nothing to tell" if asked.prompt is None else "memory holds nothing on this")
+    return answer(pages_operations.document(memory.agent_id, composed, shared=memory.shared), "; ".join(more) or None)
+
+
+def session(memory: Memory, asked: schemas.OpenSession) -> Document:
+    """`session_open`."""
+    with reading(memory.place) as database:
+        found = running(database, memory.agent_id, asked.session) or describe(database, memory.agent_id, asked.session)
+    if memory.counts:
+        paths = dict.fromkeys(newest_paths(found).values())
+        count_artifacts(memory.place, [(memory.agent_id, path) for path in paths])
+    return answer(found)
+
+
+def history(memory: Memory, asked: schemas.History) -> Document:
+    """`memory_history`."""
+    found = agent_view.listed(memory.place, memory.agent_id, asked.limit, with_diff=asked.include_diff)
+    more = []
+    if not found.commits:
+        enabled = memory.place.settings().history_enabled
+        more.append("no commits yet" if enabled else f"{DISABLED}: {REMEDY}")
+    elif left := _more(len(found.commits), asked.limit, _MOST_COMMITS):
+        more.append(left)
+    if found.diff is not None and found.diff.cut:
+        more.append(found.diff.cut)
+    return answer({"diff": None, **document(found)}, "; ".join(more) or None)
+
+
+def stats(memory: Memory, asked: schemas.Nothing) -> Document:
+    """`memory_stats`."""
+    with reading(memory.place) as database:
+        return answer(numbers(database, memory.agent_id, now_us())._asdict())
+
+
+def entity(memory: Memory, asked: schemas.ReadEntity) -> Document:
+    """`entity_read`: one entity as its files stand; without an id a list of all."""
+    with queries.looking(memory.place, memory.agent_id, now_us()) as garden:
+        if asked.id is None:
+            found = queries.listed(garden, asked.kind)
+            return answer({"entity": None, "entities": [one._asdict() for one in found]})
+        shown = queries.shown(garden, queries.known(garden, asked.id))
+    return answer({"entity": shown_document(shown), "entities": None})

@@ -1,0 +1,103 @@
+"""The tools that write: what is remembered, forgotten, committed, or changed in an entity."""
+
+from __future__ import annotations
+
+import logging
+
+from signet_sync.entities import operations
+from signet_sync.entities.results import Done, done_document
+from signet_sync.history import operations as history_operations
+from signet_sync.mcp_server import schemas
+from signet_sync.mcp_server.dispatch import Document, answer
+from signet_sync.mcp_server.memory import Memory
+from signet_sync.memories import operations as memories_operations
+from signet_sync.pages.readable import belongs
+from signet_sync.pages.stage import now_us
+from signet_sync.sync.read_only import reading
+from signet_sync.sync.workspace import Workspace
+
+_log = logging.getLogger(__name__)
+
+
+def remember(memory: Memory, asked: schemas.Remember) -> Document:
+    """`memory_remember`."""
+    with memory.place.opened() as workspace:
+        done = memories_operations.remember(
+            workspace,
+            memory.agent_id,
+            asked.text,
+            kind=asked.type,
+            tags=tuple(asked.tags),
+            private=asked.private,
+            session=asked.session,
+            now_us=now_us(),
+        )
+        return answer(memories_operations.remembered_document(done), _said(memory, workspace, done.waiting))
+
+
+def forget(memory: Memory, asked: schemas.Forget) -> Document:
+    """`memory_forget`."""
+    with memory.place.opened() as workspace:
+        done = memories_operations.forget(workspace, memory.agent_id, asked.id, now_us())
+        return answer(memories_operations.forgotten_document(done), _said(memory, workspace, done.waiting))
+
+
+def checkpoint(memory: Memory, asked: schemas.Checkpoint) -> Document:
+    """`memory_checkpoint`; of files that were left out those of other agents are not named."""
+    with memory.place.opened() as workspace:
+        done = history_operations.checkpoint(workspace, memory.agent_id, asked.note, now_us())
+        said = _said(memory, workspace, done.hint)
+    told = history_operations.checkpoint_document(done)
+    with reading(memory.place) as database:
+        told["skipped_files"] = [path for path in done.skipped_files if belongs(database, memory.agent_id, path)]
+    return answer(told, said)
+
+
+def edit(memory: Memory, asked: schemas.EditEntity) -> Document:
+    """`entity_edit`: whoever asks over MCP is an agent, so what a person has locked or pinned stays."""
+    with memory.place.opened() as workspace:
+        done = _edited(workspace, memory.agent_id, asked)
+        return answer(done_document(done), _said(memory, workspace, done.waiting))
+
+
+def _edited(workspace: Workspace, agent_id: str, asked: schemas.EditEntity) -> Done:
+    if asked.op == "prune":
+        return operations.prune(
+            workspace,
+            agent_id,
+            asked.id,
+            asked.section,
+            asked.item or "",
+            reason=asked.reason or "",
+            actor="agent",
+            now_us=now_us(),
+        )
+    act = operations.set_section if asked.op == "set" else operations.append
+    return act(
+        workspace,
+        agent_id,
+        asked.id,
+        asked.section,
+        asked.text or "",
+        actor="agent",
+        rationale=asked.rationale,
+        evidence=asked.evidence,
+        now_us=now_us(),
+    )
+
+
+def _said(memory: Memory, workspace: Workspace, waiting: str) -> str | None:
+    """What happened on the way, and what waits; a pass sees to all agents, and what is another's only the log tells."""
+    told = []
+    for line in workspace.events:
+        if _concerns(memory, workspace, line):
+            told.append(line)
+        else:
+            _log.warning(line)
+    return "; ".join([*told, *filter(None, [waiting])]) or None
+
+
+def _concerns(memory: Memory, workspace: Workspace, line: str) -> bool:
+    """Whether what happened is this agent's business: it names no file, or begins with one of its own."""
+    path, _, _ = line.partition(": ")
+    return not ("/" in line or ".md" in line) or belongs(workspace.database, memory.agent_id, path)

@@ -1,0 +1,220 @@
+"""The dream sweep: what was recalled often, from several angles, rises into MEMORY.md; DREAMS.md tells why.
+
+Page and diary are made of the ledger's rows, which one transaction writes: a sweep that is killed has either not been,
+or the next pass shows it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from signet_sync.errors import UsageError, WorkspaceError
+from signet_sync.formats.ids import require_agent
+from signet_sync.formats.paths import DEFAULT_AGENT, head_page
+from signet_sync.formats.timestamps import DAY, SECOND, iso
+from signet_sync.history import operations as history_operations
+from signet_sync.memories import operations as memories_operations
+from signet_sync.memories import promotion_score
+from signet_sync.memories.promotion_score import Candidate, Gates, Near, Promotion, Weights
+from signet_sync.memories.store import memories, promotions, recall_events
+from signet_sync.pages import stage as pages_stage
+from signet_sync.settings.model import Settings
+from signet_sync.storage import state_dir
+from signet_sync.storage.database.connection import Database
+from signet_sync.sync.store import counts, rules
+from signet_sync.sync.workspace import Workspace, back_up
+from signet_sync.text import tags
+
+NEAR = 5
+_CONCEPTS = "concepts"
+_BATCH = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """What a sweep looked at and promoted, best first; `deferred`: another one was at it, and nothing was done.
+
+    `near` are a few that came closest of the others; `waiting` says why the page does not show it yet.
+    """
+
+    sweep_id: str
+    candidates: int
+    skipped: int
+    promoted: tuple[Promotion, ...]
+    near: tuple[Near, ...] = ()
+    dry_run: bool = False
+    deferred: bool = False
+    waiting: str = ""
+
+
+class Recalled(NamedTuple):
+    """A memory that recall has found, with its signals as they are now, what it lacks to rise, whether it has risen."""
+
+    memory: Promotion
+    lacks: tuple[str, ...]
+    risen: bool
+
+
+def dream(
+    workspace: Workspace,
+    agent_id: str,
+    now_us: int,
+    *,
+    dry_run: bool = False,
+    patience: float = 60.0,
+    commit: bool = True,
+) -> Swept:
+    """One sweep over an agent's memories. With `dry_run` nothing is written. The same `now_us` again changes nothing.
+
+    After `patience` seconds of waiting for whoever works on the workspace it is deferred. Without `commit` the history
+    is left to the caller.
+
+    Raises `UsageError` (`unknown-agent` among them), `WorkspaceError`, `DatabaseError`.
+    """
+    require_agent(agent_id)
+    if dry_run:
+        _require_known(workspace, agent_id)
+        return _weigh(workspace, agent_id, now_us)
+    try:
+        with state_dir.dream_lock(workspace.state):
+            swept = _sweep(workspace, agent_id, now_us, patience)
+    except WorkspaceError as error:
+        if error.code != "busy":
+            raise
+        return Swept(promotion_score.sweep_id(now_us), 0, 0, (), deferred=True)
+    if commit and swept.promoted:
+        history_operations.close_dreams(workspace, now_us)
+    return swept
+
+
+def _require_known(workspace: Workspace, agent_id: str) -> None:
+    """A slip of the pen must not leave a diary behind."""
+    database = workspace.database
+    known = counts.agents(database)
+    if agent_id not in (DEFAULT_AGENT, *known) and promotions.last_sweep(database, agent_id) is None:
+        raise UsageError(
+            f"agent {agent_id!r} has neither an artifact nor a memory",
+            hint=f"known agents: {', '.join(known) or DEFAULT_AGENT}",
+            code="unknown-agent",
+        )
+
+
+def _sweep(workspace: Workspace, agent_id: str, now_us: int, patience: float) -> Swept:
+    database = workspace.database
+    with state_dir.workspace_lock(workspace.state, patience):
+        memories_operations.look(workspace, now_us)
+        _require_known(workspace, agent_id)
+        prune(workspace, now_us)
+        tag_memories(workspace, agent_id)
+        swept = _weigh(workspace, agent_id, now_us, dry_run=False)
+        with database.transaction(durable=True):
+            promotions.store(
+                database,
+                agent_id,
+                swept.sweep_id,
+                now_us,
+                swept.promoted,
+                candidates=swept.candidates,
+                skipped=swept.skipped,
+            )
+        shown = pages_stage.project(workspace, agents={agent_id}, now_us=now_us)
+        back_up(workspace, iso(now_us))
+    waiting = f"{head_page(agent_id)} follows: {shown.held}" if shown.held else next(iter(shown.trouble), "")
+    return replace(swept, waiting=waiting)
+
+
+def _weigh(workspace: Workspace, agent_id: str, now_us: int, *, dry_run: bool = True) -> Swept:
+    """What a sweep would promote."""
+    settings = workspace.settings
+    found = recall_events.found_since(workspace.database, agent_id, _since(settings, now_us))
+    half_life, doors, parts = settings.recall_half_life_days, gates(settings), weights(settings)
+    fresh = [Candidate(one.memory_id, one.totals) for one in found if not one.promoted]
+    chosen = promotion_score.choose(fresh, now_us, half_life_days=half_life, gates=doors, weights=parts)
+    near = promotion_score.nearest(fresh, now_us, NEAR, half_life_days=half_life, gates=doors, weights=parts)
+    skipped = len(found) - len(fresh)
+    return Swept(promotion_score.sweep_id(now_us), len(found), skipped, tuple(chosen), tuple(near), dry_run=dry_run)
+
+
+def recalled(
+    database: Database, settings: Settings, agent_id: str, now_us: int, memory_id: str | None = None
+) -> list[Recalled]:
+    """What recall has found, every memory or one, as a sweep would weigh it now, the best first; nothing is written."""
+    half_life, doors, parts = settings.recall_half_life_days, gates(settings), weights(settings)
+    found = []
+    for one in recall_events.found_since(database, agent_id, _since(settings, now_us), memory_id):
+        memory = promotion_score.weighed(Candidate(one.memory_id, one.totals), now_us, half_life, parts)
+        found.append(Recalled(memory, () if one.promoted else promotion_score.lacking(memory, doors), one.promoted))
+    return sorted(found, key=lambda one: (-one.memory.score, -one.memory.last_us, one.memory.memory_id))
+
+
+def _since(settings: Settings, now_us: int) -> int:
+    """From when on hits count. What is older than they are kept may stand there still, but not for long."""
+    spans = filter(None, (settings.recall_window_days, settings.recall_retention_days))
+    return max((now_us - int(days * DAY) for days in spans), default=0)
+
+
+def gates(settings: Settings) -> Gates:
+    """What a memory must reach to be promoted."""
+    return Gates(
+        settings.dream_min_recall_count,
+        settings.dream_min_queries,
+        settings.dream_min_unique_days,
+        settings.dream_min_score,
+        settings.dream_max_promotions,
+    )
+
+
+def weights(settings: Settings) -> Weights:
+    """What each signal counts."""
+    return Weights(
+        settings.dream_weight_frequency,
+        settings.dream_weight_relevance,
+        settings.dream_weight_recency,
+        settings.dream_weight_diversity,
+        settings.dream_weight_consolidation,
+    )
+
+
+def prune(workspace: Workspace, now_us: int) -> int:
+    """Drops hits that are older than they are kept, of all agents; gives how many."""
+    days = workspace.settings.recall_retention_days
+    return recall_events.prune(workspace.database, now_us - int(days * DAY)) if days else 0
+
+
+def tag_memories(workspace: Workspace, agent_id: str) -> int:
+    """Gives concept tags to memories that have none by today's rules; gives how many."""
+    database = workspace.database
+    stale = rules.version_of(database, _CONCEPTS) != tags.VERSION
+    tagged = 0
+    while (batch := memories.untagged(database, agent_id, _BATCH)) or stale:
+        with database.transaction():
+            if stale:
+                # With the first new ones, so that a kill leaves few memories or none without tags.
+                memories.forget_concepts(database)
+                rules.set_version(database, _CONCEPTS, tags.VERSION)
+                stale, batch = False, memories.untagged(database, agent_id, _BATCH)
+            for memory in batch:
+                memories.tag(database, memory, tags.derive(memory.content))
+        tagged += len(batch)
+    return tagged
+
+
+# ── when ──
+
+
+def due(workspace: Workspace, now_us: int) -> Iterator[str]:
+    """Agents whose sweep is due: an interval after the last one, or after the first hit, whoever ran meanwhile.
+
+    What a clock that was set back since has dated in the future is no reason to wait for it.
+    """
+    interval = int(workspace.settings.dream_interval * SECOND)
+    for agent_id in counts.agents(workspace.database):
+        first = recall_events.first_at(workspace.database, agent_id)
+        if first is None:
+            continue
+        last = promotions.last_sweep(workspace.database, agent_id, until_us=now_us)
+        since = max((at_us for at_us in (first, last) if at_us is not None and at_us <= now_us), default=None)
+        if since is None or now_us - since >= interval:
+            yield agent_id

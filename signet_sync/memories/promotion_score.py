@@ -1,0 +1,173 @@
+"""Dreaming: which memories a sweep promotes, by a score of their recall signals and by gates; no model is asked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from heapq import nsmallest
+from typing import NamedTuple
+
+from signet_sync.formats.lazy_pattern import late
+from signet_sync.formats.timestamps import iso
+from signet_sync.memories.signals import Signals, Totals, signals
+from signet_sync.text.phrases import counted
+
+# A memory that was found on so many days is consolidated; more add nothing.
+FULL_DAYS = 5
+
+_SWEEP_ID = late(r"(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)\d{5}Z", re.ASCII)
+
+
+class Weights(NamedTuple):
+    """What each signal adds to the score at most; these add up to 0.94, so no score of theirs is above it."""
+
+    frequency: float = 0.24
+    relevance: float = 0.30
+    recency: float = 0.15
+    diversity: float = 0.15
+    consolidation: float = 0.10
+
+
+WEIGHTS = Weights()
+
+
+class Gates(NamedTuple):
+    """What a memory must reach to be promoted (hits, distinct queries, distinct days, score), and how many at most."""
+
+    recall_count: int = 3
+    queries: int = 2
+    unique_days: int = 1
+    score: float = 0.35
+    most: int = 20
+
+
+class Candidate(NamedTuple):
+    """A memory that was found and is not promoted yet."""
+
+    memory_id: str
+    totals: Totals
+
+
+class Promotion(NamedTuple):
+    """A memory that a sweep promotes, with the signals as they were; `last_us` is its last hit."""
+
+    memory_id: str
+    score: float
+    signals: Signals
+    queries: int
+    last_us: int
+
+
+def consolidation(signals: Signals) -> float:
+    """How far the days on which a memory was found have settled it, from 0 to 1."""
+    return min(1.0, signals.unique_days / FULL_DAYS)
+
+
+def score(signals: Signals, weights: Weights = WEIGHTS) -> float:
+    """The dream score: the weighted sum of the signals, from 0 to the sum of the weights (seed 004)."""
+    return (
+        weights.frequency * signals.frequency
+        + weights.relevance * signals.relevance
+        + weights.recency * signals.recency
+        + weights.diversity * signals.diversity
+        + weights.consolidation * consolidation(signals)
+    )
+
+
+class Part(NamedTuple):
+    """What one signal adds to a score: its `value`, from 0 to 1, times its `weight`."""
+
+    name: str
+    value: float
+    weight: float
+
+    @property
+    def adds(self) -> float:
+        """What it adds."""
+        return self.value * self.weight
+
+
+def parts(signals: Signals, weights: Weights = WEIGHTS) -> tuple[Part, ...]:
+    """The parts of which `score` is the sum."""
+    values = (signals.frequency, signals.relevance, signals.recency, signals.diversity, consolidation(signals))
+    return tuple(map(Part, Weights._fields, values, weights))
+
+
+def passes(signals: Signals, queries: int, value: float, gates: Gates) -> bool:
+    """Whether every gate holds; `queries` is the number of distinct queries, uncapped, `value` the score."""
+    return (
+        signals.recall_count >= gates.recall_count
+        and queries >= gates.queries
+        and signals.unique_days >= gates.unique_days
+        and value >= gates.score
+    )
+
+
+class Near(NamedTuple):
+    """A memory that a sweep leaves where it is, as it would have risen, and what it `lacks`, in words."""
+
+    memory: Promotion
+    lacks: tuple[str, ...]
+
+
+def lacking(memory: Promotion, gates: Gates) -> tuple[str, ...]:
+    """What a memory lacks, gate by gate (`1 more query`); nothing where it passes."""
+    counts = (
+        ("hit", "hits", gates.recall_count - memory.signals.recall_count),
+        ("query", "queries", gates.queries - memory.queries),
+        ("day", "days", gates.unique_days - memory.signals.unique_days),
+    )
+    told = [f"{counted(missing, f'more {one}', f'more {many}')}" for one, many, missing in counts if missing > 0]
+    if memory.score < gates.score:
+        told.append(f"a score of {gates.score:.2f}")
+    return tuple(told)
+
+
+def nearest(
+    candidates: Iterable[Candidate], now_us: int, most: int, *, half_life_days: float, gates: Gates, weights: Weights
+) -> list[Near]:
+    """Of what a sweep at `now_us` leaves, the `most` that lack the fewest gates; equals as `choose` has them."""
+    found = (weighed(one, now_us, half_life_days, weights) for one in candidates)
+    left = [Near(one, lacks) for one in found if (lacks := lacking(one, gates))]
+    return nsmallest(most, left, key=lambda near: (len(near.lacks), *_order(near.memory)))
+
+
+def choose(
+    candidates: Iterable[Candidate], now_us: int, *, half_life_days: float, gates: Gates, weights: Weights
+) -> list[Promotion]:
+    """What a sweep at `now_us` (microseconds since 1970 UTC) promotes: the best that pass all gates, best first.
+
+    Equal scores go by the last hit, the newest first, then by id, so that the order of the candidates never matters.
+    """
+
+    found = (weighed(one, now_us, half_life_days, weights) for one in candidates)
+    worthy = (one for one in found if passes(one.signals, one.queries, one.score, gates))
+    return nsmallest(gates.most, worthy, key=_order)
+
+
+def weighed(candidate: Candidate, now_us: int, half_life_days: float, weights: Weights) -> Promotion:
+    """A memory as a sweep at `now_us` would promote it, whether it passes the gates or not."""
+    memory_id, totals = candidate
+    found = signals(totals, now_us, half_life_days)
+    return Promotion(memory_id, score(found, weights), found, totals.queries, totals.last_us)
+
+
+def _order(memory: Promotion) -> tuple[float, int, str]:
+    return -memory.score, -memory.last_us, memory.memory_id
+
+
+def sweep_id(now_us: int) -> str:
+    """The id of the sweep of an instant, `20260424T030000000Z`: as texts, ids are in the order of time."""
+    return iso(now_us).translate(_WITHOUT_MARKS)
+
+
+_WITHOUT_MARKS = str.maketrans("", "", "-:.")
+
+
+def group_of(sweep_id: str) -> str:
+    """When a sweep was, as a heading says it: `2026-04-24 03:00 UTC`. ValueError where the text is no sweep's id."""
+    match = _SWEEP_ID.fullmatch(sweep_id)
+    if match is None:
+        raise ValueError(f"not the id of a sweep: {sweep_id!r}")
+    year, month, day, hour, minute = match.groups()
+    return f"{year}-{month}-{day} {hour}:{minute} UTC"

@@ -1,0 +1,205 @@
+"""What somebody asked to be remembered: native rows, their sources, and marks of what was forgotten."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from signet_sync.formats.session_token import forgotten_mark
+from signet_sync.storage.database import removal
+from signet_sync.storage.database.connection import Database
+from signet_sync.storage.database.tables import of_memories
+from signet_sync.sync.store import composed, line_index
+from signet_sync.sync.store.line_index import Line
+from signet_sync.text.cjk import spaced
+
+Origin = tuple[str, str]  # token and id of a session
+OWN_WORD: Origin = ("", "")
+_COLUMNS = "agent_id, id, type, content, tags, private, created_at, concept_tags"
+_WORD = re.compile(r"[^\W_]+")
+
+
+class Memory(NamedTuple):
+    """A row of `memories`. `content` is sanitized, `tags` are sorted, `created_at` is ISO 8601 UTC.
+
+    `concepts` are the tags that are made of the content, None where that was not done yet.
+    """
+
+    agent_id: str
+    id: str
+    type: str
+    content: str
+    tags: tuple[str, ...]
+    private: bool
+    created_at: str
+    concepts: tuple[str, ...] | None = None
+
+
+def store(database: Database, memory: Memory, origin: Origin) -> tuple[Memory, bool]:
+    """Remembers it, from a session or by a person's own word; gives the row as it stands, and whether it is new.
+
+    Equal content is not written again: what is there gains tags and sources, and once private it stays so. In the
+    caller's transaction.
+    """
+    before = get(database, memory.agent_id, memory.id)
+    row = memory if before is None else _merged(before, memory)
+    if row != before:
+        database.execute(
+            f"insert or replace into memories({_COLUMNS}) values(?, ?, ?, ?, ?, ?, ?, ?)",
+            (*row[:4], _listed(row.tags), int(row.private), row.created_at, _listed(row.concepts)),
+        )
+        composed.forget(database, [row.agent_id])
+    database.execute(
+        "insert or ignore into memory_sources(agent_id, memory_id, session_token, session_id, at)"
+        " values(?, ?, ?, ?, ?)",
+        (memory.agent_id, memory.id, *origin, memory.created_at),
+    )
+    forget_marks_of(database, [(memory.agent_id, memory.id)])
+    line_index.put(database, [_line(row)])
+    return row, before is None
+
+
+def _merged(before: Memory, more: Memory) -> Memory:
+    tags = tuple(sorted({*before.tags, *more.tags}))
+    return before._replace(tags=tags, private=before.private or more.private, concepts=more.concepts or before.concepts)
+
+
+def _listed(tags: Sequence[str] | None) -> str | None:
+    return None if tags is None else json.dumps(tags, ensure_ascii=False)
+
+
+def get(database: Database, agent_id: str, memory_id: str) -> Memory | None:
+    """A memory of an agent."""
+    return next(_memories(database, "agent_id = ? and id = ?", (agent_id, memory_id)), None)
+
+
+def beginning(database: Database, agent_id: str, start: str, limit: int) -> list[str]:
+    """Ids of an agent's memories that begin so."""
+    rows = database.execute(
+        # `{` comes right behind `z`, the last letter of an id.
+        "select id from memories where agent_id = ?1 and id >= ?2 and id < ?2 || '{' order by id limit ?3",
+        (agent_id, start, limit),
+    )
+    return [row[0] for row in rows]
+
+
+def ids(database: Database) -> list[tuple[str, str]]:
+    """Agent and id of every memory."""
+    return list(database.execute("select agent_id, id from memories"))
+
+
+def lines(database: Database, agent_id: str | None = None, some: Iterable[str] = ()) -> list[Line]:
+    """The lines by which `recall` finds memories: of all agents, or some of one agent."""
+    if agent_id is None:
+        return [_line(memory) for memory in _memories(database, "1", ())]
+    found = (get(database, agent_id, memory_id) for memory_id in some)
+    return [_line(memory) for memory in found if memory is not None]
+
+
+def _line(memory: Memory) -> Line:
+    """A memory is found by its words and by its tags."""
+    return Line(memory.agent_id, "memory", memory.id, tagged(memory.content, memory.tags, memory.concepts or ()))
+
+
+def tagged(content: str, tags: Sequence[str], concepts: Sequence[str]) -> str:
+    """A memory's words, and below them the tags that do not stand there anyway."""
+    said = f" {_words(content)} "
+    more = [tag for tag in dict.fromkeys((*tags, *concepts)) if f" {_words(tag)} " not in said]
+    return "\n".join([content, *([" ".join(more)] if more else [])])
+
+
+def _words(text: str) -> str:
+    """A text's words as full text takes them: `gpt` does not stand in `chatgpt`, `网络` stands in `网络很慢`."""
+    return " ".join(_WORD.findall(spaced(text).casefold()))
+
+
+def _memories(database: Database, where: str, bindings: Sequence[Any]) -> Iterator[Memory]:
+    for agent_id, memory_id, kind, content, tags, private, created_at, concepts in database.execute(
+        f"select {_COLUMNS} from memories where {where} order by agent_id, id", bindings
+    ):
+        made = None if concepts is None else tuple(json.loads(concepts))
+        yield Memory(agent_id, memory_id, kind, content, tuple(json.loads(tags)), bool(private), created_at, made)
+
+
+def untagged(database: Database, agent_id: str, limit: int) -> list[Memory]:
+    """Memories of an agent of which no concept tags were made yet."""
+    where = "agent_id = ?1 and id in (select id from memories where agent_id = ?1 and concept_tags is null limit ?2)"
+    return list(_memories(database, where, (agent_id, limit)))
+
+
+def tag(database: Database, memory: Memory, concepts: Sequence[str]) -> None:
+    """Gives a memory its concept tags, and `recall` a way to find it by them. In the caller's transaction."""
+    database.execute(
+        "update memories set concept_tags = ? where agent_id = ? and id = ?",
+        (_listed(concepts), memory.agent_id, memory.id),
+    )
+    line_index.put(database, [_line(memory._replace(concepts=tuple(concepts)))])
+
+
+def forget_concepts(database: Database) -> None:
+    """Has all concept tags made anew, by other rules. In the caller's transaction."""
+    database.execute("update memories set concept_tags = null where concept_tags is not null")
+
+
+# ── forgetting ──
+
+
+def forget(database: Database, agent_id: str, ids: Sequence[str]) -> None:
+    """Drops memories with their sources, lines, pins, accesses, hits and promotions, and marks them for the scrub.
+
+    In the caller's transaction.
+    """
+    rows = [(agent_id, memory_id) for memory_id in ids]
+    removal.drop_ids(database, rows, *of_memories())
+    line_index.drop(database, agent_id, ids)
+    composed.forget(database, [agent_id])
+    marks = [(forgotten_mark(*row),) for row in rows]
+    database.executemany("insert or ignore into forgotten_memories(mark) values(?)", marks)
+    database.executemany("insert or ignore into unscrubbed_memories(agent_id, memory_id) values(?, ?)", rows)
+
+
+def forget_session(database: Database, agent_id: str, token: str, ids: Sequence[str]) -> int:
+    """Forgets what came from removed sessions of a token (no ids: all of them) and from nowhere else; gives how many.
+
+    What another session or a person's own word stands behind, too, stays. In the caller's transaction.
+    """
+    where, bindings = removal.within((agent_id, token, tuple(ids)))
+    gone = from_these_alone(database, agent_id, token, ids)
+    forget(database, agent_id, [memory.id for memory in gone])
+    database.execute(f"delete from memory_sources where {where}", bindings)
+    return len(gone)
+
+
+def from_these_alone(database: Database, agent_id: str, token: str, ids: Sequence[str]) -> list[Memory]:
+    """Memories that have no source but sessions of a token (no ids: all of them)."""
+    where, bindings = removal.within((agent_id, token, tuple(ids)))
+    wanted = (
+        f"(agent_id, id) in (select agent_id, memory_id from memory_sources where {where})"
+        " and not exists(select 1 from memory_sources s where s.agent_id = memories.agent_id"
+        f" and s.memory_id = memories.id and not ({where}))"
+    )
+    return list(_memories(database, wanted, [*bindings, *bindings]))
+
+
+def forgotten(database: Database) -> list[tuple[str, str]]:
+    """Agent and id of what was forgotten and may still have left bytes in our files."""
+    return list(database.execute("select agent_id, memory_id from unscrubbed_memories"))
+
+
+def once_forgotten(database: Database, agent_id: str, ids: Iterable[str]) -> frozenset[str]:
+    """Which of these memories of an agent were forgotten, however long ago, and are not remembered again."""
+    marked = "select exists(select 1 from forgotten_memories where mark = ?)"
+    return frozenset(one for one in ids if database.value(marked, (forgotten_mark(agent_id, one),)))
+
+
+def forget_marks_of(database: Database, remembered: Iterable[tuple[str, str]]) -> None:
+    """Drops the marks of memories (agent, id) that are remembered again. In the caller's transaction."""
+    marks = [(forgotten_mark(*one),) for one in remembered]
+    database.executemany("delete from forgotten_memories where mark = ?", marks)
+
+
+def mark_scrubbed(database: Database) -> None:
+    """Remembers that no byte of what was forgotten is left in our files. In the caller's transaction."""
+    database.execute("delete from unscrubbed_memories")

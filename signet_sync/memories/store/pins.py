@@ -1,0 +1,29 @@
+"""What is pinned: ids that no decay and no budget takes from the head of MEMORY.md. Native rows."""
+
+from __future__ import annotations
+
+from signet_sync.storage.database.connection import Database
+from signet_sync.sync.store import composed
+
+
+def pin(database: Database, agent_id: str, node_id: str, now_iso: str) -> bool:
+    """Pins an id; False where it was. In the caller's transaction."""
+    if is_pinned(database, agent_id, node_id):
+        return False
+    database.execute("insert into pins(agent_id, id, pinned_at) values(?, ?, ?)", (agent_id, node_id, now_iso))
+    composed.forget(database, [agent_id])
+    return True
+
+
+def unpin(database: Database, agent_id: str, node_id: str) -> bool:
+    """Unpins an id; False where it was not pinned. In the caller's transaction."""
+    if not is_pinned(database, agent_id, node_id):
+        return False
+    database.execute("delete from pins where agent_id = ? and id = ?", (agent_id, node_id))
+    composed.forget(database, [agent_id])
+    return True
+
+
+def is_pinned(database: Database, agent_id: str, node_id: str) -> bool:
+    """Whether an id is pinned."""
+    return bool(database.value("select exists(select 1 from pins where agent_id = ? and id = ?)", (agent_id, node_id)))

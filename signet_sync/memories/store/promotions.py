@@ -1,0 +1,171 @@
+"""The ledger of dreams: each sweep, and what it promoted and why; MEMORY.md's section and DREAMS.md are made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from signet_sync.memories.promotion_score import Promotion, consolidation, group_of
+from signet_sync.memories.signals import Signals
+from signet_sync.pages.dreams_page import DreamView, SweepView
+from signet_sync.pages.sections import DreamedView
+from signet_sync.storage.database.connection import Database
+from signet_sync.sync.store import composed
+
+# A page shows a few of them; a promotion that is this far down was pushed off long ago.
+SHOWN = 200
+
+
+def store(
+    database: Database,
+    agent_id: str,
+    sweep_id: str,
+    at_us: int,
+    promotions: Sequence[Promotion],
+    *,
+    candidates: int,
+    skipped: int,
+) -> None:
+    """Writes down a sweep and what it promotes, each memory once for ever. In the caller's transaction.
+
+    The same sweep again adds what it promotes to what it has promoted.
+    """
+    database.execute(
+        "insert into dream_sweeps(agent_id, sweep_id, at_us, candidates, promoted, skipped) values(?, ?, ?, ?, ?, ?)"
+        " on conflict(agent_id, sweep_id) do update set promoted = promoted + excluded.promoted"
+        " where excluded.promoted > 0",
+        (agent_id, sweep_id, at_us, candidates, len(promotions), skipped),
+    )
+    database.executemany(
+        "insert into memory_promotions(agent_id, memory_id, sweep_id, score, recall_count, frequency, relevance,"
+        " recency, diversity, unique_days, consolidation, queries, last_us)"
+        " values(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [
+            (
+                *(agent_id, promotion.memory_id, sweep_id, promotion.score, *promotion.signals),
+                consolidation(promotion.signals),
+                promotion.queries,
+                promotion.last_us,
+            )
+            for promotion in promotions
+        ],
+    )
+    composed.forget(database, [agent_id])
+
+
+def dreamed(database: Database, agent_id: str) -> dict[str, DreamedView]:
+    """What was promoted last, by memory, as the head shows it."""
+    rows = database.execute(
+        # Sweeps first, so that those before the last few are not looked at.
+        "select p.memory_id, p.sweep_id, s.at_us, p.score, p.recall_count, p.unique_days from dream_sweeps s"
+        " cross join memory_promotions p on p.agent_id = s.agent_id and p.sweep_id = s.sweep_id"
+        " where s.agent_id = ? order by s.sweep_id desc, p.score desc, p.memory_id limit ?",
+        (agent_id, SHOWN),
+    )
+    return {
+        memory_id: DreamedView(f"### {group_of(sweep_id)}", at_us, score, hits, days)
+        for memory_id, sweep_id, at_us, score, hits, days in rows
+    }
+
+
+def of_memory(database: Database, agent_id: str, memory_id: str) -> tuple[int, float] | None:
+    """When a memory rose, in microseconds since 1970 UTC, and its score then; None where it has not."""
+    rows = database.execute(
+        "select s.at_us, p.score from memory_promotions p"
+        " join dream_sweeps s on s.agent_id = p.agent_id and s.sweep_id = p.sweep_id"
+        " where p.agent_id = ? and p.memory_id = ?",
+        (agent_id, memory_id),
+    )
+    return next(iter(rows), None)
+
+
+_VIEW = (
+    "p.memory_id, m.content, p.score, p.recall_count, p.queries, p.unique_days, p.last_us,"
+    " p.frequency, p.relevance, p.recency, p.diversity, p.consolidation from memory_promotions p"
+    " join memories m on m.agent_id = p.agent_id and m.id = p.memory_id"
+)
+_BEST_FIRST = "order by p.score desc, p.last_us desc, p.memory_id"
+
+
+def sweeps(database: Database, agent_id: str) -> list[SweepView]:
+    """Every sweep of an agent, oldest first, each with what it promoted and was not forgotten since, best first."""
+    by_sweep: dict[str, list[DreamView]] = {}
+    for sweep_id, *row in database.execute(
+        f"select p.sweep_id, {_VIEW} where p.agent_id = ? {_BEST_FIRST}", (agent_id,)
+    ):
+        by_sweep.setdefault(sweep_id, []).append(DreamView(*row))
+    return [sweep._replace(dreams=by_sweep.get(sweep.id, [])) for sweep in numbers_of_sweeps(database, agent_id)]
+
+
+def numbers_of_sweeps(database: Database, agent_id: str) -> list[SweepView]:
+    """Every sweep of an agent, oldest first, without what it promoted: no text is read."""
+    rows = database.execute(
+        "select sweep_id, at_us, candidates, skipped, promoted from dream_sweeps where agent_id = ? order by sweep_id",
+        (agent_id,),
+    )
+    return [
+        SweepView(sweep_id, at_us, candidates, skipped, promoted, [])
+        for sweep_id, at_us, candidates, skipped, promoted in rows
+    ]
+
+
+def of_sweep(database: Database, agent_id: str, sweep_id: str) -> list[DreamView]:
+    """What a sweep promoted and was not forgotten since, best first."""
+    rows = database.execute(
+        f"select {_VIEW} where p.agent_id = ? and p.sweep_id = ? {_BEST_FIRST}", (agent_id, sweep_id)
+    )
+    return [DreamView(*row) for row in rows]
+
+
+def view_of(database: Database, agent_id: str, memory_id: str) -> DreamView | None:
+    """The promotion of a memory as it was; None where it has not risen."""
+    rows = database.execute(f"select {_VIEW} where p.agent_id = ? and p.memory_id = ?", (agent_id, memory_id))
+    return next((DreamView(*row) for row in rows), None)
+
+
+def risen_since(database: Database, sweep_id: str) -> dict[str, list[Promotion]]:
+    """What sweeps behind one have promoted, by agent, in order of the sweeps, best first."""
+    risen: dict[str, list[Promotion]] = {}
+    for agent_id, memory_id, score, queries, last_us, *signals in database.execute(
+        "select p.agent_id, p.memory_id, p.score, p.queries, p.last_us, p.recall_count, p.frequency, p.relevance,"
+        " p.recency, p.diversity, p.unique_days from dream_sweeps s"
+        " join memory_promotions p on p.agent_id = s.agent_id and p.sweep_id = s.sweep_id"
+        " where s.sweep_id > ? order by p.agent_id, p.sweep_id, p.score desc, p.memory_id",
+        (sweep_id,),
+    ):
+        promotion = Promotion(memory_id, score, Signals(*signals), queries, last_us)
+        risen.setdefault(agent_id, []).append(promotion)
+    return risen
+
+
+def newest(database: Database) -> str:
+    """The id of the newest sweep of any agent, or nothing."""
+    found: str | None = database.value("select max(sweep_id) from dream_sweeps")
+    return found or ""
+
+
+def fingerprint(database: Database, agent_id: str) -> str:
+    """Changes whenever the diary of an agent would; empty where there is none. Reads no text."""
+    number, last, rose = next(
+        database.execute(
+            "select count(*), max(sweep_id), sum(promoted) from dream_sweeps where agent_id = ?", (agent_id,)
+        )
+    )
+    if not number:
+        return ""
+    left: int = database.value("select count(*) from memory_promotions where agent_id = ?", (agent_id,))
+    return f"{number} {last} {rose} {left}"
+
+
+def last_sweep(database: Database, agent_id: str, *, until_us: int | None = None) -> int | None:
+    """The instant of an agent's newest sweep, or of the newest until some time."""
+    found: int | None = database.value(
+        "select max(at_us) from dream_sweeps where agent_id = ? and at_us <= coalesce(?, at_us)", (agent_id, until_us)
+    )
+    return found
+
+
+def counts(database: Database, agent_id: str) -> tuple[int, int]:
+    """How many memories an agent has, and how many of them were promoted."""
+    memories: int = database.value("select count(*) from memories where agent_id = ?", (agent_id,))
+    promoted: int = database.value("select count(*) from memory_promotions where agent_id = ?", (agent_id,))
+    return memories, promoted

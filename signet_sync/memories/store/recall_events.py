@@ -1,0 +1,202 @@
+"""Recall events: every hit of `recall` on a memory (seed 004), counted into totals for the signals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, NamedTuple
+
+from signet_sync.errors import DatabaseError
+from signet_sync.formats.timestamps import DAY
+from signet_sync.storage.database.connection import Database
+from signet_sync.storage.database.tables import TABLES
+
+if TYPE_CHECKING:
+    from signet_sync.memories.signals import Event, Totals
+
+# What totals are made of; `memories.signals.totals` says the same of a list of events.
+_TOTALS = (
+    f"count(*), sum(e.score), max(e.at_us), count(distinct e.query), count(distinct e.at_us / {DAY})"
+    " from recall_events e"
+)
+
+
+class Found(NamedTuple):
+    """A memory that was found since some time, how it was, and whether it has been promoted."""
+
+    memory_id: str
+    totals: Totals
+    promoted: bool
+
+
+class Asked(NamedTuple):
+    """A query that found memories: the query as stored, its instant, each memory with its score, the first first."""
+
+    query: str
+    at_us: int
+    hits: list[tuple[str, float]]
+
+
+class Angle(NamedTuple):
+    """A query that found a memory: how often, and when last (µs)."""
+
+    query: str
+    hits: int
+    last_us: int
+
+
+def record(database: Database, agent_id: str, query: str, hits: Iterable[tuple[str, float]], at_us: int) -> bool:
+    """One event for each hit (memory id, score in (0, 1]) on a memory that stands; `query` is sanitized.
+
+    False where the database was busy: no answer waits for its event.
+    """
+    rows = [(agent_id, memory_id, query, score, at_us) for memory_id, score in hits]
+    if not rows:
+        return True
+    try:
+        with database.transaction():
+            database.executemany(
+                "insert into recall_events(agent_id, memory_id, query, score, at_us) select ?1, ?2, ?3, ?4, ?5"
+                " where exists(select 1 from memories where agent_id = ?1 and id = ?2)",
+                rows,
+            )
+    except DatabaseError:
+        return False
+    return True
+
+
+def of_memory(database: Database, agent_id: str, memory_id: str) -> list[Event]:
+    """The events of a memory, oldest first."""
+    from signet_sync.memories.signals import Event
+
+    rows = database.execute(
+        "select query, score, at_us from recall_events where agent_id = ? and memory_id = ? order by at_us, id",
+        (agent_id, memory_id),
+    )
+    return [Event(*row) for row in rows]
+
+
+def latest(database: Database, agent_id: str, most: int) -> list[Asked]:
+    """The queries of an agent that found something last, the newest first, made of so many hits at most."""
+    found: dict[tuple[int, str], Asked] = {}
+    for query, at_us, memory_id, score in database.execute(
+        "select query, at_us, memory_id, score from recall_events where agent_id = ?"
+        " order by at_us desc, id desc limit ?",
+        (agent_id, most),
+    ):
+        found.setdefault((at_us, query), Asked(query, at_us, [])).hits.append((memory_id, score))
+    for one in found.values():
+        one.hits.sort(key=lambda hit: (-hit[1], hit[0]))
+    return list(found.values())
+
+
+def angles_of(database: Database, agent_id: str, memory_id: str, most: int) -> list[Angle]:
+    """The distinct queries that found a memory, those that did so last first."""
+    rows = database.execute(
+        "select query, count(*), max(at_us) from recall_events where agent_id = ? and memory_id = ?"
+        " group by query order by max(at_us) desc, query limit ?",
+        (agent_id, memory_id, most),
+    )
+    return [Angle(*row) for row in rows]
+
+
+def days_of(database: Database, agent_id: str, memory_id: str) -> dict[int, int]:
+    """How often a memory was found on each day (its first instant, µs), in order of the days."""
+    rows = database.execute(
+        f"select at_us / {DAY} * {DAY}, count(*) from recall_events where agent_id = ? and memory_id = ?"
+        f" group by at_us / {DAY} order by 1",
+        (agent_id, memory_id),
+    )
+    return dict(rows)
+
+
+def totals_of(database: Database, agent_id: str, memory_id: str) -> Totals | None:
+    """The totals of all events of a memory; None where nothing has found it."""
+    from signet_sync.memories.signals import Totals
+
+    row = next(database.execute(f"select {_TOTALS} where agent_id = ? and memory_id = ?", (agent_id, memory_id)))
+    return Totals(*row) if row[0] else None
+
+
+def found_since(database: Database, agent_id: str, since_us: int, memory_id: str | None = None) -> list[Found]:
+    """The memories of an agent (or one) that were found at `since_us` or later, with the totals of those; by id."""
+    from signet_sync.memories.signals import Totals
+
+    one, bindings = ("", ()) if memory_id is None else (" and e.memory_id = ?", (memory_id,))
+    return [
+        Found(found, Totals(*totals), bool(promoted))
+        for found, promoted, *totals in database.execute(
+            "select e.memory_id, exists(select 1 from memory_promotions p"
+            f" where p.agent_id = e.agent_id and p.memory_id = e.memory_id), {_TOTALS}"
+            f" where e.agent_id = ? and e.at_us >= ?{one} group by e.memory_id order by e.memory_id",
+            (agent_id, since_us, *bindings),
+        )
+    ]
+
+
+def first_at(database: Database, agent_id: str) -> int | None:
+    """The instant of an agent's oldest event."""
+    found: int | None = database.value("select min(at_us) from recall_events where agent_id = ?", (agent_id,))
+    return found
+
+
+def count_since(database: Database, agent_id: str, since_us: int) -> int:
+    """How many events an agent has, of `since_us` or later."""
+    count: int = database.value(
+        "select count(*) from recall_events where agent_id = ? and at_us >= ?", (agent_id, since_us)
+    )
+    return count
+
+
+def top_concepts_since(database: Database, agent_id: str, since_us: int, limit: int) -> list[tuple[str, int]]:
+    """The concept tags of what was found, each with its number of hits: most first, equal ones by name."""
+    rows = database.execute(
+        "select j.value, sum(f.hits) from (select memory_id, count(*) as hits from recall_events"
+        " where agent_id = ?1 and at_us >= ?2 group by memory_id) f"
+        " cross join memories m on m.agent_id = ?1 and m.id = f.memory_id, json_each(m.concept_tags) j"
+        " group by j.value order by sum(f.hits) desc, j.value limit ?3",
+        (agent_id, since_us, limit),
+    )
+    return [(tag, hits) for tag, hits in rows]
+
+
+def any_before(database: Database, before_us: int) -> bool:
+    """Whether some agent has an event that is older."""
+    return bool(database.value("select exists(select 1 from recall_events where at_us < ?)", (before_us,)))
+
+
+def drop_before(database: Database, before_us: int) -> int:
+    """Drops the events of all agents that are older; gives how many. In the caller's transaction."""
+    database.execute("delete from recall_events where at_us < ?", (before_us,))
+    return database.connection.changes()
+
+
+def prune(database: Database, before_us: int) -> int:
+    """The same in a transaction of its own."""
+    with database.transaction():
+        return drop_before(database, before_us)
+
+
+def room(database: Database) -> tuple[int, int]:
+    """How many events there are, and about how many bytes they take."""
+    size = "coalesce(sum(length(query) + length(memory_id) + 40), 0)"
+    count, taken = next(database.execute(f"select count(*), {size} from recall_events"))
+    return count, taken
+
+
+def forget_before(database: Database, agent_id: str, before_us: int) -> None:
+    """Drops the events of an agent that are older. In the caller's transaction."""
+    database.execute("delete from recall_events where agent_id = ? and at_us < ?", (agent_id, before_us))
+
+
+def queries(database: Database) -> list[str]:
+    """Every query that found a memory, of all agents, and what else tables declare as anybody's words; each once."""
+    words = [f"select {column} from {table.name}" for table in TABLES.values() for column in table.texts]
+    return [text for (text,) in database.execute(" union ".join(words)) if text]
+
+
+def forget_queries(database: Database, told: Iterable[str]) -> None:
+    """Drops the rows of some of these: they hold words of what was removed. In the caller's transaction."""
+    rows = [(text,) for text in told]
+    for table in TABLES.values():
+        for column in table.texts:
+            database.executemany(f"delete from {table.name} where {column} = ?", rows)

@@ -1,0 +1,110 @@
+"""Conflict copies of pages and entity files: what is only ours goes from them by itself, people's words stay.
+
+Two machines write the same pages, so a service makes such copies every so often; a person should see only those that
+hold something which is nowhere else.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from signet_sync.errors import WorkspaceError, reason
+from signet_sync.formats import managed_block
+from signet_sync.formats.conflict_copy import original_of
+from signet_sync.formats.entity_paths import parse_ledger_page
+from signet_sync.formats.filename import has_conflict_mark
+from signet_sync.formats.paths import DEFAULT_AGENT, page_agent
+from signet_sync.formats.snapshot import PAGE_LIMIT, Found
+from signet_sync.pages import signet_daemon
+from signet_sync.storage import files
+from signet_sync.sync.request import Pass
+from signet_sync.sync.stages import Maintenance
+from signet_sync.sync.workspace import Workspace
+
+_OF_AGENT = re.compile(r"agents/([^/]+)/")
+# Below the folder of an agent: where copies may stand. No other folder is looked into.
+_DEEPER = re.compile(
+    r"agents(?:/[^/]+)?|ledger(?:/\d{4}(?:/\d\d)?)?|entities(?:/ledger|/(?:user|parts|relationships)(?:/[^/]+--[^/]+)?)?",
+    re.ASCII,
+)
+
+
+class Copy(NamedTuple):
+    """A conflict copy of a page, an entity file or a page of an entity ledger, and the file that it is a copy of."""
+
+    path: str
+    original: str
+    agent_id: str
+
+
+class PageCopies(Maintenance):
+    """Takes our part out of conflict copies of pages."""
+
+    name = "copies of pages"
+
+    def run(self, run: Pass) -> None:
+        """Clears them."""
+        run.outcome.trouble += clear(run.workspace)
+
+
+def standing(root: str) -> list[Copy]:
+    """Every conflict copy outside `memory/` and `.signet/`; nothing is read."""
+    found = []
+    for folder, names in _folders(root, ""):
+        for name in names:
+            path = f"{folder}/{name}" if folder else name
+            original = original_of(path) if has_conflict_mark(name.rpartition(".")[0]) else None
+            if original is not None:
+                owner = _OF_AGENT.match(path)
+                found.append(Copy(path, original, owner[1] if owner else DEFAULT_AGENT))
+    return found
+
+
+def _folders(root: str, folder: str) -> Iterator[tuple[str, list[str]]]:
+    names = files.listing(root, folder, "")
+    yield folder, names
+    for name in names:
+        path = f"{folder}/{name}" if folder else name
+        if _DEEPER.fullmatch(_OF_AGENT.sub("", path)):
+            yield from _folders(root, path)
+
+
+def clear(workspace: Workspace) -> list[str]:
+    """Takes our part out of copies of pages, and away the copies that hold nothing which their original lacks.
+
+    Every machine does the same to the same copy. Ledgers are left to whoever looks at entities. Gives what could not be
+    done.
+    """
+    trouble = []
+    for copy in standing(workspace.root):
+        is_page = page_agent(copy.original) is not None
+        if parse_ledger_page(copy.original) is not None or (
+            is_page and signet_daemon.holds(workspace, [copy.agent_id])
+        ):
+            continue
+        try:
+            _clear(workspace.root, copy, is_page=is_page)
+        except (OSError, WorkspaceError) as error:
+            trouble.append(f"{copy.path}: the conflict copy could not be cleared: {reason(error)}")
+    return trouble
+
+
+def _clear(root: str, copy: Copy, *, is_page: bool) -> None:
+    found, present = files.read(root, copy.path, PAGE_LIMIT), files.read(root, copy.original, PAGE_LIMIT)
+    if not isinstance(found, Found) or not (isinstance(present, Found) or present.code == "gone"):
+        return
+    words, known = found.raw, present.raw if isinstance(present, Found) else b""
+    if is_page:
+        words, known = (managed_block.without_block(raw) or b"" for raw in (words, known))
+    if _within(words, known):
+        files.retract(root, copy.path, found.raw)
+    elif is_page and managed_block.is_generated(found.raw):
+        files.replace(root, copy.path, words, found.raw)
+
+
+def _within(words: bytes, known: bytes) -> bool:
+    """Whether every line of the one stands in the other, in the same order."""
+    lines = iter(known.splitlines())
+    return all(line in lines for line in words.splitlines() if line.strip())

@@ -1,0 +1,219 @@
+"""DREAMS.md, the dream diary: what each sweep promoted and why, in words for a person.
+
+Every entry is known by a hidden id and says the same whoever writes it, so that machines which share a vault, each with
+a ledger of its own, add to one diary and never take turns at rewriting it.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import NamedTuple
+
+from signet_sync.formats.handle import handle
+from signet_sync.formats.lazy_pattern import late
+from signet_sync.formats.timestamps import day_of, iso
+from signet_sync.pages.sections import plain
+from signet_sync.text.phrases import counted
+
+TITLE = "# DREAMS.md — Dream Diary"
+INTRO = """\
+What is looked up again and again, by different questions, rises into the *Dreamed* section of MEMORY.md by itself. This
+page tells, sweep by sweep and oldest first, what rose and why; of what lies far back only the numbers are kept.
+
+Something should not have risen? `signet-sync forget ID` takes that memory away, here and everywhere else; its ID stands
+at the end of its line, after the `^`."""
+NOTHING = "Nothing has risen yet."
+
+# The newest entries are told in words up to so many characters, those before by their numbers; of these the newest are
+# kept. So even ten years of a promotion a night stay below half a megabyte.
+IN_WORDS = 200_000
+ENTRIES = 1_000
+
+_HEADING = late(r"^(?=## )", re.MULTILINE)
+_KEY = late(r"## .*\n<!-- (dream|quiet) (\d{8}T\d{9}Z) -->(?:\n|\Z)", re.ASCII)
+_BULLET = late(r"- .* \^(m-[a-z0-9]+)", re.ASCII)
+_FORGOTTEN = late(r"- (\d{1,9}) forgotten since", re.ASCII)
+_PROMOTED = "### Promoted"
+
+
+class DreamView(NamedTuple):
+    """A promotion as it was; `text` is None when the memory was forgotten since.
+
+    The signals, of which the score was made, lie from 0 to 1; `last_us` is the last hit (µs since 1970 UTC).
+    """
+
+    memory_id: str
+    text: str | None
+    score: float
+    hits: int
+    queries: int
+    days: int
+    last_us: int
+    frequency: float
+    relevance: float
+    recency: float
+    diversity: float
+    consolidation: float
+
+
+class SweepView(NamedTuple):
+    """A sweep: its id and instant (µs since 1970 UTC), and how many memories it saw, passed over and promoted then.
+
+    `dreams` are those promotions of it that are still known.
+    """
+
+    id: str
+    at_us: int
+    candidates: int
+    skipped: int
+    promoted: int
+    dreams: Sequence[DreamView]
+
+
+class _Entry(NamedTuple):
+    """A part of the page: the id of its (first) sweep, whether nothing rose, and its text."""
+
+    id: str
+    quiet: bool
+    text: str
+
+
+def diary(sweeps: Sequence[SweepView], existing: str | None, gone: Collection[str]) -> str:
+    """The generated text of DREAMS.md, for between the markers; its own next `existing` changes nothing.
+
+    `existing` is that text as it stands on disk: its entries of sweeps that are none of ours (another machine's, a lost
+    ledger's) are kept as they stand, but for the memories in `gone`. Sweeps that promoted nothing are one heading, up
+    to the next that did, whoever made that.
+    """
+    ours = {sweep.id for sweep in sweeps}
+    others = [entry for entry in _entries(existing or "") if entry.id not in ours]
+    risen = [_risen(sweep, gone) for sweep in sweeps if not _is_quiet(sweep)]
+    risen += [_without(entry, gone) for entry in others if not entry.quiet]
+    shown = _bounded(sorted(risen))
+    quiet = _quiet([sweep for sweep in sweeps if _is_quiet(sweep)], [entry.id for entry in shown])
+    quiet += [entry for entry in others if entry.quiet]
+    if len(shown) == ENTRIES:
+        quiet = [entry for entry in quiet if entry.id > shown[0].id]
+    parts = [TITLE, INTRO, *([] if shown else [NOTHING]), *(entry.text for entry in sorted([*shown, *quiet]))]
+    return "\n\n".join(parts)
+
+
+def _is_quiet(sweep: SweepView) -> bool:
+    return sweep.promoted <= 0 and not sweep.dreams
+
+
+def _risen(sweep: SweepView, gone: Collection[str]) -> _Entry:
+    """The entry of a sweep that promoted something."""
+    dreams = sorted(sweep.dreams, key=lambda dream: (-dream.score, -dream.last_us, dream.memory_id))
+    bullets = [_bullet(dream, dream.text) for dream in dreams if dream.text is not None and dream.memory_id not in gone]
+    promoted = max(sweep.promoted, len(dreams))
+    lines = [
+        f"## Dreamed {_minute(sweep.at_us)}",
+        f"<!-- dream {sweep.id} -->",
+        "",
+        f"- candidates: {sweep.candidates}",
+        f"- promoted: {promoted}",
+        f"- skipped (already promoted): {sweep.skipped}",
+        "",
+        _PROMOTED,
+        "",
+        *bullets,
+        *_forgotten(promoted - len(bullets)),
+    ]
+    return _Entry(sweep.id, False, "\n".join(lines))
+
+
+def _bullet(dream: DreamView, text: str) -> str:
+    """`- … — found 5 times by 3 different queries on 3 days, …; score 0.67 (frequency 0.92, …) ^m-…`."""
+    signals = ", ".join(
+        f"{name} {value:.2f}"
+        for name, value in (
+            ("frequency", dream.frequency),
+            ("relevance", dream.relevance),
+            ("recency", dream.recency),
+            ("diversity", dream.diversity),
+            ("consolidation", dream.consolidation),
+        )
+    )
+    queries = counted(dream.queries, "query", "different queries")
+    found = f"found {counted(dream.hits, 'time')} by {queries} on {counted(dream.days, 'day')}"
+    why = f"{found}, {_place(dream.relevance)}, last on {day_of(dream.last_us)}"
+    return f"- {plain(text) or '…'} — {why}; score {dream.score:.2f} ({signals}) {handle(dream.memory_id)}"
+
+
+def _place(relevance: float) -> str:
+    """Where among the answers a memory stood, by the mean of 1/rank."""
+    return next(words for least, words in _PLACES if relevance >= least)
+
+
+# Above 0.75 it was the first answer more often than not: as the second it would count 0.5.
+_PLACES = (
+    (1.0, "always as the first answer"),
+    (0.76, "mostly as the first answer"),
+    (0.4, "near the top of the answers"),
+    (0.15, "among the answers"),
+    (-1.0, "far down the answers"),
+)
+
+
+def _forgotten(count: int) -> list[str]:
+    return [f"- {count} forgotten since"] if count > 0 else []
+
+
+def _quiet(sweeps: Iterable[SweepView], risen: Sequence[str]) -> list[_Entry]:
+    """The sweeps that promoted nothing, those between two of the entries `risen` (ids in order) as one."""
+    ordered = sorted(sweeps, key=lambda sweep: sweep.id)
+    runs = groupby(ordered, key=lambda sweep: bisect(risen, sweep.id))
+    return [_run(list(run)) for _, run in runs]
+
+
+def _run(sweeps: Sequence[SweepView]) -> _Entry:
+    first, last = day_of(sweeps[0].at_us), day_of(sweeps[-1].at_us)
+    days = first if first == last else f"{first} to {last}"
+    heading = f"## {days}: {counted(len(sweeps), 'quiet sweep')}, nothing new rose"
+    return _Entry(sweeps[0].id, True, f"{heading}\n<!-- quiet {sweeps[0].id} -->")
+
+
+def _entries(text: str) -> Iterator[_Entry]:
+    """The entries of a diary: headings of the second level with the hidden line below them that says which they are."""
+    seen: set[tuple[str, str]] = set()
+    for part in _HEADING.split(text.replace("\r\n", "\n")):
+        key = _KEY.match(part)
+        if key is not None and key.groups() not in seen:
+            seen.add((key[1], key[2]))
+            yield _Entry(key[2], key[1] == "quiet", part.rstrip())
+
+
+def _without(entry: _Entry, gone: Collection[str]) -> _Entry:
+    """An entry as it stands, but that the memories in `gone` are a number."""
+    kept: list[str] = []
+    forgotten = dropped = 0
+    for line in entry.text.split("\n"):
+        if (bullet := _BULLET.fullmatch(line)) and bullet[1] in gone:
+            dropped += 1
+        elif count := _FORGOTTEN.fullmatch(line):
+            forgotten += int(count[1])
+        else:
+            kept.append(line)
+    return entry._replace(text="\n".join([*kept, *_forgotten(forgotten + dropped)])) if dropped else entry
+
+
+def _bounded(entries: Sequence[_Entry]) -> list[_Entry]:
+    """Of entries in order the newest: as far as they fit in words, from the first that doesn't only as numbers."""
+    room = IN_WORDS
+    shown: list[_Entry] = []
+    for entry in reversed(entries[-ENTRIES:]):
+        counts, heading, _ = entry.text.partition(f"\n\n{_PROMOTED}\n")
+        # What another machine has cut ends the words as what is cut here does: the next render must not find new room.
+        room = room - len(entry.text) if heading else 0
+        shown.append(entry if room > 0 else entry._replace(text=counts))
+    return shown[::-1]
+
+
+def _minute(at_us: int) -> str:
+    """`2026-04-24 03:00 UTC`."""
+    text = iso(at_us)
+    return f"{text[:10]} {text[11:16]} UTC"

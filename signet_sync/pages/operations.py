@@ -1,0 +1,61 @@
+"""What a session of an agent is told, asked of a place: at its start its pages, at a prompt what memory holds on it."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from signet_sync.errors import DatabaseError
+from signet_sync.pages.session_context import Composed, compose
+from signet_sync.sync.read_only import Place, catch_up, count_nodes, reading
+from signet_sync.text.token_estimate import estimate_tokens
+
+
+def at_start(place: Place, agent_id: str, *, shared: bool = False, budget: int | None = None) -> Composed:
+    """The agent's MEMORY.md (not with `shared`) and the identity files, in at most `budget` tokens.
+
+    Raises `WorkspaceError`.
+    """
+    trouble = []
+    # Pages alone are told; a removal that was cut off while it had rows is finished first.
+    try:
+        with reading(place):
+            pass
+    except DatabaseError as error:
+        if os.path.exists(place.database):
+            trouble = [f"the index cannot be asked: {error.message}"]
+    if budget is None:
+        composed = compose(place.root, agent_id, shared=shared)
+    else:
+        composed = compose(place.root, agent_id, shared=shared, limit=budget, size=estimate_tokens)
+    composed.troubles[:0] = trouble
+    return composed
+
+
+def at_prompt(
+    place: Place, agent_id: str, prompt: str, *, shared: bool = False, budget: int | None = None, counted: bool = True
+) -> Composed:
+    """What memory holds on a prompt, in at most `budget` tokens; what is told counts as seen unless not `counted`.
+
+    Raises `WorkspaceError`, `DatabaseError`.
+    """
+    from signet_sync.pages.prompt_context import prompted
+
+    if counted and not shared:
+        catch_up(place, agent_id)
+    with reading(place) as database:
+        composed = prompted(place.root, database, agent_id, prompt, shared=shared, budget=budget)
+    if counted:
+        count_nodes(place, agent_id, composed.ids)
+    return composed
+
+
+def document(agent_id: str, composed: Composed, *, shared: bool) -> dict[str, Any]:
+    """The document of `context --json`."""
+    return {
+        "agent_id": agent_id,
+        "scope": "shared" if shared else "main",
+        "tokens": estimate_tokens(composed.text),
+        "text": composed.text,
+        "sources": composed.sources,
+    }

@@ -1,0 +1,117 @@
+"""The files that one agent may read as they stand: its MEMORY.md, its artifacts, its entity files."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from signet_sync.entities import store as entities_store
+from signet_sync.errors import UsageError
+from signet_sync.formats.entity_paths import parse_path
+from signet_sync.formats.paths import display, head_page
+from signet_sync.formats.snapshot import Found
+from signet_sync.pages.session_context import beginning
+from signet_sync.storage import files
+from signet_sync.storage.database.connection import Database
+from signet_sync.storage.safe_paths import checked_parts
+from signet_sync.sync.read_only import Place, reading
+from signet_sync.sync.store import artifacts, sessions
+from signet_sync.text.sanitizer import sanitize_transcript_v2
+from signet_sync.text.sentences import flatten
+
+_SIZE_LIMIT = 64 * 1024 * 1024  # bytes
+_PER_CHARACTER = 5  # bytes of UTF-8, and some
+_TITLE = 200  # characters
+
+
+class Listed(NamedTuple):
+    """A file that may be read: `kind` is `page`, `entity` or that of an artifact, `title` says what it holds."""
+
+    path: str
+    kind: str
+    title: str
+
+
+class Text(NamedTuple):
+    """A file's text, sanitized; without `whole` only its beginning."""
+
+    path: str
+    text: str
+    whole: bool
+
+
+def read(place: Place, agent_id: str, path: str, limit: int) -> Text:
+    """A file of an agent, at most `limit` characters. The index decides whose it is, and no link is followed.
+
+    Raises `UsageError` (`not-found`, `not-as-sealed`), `WorkspaceError`, `DatabaseError`.
+    """
+    checked_parts(path)
+    with reading(place) as database:
+        if not belongs(database, agent_id, path):
+            raise _not_found(path)
+        verdict = sessions.verdicts(database, [path]).get(path, "indexed")
+        if verdict != "indexed":
+            raise UsageError(
+                f"the file is not as it was sealed ({verdict})",
+                path=path,
+                hint="a person looks with: signet-sync violations list",
+                code="not-as-sealed",
+            )
+        # Before the index is let go of: what is removed from now on is asked for again.
+        found = files.read(place.root, path, _SIZE_LIMIT)
+    if not isinstance(found, Found):
+        raise _not_found(path) if found.code == "gone" else UsageError(found.message, path=path, code=found.code)
+    enough = limit * _PER_CHARACTER
+    text = sanitize_transcript_v2(beginning(found.raw, enough))
+    whole = len(found.raw) <= enough and len(text) <= limit
+    return Text(path, text if len(text) <= limit else _cut(text, limit), whole)
+
+
+def belongs(database: Database, agent_id: str, path: str) -> bool:
+    """Whether a path is a file of the agent that it may read."""
+    if path == head_page(agent_id):
+        return True
+    if parse_path(path) is not None:
+        row = entities_store.file(database, path)
+        return row is not None and row.agent_id == agent_id
+    artifact = artifacts.rows_by_path(database, [path]).get(path)
+    return artifact is not None and artifact.agent_id == agent_id
+
+
+def listing(place: Place, agent_id: str, after: str, limit: int) -> list[Listed]:
+    """What may be read, at most `limit` of it: MEMORY.md, entity files, artifacts with the newest first.
+
+    `after` is the last path of the list before, "" to begin. Raises `WorkspaceError`, `DatabaseError`.
+    """
+    found: list[Listed] = []
+    with reading(place) as database:
+        page = head_page(agent_id)
+        if not after and files.look(place.root, page) is not None:
+            found.append(Listed(page, "page", "what this agent reads first in every session"))
+        begun = after if parse_path(after) is None and after != page else ""
+        if not begun:
+            found += _of_entities(database, agent_id, after if after != page else "")
+        room = max(limit - len(found), 0)
+        for path, kind, session, sentence in artifacts.newest(database, agent_id, begun, room):
+            found.append(Listed(path, kind, flatten(sentence or f"{kind} of {session}", _TITLE)))
+    return found[:limit]
+
+
+def _of_entities(database: Database, agent_id: str, after: str) -> list[Listed]:
+    titles = {one.id: one.title for one in entities_store.entities(database, agent_id)}
+    found = []
+    for path in entities_store.signatures(database, agent_id):
+        whose = parse_path(path)
+        if whose is not None and path > after:
+            found.append(Listed(path, "entity", flatten(f"{titles.get(whose.id, whose.id)}: {whose.file}", _TITLE)))
+    return found
+
+
+def _cut(text: str, limit: int) -> str:
+    end = text.rfind("\n", 0, limit)
+    return text[: end if end > 0 else limit]
+
+
+def _not_found(path: str) -> UsageError:
+    return UsageError(
+        "this agent has no such file", path=display(path), hint="list what there is, or search for it", code="not-found"
+    )

@@ -1,0 +1,404 @@
+"""The head of MEMORY.md: threads, facts, memories and pinned nodes as lines, ranked by score, within a budget."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache, partial
+from typing import NamedTuple
+
+from signet_sync.formats.fact import SECTION_OF
+from signet_sync.formats.filename import artifact_name
+from signet_sync.formats.handle import handle
+from signet_sync.formats.lazy_pattern import late
+from signet_sync.formats.timestamps import DAY, day_of
+from signet_sync.formats.wikilinks import wikilink
+from signet_sync.memories.score import UNUSED, Use, day_start, rank, score
+from signet_sync.text.phrases import counted
+from signet_sync.text.sentences import basename, content_words, flatten, flatten_cell
+from signet_sync.text.token_estimate import estimate_tokens, page_tokens
+
+SECTIONS: tuple[tuple[str, str], ...] = (
+    ("projects", "## Active Projects & Threads"),
+    ("decisions", "## Decisions & Constraints"),
+    ("people", "## People & Relationships"),
+    ("blockers", "## Open Blockers & Technical Notes"),
+    ("dreamed", "## Dreamed"),
+)
+
+QUIET_AFTER = 14 * DAY
+TEXT_LENGTH = 280
+NEXT_LENGTH = 160
+PIN = "📌 "
+
+# What a line says of itself where its section leaves it open.
+_PREFIXES = {"next": "next: ", "question": "question: ", "preference": "preference: ", "blocker": "blocker: "}
+# What would start a heading, a quote, a fence, a list or a task inside the list item that shows the text, or pass for a
+# pin of ours.
+_BLOCK = late(r"^(?:(?:#{1,6}|[-*+]|\d{1,9}[.)]|\[[ xX]\])(?:[ \t]+|$)|>[ \t]*|~{3,}[ \t]*|📌\ufe0f?[ \t]*)+")
+_HANDLE = late(r"\^(?=[a-z]-)")
+_SPOKEN_OF = 3  # words of content that a session's sentence shares with a blocker
+
+# A page is made anew with every change, and most of what it shows is what it was: as much as a few pages show.
+_kept = lru_cache(maxsize=1_000)
+
+
+class ThreadView(NamedTuple):
+    """A thread as the head shows it: its newest session speaks. Instants are microseconds since 1970 UTC."""
+
+    id: str
+    project: str | None
+    session_key: str | None
+    harness: str | None
+    status: str
+    sessions: int
+    latest_us: int
+    sample: str
+    next_action: str | None
+    path: str
+
+
+class FactView(NamedTuple):
+    """An active fact, and the artifact that said it last."""
+
+    id: str
+    aspect: str
+    text: str
+    project: str | None
+    latest_us: int
+    path: str
+
+
+class MemoryView(NamedTuple):
+    """What somebody asked to be remembered."""
+
+    id: str
+    type: str
+    content: str
+    created_us: int
+
+
+class DreamedView(NamedTuple):
+    """Why a memory rose: the heading of its sweep, when that was, and the score, hits and days it had then."""
+
+    heading: str
+    at_us: int
+    score: float
+    hits: int
+    days: int
+
+
+class PinnedView(NamedTuple):
+    """A pinned node of the graph; `path` is None for a condensation."""
+
+    id: str
+    source_type: str
+    label: str
+    project: str | None
+    latest_us: int
+    path: str | None
+
+
+class EntityView(NamedTuple):
+    """A curated entity; `says` is one sentence about it, empty where its profile says nothing yet."""
+
+    id: str
+    kind: str
+    title: str
+    type: str | None
+    status: str
+    says: str
+    updated_us: int
+    path: str
+
+
+class Seen(NamedTuple):
+    """All that may be shown in an agent's head, in any order; by id, what was used or pinned and what was promoted."""
+
+    threads: Sequence[ThreadView] = ()
+    facts: Sequence[FactView] = ()
+    memories: Sequence[MemoryView] = ()
+    nodes: Sequence[PinnedView] = ()
+    uses: Mapping[str, Use] = {}
+    dreamed: Mapping[str, DreamedView] = {}
+    entities: Sequence[EntityView] = ()
+
+
+class Line(NamedTuple):
+    """What is told of one thing, without bullet and handle.
+
+    `says` are the sayings that it holds, its own first: a line whose own stands on the page already is left out, one of
+    whose others do gives way to `short`.
+    """
+
+    says: tuple[str, ...]
+    text: str
+    short: str
+
+
+class Candidate(NamedTuple):
+    """What may be shown, and its worth; `tell` makes its line, which most never need.
+
+    `group` is a heading inside the section, and `place` what stands first below it, the lowest.
+    """
+
+    section: str
+    id: str
+    at_us: int
+    score: float
+    pinned: bool
+    tell: Callable[[], Line]
+    group: str = ""
+    place: float = 0.0
+
+    @property
+    def line(self) -> str:
+        """The whole line, without its handle."""
+        return f"{self.bullet}{self.tell().text}"
+
+    @property
+    def bullet(self) -> str:
+        """What the line begins with."""
+        return f"- {PIN}" if self.pinned else "- "
+
+
+class Head(NamedTuple):
+    """Lines by section, the ids that they show, and the tokens that they and their headings cost."""
+
+    lines: dict[str, list[str]]
+    shown: frozenset[str]
+    tokens: int
+
+
+def candidates(seen: Seen, now_us: int, half_lives: Mapping[str, float]) -> list[Candidate]:
+    """Everything seen, with scores of the UTC day that holds `now_us`; half-lives are days by kind.
+
+    A blocker of which a later session of its project speaks is left out: that one says how it stands now.
+    """
+    today = day_start(now_us)
+
+    def valued(
+        kind: str, section: str, thing_id: str, at_us: int, tell: Callable[[], Line], *, remembered: bool = False
+    ) -> Candidate:
+        use = seen.uses.get(thing_id, UNUSED)
+        value = score(
+            kind,
+            at_us,
+            today,
+            half_lives=half_lives,
+            accesses=use.accesses,
+            last_access_us=use.last_us,
+            pinned=use.pinned,
+            remembered=remembered,
+        )
+        return Candidate(section, thing_id, at_us, value, use.pinned, tell)
+
+    threads: dict[str, list[ThreadView]] = {}
+    for thread in seen.threads:
+        threads.setdefault((thread.project or "").casefold(), []).append(thread)
+    facts = [v for v in seen.facts if seen.uses.get(v.id, UNUSED).pinned or not _spoken_of_since(v, threads)]
+    return [
+        *(valued("thread", "projects", v.id, v.latest_us, partial(_of_thread, v, today)) for v in seen.threads),
+        *(valued(v.aspect, _section(v.aspect), v.id, v.latest_us, partial(_of_fact, v)) for v in facts),
+        *(_memory(v, seen.dreamed.get(v.id), valued) for v in seen.memories),
+        *(valued("node", "projects", v.id, v.latest_us, partial(_of_node, v)) for v in seen.nodes),
+        # Somebody keeps them by hand: they are remembered no less than what `remember` takes.
+        *(
+            valued("person", "people", v.id, v.updated_us, partial(_of_entity, v), remembered=True)
+            for v in seen.entities
+        ),
+    ]
+
+
+def _spoken_of_since(view: FactView, threads: Mapping[str, Sequence[ThreadView]]) -> bool:
+    """Whether the newest session of a thread of the same project says what became of a blocker of an earlier one."""
+    if view.aspect != "blocker" or not view.project:
+        return False
+    return any(
+        thread.latest_us > view.latest_us and len(_words(view.text) & _words(thread.sample)) >= _SPOKEN_OF
+        for thread in threads.get(view.project.casefold(), ())
+    )
+
+
+@_kept
+def _words(text: str) -> frozenset[str]:
+    return frozenset(content_words(text))
+
+
+def _memory(view: MemoryView, dreamed: DreamedView | None, valued: Callable[..., Candidate]) -> Candidate:
+    """A memory in the section of its type, or where it has risen to, as new as its rise."""
+    if dreamed is None:
+        section = _section(view.type)
+        return valued(view.type, section, view.id, view.created_us, partial(_of_memory, view), remembered=True)
+    at_us, tell = max(view.created_us, dreamed.at_us), partial(_of_dream, view, dreamed)
+    risen = valued(view.type, "dreamed", view.id, at_us, tell, remembered=True)
+    return risen._replace(group=dreamed.heading, place=-dreamed.score)
+
+
+@_kept
+def _of_thread(view: ThreadView, today_us: int) -> Line:
+    text = thread_line(view, today_us)
+    if not view.next_action:
+        return Line((view.id,), text, text)
+    return Line((view.id, _saying(view.next_action)), text, thread_line(view._replace(next_action=None), today_us))
+
+
+@_kept
+def _of_fact(view: FactView) -> Line:
+    text = fact_line(view)
+    return Line((_saying(view.text),), text, text)
+
+
+def _of_memory(view: MemoryView) -> Line:
+    text = memory_line(view)
+    return Line((_saying(view.content),), text, text)
+
+
+def _of_dream(view: MemoryView, dreamed: DreamedView) -> Line:
+    text = dreamed_line(view, dreamed)
+    return Line((_saying(view.content),), text, text)
+
+
+def _of_node(view: PinnedView) -> Line:
+    text = pinned_line(view)
+    return Line((view.id,), text, text)
+
+
+def _of_entity(view: EntityView) -> Line:
+    text = entity_line(view)
+    return Line((view.id,), text, text)
+
+
+def thread_line(view: ThreadView, today_us: int) -> str:
+    """`**lantern** (codex) · open, 4 sessions, last 2026-03-28: …; next: … [[…|summary]]`."""
+    project, lineage = _cell(basename(view.project)), _cell(view.session_key or "")
+    harness = f" ({_cell(view.harness, 40)})" if view.harness else ""
+    more = f" · {lineage}" if project and lineage else ""
+    status = "quiet" if today_us - view.latest_us > QUIET_AFTER else view.status
+    count = counted(view.sessions, "session")
+    said = plain(view.sample)
+    if view.next_action:
+        said = f"{said.rstrip('.')}; next: {plain(view.next_action, NEXT_LENGTH)}"
+    name = project or lineage or "no project"
+    return f"**{name}**{harness}{more} · {status}, {count}, last {day_of(view.latest_us)}: {said} {link_to(view.path)}"
+
+
+def fact_line(view: FactView) -> str:
+    """`… (lantern, 2026-03-28) [[…|summary]]`, after `next: ` or what else tells its aspect."""
+    where = _listed(_cell(basename(view.project)), day_of(view.latest_us))
+    return f"{_PREFIXES.get(view.aspect, '')}{plain(view.text)} ({where}) {link_to(view.path)}"
+
+
+def memory_line(view: MemoryView) -> str:
+    """`… (remembered 2026-03-28)`, after `preference: ` or what else tells its type."""
+    return f"{_PREFIXES.get(view.type, '')}{plain(view.content)} (remembered {day_of(view.created_us)})"
+
+
+def dreamed_line(view: MemoryView, dreamed: DreamedView) -> str:
+    """`… _(score=0.42, hits=5, days=3)_`, the seed's form."""
+    why = f"_(score={dreamed.score:.2f}, hits={dreamed.hits}, days={dreamed.days})_"
+    return f"{_PREFIXES.get(view.type, '')}{plain(view.content)} {why}"
+
+
+def pinned_line(view: PinnedView) -> str:
+    """`… (summary, lantern, 2026-03-28) [[…|summary]]`; a condensation has no file of its own to link."""
+    where = _listed(view.source_type, _cell(basename(view.project)), day_of(view.latest_us))
+    return f"{plain(view.label)} ({where}){f' {link_to(view.path)}' if view.path else ''}"
+
+
+def entity_line(view: EntityView) -> str:
+    """`**Inner Critic** (part, protector, active): … [[…/profile.md|profile]]`."""
+    about = _listed(view.kind, _cell(view.type or "", 40), _cell(view.status, 40))
+    says = f": {plain(view.says)}" if view.says else ""
+    return f"**{_cell(view.title, 80)}** ({about}){says} {wikilink(view.path, 'profile')}"
+
+
+def link_to(path: str) -> str:
+    """A wikilink to an artifact, with its kind as label."""
+    name = artifact_name(path.rpartition("/")[2])
+    return wikilink(path, name.kind if name is not None else "source")
+
+
+def fill(entries: Iterable[Candidate], budget: int) -> Head:
+    """Lines within a budget of tokens, each with its handle: the first of the ranking, the same saying once.
+
+    Pins come first, then the highest score, then the newest, then ids. A line that even alone is over the budget is
+    passed over; the first that does not fit any more ends the head, so that nothing of less worth takes its place.
+    Inside a section pins stand first, then threads, then the rest, each as ranked; where it has groups, the newest
+    group first.
+    """
+    chosen: dict[str, list[tuple[Candidate, str]]] = {key: [] for key, _ in SECTIONS}
+    groups: set[str] = set()
+    said: set[str] = set()
+    shown: set[str] = set()
+    used = 0
+    for entry in sorted(entries, key=lambda e: rank(e.score, e.at_us, e.id, pinned=e.pinned)):
+        if entry.id in shown:
+            continue
+        says, text, short = entry.tell()
+        if says[0] in said:
+            continue
+        line = f"{entry.bullet}{text if said.isdisjoint(says) else short} {handle(entry.id)}"
+        heading = _HEADING_COSTS[entry.section]
+        cost = page_tokens(line) + 1
+        if entry.group not in groups:
+            cost += _group_costs(entry.group)
+        if heading + cost > budget:
+            continue
+        if not chosen[entry.section]:
+            cost += heading
+        if used + cost > budget:
+            break
+        used += cost
+        groups.add(entry.group)
+        chosen[entry.section].append((entry, line))
+        said.update(says)
+        shown.add(entry.id)
+    for pairs in chosen.values():
+        pairs.sort(key=lambda pair: (not pair[0].pinned, pair[0].place, not pair[0].id.startswith("t-")))
+        pairs.sort(key=lambda pair: pair[0].group, reverse=True)
+    return Head({key: _grouped(pairs) for key, pairs in chosen.items()}, frozenset(shown), used)
+
+
+def _grouped(pairs: Iterable[tuple[Candidate, str]]) -> list[str]:
+    """The lines of a section, each group below its heading."""
+    lines: list[str] = []
+    before = ""
+    for entry, line in pairs:
+        if entry.group != before:
+            lines += [*([""] if lines else []), entry.group, ""]
+            before = entry.group
+        lines.append(line)
+    return lines
+
+
+def _group_costs(group: str) -> int:
+    return estimate_tokens(group) + 3 if group else 0
+
+
+_HEADING_COSTS = {key: estimate_tokens(heading) + 3 for key, heading in SECTIONS}
+
+
+def inert(text: str) -> str:
+    """Text that names no handle, so that none but ours can be expanded."""
+    return _HANDLE.sub("^ ", text)
+
+
+def _section(kind: str) -> str:
+    return SECTION_OF.get(kind, SECTION_OF["note"])
+
+
+def _saying(text: str) -> str:
+    return plain(text).casefold().rstrip(" .!…")
+
+
+def plain(text: str, limit: int = TEXT_LENGTH) -> str:
+    """Text as an item of a list may show it: flattened, opening no block, naming no handle."""
+    return inert(_BLOCK.sub("", flatten(text, limit), 1))
+
+
+def _cell(text: str, limit: int = 60) -> str:
+    return inert(flatten_cell(text, limit))
+
+
+def _listed(*parts: str) -> str:
+    return ", ".join(part for part in parts if part)

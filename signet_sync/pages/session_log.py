@@ -1,0 +1,75 @@
+"""The session ledger: one row a session, from its best valid artifact; day pages and the month pages that link them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from signet_sync.formats.paths import day_page, month_page
+from signet_sync.formats.session_log_rows import LedgerRow as LedgerRow
+from signet_sync.formats.session_log_rows import Part as Part
+from signet_sync.formats.temporary_sessions import KINDS, weight
+from signet_sync.formats.timestamps import day_of, iso
+from signet_sync.formats.wikilinks import wikilink
+from signet_sync.text.phrases import counted
+from signet_sync.text.sentences import flatten, flatten_cell
+from signet_sync.text.token_estimate import estimate_tokens
+
+_LINKS = ("summary", "transcript", "compaction", "manifest")
+
+
+def compose(agent_id: str, token: str, parts: Sequence[Part], told: str | None = None) -> LedgerRow | None:
+    """The row of one session, or None where it has no content or is noise (contracts, *MEMORY.md*).
+
+    `told` takes the place of the best artifact's sentence.
+    """
+    content = [part for part in parts if part.source_kind in KINDS]
+    if not content:
+        return None
+    best = max(content, key=lambda p: (weight(p.source_kind, p.noise), p.captured_us, p.source_path))
+    if best.noise:
+        return None
+    newest: dict[str, Part] = {}
+    for part in parts:
+        held = newest.get(part.source_kind)
+        if held is None or (part.captured_us, part.source_path) > (held.captured_us, held.source_path):
+            newest[part.source_kind] = part
+    links = " ".join(wikilink(newest[kind].source_path, kind) for kind in _LINKS if kind in newest)
+    sentence = flatten(told or best.sentence or "")
+    session = flatten_cell(best.session_key or best.session_id)
+    project = flatten_cell(best.project) if best.project else "none"
+    line = f"- {iso(best.membership_us)} | session={session} | project={project} | {sentence} {links}"
+    return LedgerRow(
+        agent_id,
+        token,
+        best.session_id,
+        best.membership_us,
+        day_of(best.membership_us),
+        line,
+        estimate_tokens(line),
+        (best.project.rstrip("/") or best.project) if best.project else None,
+        sentence,
+        best.source_path,
+        best.source_kind,
+    )
+
+
+def clipping_notice(kept: int, total: int, agent_id: str, months: Iterable[str]) -> str:
+    """The first line of a clipped ledger; its links reach every session of the window."""
+    links = " ".join(wikilink(month_page(agent_id, month)) for month in months)
+    return (
+        f"- older ledger rows clipped: kept {kept} of {total} in-window sessions within projection budget. All: {links}"
+    )
+
+
+def day_text(agent_id: str, day: str, lines: Sequence[str]) -> str:
+    """The page of one UTC day: every session of the agent, newest first."""
+    month = day[:7]
+    back = wikilink(month_page(agent_id, month), month)
+    return "\n".join([f"# Sessions of {day}", "", f"{counted(len(lines), 'session')} · all of {back}", "", *lines])
+
+
+def month_text(agent_id: str, month: str, days: Sequence[tuple[str, int]]) -> str:
+    """The page of one month: its days, newest first, each with the number of its sessions."""
+    total = sum(count for _, count in days)
+    rows = [f"- {wikilink(day_page(agent_id, day), day)} · {counted(count, 'session')}" for day, count in days]
+    return "\n".join([f"# Sessions of {month}", "", counted(total, "session"), "", *rows])

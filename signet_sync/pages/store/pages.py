@@ -1,0 +1,271 @@
+"""What ledgers are made of and what we last wrote: window, months, page states, the lease of each MEMORY.md."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from signet_sync.errors import LeaseBusy
+from signet_sync.formats.paths import day_page, month_page
+from signet_sync.formats.session_log_rows import MonthView
+from signet_sync.formats.snapshot import Signature
+from signet_sync.formats.timestamps import day_of, parse_instant
+from signet_sync.storage.database.connection import Database
+
+_LATER = "~"  # behind every digit and hyphen
+
+
+class PageState(NamedTuple):
+    """A generated file as we left it: its signature, the hash of its inputs, the next instant that changes it."""
+
+    agent_id: str
+    signature: Signature | None
+    inputs_sha256: str
+    next_us: int | None
+
+
+class Lease(NamedTuple):
+    """The right to write an agent's page; `fence` grows with every holder."""
+
+    agent_id: str
+    token: str
+    fence: int
+
+
+def page_states(database: Database, agent_id: str | None = None) -> dict[str, PageState]:
+    """Every page that we wrote, or those of one agent, by path."""
+    sql = "select path, agent_id, size, mtime_ns, ctime_ns, inode, inputs_sha256, next_us from pages"
+    rows = database.execute(
+        sql if agent_id is None else sql + " where agent_id = ?", () if agent_id is None else (agent_id,)
+    )
+    return {
+        path: PageState(agent, Signature(size, mtime, ctime, inode) if size is not None else None, inputs, next_us)
+        for path, agent, size, mtime, ctime, inode, inputs, next_us in rows
+    }
+
+
+def page_state(database: Database, path: str) -> PageState | None:
+    """One page as we left it."""
+    for agent, size, mtime, ctime, inode, inputs, next_us in database.execute(
+        "select agent_id, size, mtime_ns, ctime_ns, inode, inputs_sha256, next_us from pages where path = ?",
+        (path,),
+    ):
+        return PageState(agent, Signature(size, mtime, ctime, inode) if size is not None else None, inputs, next_us)
+    return None
+
+
+def store_page(database: Database, path: str, state: PageState) -> None:
+    """Remembers a page as it is now; nothing is written where nothing differs."""
+    if page_state(database, path) == state:
+        return
+    database.execute(
+        "insert or replace into pages(path, agent_id, size, mtime_ns, ctime_ns, inode, inputs_sha256, next_us)"
+        " values(?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            path,
+            state.agent_id,
+            *(state.signature if state.signature is not None else (None, None, None, None)),
+            state.inputs_sha256,
+            state.next_us,
+        ),
+    )
+
+
+def mark_stale(database: Database, days: Iterable[tuple[str, str]]) -> None:
+    """Marks the ledger pages of (agent, day) pairs as to be rendered anew."""
+    paths = {page for agent_id, day in days for page in (day_page(agent_id, day), month_page(agent_id, day[:7]))}
+    database.executemany("update pages set inputs_sha256 = '' where path = ?", [(path,) for path in sorted(paths)])
+
+
+def forget_page(database: Database, path: str) -> None:
+    """Drops a page that is gone."""
+    database.execute("delete from pages where path = ?", (path,))
+
+
+def count_in_window(database: Database, agent_id: str, first_us: int, last_us: int) -> int:
+    """Sessions of an agent in the window, both ends inside."""
+    count: int = database.value(
+        "select count(*) from ledger_rows where agent_id = ? and membership_us between ? and ?",
+        (agent_id, first_us, last_us),
+    )
+    return count
+
+
+def window_rows(
+    database: Database, agent_id: str, first_us: int, last_us: int, limit: int
+) -> list[tuple[tuple[str, str], str, int, str]]:
+    """(token, session id), line, tokens and day of the window's sessions, newest first, ties by token."""
+    return [
+        ((token, session_id), line, tokens, day)
+        for token, session_id, line, tokens, day in database.execute(
+            "select session_token, session_id, line, tokens, day from ledger_rows"
+            " where agent_id = ? and membership_us between ? and ?"
+            " order by membership_us desc, session_token, session_id limit ?",
+            (agent_id, first_us, last_us, limit),
+        )
+    ]
+
+
+def window_months(database: Database, agent_id: str, first_us: int, last_us: int) -> list[str]:
+    """Months (`YYYY-MM`) that have a session in the window, newest first."""
+    return [
+        row[0]
+        for row in database.execute(
+            "select distinct substr(day, 1, 7) from ledger_days where agent_id = ? and day between ? and ?"
+            " order by 1 desc",
+            (agent_id, day_of(first_us), day_of(last_us)),
+        )
+    ]
+
+
+def next_change(database: Database, agent_id: str, now_us: int, window_us: int) -> int | None:
+    """The next instant at which a session enters or leaves the window."""
+    enters: int | None = database.value(
+        "select min(membership_us) from ledger_rows where agent_id = ? and membership_us > ?",
+        (agent_id, now_us),
+    )
+    oldest: int | None = database.value(
+        "select min(membership_us) from ledger_rows where agent_id = ? and membership_us >= ?",
+        (agent_id, now_us - window_us),
+    )
+    leaves = oldest + window_us + 1 if oldest is not None else None
+    instants = [i for i in (enters, leaves) if i is not None]
+    return min(instants) if instants else None
+
+
+def months(database: Database, agent_id: str, limit: int) -> list[MonthView]:
+    """The newest months with sessions: how many, and how many compactions."""
+    found: list[MonthView] = []
+    before = _LATER
+    while len(found) < limit:
+        day = database.value("select max(day) from ledger_days where agent_id = ? and day < ?", (agent_id, before))
+        if day is None:
+            break
+        month = before = day[:7]
+        count = sum(days(database, agent_id, month).values())
+        year, number = int(month[:4]), int(month[5:])
+        following = f"{year + number // 12:04d}-{number % 12 + 1:02d}"
+        first, last = parse_instant(f"{month}-01T00:00:00Z"), parse_instant(f"{following}-01T00:00:00Z")
+        compacted: int = database.value(
+            "select count(*) from memory_artifacts where agent_id = ? and source_kind = 'compaction' and noise = 0"
+            " and membership_us >= ? and membership_us < ?",
+            (agent_id, first or 0, last if last is not None else 1 << 62),
+        )
+        found.append(MonthView(month, count, compacted))
+    return found
+
+
+def days(database: Database, agent_id: str, month: str = "") -> dict[str, int]:
+    """Sessions of an agent by UTC day, newest first: all of them, or those of a month (`YYYY-MM`)."""
+    return dict(
+        database.execute(
+            "select day, sessions from ledger_days where agent_id = ? and day >= ? and day < ? order by day desc",
+            (agent_id, month, month + _LATER),
+        )
+    )
+
+
+def day_lines(database: Database, agent_id: str, day: str) -> list[str]:
+    """The lines of one day, newest first, ties by token."""
+    return [
+        row[0]
+        for row in database.execute(
+            "select line from ledger_rows where agent_id = ? and day = ?"
+            " order by membership_us desc, session_token, session_id",
+            (agent_id, day),
+        )
+    ]
+
+
+def shown_manifests(database: Database, agent_id: str) -> dict[str, tuple[str, str, str]]:
+    """Manifests of an agent that list a heading: token, session id and refs by path."""
+    return {
+        path: (token, session_id, refs)
+        for path, token, session_id, refs in database.execute(
+            "select source_path, session_token, session_id, refs from memory_artifacts"
+            " where agent_id = ? and refs is not null and refs <> ''",
+            (agent_id,),
+        )
+    }
+
+
+def manifest_of(database: Database, agent_id: str, token: str, session_id: str) -> tuple[str, str] | None:
+    """Path and refs of a session's newest manifest."""
+    for path, refs in database.execute(
+        "select source_path, refs from memory_artifacts where agent_id = ? and session_token = ? and session_id = ?"
+        " and source_kind = 'manifest' order by captured_us desc, source_path desc limit 1",
+        (agent_id, token, session_id),
+    ):
+        return path, refs or ""
+    return None
+
+
+def acquire_lease(
+    database: Database,
+    agent_id: str,
+    *,
+    token: str,
+    owner: str,
+    now_iso: str,
+    expires_iso: str,
+    abandoned: Callable[[str, str], bool] = lambda owner, token: False,
+) -> Lease:
+    """Takes the lease of an agent's page, with the next fencing number.
+
+    Raises `LeaseBusy` while another holds it; one that `abandoned` tells to be nobody's any more is not waited for.
+    """
+    with database.transaction():
+        for held, holder, expires in database.execute(
+            "select lease_token, lease_owner, lease_expires_at from memory_md_heads where agent_id = ?",
+            (agent_id,),
+        ):
+            if held in (None, token) or expires is None or expires <= now_iso:
+                continue
+            if not abandoned(holder or "", held):
+                raise LeaseBusy(
+                    f"the page of {agent_id} is being written by {holder} until {expires}",
+                    hint="it is tried again by itself",
+                )
+        database.execute(
+            "insert into memory_md_heads(agent_id, lease_token, lease_owner, lease_expires_at, fence)"
+            " values(?, ?, ?, ?, 1) on conflict(agent_id) do update set lease_token = excluded.lease_token,"
+            " lease_owner = excluded.lease_owner, lease_expires_at = excluded.lease_expires_at, fence = fence + 1",
+            (agent_id, token, owner, expires_iso),
+        )
+        fence: int = database.value("select fence from memory_md_heads where agent_id = ?", (agent_id,))
+    return Lease(agent_id, token, fence)
+
+
+def still_holds(database: Database, lease: Lease) -> bool:
+    """Whether nobody took the lease over: asked right before a page is published."""
+    return bool(
+        database.value(
+            "select count(*) from memory_md_heads where agent_id = ? and lease_token = ? and fence = ?",
+            tuple(lease),
+        )
+    )
+
+
+def release_lease(database: Database, lease: Lease, *, content_hash: str | None, now_iso: str) -> None:
+    """Gives the lease back; with a hash, the page changed and its revision grows. In the caller's transaction."""
+    database.execute(
+        "update memory_md_heads set lease_token = null, lease_owner = null, lease_expires_at = null"
+        " where agent_id = ? and lease_token = ? and fence = ?",
+        tuple(lease),
+    )
+    if content_hash is not None:
+        database.execute(
+            "update memory_md_heads set content_hash = ?, revision = revision + 1, updated_at = ?"
+            " where agent_id = ? and fence = ?",
+            (content_hash, now_iso, lease.agent_id, lease.fence),
+        )
+
+
+def head_written(database: Database, agent_id: str) -> bool:
+    """Whether we ever wrote this agent's page."""
+    return bool(
+        database.value(
+            "select count(*) from memory_md_heads where agent_id = ? and content_hash is not null",
+            (agent_id,),
+        )
+    )

@@ -1,0 +1,108 @@
+"""What the history still tells of what was removed or forgotten earlier, when no row of it is left."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+
+from signet_sync.formats.frontmatter import FrontmatterProblem, parse
+from signet_sync.formats.handle import handle
+from signet_sync.formats.paths import page_agent
+from signet_sync.formats.snapshot import Found, Signature
+from signet_sync.formats.timestamps import iso
+from signet_sync.history import purge
+from signet_sync.history.purge_plan import kept_page_agent
+from signet_sync.memories.store import memories
+from signet_sync.sync import deriving, planner, text_match
+from signet_sync.sync.planner import Bench, Tombstones
+from signet_sync.sync.stages import SESSION, Source
+from signet_sync.sync.store import artifacts
+from signet_sync.sync.workspace import Workspace
+
+_NOWHEN = Signature(0, 0, 0, 0)
+_MEMORY = re.compile(rb"\^(m-[a-z2-7]{12})\b")
+# What a page puts behind the words of a memory: MEMORY.md the score of one that has risen, DREAMS.md why it rose.
+_TAIL = re.compile(r"(?: _\(score=.*\)_| — found \d+ times? by .*)?\s*\Z", re.DOTALL)
+
+
+@dataclass(slots=True)
+class Past:
+    """What a look through the history has found; a judge (`history.purge`) that changes nothing.
+
+    `artifacts` are versions of files that `wanted` knows by path and bytes, as they were met; `memories` ids that
+    generated pages of the agent name; `lines` those lines of pages that name the memory `memory_id`.
+    """
+
+    agent_id: str
+    wanted: Callable[[str, bytes], bool] = lambda path, raw: False
+    memory_id: str = ""
+    artifacts: list[tuple[str, bytes]] = field(default_factory=list)
+    memories: set[str] = field(default_factory=set)
+    lines: list[str] = field(default_factory=list)
+
+    def file(self, path: str, raw: bytes) -> bytes | None:
+        """Takes note of a version of a file."""
+        if self.wanted(path, raw):
+            self.artifacts.append((path, raw))
+        elif self.agent_id in (page_agent(path), kept_page_agent(path)):
+            self.memories |= {found.decode("ascii") for found in _MEMORY.findall(raw)}
+            mark = handle(self.memory_id).encode() if self.memory_id else b""
+            if mark and mark in raw:
+                said = [line for line in raw.split(b"\n") if mark in line]
+                self.lines += [line.partition(mark)[0].decode("utf-8", "replace") for line in said]
+        return raw
+
+    def message(self, raw: bytes) -> bytes:
+        """Messages name memories of any agent, and nothing that pages do not name."""
+        return raw
+
+
+def look(workspace: Workspace, past: Past) -> Past:
+    """Looks through the whole history. Raises `RepositoryRefused`, `WorkspaceError`."""
+    purge.preview(workspace.root, workspace.state.key, past)
+    return past
+
+
+def session_of(raw: bytes) -> str | None:
+    """The session that an artifact says it belongs to."""
+    try:
+        found = parse(raw).fields.get("session_id")
+    except FrontmatterProblem:
+        return None
+    return found if isinstance(found, str) else None
+
+
+@contextmanager
+def revived(workspace: Workspace, found: Collection[tuple[str, bytes]], now_us: int) -> Iterator[Workspace]:
+    """The workspace with an index, in memory alone, in which some removed artifacts stand as they once did.
+
+    There is thus one way to tell the words of a session from everybody else's. Raises `DatabaseError`.
+    """
+    bench = Bench(Tombstones([]), workspace.noise, lambda _: None, iso(now_us), workspace.settings.max_file_bytes)
+    copy = workspace.database.in_memory()
+    try:
+        present = artifacts.rows_by_path(copy, [path for path, _ in found])
+        judged = [planner.judge(path, Found(raw, _NOWHEN), bench) for path, raw in found if path not in present]
+        # Of several versions the oldest is the one that was sealed and shown; the walk comes to it last.
+        standing = {one.path: one for one in judged if one.row is not None}
+        with copy.transaction():
+            artifacts.insert_rows(copy, list(standing.values()), artifacts.next_row_id(copy), iso(now_us))
+            rows = [one.row for one in standing.values() if one.row is not None]
+            moved = {Source(SESSION, row.agent_id, row.session_token, row.session_id) for row in rows}
+            deriving.follow(copy, workspace.pipeline, moved)
+        yield replace(workspace, database=copy)
+    finally:
+        copy.connection.close()
+
+
+def unknown_memories(workspace: Workspace, past: Past) -> tuple[str, ...]:
+    """Ids that pages of the history name and that nobody remembers any more."""
+    return tuple(sorted(one for one in past.memories if memories.get(workspace.database, past.agent_id, one) is None))
+
+
+def words_of_memory(workspace: Workspace, past: Past) -> set[bytes]:
+    """By what a forgotten memory is known: its handle, and what its lines on the pages of the history say alone."""
+    said = {_TAIL.sub("", line).strip() for line in past.lines}
+    return {past.memory_id.encode()} | text_match.of_texts(workspace.database, sorted(said))

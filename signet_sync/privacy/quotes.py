@@ -1,0 +1,326 @@
+"""Where other sessions of an agent say what a session said: passages in their artifacts, and how they are cut out.
+
+A passage is a stretch of words that the session has and no earlier one, and that only a few later ones repeat: what
+stands everywhere is a template, and what stood before is not the session's own. Code and what tools gave back are left
+out, since two sessions that look at the same file say the same; but where another session shows what our own tools
+gave back (transcripts of before that was left out), any line of the session counts, and all of that result goes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from signet_sync.capture.harnesses.own_calls import TOOLS, is_own_tool, runs_us
+from signet_sync.errors import UsageError
+from signet_sync.privacy import redact as privacy_redact
+from signet_sync.privacy.remove import Removal
+from signet_sync.storage.database.removal import Scope
+from signet_sync.sync.store import session_texts
+from signet_sync.sync.store.session_texts import Said
+from signet_sync.sync.text_match import Sieve, phrases
+from signet_sync.sync.workspace import Workspace
+from signet_sync.text.redaction import REMOVED, Cleaning
+
+LEAST_WORDS, LEAST = 8, 40
+_MOST = 4_000  # passages that are looked for: of a longer text as many, at equal distances
+_MOST_LINES = 4_000
+_TEMPLATE = 5  # sessions; what more than these repeat is nobody's own
+_SHORTEST_LINE = 23  # bytes from which `Sieve` is quick
+
+# What JSON writes in another way parts a passage: what our tools gave back may stand there as JSON.
+_PLAIN = re.compile(r'[^"\\<>&\x00-\x1f\x7f]+')
+_WORD = re.compile(r"\S+")
+_LETTERS = re.compile(r"[^\W\d_]{2}")
+_FENCE = re.compile(r" {0,6}(`{3,}|~{3,})")
+_LEAD = re.compile(r"[\s>#*+-]*(?:\d{1,3}[.)]\s+)?")
+_CALL = re.compile(r"- (?:sub-agent )?(`+) ?(.+?) ?\1(?: (.*))?")
+_SURE_WORDS = 12
+_OPENS = re.compile(r"(?:^|\n)[\s>#*+-]*(?:\d{1,3}[.)])?\s*(?:\*\*)?$|[.!?:]['\")*]*\s+$")
+_CLOSES = re.compile(r"[.!?]['\")*`]*$")
+_GAP = re.compile(r"[\s*>#`.,;:!?()-]*")
+
+
+@dataclass(slots=True)
+class Quotes:
+    """Passages of removed sessions that stand elsewhere: by path which; and how a text is freed of them."""
+
+    texts: list[str]
+    passages: dict[bytes, tuple[int, int]] = field(default_factory=dict)
+    lines: frozenset[bytes] = frozenset()
+    found: dict[str, set[bytes]] = field(default_factory=dict)
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The artifacts that quote."""
+        return tuple(sorted(self.found))
+
+    @property
+    def cleaning(self) -> Cleaning:
+        """How the artifacts are redacted."""
+        return Cleaning(self.without, self.without)
+
+    def without(self, text: str) -> str:
+        """A text with a mark in the place of every passage, as far as it goes on as the session did."""
+        if _may_show_ours(text):
+            sieve = Sieve(self.lines)
+            for start, end in reversed(list(_results_of_ours(text))):
+                result = text[start:end]
+                if sieve.caught(_bytes(result)):
+                    indent = len(result) - len(result.lstrip(" "))
+                    text = f"{text[: start + indent]}{REMOVED}{text[end:]}"
+        spans = []
+        for passage in set().union(*self.found.values()):
+            said = passage.decode("utf-8", "replace")
+            at = text.find(said)
+            while at >= 0:
+                span = self._stretched(text, at, at + len(said), passage)
+                spans.append(span)
+                at = text.find(said, max(span[1], at + 1))
+        parts: list[str] = []
+        end = 0
+        for start, stop in _joined(text, spans):
+            parts += text[end:start], REMOVED
+            end = stop
+        return "".join(parts) + text[end:]
+
+    def _stretched(self, text: str, start: int, end: int, passage: bytes) -> tuple[int, int]:
+        """The span of a passage, grown for as long as both texts say the same, in whole words."""
+        first, last, _ = self._common(text, start, passage)
+        while first < start and _splits(text, first):
+            first += 1
+        while last > end and _splits(text, last):
+            last -= 1
+        kept = text[first:last]
+        return first + len(kept) - len(kept.lstrip()), last - len(kept) + len(kept.rstrip())
+
+    def is_quote(self, text: str, passage: bytes) -> bool:
+        """Whether a text repeats more than a turn of speech: twelve words, or a whole sentence."""
+        said = passage.decode("utf-8", "replace")
+        start = text.find(said)
+        if start < 0:
+            return False
+        first, last, back = self._common(text, start, passage)
+        if len(_WORD.findall(text, first, last)) >= _SURE_WORDS:
+            return True
+        own = self.texts[self.passages[passage][0]]
+        begins, ends = first + back, last + back
+        before, inside, after = own[:begins], own[begins:ends].rstrip(), own[ends:]
+        opened = not before.strip() or _OPENS.search(before[-20:]) is not None
+        return opened and (
+            _CLOSES.search(inside) is not None or not after.strip(" \t") or after.lstrip(" \t")[0] in "\n.!?"
+        )
+
+    def _common(self, text: str, start: int, passage: bytes) -> tuple[int, int, int]:
+        """How far a text goes on as the session did around a passage, and how far behind that stands there."""
+        number, at = self.passages[passage]
+        own, end = self.texts[number], start + len(passage.decode("utf-8", "replace"))
+        back = at - start
+        to = end + back
+        first, last = start, end
+        while first > 0 and at > 0 and text[first - 1] == own[at - 1] and text[first - 1] != "]":
+            first, at = first - 1, at - 1
+        while last < len(text) and to < len(own) and text[last] == own[to] and text[last] != "[":
+            last, to = last + 1, to + 1
+        return first, last, back
+
+
+def _splits(text: str, at: int) -> bool:
+    """Whether a place is inside of a word."""
+    return 0 < at < len(text) and text[at - 1].isalnum() and text[at].isalnum()
+
+
+def _joined(text: str, spans: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """The spans in order, those as one that overlap or have nothing but marks of sentences and lists between them."""
+    last: tuple[int, int] | None = None
+    for start, end in sorted(spans):
+        if last is not None and (start <= last[1] or _GAP.fullmatch(text, last[1], start)):
+            last = (last[0], max(last[1], end))
+            continue
+        if last is not None:
+            yield last
+        last = (start, end)
+    if last is not None:
+        yield last
+
+
+def quoted(workspace: Workspace, removals: Sequence[Removal]) -> Quotes:
+    """Which artifacts of the same agents' other sessions quote the sessions that are removed.
+
+    Every other text of the agent is read once.
+    """
+    quotes = Quotes([])
+    scopes = [
+        (one.agent_id, one.session_token, tuple(sorted(ref.session_id for ref in one.sessions)))
+        for one in removals
+        if not one.earlier and one.sessions
+    ]
+    for agent_id in sorted({scope[0] for scope in scopes}):
+        own = list(session_texts.said(workspace.database, [scope for scope in scopes if scope[0] == agent_id]))
+        if not own:
+            continue
+        lines: set[bytes] = set()
+        for said in own:
+            quotes.texts.append(said.text)
+            for start, end in _passages(said):
+                quotes.passages.setdefault(_bytes(said.text[start:end]), (len(quotes.texts) - 1, start))
+            # What our tools told it is another session's.
+            words = "\n".join(_without(said.text, list(_results_of_ours(said.text))))
+            lines.update(raw for phrase in phrases(words) if len(raw := _bytes(phrase)) >= _SHORTEST_LINE)
+        quotes.passages = dict(_spread(list(quotes.passages.items()), _MOST))
+        quotes.lines = frozenset(_spread(sorted(lines), _MOST_LINES))
+        _look(workspace, agent_id, scopes, min(said.captured_us for said in own), quotes)
+    return quotes
+
+
+def redact(workspace: Workspace, quotes: Quotes, why: str, now_us: int) -> Callable[[str, bytes], bytes]:
+    """Takes the passages out of the artifacts that quote; gives what takes them out of older versions of these.
+
+    Raises `UsageError` where one of them cannot be written: then nothing may be removed yet.
+    """
+    paths, cleaning = quotes.paths, quotes.cleaning
+    done = privacy_redact.redact(workspace, paths, why, now_us, cleaning=cleaning)
+    if done.left:
+        one = done.left[0]
+        raise UsageError(
+            f"it quotes the session and cannot be redacted: {one.message}",
+            path=one.path,
+            hint=f"{one.hint}; then remove again, or with --quoting keep".lstrip("; "),
+            code="quoted",
+            details={"quoted_in": [left.path for left in done.left]},
+        )
+    return lambda path, raw: privacy_redact.redacted_version(path, raw, cleaning) if path in paths else raw
+
+
+def _look(workspace: Workspace, agent_id: str, scopes: Sequence[Scope], since_us: int, quotes: Quotes) -> None:
+    passages, lines = Sieve(quotes.passages), Sieve(quotes.lines)
+    places: dict[bytes, set[tuple[str, str]]] = {}
+    common: set[bytes] = set()
+    hits: dict[str, set[bytes]] = {}
+    shown: dict[str, set[bytes]] = {}
+    for said in session_texts.said_by_others(workspace.database, agent_id, scopes):
+        raw = _bytes(said.text)
+        caught = passages.caught(raw)
+        if said.captured_us < since_us:
+            common |= caught
+            continue
+        caught = {passage for passage in caught if quotes.is_quote(said.text, passage)}
+        for passage in caught:
+            places.setdefault(passage, set()).add(said.session)
+        if caught:
+            hits.setdefault(said.path, set()).update(caught)
+        results = (
+            [said.text[start:end] for start, end in _results_of_ours(said.text)] if _may_show_ours(said.text) else []
+        )
+        if told := set().union(*(lines.caught(_bytes(result)) for result in results)):
+            shown.setdefault(said.path, set()).update(told)
+    common |= {passage for passage, sessions in places.items() if len(sessions) > _TEMPLATE}
+    if shown:
+        # Of lines it is asked only now: hardly any transcript shows what our tools gave back.
+        earlier = session_texts.said_by_others(workspace.database, agent_id, scopes)
+        common |= {one for said in earlier if said.captured_us < since_us for one in lines.caught(_bytes(said.text))}
+    quotes.lines -= common
+    for path, caught in hits.items():
+        if caught - common:
+            quotes.found.setdefault(path, set()).update(caught - common)
+    for path, told in shown.items():
+        if told - common:
+            quotes.found.setdefault(path, set())
+
+
+def _without(text: str, spans: Sequence[tuple[int, int]]) -> Iterator[str]:
+    end = 0
+    for start, stop in spans:
+        yield text[end:start]
+        end = stop
+    yield text[end:]
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "replace")
+
+
+def _spread(items: Sequence[object], count: int) -> list:  # type: ignore[type-arg]
+    return list(items) if len(items) <= count else [items[n * len(items) // count] for n in range(count)]
+
+
+# ── what a session said in words ──
+
+
+def _passages(said: Said) -> Iterator[tuple[int, int]]:
+    """Stretches of at least eight words, one behind the other, that cover what was said in words."""
+    for start, end in _spoken(said):
+        for piece in _PLAIN.finditer(said.text, start, end):
+            words = list(_WORD.finditer(said.text, *piece.span()))
+            for first in range(0, len(words), LEAST_WORDS):
+                # The last one reaches back, so that none is shorter.
+                begin = max(0, min(first, len(words) - LEAST_WORDS))
+                stop = min(begin + LEAST_WORDS, len(words))
+                while stop < len(words) and words[stop - 1].end() - words[begin].start() < LEAST:
+                    stop += 1
+                span = words[begin].start(), words[stop - 1].end()
+                if stop - begin >= LEAST_WORDS and span[1] - span[0] >= LEAST and _is_prose(words[begin:stop]):
+                    yield span
+
+
+def _is_prose(words: Collection[re.Match[str]]) -> bool:
+    return sum(1 for word in words if _LETTERS.search(word[0])) * 4 >= len(words) * 3
+
+
+def _spoken(said: Said) -> Iterator[tuple[int, int]]:
+    """The lines that hold words: no code, no calls and results of tools, no remarks of the program that wrote them."""
+    at, fence = 0, ""
+    in_item = False
+    for line in said.text.split("\n"):
+        start, at = at, at + len(line) + 1
+        opened = _FENCE.match(line)
+        if fence:
+            if opened and opened[1].startswith(fence) and not line.strip().strip(fence[0]):
+                fence = ""
+            continue
+        if opened:
+            fence = opened[1]
+            continue
+        bare = line.strip()
+        in_item = bool(_CALL.fullmatch(line)) or (in_item and line.startswith("  "))
+        if in_item or (bare.startswith("*") and bare.endswith("*") and len(bare) > 2):
+            continue
+        lead = _LEAD.match(line)
+        yield start + (lead.end() if lead else 0), start + len(line)
+
+
+# ── what our own tools gave back, where an older transcript shows it ──
+
+
+def _may_show_ours(text: str) -> bool:
+    return "signet-sync" in text or any(tool in text for tool in TOOLS)
+
+
+def _results_of_ours(text: str) -> Iterator[tuple[int, int]]:
+    """The spans of results of our own tools in a transcript's Markdown, without their fences."""
+    at = 0
+    lines = text.split("\n")
+    number = 0
+    while number < len(lines):
+        line = lines[number]
+        number, at = number + 1, at + len(line) + 1
+        call = _CALL.fullmatch(line)
+        if call is None or not (is_own_tool(call[2]) or runs_us((call[3] or "").strip("` "))):
+            continue
+        first: int | None = None
+        fence = ""
+        last = at
+        while number < len(lines) and (not lines[number] or lines[number].startswith("  ")):
+            inner = lines[number]
+            opened = _FENCE.match(inner)
+            if opened and not fence:
+                fence, first = opened[1], at + len(inner) + 1
+            elif opened and fence and inner.strip() == fence:
+                if first is not None and at > first:
+                    yield first, at - 1
+                first, fence = None, ""
+            number, at = number + 1, at + len(inner) + 1
+            last = at
+        if first is not None and last > first:
+            yield first, last - 1

@@ -1,0 +1,377 @@
+"""Redaction of sealed artifacts: new text, new hash, new seal; the old bytes leave everything that we write.
+
+Beside `violations restore` the one write to a sealed file. Each file is a flow of its own: the new seal and the mark
+of when and why in one durable transaction, then the file, then a pass with its scrub. Cut off after the transaction,
+the next pass finds a file of before the redaction under a seal of after it, and puts it right (`planner.judge`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from signet_sync.errors import RevisionConflict, UsageError, WorkspaceError, reason
+from signet_sync.formats import seal as formats_seal
+from signet_sync.formats.artifact_fastpath import FieldProblem
+from signet_sync.formats.filename import IMMUTABLE_KINDS, artifact_name, is_artifact_path
+from signet_sync.formats.frontmatter import FrontmatterProblem
+from signet_sync.formats.paths import MEMORY, page_agent
+from signet_sync.formats.snapshot import Found, Signature
+from signet_sync.formats.timestamps import iso
+from signet_sync.history import purge_plan
+from signet_sync.history.git import versions
+from signet_sync.history.purge import Begun
+from signet_sync.privacy import remove
+from signet_sync.storage import files, state_dir
+from signet_sync.sync import engine, manifests, planner
+from signet_sync.sync.planner import Judgement, Seal
+from signet_sync.sync.request import Request
+from signet_sync.sync.store import artifacts, redactions
+from signet_sync.sync.workspace import Workspace
+from signet_sync.text.redaction import SECRETS, Cleaning, cleaned, redacts, rewritten, rules, without_secrets
+from signet_sync.text.sanitizer import sanitize_line
+
+_BATCH = 64
+_NOWHEN = Signature(0, 0, 0, 0)
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Redaction:
+    """What is redacted in a file: how many marks each rule of the sanitizer leaves; never what stood there."""
+
+    path: str
+    rules: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """A file that could not be redacted, or not wholly: why, and what to do."""
+
+    path: str
+    message: str
+    hint: str
+
+
+@dataclass(frozen=True, slots=True)
+class Redacted:
+    """What a redaction did, or would do; `purged` is what was done to the history where that was asked for."""
+
+    files: tuple[Redaction, ...]
+    left: tuple[Left, ...]
+    git_history: str
+    purged: purge_plan.Done | None = None
+    begun: Begun | purge_plan.Done | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """A file that is to be written: the bytes that stand there (None: it is gone) and the new ones, its seals."""
+
+    path: str
+    rules: Mapping[str, int]
+    present: bytes | None
+    raw: bytes
+    seal: Seal
+    before: str | None
+    after: str | None
+
+
+def selected(workspace: Workspace, agent_id: str, name: str | None) -> list[str]:
+    """The artifacts that `redact NAME` looks at: of a session, one path, or (None) of every agent.
+
+    Of all only those are named in which rows, or the lack of one, let something be suspected. Raises `UsageError`.
+    """
+    if name is None:
+        rows = workspace.database.execute(
+            "select path from files where verdict = 'indexed' and notes like '%\"secret-suspected\"%'"
+            " union select s.path from seals s where not exists"
+            " (select 1 from files f where f.path = s.path and f.verdict = 'indexed') order by 1"
+        )
+        return [row[0] for row in rows]
+    folder, _, last = name.rpartition("/")
+    if artifact_name(last) is not None:
+        path = f"{folder or MEMORY}/{last}"
+        known = "select exists(select 1 from files where path = ?1) or exists(select 1 from seals where path = ?1)"
+        if folder not in ("", MEMORY) or not workspace.database.value(known, (path,)):
+            raise UsageError(
+                "no such artifact is known",
+                path=path,
+                hint="give its path as signet-sync open shows it, such as memory/….md",
+                code="unknown-path",
+            )
+        return [path]
+    found = {path for plan in remove.plan(workspace, agent_id, name) for path in plan.paths}
+    return sorted(filter(is_artifact_path, found))
+
+
+def preview(workspace: Workspace, paths: Sequence[str], *, purge_history: bool = False) -> Redacted:
+    """What `redact` would do; nothing is written."""
+    found: list[Redaction] = []
+    left: list[Left] = []
+    for path in paths:
+        looked = _looked(workspace, path, SECRETS)
+        if isinstance(looked, Left):
+            left.append(looked)
+        elif looked is not None:
+            found.append(Redaction(path, looked.rules))
+            left += _kept(workspace, looked)
+    held = _holder(workspace, paths)
+    begun = purge_plan.preview(workspace, lambda: Healing(paths, SECRETS), held) if purge_history else None
+    return Redacted(tuple(found), tuple(left), held(), None, begun)
+
+
+def redact(
+    workspace: Workspace,
+    paths: Sequence[str],
+    why: str,
+    now_us: int,
+    *,
+    cleaning: Cleaning = SECRETS,
+    purge_history: bool = False,
+    progress: Progress | None = None,
+) -> Redacted:
+    """Redacts artifacts, then passes over them. Killed anywhere, the same call goes on where it stood.
+
+    Where the history is to be purged and cannot be, the files are redacted all the same, and the answer says why.
+    """
+    note, held = {"redacted": why}, _holder(workspace, paths)
+    begun = purge_plan.begin(workspace, lambda: Healing(paths, cleaning), note, held) if purge_history else None
+    found: list[Redaction] = []
+    left: list[Left] = []
+    for start in range(0, len(paths), _BATCH):
+        with state_dir.workspace_lock(workspace.state):
+            for one in _written(workspace, paths[start : start + _BATCH], cleaning, why, now_us):
+                if isinstance(one, Left):
+                    left.append(one)
+                else:
+                    found.append(one)
+        if progress is not None:
+            progress(min(start + _BATCH, len(paths)), len(paths))
+    touched = frozenset(one.path for one in found)
+    if touched or redactions.is_due(workspace.database):
+        engine.run_pass(workspace, Request(now_us=now_us, paths=touched or None, reread=touched))
+    purged = purge_plan.finish(workspace, begun, note) if begun is not None else None
+    return Redacted(tuple(found), tuple(left), held() if purged is None else purged.history(held), purged)
+
+
+def _holder(workspace: Workspace, paths: Sequence[str]) -> Callable[[], str]:
+    return lambda: versions.holds(workspace.root, sorted(paths))
+
+
+def _written(
+    workspace: Workspace, paths: Sequence[str], cleaning: Cleaning, why: str, now_us: int
+) -> Iterator[Redaction | Left]:
+    """Looks at some files and writes them; the workspace's lock is held."""
+    works: list[_Work] = []
+    for path in paths:
+        name = artifact_name(path.rpartition("/")[2])
+        if name is not None and name.kind == "manifest":
+            yield from _manifest(workspace, path, cleaning, why, now_us)
+            continue
+        looked = _looked(workspace, path, cleaning)
+        if isinstance(looked, Left):
+            yield looked
+        elif looked is not None:
+            works.append(looked)
+            yield from _kept(workspace, looked)
+    if not works:
+        return
+    with workspace.database.transaction(durable=True):
+        artifacts.store_seals(workspace.database, [work.seal for work in works])
+        # Should this be cut off, the files are as they were: no signature tells that they are another version now.
+        artifacts.forget_signatures(workspace.database, [work.path for work in works])
+        for work in works:
+            seal = work.seal
+            redactions.record(workspace.database, seal.agent_id, [work.path], iso(now_us), _said(work.rules, why))
+            if work.before is not None and work.after is not None and work.before != work.after:
+                session = (seal.agent_id, seal.session_token, seal.session_id)
+                redactions.reword(workspace.database, session, work.before, work.after)
+    for work in works:
+        trouble = _put(workspace, work)
+        if trouble:
+            # The seal is that of the new text: the next pass tries again.
+            yield Left(work.path, trouble, "every pass tries again")
+        yield Redaction(work.path, work.rules)
+
+
+def _said(found: Mapping[str, int], why: str) -> str:
+    counted = ", ".join(f"{rule} × {count}" for rule, count in sorted(found.items()))
+    return f"{counted}: {sanitize_line(why)}"
+
+
+def _put(workspace: Workspace, work: _Work) -> str:
+    """Writes a file; gives why it cannot be done now."""
+    if work.present is None:
+        return ""
+    try:
+        replaced = files.replace(workspace.root, work.path, work.raw, work.present)
+    except (OSError, WorkspaceError) as error:
+        return reason(error)
+    return "it was saved again meanwhile" if replaced.displaced is not None else ""
+
+
+def _looked(workspace: Workspace, path: str, cleaning: Cleaning) -> _Work | Left | None:
+    """What is to be written of a file; None where there is nothing to redact."""
+    name = artifact_name(path.rpartition("/")[2])
+    if name is None or name.kind not in IMMUTABLE_KINDS:
+        return _looked_at_manifest(workspace, path, cleaning)
+    seal = artifacts.seal_of(workspace.database, path)
+    found = files.read(workspace.root, path, workspace.settings.max_file_bytes)
+    present: bytes | None = None
+    if isinstance(found, Found):
+        present = raw = found.raw
+        judgement = _judged(workspace, path, raw, seal)
+        if judgement.verdict != "indexed" or judgement.redacted:
+            return Left(path, judgement.message or judgement.code, planner.HINTS.get(judgement.code, ""))
+    elif found.code == "gone" and seal is not None:
+        kept = formats_seal.unpack(seal.packed)
+        if kept is None:
+            return None  # neither file nor bytes
+        raw = kept
+    else:
+        return Left(path, found.message, planner.HINTS.get(found.code, ""))
+    try:
+        made = rewritten(name.kind, raw, cleaning)
+    except (FrontmatterProblem, FieldProblem) as problem:
+        return Left(path, str(problem), "mend what is named, then redact again")
+    if made is None:
+        return _suspected(path, _judged(workspace, path, raw, None)) if cleaning is SECRETS else None
+    new = _judged(workspace, path, made.raw, None)
+    if new.verdict != "indexed" or new.seal is None or new.row is None or not redacts(raw, made.raw):
+        return Left(path, new.message or "its redacted form could not be told from a change", "remove the session")
+    old = _judged(workspace, path, raw, None).row
+    fresh = (seal or new.seal)._replace(
+        digest=new.seal.digest,
+        body_sha256=new.seal.body_sha256,
+        file_sha256=new.seal.file_sha256,
+        # Whose bytes were let go gets them anew, until they are let go again: a flow that is cut off needs them.
+        packed=formats_seal.pack(made.raw),
+    )
+    before = old.memory_sentence if old is not None else None
+    return _Work(path, made.rules, present, made.raw, fresh, before, new.row.memory_sentence)
+
+
+def _judged(workspace: Workspace, path: str, raw: bytes, seal: Seal | None) -> Judgement:
+    bench = planner.Bench(
+        planner.Tombstones(), workspace.noise, lambda _: seal, iso(0), workspace.settings.max_file_bytes
+    )
+    return planner.judge(path, Found(raw, _NOWHEN), bench)
+
+
+def _kept(workspace: Workspace, work: _Work) -> Iterator[Left]:
+    """What a redaction leaves in a file: a secret in what the file is called by."""
+    left = _suspected(work.path, _judged(workspace, work.path, work.raw, None)) if work.seal.digest else None
+    if left is not None:
+        yield left
+
+
+def _suspected(path: str, judgement: Judgement) -> Left | None:
+    if not any(note.code == "secret-suspected" for note in judgement.notes):
+        return None
+    return Left(
+        path,
+        "a secret stands in what the file is called by (its session's id or key, a path), which no redaction changes",
+        "signet-sync remove takes the session away",
+    )
+
+
+# ── manifests: mutable, and a person may write into them ──
+
+
+def _cleaned_manifest(
+    fields: Mapping[str, Any], body: str, cleaning: Cleaning
+) -> tuple[dict[str, Any], str, dict[str, int]]:
+    """A manifest's fields and body, redacted, and the rules; of the body nothing but what is redacted changes."""
+    clean_body = without_secrets(body) if cleaning is SECRETS else cleaning.body(body)
+    found = rules(body, clean_body)
+    clean = dict(fields)
+    for name in ("project", "harness"):
+        value = fields.get(name)
+        if isinstance(value, str):
+            clean[name] = cleaning.line(value)
+            found += rules(value, clean[name])
+    return clean, clean_body, dict(found)
+
+
+def _looked_at_manifest(workspace: Workspace, path: str, cleaning: Cleaning) -> _Work | Left | None:
+    """The same for a manifest, of which nothing is written here."""
+    known = manifests.read(workspace.root, path, workspace.settings.max_file_bytes)
+    if known is None:
+        return None
+    found, document, fields = known
+    seen = _cleaned_manifest(fields, document.body, cleaning)[2]
+    seal = Seal(path, "", "", "", "manifest", "", "", "", None, "")
+    return _Work(path, seen, found.raw, found.raw, seal, None, None) if seen else None
+
+
+def _manifest(workspace: Workspace, path: str, cleaning: Cleaning, why: str, now_us: int) -> Iterator[Redaction | Left]:
+    name = artifact_name(path.rpartition("/")[2])
+    assert name is not None
+    seen: dict[str, int] = {}
+    owner: list[str] = []
+
+    def change(fields: dict[str, Any], body: str) -> tuple[dict[str, Any], str] | None:
+        clean, clean_body, found = _cleaned_manifest(fields, body, cleaning)
+        seen.clear()
+        seen.update(found)
+        owner[:] = [str(fields.get("agent_id"))]
+        return (clean, clean_body) if found else None
+
+    try:
+        manifests.swap(
+            workspace.root,
+            path,
+            change,
+            lambda: state_dir.session_lock(workspace.state, name.token),
+            limit=workspace.settings.max_file_bytes,
+        )
+    except (OSError, WorkspaceError, RevisionConflict) as error:
+        yield Left(path, reason(error), "redact again")
+        return
+    if seen:
+        with workspace.database.transaction(durable=True):
+            redactions.record(workspace.database, owner[0], [path], iso(now_us), _said(seen, why))
+        yield Redaction(path, seen)
+
+
+# ── the history ──
+
+
+class Healing:
+    """What becomes of every file of the history (`history.purge.Judge`): the artifacts are redacted, and our pages."""
+
+    def __init__(self, paths: Sequence[str], cleaning: Cleaning) -> None:
+        self._paths = frozenset(paths)
+        self._cleaning = cleaning
+        self.left: set[str] = set()
+
+    def file(self, path: str, raw: bytes) -> bytes | None:
+        """A file as it is to be in every commit."""
+        if path in self._paths:
+            return redacted_version(path, raw, self._cleaning)
+        if self._cleaning is SECRETS and (page_agent(path) is not None or purge_plan.is_kept_page(path)):
+            return cleaned(raw)
+        return raw
+
+    def message(self, raw: bytes) -> bytes:
+        """Messages were sanitized when they were written."""
+        return raw
+
+    def unexpected(self, raw: bytes) -> bool:
+        """What people keep beside is theirs."""
+        return False
+
+
+def redacted_version(path: str, raw: bytes, cleaning: Cleaning) -> bytes:
+    """A version of an artifact that the history has, redacted; of what cannot be read as one, its text."""
+    name = artifact_name(path.rpartition("/")[2])
+    try:
+        made = rewritten(name.kind, raw, cleaning) if name is not None and name.kind in IMMUTABLE_KINDS else None
+    except (FrontmatterProblem, FieldProblem):
+        made = None
+    if made is not None:
+        return made.raw
+    return cleaned(raw, without_secrets if cleaning is SECRETS else cleaning.body)

@@ -1,0 +1,564 @@
+"""Privacy removal: tombstone file, mirror, artifact files, rows, scrub, pages, in that order; every step resumes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from signet_sync.capture import spool
+from signet_sync.capture import store as capture_store
+from signet_sync.errors import UsageError, WorkspaceError
+from signet_sync.formats.artifact import Tombstone, validate_tombstone
+from signet_sync.formats.artifact_fastpath import TOMBSTONE_VERSION
+from signet_sync.formats.filename import artifact_name, carried_token, is_artifact_path
+from signet_sync.formats.frontmatter import FrontmatterProblem, parse
+from signet_sync.formats.paths import MEMORY, TOMBSTONES, display, head_page
+from signet_sync.formats.session_token import token_of
+from signet_sync.formats.snapshot import TOMBSTONE_LIMIT, Found
+from signet_sync.formats.timestamps import iso
+from signet_sync.history import purge_plan
+from signet_sync.history.git import versions
+from signet_sync.history.git.repository import RepositoryRefused
+from signet_sync.history.purge import Begun
+from signet_sync.pages import stage as pages_stage
+from signet_sync.privacy import past_versions, scrub
+from signet_sync.sessions import live as sessions_live
+from signet_sync.sessions.store import live
+from signet_sync.storage import files, state_dir
+from signet_sync.storage.database.connection import Database
+from signet_sync.sync import engine, text_match
+from signet_sync.sync.planner import judge_tombstone
+from signet_sync.sync.request import Request
+from signet_sync.sync.store import passes, session_texts, sessions
+from signet_sync.sync.store.session_texts import used_elsewhere
+from signet_sync.sync.store.sessions import SessionRef
+from signet_sync.sync.tombstones import files as tombstones_files
+from signet_sync.sync.tombstones import store as tombstones_store
+from signet_sync.sync.workspace import Workspace
+from signet_sync.text.sanitizer import sanitize_line
+from signet_sync.text.sentences import flatten_cell
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """What a removal covers: sessions of one agent's token, all of them or some; files.
+
+    `earlier`: they were removed before, and nothing but the history is left to be cleaned.
+    """
+
+    agent_id: str
+    session_token: str
+    sessions: tuple[SessionRef, ...]
+    all_sessions: bool
+    paths: tuple[str, ...]
+    earlier: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """What a removal did; `pending` are files that could not be deleted yet.
+
+    `foreign` are files that are not ours and still hold text of the sessions: those of the workspace by their paths in
+    it, and by absolute paths the transcripts of harnesses from which the sessions were captured.
+
+    `quoted_in` are artifacts of other sessions that say what these said. `purged` is what was done to the history where
+    that was asked for. `memories` are ids that pages of the history name
+    and that nobody remembers any more: of sessions removed earlier it is not known which of these came from them.
+    """
+
+    agent_id: str
+    session_token: str
+    tombstone: str
+    removed_paths: tuple[str, ...]
+    pending: tuple[str, ...]
+    removed_rows: int
+    git_history: str
+    foreign: tuple[str, ...]
+    purged: purge_plan.Done | None = None
+    memories: tuple[str, ...] = ()
+    quoted_in: tuple[str, ...] = ()
+
+
+Mend = Callable[[str, bytes], bytes]
+
+
+def as_it_is(path: str, raw: bytes) -> bytes:
+    """Mends nothing."""
+    return raw
+
+
+@dataclass(frozen=True, slots=True)
+class Undo:
+    """A removal that is undone: its tombstone, the sessions (none: all of them), and those of its files that stand."""
+
+    stone: Tombstone
+    session_ids: tuple[str, ...]
+    tombstone: str
+    present: tuple[str, ...]
+
+
+def plan(workspace: Workspace, agent_id: str, name: str, *, purge_history: bool = False) -> list[Removal]:
+    """What `remove NAME` would cover: an id (or a path) covers its session only, a key or token all of the token's.
+
+    With `purge_history` also sessions that were removed earlier, before those that are still there. Raises `UsageError`
+    where the name means nothing, or several sessions by a mere prefix.
+    """
+    sessions_live.settle(workspace)  # after a lost database no pass need have looked at their files
+    earlier = _earlier(workspace, agent_id, name) if purge_history else []
+    try:
+        return [*earlier, *_present(workspace, agent_id, name)]
+    except UsageError as error:
+        if error.code != "unknown-session" or not purge_history:
+            raise
+        earlier = earlier or _earlier_by_id(workspace, agent_id, name)
+        if not earlier:
+            raise
+        return earlier
+
+
+def _earlier(workspace: Workspace, agent_id: str, name: str) -> list[Removal]:
+    """What a key or token covers of sessions of which only a tombstone and the history know."""
+    found = []
+    for stone in standing(workspace):
+        if stone.agent_id == agent_id and stone.session_token in (name, token_of(agent_id, name)):
+            found.append(_of_stone(workspace, stone))
+    return found
+
+
+def _of_stone(workspace: Workspace, stone: Tombstone) -> Removal:
+    """What a tombstone covers, all of it."""
+    refs = tuple(SessionRef(stone.agent_id, stone.session_token, one, None) for one in stone.session_ids)
+    paths = tuple(tombstones_store.gone_paths(workspace.database, stone))
+    return Removal(stone.agent_id, stone.session_token, refs, not refs, paths, earlier=True)
+
+
+def _earlier_by_id(workspace: Workspace, agent_id: str, name: str) -> list[Removal]:
+    """The same of a session's id, or a path of it: what a tombstone does not tell stands in the history."""
+    stones = [stone for stone in standing(workspace) if stone.agent_id == agent_id]
+    went = {stone.session_token: _removed_with(workspace, stone) for stone in stones}
+    past = past_versions.Past(agent_id, lambda path, raw: any(one(path, raw) for one in went.values()))
+    found: list[tuple[str, bytes]] = []
+    if stones:
+        with suppress(RepositoryRefused, WorkspaceError, OSError):  # then the tombstones alone tell
+            found = past_versions.look(workspace, past).artifacts
+    removals = []
+    for stone in stones:
+        told = {(path, past_versions.session_of(raw)) for path, raw in found if went[stone.session_token](path, raw)}
+        ids = {one for path, one in told if one is not None and name in (path, one)} | {name} & {*stone.session_ids}
+        if not found and name in stone.removed_paths and len(stone.session_ids) < 2:
+            removals.append(_of_stone(workspace, stone))
+        elif ids:
+            paths = tuple(sorted({path for path, one in told if one in ids}))
+            refs = tuple(SessionRef(agent_id, stone.session_token, one, None) for one in sorted(ids))
+            removals.append(Removal(agent_id, stone.session_token, refs, False, paths, earlier=True))
+    return removals
+
+
+def _removed_with(workspace: Workspace, stone: Tombstone) -> purge_plan.IsOfIt:
+    """Whether a file of the history went with a tombstone."""
+    gone, everyone = tombstones_store.gone_paths(workspace.database, stone), not stone.session_ids
+    return purge_plan.of_sessions(stone.agent_id, stone.session_token, stone.session_ids, gone, everyone=everyone)
+
+
+def _present(workspace: Workspace, agent_id: str, name: str) -> list[Removal]:
+    database = workspace.database
+    derived = token_of(agent_id, name)
+    found = sessions.find(database, agent_id, name, sealed=True)
+    # The key of a session whose files have vanished stands nowhere any more, but its token was made of it.
+    found = found or sessions.find(database, agent_id, derived, sealed=True)
+    running = [] if found else _running(workspace, agent_id, name)
+    if running:
+        return running
+    if not found:
+        raise sessions.unknown(agent_id, name)
+    by_id = [ref for ref in found if ref.session_id == name]
+    whole = [] if by_id else [ref for ref in found if _is_key(ref, name, derived)]
+    if not by_id and not whole and len(found) > 1:
+        shown = ", ".join(f"{ref.session_id} ({ref.session_token})" for ref in found[:8])
+        raise UsageError(
+            f"{name!r} means {len(found)} sessions: {shown}{' …' if len(found) > 8 else ''}",
+            hint="use a session id in full, or the key or token of all of them",
+            code="ambiguous-session",
+        )
+    removals = []
+    for token in sorted({ref.session_token for ref in found}):
+        if whole:
+            wanted = tuple(
+                SessionRef(agent_id, token, row[0], None)
+                for row in database.execute(
+                    "select session_id from memory_artifacts where agent_id = ?1 and session_token = ?2"
+                    " union select session_id from seals where agent_id = ?1 and session_token = ?2 order by 1",
+                    (agent_id, token),
+                )
+            )
+        else:
+            wanted = tuple(ref for ref in by_id or found if ref.session_token == token)
+        # A harness with a constant key goes on putting sessions under this token: those were not asked for.
+        everyone = bool(whole) or all(token == token_of(agent_id, ref.session_id) for ref in wanted)
+        removals.append(Removal(agent_id, token, wanted, everyone, tuple(_paths(workspace, agent_id, token, wanted))))
+    return removals
+
+
+def _running(workspace: Workspace, agent_id: str, name: str) -> list[Removal]:
+    """What a name covers of sessions that have live turns and no file yet."""
+    found: dict[str, list[SessionRef]] = {}
+    everyone = False
+    for key, session_id, *_ in live.sessions(workspace.database, agent_id):
+        token = token_of(agent_id, key)
+        if name in (session_id, key, token):
+            found.setdefault(token, []).append(SessionRef(agent_id, token, session_id or key, key))
+            everyone |= name != session_id or key == session_id
+    return [Removal(agent_id, token, tuple(refs), everyone, ()) for token, refs in found.items()]
+
+
+def _is_key(ref: SessionRef, name: str, derived: str) -> bool:
+    return ref.session_token in (name, derived) or name in (ref.session_key, (ref.session_key or "").strip())
+
+
+def _paths(workspace: Workspace, agent_id: str, token: str, refs: Sequence[SessionRef]) -> list[str]:
+    found: set[str] = set()
+    for ref in refs:
+        for sql in (
+            "select source_path from memory_artifacts where agent_id = ? and session_token = ? and session_id = ?",
+            "select path from seals where agent_id = ? and session_token = ? and session_id = ?",
+        ):
+            found.update(row[0] for row in workspace.database.execute(sql, (agent_id, token, ref.session_id)))
+    ids = {ref.session_id for ref in refs}
+    for name in files.listing(workspace.root, MEMORY, ""):
+        path = f"{MEMORY}/{name}"
+        if carried_token(name) == token and artifact_name(name) is None and _copied_session(workspace, path) in ids:
+            found.add(path)
+    return sorted(found)
+
+
+def _copied_session(workspace: Workspace, path: str) -> str | None:
+    """The session that a conflict copy says it belongs to."""
+    read = files.read(workspace.root, path, workspace.settings.max_file_bytes)
+    try:
+        session_id = parse(read.raw).fields.get("session_id") if isinstance(read, Found) else None
+    except FrontmatterProblem:
+        return None
+    return session_id if isinstance(session_id, str) else None
+
+
+def remove(
+    workspace: Workspace,
+    removal: Removal,
+    reason: str,
+    now_us: int,
+    *,
+    purge_history: bool = False,
+    quoted_in: tuple[str, ...] = (),
+    mend: Mend = as_it_is,
+) -> Removed:
+    """Removes for good. A crash after the tombstone file is durable is finished by the next pass, whoever makes it.
+
+    `mend` takes what is quoted of it out of versions that the history has of other files. Where the history is to be
+    purged and cannot be, the session goes all the same, and the answer says why.
+    """
+    if removal.earlier:
+        return _purge_earlier(workspace, removal, now_us)
+    needles, transcripts = _needles(workspace, removal), _transcripts(workspace, removal)
+    note, begun = _note(removal), None
+    if purge_history:
+        begun = purge_plan.begin(
+            workspace, lambda: _verdicts(workspace, removal, needles, mend), note, _holder(workspace, removal)
+        )
+    with state_dir.workspace_lock(workspace.state):
+        if not passes.is_halted(workspace.database):
+            # What somebody wrote into our part of a page is kept beside it now, while rows tell which lines must go.
+            pages_stage.project(workspace, agents=None, now_us=now_us)
+        stone = _tombstone(workspace, removal, reason, now_us)
+        path = tombstones_files.put(workspace.root, stone)
+        with workspace.database.transaction(durable=True):
+            tombstones_store.mirror(workspace.database, [stone])
+        for artifact in removal.paths:
+            if is_artifact_path(artifact):
+                # What cannot be deleted now is tried again by every pass; its content leaves the index all the same.
+                with suppress(OSError, WorkspaceError):
+                    files.unlink(workspace.root, artifact)
+        _drop_jobs(workspace, removal)
+    before = _count(workspace.database, removal)
+    with state_dir.workspace_lock(workspace.state):
+        engine.run_locked(workspace, Request(now_us=now_us))
+        try:
+            scrub.clean_of_words(workspace, needles)  # what was kept of a page only now
+        except (OSError, WorkspaceError) as error:
+            workspace.events.append(f"a kept copy of a page may still hold words of what was removed: {error}")
+    after = _count(workspace.database, removal)
+    pending = tuple(artifact for artifact in removal.paths if files.look(workspace.root, artifact) is not None)
+    purged = None if begun is None else purge_plan.finish(workspace, begun, note)
+    held = _holder(workspace, removal)
+    return Removed(
+        removal.agent_id,
+        removal.session_token,
+        path,
+        tuple(artifact for artifact in removal.paths if artifact not in pending),
+        pending,
+        before - after,
+        held() if purged is None else purged.history(held),
+        tuple(sorted({*text_match.foreign_files(workspace, needles, path), *transcripts})),
+        purged,
+        quoted_in=quoted_in,
+    )
+
+
+def _count(database: Database, removal: Removal) -> int:
+    scope = removal.agent_id, removal.session_token
+    number: int = database.value(f"select count(*) from memory_artifacts where {_MINE}", scope)
+    return number
+
+
+def _holder(workspace: Workspace, removal: Removal) -> Callable[[], str]:
+    return lambda: _git_history(workspace, removal)
+
+
+def _git_history(workspace: Workspace, removal: Removal) -> str:
+    """Whether the workspace's repository holds one of the files; where it leaves all of them out, pages may tell."""
+    held = versions.holds(workspace.root, list(removal.paths))
+    if held != "clean" or not _is_left_out(workspace, removal):
+        return held
+    page = versions.holds(workspace.root, [head_page(removal.agent_id)])
+    return "unknown" if page == "contains" else page
+
+
+def _is_left_out(workspace: Workspace, removal: Removal) -> bool:
+    """Whether the repository's ignore rules keep every file of the sessions out of it."""
+    paths = {*removal.paths}
+    return bool(paths) and versions.ignored(workspace.root, sorted(paths)) >= paths
+
+
+def _purge_earlier(workspace: Workspace, removal: Removal, now_us: int) -> Removed:
+    """Cleans the history of what was removed earlier."""
+    needles, past = _needles(workspace, removal), past_versions.Past(removal.agent_id)
+
+    def judged() -> purge_plan.Verdicts:
+        nonlocal needles, past
+        verdicts, needles, past = _judged_earlier(workspace, removal, now_us)
+        return verdicts
+
+    note, held = _note(removal), _holder(workspace, removal)
+    done = purge_plan.finish(workspace, purge_plan.begin(workspace, judged, note, held), note)
+    unknown = past_versions.unknown_memories(workspace, past)
+    # Without artifacts nothing told their words, which pages may show.
+    unsure = unknown or (not past.artifacts and _is_left_out(workspace, removal))
+    stone, history = tombstones_files.path_of(removal.agent_id, removal.session_token), done.history(held)
+    return Removed(
+        removal.agent_id,
+        removal.session_token,
+        stone,
+        (),
+        (),
+        0,
+        "unknown" if unsure and history == "clean" else history,
+        tuple(text_match.foreign_files(workspace, needles, stone)),
+        done,
+        unknown,
+    )
+
+
+def _judged_earlier(
+    workspace: Workspace, removal: Removal, now_us: int
+) -> tuple[purge_plan.Verdicts, set[bytes], past_versions.Past]:
+    """Verdicts and needles from what the history has of the sessions: their artifacts, indexed once more in memory."""
+    agent_id, token = removal.agent_id, removal.session_token
+    stone = next(one for one in standing(workspace) if (one.agent_id, one.session_token) == (agent_id, token))
+    past = past_versions.look(workspace, past_versions.Past(agent_id, _removed_with(workspace, stone)))
+    with past_versions.revived(workspace, past.artifacts, now_us) as then:
+        refs = removal.sessions
+        if removal.all_sessions:
+            sql = f"select distinct session_id from memory_artifacts where {_MINE}"
+            rows = then.database.execute(sql, (agent_id, token))
+            refs = tuple(SessionRef(agent_id, token, row[0], None) for row in rows)
+        seen = replace(removal, sessions=refs)
+        needles = _needles(then, seen)
+        return _verdicts(then, seen, needles), needles, past
+
+
+def preview(workspace: Workspace, removal: Removal, now_us: int) -> Begun | purge_plan.Done:
+    """What `--purge-history` would rewrite, or why it would not."""
+
+    def judged() -> purge_plan.Verdicts:
+        if removal.earlier:
+            return _judged_earlier(workspace, removal, now_us)[0]
+        return _verdicts(workspace, removal, _needles(workspace, removal))
+
+    return purge_plan.preview(workspace, judged, _holder(workspace, removal))
+
+
+def _verdicts(
+    workspace: Workspace, removal: Removal, needles: set[bytes], mend: Mend = as_it_is
+) -> purge_plan.Verdicts:
+    """What becomes of the history: taken while the rows are there that know what the sessions said."""
+    agent_id, token, ids = removal.agent_id, removal.session_token, sorted(ref.session_id for ref in removal.sessions)
+    scopes = [(agent_id, token, tuple(ids))]
+    shared = {token, *_keys_of_them_alone(workspace.database, (agent_id, token))}
+    everyone = _is_alone(workspace.database, removal) and not _lingers(workspace, removal)
+    names = set(ids) - used_elsewhere(workspace.database, scopes, ids)
+    if everyone:
+        names |= shared
+    else:
+        needles = needles - {word.encode("utf-8", "replace") for word in shared}
+    return purge_plan.Verdicts(
+        needles | text_match.on_pages(workspace.database, scopes),
+        session_texts.handles(workspace.database, scopes),
+        names,
+        purge_plan.of_sessions(agent_id, token, ids, removal.paths, everyone=everyone),
+        mend,
+    )
+
+
+def _lingers(workspace: Workspace, removal: Removal) -> bool:
+    """Whether the history still has artifacts of another session of the token, which was removed before.
+
+    They are what that one's words are told by, should it be purged, too.
+    """
+    ids = {ref.session_id for ref in removal.sessions}
+    for stone in standing(workspace):
+        if (stone.agent_id, stone.session_token) == (removal.agent_id, removal.session_token) and stone.session_ids:
+            past = past_versions.look(workspace, past_versions.Past(stone.agent_id, _removed_with(workspace, stone)))
+            return any(past_versions.session_of(raw) not in ids for _, raw in past.artifacts)
+    return False
+
+
+def _note(removal: Removal) -> dict[str, str]:
+    ids = [] if removal.all_sessions else [ref.session_id for ref in removal.sessions]
+    return purge_plan.note_of_sessions(removal.agent_id, removal.session_token, ids)
+
+
+def _tombstone(workspace: Workspace, removal: Removal, reason: str, now_us: int) -> Tombstone:
+    existing = {(s.agent_id, s.session_token): s for s in tombstones_store.mirrored(workspace.database)}.get(
+        (removal.agent_id, removal.session_token)
+    )
+    ids: list[str] | None = None
+    if not removal.all_sessions:
+        ids = sorted({ref.session_id for ref in removal.sessions} | set(existing.session_ids if existing else ()))
+    if existing is not None and not existing.session_ids:
+        ids = None
+    paths = sorted({*removal.paths, *(existing.removed_paths if existing is not None else ())})
+    return validate_tombstone(
+        {
+            "kind": "tombstone",
+            "agent_id": removal.agent_id,
+            "session_token": removal.session_token,
+            "removed_at": iso(now_us),
+            "reason": sanitize_line(reason),
+            "removed_paths": [path for path in paths if is_artifact_path(path)],
+            "tombstone_version": str(TOMBSTONE_VERSION),
+            "session_ids": ids,
+        }
+    )
+
+
+_MINE = "agent_id = ?1 and session_token = ?2"
+
+
+def _needles(workspace: Workspace, removal: Removal) -> set[bytes]:
+    """Words and phrases by which text of the sessions is known in files that are not ours.
+
+    What another session has too tells nothing: token and key where other sessions of the token stay, a constant key
+    that another agent uses, a sentence made of a template.
+    """
+    database = workspace.database
+    scope = (removal.agent_id, removal.session_token)
+    ids = {ref.session_id for ref in removal.sessions}
+    found = {path.rpartition("/")[2] for path in removal.paths}
+    found |= ids - used_elsewhere(database, [(*scope, tuple(sorted(ids)))], ids)
+    if _is_alone(database, removal):
+        found.add(removal.session_token)
+        found.update(_keys_of_them_alone(database, scope))
+    found |= {flatten_cell(word) for word in found}  # as pages show them
+    words = {word.encode("utf-8", "replace") for word in found if len(word) >= 8}
+    return words | text_match.distinctive(database, [(*scope, tuple(sorted(ids)))])
+
+
+def _is_alone(database: Database, removal: Removal) -> bool:
+    """Whether no other session stands under the token."""
+    rows = database.execute(
+        f"select distinct session_id from memory_artifacts where {_MINE}", (removal.agent_id, removal.session_token)
+    )
+    return {row[0] for row in rows} <= {ref.session_id for ref in removal.sessions}
+
+
+def _keys_of_them_alone(database: Database, scope: Sequence[str]) -> set[str]:
+    """The keys of a token's sessions that stand nowhere else."""
+    rows = database.execute(
+        f"select distinct session_key from memory_artifacts where {_MINE} and session_key is not null and session_key"
+        f" not in (select session_key from memory_artifacts where session_key is not null and not ({_MINE}))",
+        scope,
+    )
+    return {row[0] for row in rows}
+
+
+def _transcripts(workspace: Workspace, removal: Removal) -> list[str]:
+    """Where the harnesses keep what was captured of the sessions: inside the workspace by its path there."""
+    root = os.path.realpath(workspace.root) + os.sep
+    ids = [ref.session_id for ref in removal.sessions]
+    token = removal.session_token if removal.all_sessions else None
+    places = capture_store.places(workspace.database, removal.agent_id, ids, token)
+    # Where a secret was taken out of the path, nothing can look: it is named all the same.
+    return [display(place.removeprefix(root)) for place in places if "[REDACTED:" in place or os.path.lexists(place)]
+
+
+def _drop_jobs(workspace: Workspace, removal: Removal) -> None:
+    """Takes jobs of the sessions out of the spool: their ids are known only as long as their rows are there."""
+    ids = {ref.session_id for ref in removal.sessions}
+    with suppress(OSError):  # the scrub tries again, and says so
+        spool.drop(workspace.state.spool, lambda job: job.agent_id == removal.agent_id and job.session_id in ids)
+
+
+def undoable(workspace: Workspace, agent_id: str, name: str) -> Undo:
+    """What `remove NAME --undo` would lift: a key or token its whole tombstone, an id its session alone.
+
+    Raises `UsageError` where there is no such tombstone.
+    """
+    derived = token_of(agent_id, name)
+    for stone in standing(workspace):
+        if stone.agent_id != agent_id:
+            continue
+        whole = stone.session_token in (name, derived) or (name in stone.removed_paths and len(stone.session_ids) < 2)
+        if whole or name in stone.session_ids:
+            ids = stone.session_ids if whole else (name,)
+            gone = tombstones_store.gone_paths(workspace.database, stone)
+            present = tuple(path for path in gone if files.look(workspace.root, path) is not None)
+            return Undo(stone, ids, tombstones_files.path_of(agent_id, stone.session_token), present)
+    raise UsageError(
+        f"no tombstone of agent {agent_id} is called {name!r}",
+        hint="give the session's key or id, or the token that stands in memory/tombstones/",
+        code="unknown-tombstone",
+    )
+
+
+def lift(workspace: Workspace, agent_id: str, name: str) -> Undo:
+    """Lifts a tombstone, or takes one session out of it: the files, then the mirror.
+
+    A crash in between is finished by the next pass, and so is the mirror of every other machine that the files reach.
+    What was deleted stays deleted; copies that come back are indexed again. Raises `UsageError` where there is none.
+    """
+    with state_dir.workspace_lock(workspace.state):
+        undo = undoable(workspace, agent_id, name)
+        stone = undo.stone
+        rest = [session_id for session_id in stone.session_ids if session_id not in undo.session_ids]
+        less = validate_tombstone({**stone.fields(), "session_ids": rest}) if rest else None
+        part = validate_tombstone({**stone.fields(), "session_ids": list(undo.session_ids) or None})
+        tombstones_files.lift(workspace.root, part, less)
+        with workspace.database.transaction(durable=True):
+            if less is not None:
+                tombstones_store.mirror(workspace.database, [less])
+            else:
+                tombstones_store.lift(workspace.database, agent_id, stone.session_token)
+            capture_store.forget_removed(workspace.database)
+    return undo
+
+
+def standing(workspace: Workspace) -> list[Tombstone]:
+    """Every tombstone of mirror and files: after a lost database, no pass need have mirrored the files yet."""
+    found = {(stone.agent_id, stone.session_token): stone for stone in tombstones_store.mirrored(workspace.database)}
+    for name in files.listing(workspace.root, TOMBSTONES, ""):
+        path = f"{TOMBSTONES}/{name}"
+        _, stone = judge_tombstone(path, files.read(workspace.root, path, TOMBSTONE_LIMIT))
+        if stone is not None:
+            found[stone.agent_id, stone.session_token] = stone
+    return list(found.values())

@@ -1,0 +1,332 @@
+"""After a removal no byte of it stays in a file that we write: database, WAL, backups, kept copies, entities."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+from signet_sync.capture import spool
+from signet_sync.capture.harnesses.texts import UUID
+from signet_sync.capture.spool import Job
+from signet_sync.entities import stage as entities_stage
+from signet_sync.errors import WorkspaceError
+from signet_sync.formats.filename import artifact_name, ignored_code
+from signet_sync.formats.lazy_pattern import late
+from signet_sync.formats.paths import DEFAULT_AGENT, KEPT_COPY, MEMORY, TEMPORARY
+from signet_sync.formats.seal import unpack
+from signet_sync.formats.session_token import token_of
+from signet_sync.formats.snapshot import PAGE_LIMIT, Found
+from signet_sync.formats.timestamps import parse_instant
+from signet_sync.memories.store import memories, recall_events
+from signet_sync.pages import conflict_copies
+from signet_sync.pages import stage as pages_stage
+from signet_sync.pages.displaced import keep_displaced
+from signet_sync.pages.store.pages import page_states
+from signet_sync.sessions import flow as sessions_flow
+from signet_sync.sessions import journal, live, live_files
+from signet_sync.storage import files, state_dir
+from signet_sync.storage.database import wipe
+from signet_sync.storage.durable import sync_folder, unlink
+from signet_sync.sync import text_match
+from signet_sync.sync.request import Pass
+from signet_sync.sync.stages import Eraser
+from signet_sync.sync.store import artifacts, line_index, passes, redactions
+from signet_sync.sync.store.session_texts import names, used_elsewhere
+from signet_sync.sync.text_match import Sieve
+from signet_sync.sync.tombstones import store as tombstones_store
+from signet_sync.sync.tombstones.files import path_of
+from signet_sync.sync.workspace import Workspace, back_up
+from signet_sync.text.redaction import cleaned, redacts
+from signet_sync.text.sentences import flatten_cell
+
+if TYPE_CHECKING:
+    from signet_sync.formats.artifact import Tombstone
+    from signet_sync.storage.database.connection import Database
+
+
+_ARTIFACT = late(r"\d{4}-\d\d-\d\dT[^/]*?--[a-z2-7]{16}--(?:summary|transcript|compaction|manifest)", re.ASCII)
+
+
+class RemovedWords(Eraser):
+    """Takes the words of removed sessions out of kept copies, queries and marks, while their rows still say them."""
+
+    name = "removed words"
+
+    def gather(self, run: Pass, removed: Sequence[Tombstone]) -> tuple[set[str], set[str]]:
+        """Cleans what is kept; gives queries, and digests of lines that cannot be taken out now."""
+        workspace, database = run.workspace, run.database
+        lines: set[str] = set()
+        if not workspace.touch_nothing:
+            try:
+                postponed = False
+                if not passes.is_halted(database):
+                    # What was written into our part of a page is kept beside it now, where its lines can be told.
+                    kept = pages_stage.project(workspace, agents=None, now_us=run.request.now_us)
+                    run.outcome.rewritten |= kept.rewritten
+                    postponed = kept.deferred
+                clean_kept_copies(workspace, removed)
+            except (OSError, WorkspaceError):  # the scrub says what is wrong
+                postponed = True
+            if postponed:
+                lines = lines_of_removed(workspace, removed)
+        return queries_of_removed(database, removed), lines
+
+    def erase(self, run: Pass, removed: Sequence[Tombstone], gathered: tuple[set[str], set[str]]) -> Callable[[], None]:
+        """Forgets queries and marks; marks of what still stands behind others go when rows have followed."""
+        database, (queries, lines) = run.database, gathered
+        recall_events.forget_queries(database, queries)
+        tombstones_store.remember_lines(database, lines)
+        loose = tombstones_store.forget_marks(database, removed)
+        return lambda: tombstones_store.forget_loose_marks(database, loose)
+
+
+def scrub(workspace: Workspace, now_iso: str) -> None:
+    """Drops what was taken in and damaged databases, cleans diaries, kept copies and full text, rewrites backups.
+
+    Then the WAL is emptied, and what SQLite has left between its rows overwritten.
+
+    Where a reader stands in the way of the WAL, or a file cannot be deleted, the scrub stays pending: the next pass
+    tries again.
+    """
+    stones = tombstones_store.mirrored(workspace.database)
+    try:
+        left = keep_displaced(workspace, parse_instant(now_iso) or 0, rest=0.0)
+        state_dir.sweep(workspace.state)
+        if stones:
+            _drop_inputs(workspace, stones)
+            pages_stage.withdraw_strays(workspace)
+        left = pages_stage.clean_diaries(workspace, parse_instant(now_iso) or 0) or left
+        clean_kept_copies(workspace, stones)
+        if redactions.is_due(workspace.database):
+            redact_copies(workspace)
+        clean_gardens(workspace, stones, parse_instant(now_iso) or 0)
+        back_up(workspace, now_iso, force=True)
+        _drop_set_aside(workspace.database.path)
+        # Before the mark: it must not outlast a power loss that brings back what was deleted.
+        files.sync_folders(workspace.root, {"", TEMPORARY})
+        state_dir.settle(workspace.state)
+    except (OSError, WorkspaceError) as error:
+        left = str(error)
+    if left:
+        workspace.events.append(f"not all that is left of what was removed could be deleted, a pass will: {left}")
+    line_index.scour(workspace.database)
+    if not workspace.database.checkpoint(truncate=True) or left:
+        return
+    with workspace.database.transaction():
+        # Where somebody has written since the checkpoint, the next pass tries again.
+        if wipe.wipe(workspace.database) and tombstones_store.settle_lines(workspace.database):
+            tombstones_store.mark_scrubbed(workspace.database)
+    workspace.database.checkpoint(truncate=True)
+
+
+def _drop_inputs(workspace: Workspace, stones: Sequence[Tombstone]) -> None:
+    """What was taken in and not yet written. Raises `OSError`."""
+
+    def flow(document: Mapping[str, Any]) -> bool:
+        if document.get("v") == sessions_flow.VERSION and not sessions_flow.is_sound(document):
+            return True  # it went bad: nobody could finish it, and it may hold anything
+        agent_id, token, session_id = (document.get(part) for part in ("agent_id", "token", "session_id"))
+        if not isinstance(agent_id, str) or not isinstance(session_id, str) or not isinstance(token, str | None):
+            return True
+        return is_covered(stones, agent_id, session_id, token)
+
+    def job(document: Job) -> bool:
+        return is_covered(stones, document.agent_id, document.session_id)
+
+    spool.sweep(workspace.state.spool)
+    journal.drop(workspace.state.journal, flow)
+    spool.drop(workspace.state.spool, job)
+    live_files.drop(workspace.state.live, lambda identity: tombstones_store.covers_live(stones, *identity))
+    live.delete_removed(workspace)
+
+
+def is_covered(stones: Sequence[Tombstone], agent_id: str, session_id: str, token: str | None = None) -> bool:
+    """Whether an input belongs to a removed session: by its token, by that of its id, or named in the tombstone."""
+    tokens = {token, token_of(agent_id, session_id)}
+    return any(
+        stone.agent_id == agent_id
+        and (session_id in stone.session_ids or (not stone.session_ids and stone.session_token in tokens))
+        for stone in stones
+    )
+
+
+def _drop_set_aside(database: str) -> None:
+    """Deletes damaged databases that were moved aside. Raises `OSError`."""
+    if database == ":memory:":
+        return
+    folder, base = os.path.split(database)
+    for name in os.listdir(folder):
+        if name.startswith(f"{base}.corrupt-") and unlink(os.path.join(folder, name)):
+            sync_folder(folder)
+
+
+def clean_kept_copies(workspace: Workspace, stones: Sequence[Tombstone]) -> None:
+    """Takes lines of removed sessions and forgotten memories out of the kept copies of displaced pages.
+
+    They are told by token, id, handle and file names; while the sessions have rows, by their words too, and afterwards
+    by the digests of lines that could not be taken out then. Raises `OSError`, `WorkspaceError`.
+    """
+    conflict_copies.clear(workspace)
+    handles = {memory_id.encode() for _, memory_id in memories.forgotten(workspace.database)}
+    if (stones or handles) and (kept := kept_copies(workspace.root)):
+        lines = tombstones_store.remembered_lines(workspace.database)
+        _take_out(workspace, kept, (_needles(workspace, stones) if stones else set()) | handles, lines)
+
+
+def redact_copies(workspace: Workspace) -> None:
+    """Takes what was redacted out of kept copies and of conflict copies of artifacts.
+
+    A copy of what an artifact was before becomes what it is; in any other, secrets alone are replaced, and a person's
+    words stay. Raises `OSError`, `WorkspaceError`.
+    """
+    for path in (*kept_copies(workspace.root), *_copies_of_artifacts(workspace)):
+        found = files.read(workspace.root, path, PAGE_LIMIT)
+        if not isinstance(found, Found):
+            continue
+        original = _ARTIFACT.match(path.rpartition("/")[2])
+        seal = artifacts.seal_of(workspace.database, f"{MEMORY}/{original[0]}.md") if original else None
+        sealed = unpack(seal.packed) if seal is not None else None
+        clean = sealed if sealed is not None and redacts(found.raw, sealed) else cleaned(found.raw)
+        if clean != found.raw and files.replace(workspace.root, path, clean, found.raw).displaced is not None:
+            raise WorkspaceError("somebody saved it meanwhile", path=path, hint="it is tried again by itself")
+
+
+def _copies_of_artifacts(workspace: Workspace) -> list[str]:
+    """Conflict copies of artifacts that were redacted."""
+    found = []
+    for name in files.listing(workspace.root, MEMORY, ""):
+        original = _ARTIFACT.match(name) if ignored_code(name) == "conflict-copy" else None
+        if original and redactions.is_redacted(workspace.database, f"{MEMORY}/{original[0]}.md"):
+            found.append(f"{MEMORY}/{name}")
+    return found
+
+
+def lines_of_removed(workspace: Workspace, stones: Sequence[Tombstone]) -> set[str]:
+    """Digests of the lines of pages and kept copies that say what removed sessions said, while these have rows.
+
+    For what cannot be written now: once the rows are gone nobody knows the words, and they must not be kept anywhere.
+    """
+    sieve = Sieve(_needles(workspace, stones))
+    found: set[str] = set()
+    for path in (*page_states(workspace.database), *kept_copies(workspace.root)):
+        page = files.read(workspace.root, path, PAGE_LIMIT)
+        if isinstance(page, Found):
+            found.update(_digest(line) for line in page.raw.split(b"\n") if sieve.caught(line))
+    return found
+
+
+def clean_gardens(workspace: Workspace, stones: Sequence[Tombstone], now_us: int) -> None:
+    """Takes what rests on newly removed sessions, or says what they said, out of their agents' entities.
+
+    While the sessions have rows it is told by their words too, afterwards by paths, ids and names. Raises `OSError`,
+    `WorkspaceError`.
+    """
+    fresh = tombstones_store.pending(workspace.database)
+    for stone in stones:
+        if (stone.agent_id, stone.session_token) not in fresh or not entities_stage.has_garden(
+            workspace, stone.agent_id
+        ):
+            continue
+        from signet_sync.entities import erase
+
+        scope = (stone.agent_id, stone.session_token, stone.session_ids)
+        known = (name for name in names(workspace.database, scope) if artifact_name(name) is not None)
+        paths = {*tombstones_store.gone_paths(workspace.database, stone), *(f"{MEMORY}/{name}" for name in known)}
+        erase.erase(
+            workspace,
+            stone.agent_id,
+            paths=sorted(paths),
+            needles=_needles(workspace, [stone]),
+            tombstone=path_of(stone.agent_id, stone.session_token),
+            now_us=now_us,
+        )
+
+
+def queries_of_removed(database: Database, stones: Sequence[Tombstone]) -> set[str]:
+    """What was asked of `recall` in words of removed sessions; known only while these have rows."""
+    scrubbed = tombstones_store.pending(database)
+    new = [stone for stone in stones if (stone.agent_id, stone.session_token) in scrubbed]
+    scopes = [(stone.agent_id, stone.session_token, stone.session_ids) for stone in new]
+    return text_match.queries_of(database, scopes) if scopes else set()
+
+
+def clean_of_words(workspace: Workspace, needles: Collection[bytes]) -> None:
+    """The same by words, for whoever still knows them. Raises `OSError`, `WorkspaceError`."""
+    if kept := kept_copies(workspace.root):
+        _take_out(workspace, kept, needles)
+
+
+def _take_out(
+    workspace: Workspace, kept: Iterable[str], needles: Iterable[bytes], digests: Collection[str] = ()
+) -> None:
+    sieve = Sieve(needles)
+    for path in kept:
+        found = files.read(workspace.root, path, PAGE_LIMIT)
+        if not isinstance(found, Found):
+            continue
+        told, lines = sieve.caught(found.raw), found.raw.split(b"\n")
+        left = [line for line in lines if not any(needle in line for needle in told)]
+        if digests:
+            left = [line for line in left if _digest(line) not in digests]
+        if len(left) == len(lines):
+            continue
+        if files.replace(workspace.root, path, b"\n".join(left), found.raw).displaced is not None:
+            raise WorkspaceError("somebody saved it meanwhile", path=path, hint="it is tried again by itself")
+
+
+def _digest(line: bytes) -> str:
+    return sha256(line).hexdigest()
+
+
+def _needles(workspace: Workspace, stones: Sequence[Tombstone]) -> set[bytes]:
+    scopes = [(stone.agent_id, stone.session_token, stone.session_ids) for stone in stones]
+    words = {stone.session_token for stone in stones if not stone.session_ids}
+    for stone, scope in zip(stones, scopes, strict=True):
+        words.update(path.rpartition("/")[2] for path in tombstones_store.gone_paths(workspace.database, stone))
+        # One that no row knows may be anybody's word: whoever reaches the workspace may write into a tombstone.
+        words.update(session_id for session_id in stone.session_ids if UUID.fullmatch(session_id))
+        words.update(names(workspace.database, scope))
+    # What stands on the pages of another agent, whose session has the same id, is not of this one.
+    words -= used_elsewhere(workspace.database, scopes, words)
+    words |= {flatten_cell(word) for word in words}  # as pages show them
+    told = {word.encode("utf-8", "replace") for word in words if len(word) >= 8}
+    return told | text_match.distinctive(workspace.database, scopes)
+
+
+def seek_returned(workspace: Workspace) -> None:
+    """Has pages scrubbed that came back, from a backup or another machine, and tell of a removed session."""
+    pages = [(agent_id, raw) for agent_id, _, raw in pages_stage.strays(workspace)]
+    for path in kept_copies(workspace.root):
+        found = files.read(workspace.root, path, PAGE_LIMIT)
+        if isinstance(found, Found):
+            pages.append((path.split("/")[1] if path.startswith("agents/") else DEFAULT_AGENT, found.raw))
+    for agent_id, raw in pages:
+        told = tombstones_store.told_by(workspace.database, agent_id, raw)
+        if told:
+            tombstones_store.reopen(workspace.database, agent_id, told)
+
+
+def kept_copies(root: str) -> list[str]:
+    """Paths of the copies that we kept of displaced pages, and of those that sync services made."""
+    found = [copy.path for copy in conflict_copies.standing(root)]
+    folders = ["", *(f"agents/{name}" for name in files.listing(root, "agents", ""))]
+    for folder in folders:
+        for name in files.listing(root, folder, ""):
+            path = f"{folder}/{name}" if folder else name
+            if KEPT_COPY.fullmatch(path):
+                found.append(path)
+    for base in folders:
+        ledger = f"{base}/ledger" if base else "ledger"
+        for year in files.listing(root, ledger, ""):
+            for month in files.listing(root, f"{ledger}/{year}", ""):
+                for name in files.listing(root, f"{ledger}/{year}/{month}", ""):
+                    path = f"{ledger}/{year}/{month}/{name}"
+                    if KEPT_COPY.fullmatch(path):
+                        found.append(path)
+            path = f"{ledger}/{year}"
+            if KEPT_COPY.fullmatch(path):
+                found.append(path)
+    return found

@@ -1,1 +1,0 @@
-"""Desks that turn indexed rows into the text of a page: ledger, head, budget, render."""

@@ -1,0 +1,415 @@
+"""Follows a handle: the thing itself, what lies around it, its words in the transcript, all within a budget."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from signet_sync.errors import UsageError
+from signet_sync.facts.store import queries
+from signet_sync.formats.paths import DEFAULT_AGENT
+from signet_sync.formats.timestamps import iso
+from signet_sync.graph.nodes import Node
+from signet_sync.graph.store import neighbours, nodes, passages
+from signet_sync.graph.store.neighbours import Stated
+from signet_sync.graph.store.passages import Passage
+from signet_sync.graph.threads import ThreadHead
+from signet_sync.recall.store import references
+from signet_sync.sessions.store import live
+from signet_sync.sessions.store.live import LiveSession
+from signet_sync.storage.database.connection import Database
+from signet_sync.sync.store.bodies import text_at
+from signet_sync.sync.store.sessions import SessionRef
+from signet_sync.text.excerpts import CHARACTERS, cut, ending, line_about
+from signet_sync.text.sentences import basename
+from signet_sync.text.token_estimate import estimate_tokens
+
+BUDGET = 2_000
+MOST_CHILDREN = 100
+LABELLED = 12  # of each group
+_LEFT_OUT = "[The rest is left out here; a larger --budget shows more.]"
+_EARLIER = "[Earlier turns are left out here.]"
+_GOES_ON = "[The transcript goes on.]"
+_SEARCHED = 4 << 20  # characters of a transcript that are looked through for a fact's words
+_LINES_BEFORE = 3
+
+
+@dataclass(slots=True)
+class _Found:
+    """What a handle leads to, before the budget decides how much of it is shown."""
+
+    node: dict[str, Any]
+    text: Passage
+    parents: Sequence[str] = ()
+    children: Sequence[str] = ()
+    siblings: Sequence[str] = ()
+    memories: Sequence[str] = ()
+    transcript: Passage | None = None
+    more: dict[str, Any] = field(default_factory=dict)
+
+
+def expand(database: Database, agent_id: str, handle: str, budget: int = BUDGET) -> dict[str, Any]:
+    """The document of `expand --json`; all its texts together stay within `budget` tokens.
+
+    Raises `UsageError` (`unknown-handle`, `ambiguous-handle`).
+    """
+    running = _running(database, agent_id, handle)
+    try:
+        resolved = references.resolve(database, agent_id, handle)
+    except UsageError as error:
+        if error.code != "unknown-handle" or not running:
+            raise
+        return _within(database, _live(database, agent_id, handle, running, budget), budget)
+    found = _WALKS[resolved.tier](database, agent_id, resolved.id, budget * CHARACTERS)
+    if found is None:
+        raise UsageError(f"{resolved.id} is no longer there", hint="run signet-sync reindex", code="unknown-handle")
+    if running:
+        found.more["live"] = [{"session_key": one.session_key, "turns": one.turns} for one in running]
+    return _within(database, found, budget)
+
+
+# ── from each kind of thing ──
+
+
+def _node(database: Database, agent_id: str, node_id: str, limit: int) -> _Found | None:
+    node = neighbours.node(database, agent_id, node_id)
+    if node is None:
+        return None
+    children = neighbours.children(database, agent_id, node_id)
+    found = _Found(
+        _about_node(node),
+        passages.told(database, node, limit),
+        parents=neighbours.parents(database, agent_id, node_id) or _thread_of(node),
+        children=children[:MOST_CHILDREN],
+        siblings=neighbours.siblings(database, node),
+        memories=_linked(database, _sessions(database, node)),
+        transcript=_transcript_below(database, node, limit),
+    )
+    if len(children) > MOST_CHILDREN:
+        found.more["children_left_out"] = len(children) - MOST_CHILDREN
+    worded = passages.wording(database, node)
+    if worded:
+        found.more["wording"] = worded
+    return found
+
+
+def _about_node(node: Node) -> dict[str, Any]:
+    about = {
+        "id": node.id,
+        "kind": node.source_type,
+        "agent_id": node.agent_id,
+        "session_token": node.session_token,
+        "depth": node.depth,
+        "session_id": node.session_id,
+        "label": node.label,
+        "thread": node.thread_id,
+        "path": node.source_ref,
+        "earliest": iso(node.earliest_us),
+        "latest": iso(node.latest_us),
+    }
+    return about | {"level": node.kind} if node.depth else about
+
+
+def _thread_of(node: Node) -> list[str]:
+    """The thread stands above what no arc or epoch stands above."""
+    return [] if node.thread_id is None else [node.thread_id]
+
+
+def _sessions(database: Database, node: Node) -> list[SessionRef]:
+    if node.session_token is None or node.session_id is None:
+        return neighbours.sessions_below(database, node.agent_id, node.id)
+    return [SessionRef(node.agent_id, node.session_token, node.session_id, None)]
+
+
+def _thread(database: Database, agent_id: str, thread_id: str, limit: int) -> _Found | None:
+    head = nodes.head_of(database, agent_id, thread_id)
+    if head is None:
+        return None
+    below = neighbours.sessions_below(database, agent_id, thread_id)
+    about = _about(agent_id, thread_id, "thread", head.label) | {
+        "key": head.thread_key,
+        "project": head.project,
+        "status": head.status,
+        "sessions": head.sessions,
+        "earliest": iso(head.earliest_us),
+        "latest": iso(head.latest_us),
+    }
+    return _Found(
+        about,
+        Passage(head.source_ref, _head_text(head), True),
+        children=neighbours.newest_of_thread(database, agent_id, thread_id),
+        memories=_linked(database, below),
+        transcript=_first_transcript(database, below, limit),
+    )
+
+
+def _head_text(head: ThreadHead) -> str:
+    """A thread's head as a person reads it."""
+    parts = [head.sample]
+    if head.next_action:
+        parts += [f"Next: {head.next_action}"]
+    for title, items in (("Decisions", head.decisions), ("Open", head.loops), ("Blockers", head.blockers)):
+        if items:
+            parts += ["", f"{title}:", *(f"- {item}" for item in items)]
+    return "\n".join(parts)
+
+
+def _fact(database: Database, agent_id: str, fact_id: str, limit: int) -> _Found | None:
+    fact = queries.fact(database, agent_id, fact_id)
+    if fact is None:
+        return None
+    stated = neighbours.sources_of_fact(database, agent_id, fact_id)
+    about = _about(agent_id, fact_id, "fact", f"{fact.aspect} of {basename(fact.entity) or fact.entity}") | {
+        "aspect": fact.aspect,
+        "status": fact.status,
+        "superseded_by": fact.superseded_by,
+        "entity": fact.entity_id,
+        "thread": fact.thread_id,
+        "path": stated[0].path if stated else None,
+        "session_token": stated[0].session.session_token if stated else None,
+        "earliest": iso(fact.earliest_us),
+        "latest": iso(fact.latest_us),
+    }
+    return _Found(
+        about,
+        Passage(stated[0].path if stated else "", fact.text, True),
+        parents=_nodes_of(stated),
+        siblings=neighbours.beside_fact(database, stated[0], fact_id) if stated else (),
+        memories=[fact.superseded_by] if fact.superseded_by else (),
+        transcript=_transcript_of_fact(database, stated, fact.text, limit),
+        more={"sources": [{"path": one.path, "line": one.line, "id": one.node_id} for one in stated]},
+    )
+
+
+def _memory(database: Database, agent_id: str, memory_id: str, limit: int) -> _Found | None:
+    from signet_sync.memories.store import memories  # the sanitizer comes with it, which few handles need
+
+    memory = memories.get(database, agent_id, memory_id)
+    if memory is None:
+        return None
+    sources = neighbours.sources_of_memory(database, agent_id, memory_id)
+    about = _about(agent_id, memory_id, "memory", f"{memory.type}, remembered {memory.created_at[:10]}") | {
+        "type": memory.type,
+        "tags": list(memory.tags),
+        "private": memory.private,
+        "session_token": sources[0].session_token if sources else None,
+        "latest": memory.created_at,
+    }
+    return _Found(
+        about,
+        Passage("", memory.content, True),
+        parents=[node_id for ref in sources for node_id in references.best(database, ref)],
+        transcript=_first_transcript(database, sources, limit),
+        more={"recalled": _recalled(database, agent_id, memory_id), "risen": _risen(database, agent_id, memory_id)},
+    )
+
+
+def _recalled(database: Database, agent_id: str, memory_id: str) -> dict[str, Any] | None:
+    from signet_sync.memories.store import recall_events
+
+    found = recall_events.totals_of(database, agent_id, memory_id)
+    if found is None:
+        return None
+    return {"hits": found.hits, "queries": found.queries, "days": found.days, "last": iso(found.last_us)}
+
+
+def _risen(database: Database, agent_id: str, memory_id: str) -> dict[str, Any] | None:
+    from signet_sync.memories.store import promotions  # and the desks of both pages with it
+
+    risen = promotions.of_memory(database, agent_id, memory_id)
+    return risen and {"at": iso(risen[0]), "score": round(risen[1], 6)}
+
+
+def _entity(database: Database, agent_id: str, entity_id: str, limit: int) -> _Found | None:
+    entity = queries.entity(database, agent_id, entity_id)
+    if entity is None:
+        return None
+    mentioned = neighbours.mentioned_in(database, agent_id, entity_id)
+    times = "once" if entity.mentions == 1 else f"{entity.mentions} times"
+    about = _about(agent_id, entity_id, "entity", f"{entity.kind} {entity.name}") | {"latest": iso(entity.latest_us)}
+    return _Found(
+        about,
+        Passage("", f"{entity.name} ({entity.kind}), mentioned {times}", True),
+        children=_nodes_of(mentioned),
+        siblings=neighbours.related(database, agent_id, entity_id),
+        memories=neighbours.facts_of_entity(database, agent_id, entity_id),
+        transcript=_first_transcript(database, [one.session for one in mentioned], limit),
+    )
+
+
+def _curated(database: Database, agent_id: str, entity_id: str, limit: int) -> _Found | None:
+    from signet_sync.entities import store as entities_store  # few handles need it
+
+    profile = next(iter(entities_store.find(database, agent_id, entity_id)), None)
+    if profile is None:
+        return None
+    whose = "" if agent_id == DEFAULT_AGENT else f" --agent {agent_id}"
+    told = "\n\n".join(filter(None, (profile.text, f"[All of it: signet-sync entity show {entity_id}{whose}]")))
+    about = _about(agent_id, entity_id, profile.kind, profile.title) | {
+        "type": profile.type,
+        "status": profile.status,
+        "path": profile.path,
+        "latest": iso(profile.updated_us),
+    }
+    return _Found(
+        about,
+        Passage(profile.path, told, True),
+        siblings=entities_store.beside(database, profile)[: neighbours.SIBLINGS],
+    )
+
+
+_Walk = Callable[[Database, str, str, int], "_Found | None"]
+_WALKS: dict[str, _Walk] = {
+    "node": _node, "thread": _thread, "fact": _fact, "memory": _memory, "entity": _entity, "curated": _curated,
+}  # fmt: skip
+
+
+def _about(agent_id: str, thing_id: str, kind: str, label: str) -> dict[str, Any]:
+    return {
+        "id": thing_id,
+        "kind": kind,
+        "agent_id": agent_id,
+        "session_token": None,
+        "depth": None,
+        "label": label,
+    }
+
+
+def _nodes_of(stated: Iterable[Stated]) -> list[str]:
+    return list(dict.fromkeys(one.node_id for one in stated if one.node_id is not None))
+
+
+def _linked(database: Database, sessions: Iterable[SessionRef]) -> list[str]:
+    """What was remembered of some sessions, and what they state."""
+    every = (thing for ref in sessions for thing in neighbours.remembered(database, ref))
+    return list(dict.fromkeys(every))[: neighbours.LINKED]
+
+
+# ── sessions that still run ──
+
+
+def _running(database: Database, agent_id: str, handle: str) -> list[LiveSession]:
+    """The sessions with live turns that a handle means: by key or id or their beginning; `key#turn` as in `recall`."""
+    every = live.sessions(database, agent_id)
+    names = {handle.strip(), _turn_of(handle)[0]}
+    exact = [one for one in every if one.session_key in names or one.session_id in names - {""}]
+    start = handle.strip()
+    if exact or len(start) < 3:
+        return exact
+    return [one for one in every if one.session_key.startswith(start) or one.session_id.startswith(start)]
+
+
+def _turn_of(handle: str) -> tuple[str, int | None]:
+    """Key (or id) and turn of `key#turn`; the whole and None where it has another form."""
+    name, _, turn = handle.strip().rpartition("#")
+    return (name, int(turn)) if name and turn.isdecimal() and len(turn) < 16 else (handle.strip(), None)
+
+
+def _live(database: Database, agent_id: str, handle: str, running: Sequence[LiveSession], budget: int) -> _Found:
+    """The newest turns of a session that still runs, or with `key#turn` those from that turn on."""
+    if len(running) > 1:
+        names = ", ".join(one.session_id or one.session_key for one in running)
+        raise UsageError(f"{handle!r} may mean {names}", hint="use one of them in full", code="ambiguous-handle")
+    session = running[0]
+    first = _turn_of(handle)[1] if handle.strip() != session.session_key else None
+    turns = [
+        f"{turn.role} · {turn.at}\n\n{turn.content}"
+        for turn in live.transcript(database, agent_id, session.session_key, session.session_id)
+        if first is None or turn.turn >= first
+    ]
+    text = "\n\n".join(turns)
+    about = _about(agent_id, session.session_key, "live", session.session_key) | {
+        "session_id": session.session_id,
+        "turns": session.turns,
+        "earliest": session.first_at,
+        "latest": session.last_at,
+    }
+    return _Found(about, Passage("", text if first is not None else ending(text, budget, _EARLIER), True))
+
+
+# ── down to the transcript ──
+
+
+def _transcript_below(database: Database, node: Node, limit: int) -> Passage | None:
+    """Where the transcript begins that a node leads to; of a chunk, its own words."""
+    if node.source_type == "chunk" and node.source_ref is not None:
+        return passages.passage(database, node.source_ref, node.start, node.end, limit)
+    if node.depth:
+        return _first_transcript(database, _sessions(database, node), limit)
+    begin = passages.first_chunk(database, node)
+    if begin is not None:
+        return passages.passage(database, begin[0], begin[1], None, limit)
+    return _first_transcript(database, _sessions(database, node), limit, node.latest_us)
+
+
+def _first_transcript(
+    database: Database, sessions: Iterable[SessionRef], limit: int, near_us: int | None = None
+) -> Passage | None:
+    """The beginning of the transcript of the first of these sessions that has one."""
+    for ref in sessions:
+        path = passages.transcript_of(database, ref, near_us)
+        if path is not None:
+            return passages.passage(database, path, 0, None, limit)
+    return None
+
+
+def _transcript_of_fact(database: Database, stated: Sequence[Stated], fact: str, limit: int) -> Passage | None:
+    """The lines around a fact: where it is stated in a transcript, else where the transcript speaks of the same."""
+    for one in stated:
+        path = passages.transcript_of(database, one.session)
+        if path is None:
+            continue
+        text = text_at(database, path)
+        line = one.line if one.path == path else line_about(text[:_SEARCHED], fact)
+        start = neighbours.line_start(text, max(line - _LINES_BEFORE, 1))
+        return Passage(path, text[start : start + limit].lstrip("\n"), len(text) - start <= limit)
+    return None
+
+
+# ── within the budget ──
+
+
+def _within(database: Database, found: _Found, budget: int) -> dict[str, Any]:
+    """The document: labels of what lies around take a fifth at most, then the thing's text, then the transcript's."""
+    around = [
+        thing for group in (found.parents, found.children, found.siblings, found.memories) for thing in group[:LABELLED]
+    ]
+    labels, spent = _labels(database, found.node["agent_id"], around, budget // 5)
+    room = budget - spent
+    own = found.transcript is not None and found.node["kind"] != "chunk"
+    text = cut(found.text.text, room - (room // 4 if own else 0), _LEFT_OUT, whole=found.text.whole)
+    room -= estimate_tokens(text)
+    worded = found.more.get("wording")
+    if worded:
+        found.more["wording"] = worded if estimate_tokens(worded) <= room // 2 else None
+        room -= estimate_tokens(found.more["wording"] or "")
+    transcript = None
+    if found.transcript is not None:
+        excerpt = cut(found.transcript.text, room, _GOES_ON, whole=found.transcript.whole)
+        room -= estimate_tokens(excerpt)
+        transcript = {"path": found.transcript.path, "excerpt": excerpt}
+    return {
+        "node": {"id": found.node["id"], "kind": found.node["kind"], "text": text, **found.node},
+        "parents": list(found.parents),
+        "children": list(found.children),
+        "siblings": list(found.siblings),
+        "memories": list(found.memories),
+        "transcript": transcript,
+        "labels": labels,
+        **found.more,
+        "tokens": budget - room,
+    }
+
+
+def _labels(database: Database, agent_id: str, ids: Sequence[str], room: int) -> tuple[dict[str, str], int]:
+    """One line for as many of the ids as there is room for, and the tokens that they cost."""
+    shown: dict[str, str] = {}
+    spent = 0
+    for thing, label in passages.labels(database, agent_id, ids).items():
+        cost = estimate_tokens(label)
+        if spent + cost > room:
+            break
+        shown[thing] = label
+        spent += cost
+    return shown, spent

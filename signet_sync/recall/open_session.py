@@ -1,0 +1,93 @@
+"""One session, opened: its segments, compactions, paths, verdicts and live turns. Imports nothing heavy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from signet_sync.formats.session_token import derive_token
+from signet_sync.graph.store import nodes
+from signet_sync.sessions.store import live
+from signet_sync.storage.database.connection import Database
+from signet_sync.sync.store import sessions
+from signet_sync.sync.store.sessions import SessionRef
+
+
+def running(database: Database, agent: str, session: str) -> dict[str, Any] | None:
+    """The document of a session of which there is nothing yet but live turns; None for any other."""
+    said = [one for one in live.sessions(database, agent) if session in (one.session_key, one.session_id)]
+    if not said or sessions.find(database, agent, session):
+        return None
+    newest = said[0]
+    return {
+        "agent_id": agent,
+        "session_id": newest.session_id,
+        "session_key": newest.session_key,
+        "session_token": derive_token(agent, newest.session_key, newest.session_id),
+        "project": None,
+        "harness": None,
+        "segments": [],
+        "compactions": [],
+        "manifest": None,
+        "sentence": "It runs: its files are written when it ends.",
+        "verdicts": {},
+        "live": sum(one.turns for one in said),
+        "status": None,
+    }
+
+
+def describe(database: Database, agent: str, session: str) -> dict[str, Any]:
+    """The document of `open --json`."""
+    return describe_one(database, sessions.one(database, agent, session))
+
+
+def describe_one(database: Database, ref: SessionRef) -> dict[str, Any]:
+    """The document of a session that has artifacts."""
+    files = sessions.files(database, ref)
+    content = [f for f in files if f.source_kind != "manifest"]
+    manifests = [f for f in files if f.source_kind == "manifest"]
+    segments: dict[int, dict[str, Any]] = {}
+    for file in content:
+        if file.source_kind == "compaction":
+            continue
+        segment = segments.setdefault(
+            file.captured_us, {"captured_at": file.captured_at, "ended_at": None, "summary": None, "transcript": None}
+        )
+        segment[file.source_kind] = file.source_path
+        segment["ended_at"] = segment["ended_at"] or file.ended_at
+    rank = {"summary": 3, "compaction": 2, "transcript": 1, "manifest": 0}
+    best = max(files, key=lambda f: (rank[f.source_kind], f.captured_us))
+    place = nodes.place_of(database, ref[:3])
+    return {
+        "agent_id": ref.agent_id,
+        "session_id": ref.session_id,
+        "session_key": best.session_key,
+        "session_token": ref.session_token,
+        "project": best.project,
+        "harness": best.harness,
+        "segments": [segments[key] for key in sorted(segments)],
+        "compactions": [f.source_path for f in content if f.source_kind == "compaction"],
+        "manifest": manifests[-1].source_path if manifests else None,
+        "sentence": place.sentence if place is not None else best.sentence or "",
+        "verdicts": sessions.verdicts(database, [f.source_path for f in files]),
+        "live": sum(
+            one.turns
+            for one in live.sessions(database, ref.agent_id)
+            if ref.session_id in (one.session_id, one.session_key)
+            or (not one.session_id and one.session_key == best.session_key)
+        ),
+        "status": place.status if place is not None else None,
+    }
+
+
+def newest_paths(document: dict[str, Any]) -> dict[str, str]:
+    """The newest path of each kind that the session has."""
+    paths: dict[str, str] = {}
+    for segment in document["segments"]:
+        for kind in ("summary", "transcript"):
+            if segment[kind]:
+                paths[kind] = segment[kind]
+    if document["compactions"]:
+        paths["compaction"] = document["compactions"][-1]
+    if document["manifest"]:
+        paths["manifest"] = document["manifest"]
+    return paths

@@ -1,0 +1,293 @@
+"""Recall: what an agent remembers that answers a query, from memories and facts down to transcripts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import NamedTuple
+
+from signet_sync.formats.timestamps import day_of, parse_instant
+from signet_sync.memories.store import recall_events
+from signet_sync.recall.groups import by_worth
+from signet_sync.recall.passages import Finder, Passage
+from signet_sync.recall.query import MOST_READ, Query, read
+from signet_sync.recall.rank import TIERS, Candidate, Tier, choose, finders, pairs, rarity, scored, weights, why
+from signet_sync.recall.snippets import around, speaker, told
+from signet_sync.recall.store import hits
+from signet_sync.recall.store.hits import Artifact, Line
+from signet_sync.sessions.store import live
+from signet_sync.storage.database.connection import Database
+from signet_sync.sync.read_only import Place, counting
+from signet_sync.sync.store import access_counts
+from signet_sync.text.sanitizer import sanitize_line
+from signet_sync.text.sentences import basename, flatten
+
+# Of each tier so many are looked at closely: those that hold most of what is asked for.
+LOOKED_AT = 20
+_LONGEST, _MOST_READ = 4_000_000, 12_000_000  # characters of one artifact, and of all for one query
+_SHOWN = 400  # characters of a hit's text
+
+_WHAT = {
+    "next": "a next step", "question": "an open question", "person": "a note on people", "blocker": "a blocker",
+    "decision": "a decision", "constraint": "a constraint", "preference": "a preference", "note": "a note",
+    "arc": "a week", "epoch": "a quarter", "summary": "a summary", "compaction": "a compaction",
+}  # fmt: skip
+_READERS: dict[Tier, Callable[[Database, str, Sequence[str]], Iterator[Line]]] = {
+    "memory": hits.memories, "fact": hits.facts, "curated": hits.curated, "thread": hits.threads,
+    "node": hits.condensations,
+}  # fmt: skip
+_BATCH, _LINES = 200, 60
+_TIER_OF: dict[str, Tier] = {"summary": "node", "compaction": "node", "transcript": "transcript"}
+
+
+Choose = Callable[[Query, Sequence[Candidate]], Sequence[Candidate]]
+
+
+class Hit(NamedTuple):
+    """What is shown of something that was found; a higher score is a better hit. `path` is None where no file is."""
+
+    tier: Tier
+    id: str
+    text: str
+    path: str | None
+    score: float
+    why: str
+
+
+def recall(
+    database: Database,
+    text: str,
+    *,
+    agent_id: str,
+    limit: int = 10,
+    tiers: Collection[Tier] = TIERS,
+    private: bool = True,
+) -> list[Hit]:
+    """What an agent remembers that answers a text, best first within the tiers; any text will do.
+
+    Without `private` no private memory does.
+    """
+    query, found = find(
+        database, text, agent_id, lambda query, found: choose(found, limit), tiers=tiers, private=private
+    )
+    return [
+        Hit(one.tier, one.id, flatten(one.text, _SHOWN), one.path, round(one.score, 3), why(query, one))
+        for one in found
+    ]
+
+
+def record(database: Database, agent_id: str, text: str, hits: Sequence[Hit], at_us: int) -> bool:
+    """Notes which memories a query found and how far up, for the dream sweep; False where the database was busy.
+
+    The score is 1/rank in the whole answer. A query is kept sanitized and on one line (issue 5, point 1).
+    """
+    scored = [(hit.id, 1 / rank) for rank, hit in enumerate(hits, 1) if hit.tier == "memory"]
+    if not scored:
+        return True
+    return recall_events.record(database, agent_id, asked(text), scored, at_us)
+
+
+def note(place: Place, agent_id: str, text: str, hits: Sequence[Hit], at_us: int) -> None:
+    """Counts what was found, where the database can be written at once: an answer never waits for a counter."""
+    with counting(place, wanted=bool(hits)) as database:
+        if database is not None:
+            access_counts.count_nodes(database, agent_id, [hit.id for hit in hits], day_of(at_us))
+            record(database, agent_id, text, hits, at_us)
+
+
+def asked(text: str) -> str:
+    """A query as it is kept: without secrets, on one line, not longer than a hit."""
+    # No secret may be cut in two.
+    whole = text if len(text) <= MOST_READ else " ".join(text[:MOST_READ].split()[:-1])
+    return flatten(sanitize_line(whole), _SHOWN)
+
+
+def find(
+    database: Database,
+    text: str,
+    agent_id: str,
+    choose: Choose,
+    *,
+    tiers: Collection[Tier] = TIERS,
+    private: bool = True,
+) -> tuple[Query, list[Candidate]]:
+    """What a text asks for, and what is chosen of all that may answer it; without `private` no private memory does."""
+    query = read(text)
+    if not query.terms:
+        return query, []
+    search = _Search(database, agent_id, query)
+    found = [*search.lines(tiers, private), *search.artifacts(tiers), *search.turns(tiers)]
+    return query, [one for candidate in choose(query, found) if (one := search.located(candidate)) is not None]
+
+
+class _Search:
+    """One query, put to one agent's rows."""
+
+    def __init__(self, database: Database, agent_id: str, query: Query) -> None:
+        self.database = database
+        self.agent_id = agent_id
+        self.terms = query.terms
+        self.holding = [hits.artifacts_with(database, term) for term in query.terms]
+        self.documents, alone = hits.artifacts_in_all(database, agent_id)
+        counts = [len(rows) for rows in self.holding] if alone else hits.owned(database, agent_id, self.holding)
+        self.weights = weights(query, counts, self.documents)
+        self.by = finders(self.weights, counts)
+        self.finder = Finder(query.terms, self.weights)
+        self.places: dict[str, tuple[int, str]] = {}
+        self.projects: dict[str | None, Mapping[int, float]] = {}
+
+    # ── memories, facts, entities, threads, condensations ──
+
+    def lines(self, tiers: Collection[Tier], private: bool) -> Iterator[Candidate]:
+        best = self._best([tier for tier in _READERS if tier in tiers], private)
+        for tier, ids in best.items():
+            for line in _READERS[tier](self.database, self.agent_id, ids):
+                yield self._of_line(tier, line)
+
+    def _best(self, tiers: Sequence[Tier], private: bool) -> dict[Tier, list[str]]:
+        """Of each tier the lines that hold most; of equal ones the newest."""
+        best: dict[Tier, list[str]] = {tier: [] for tier in tiers if hits.has_any(self.database, self.agent_id, tier)}
+        if not best:
+            return best
+        found, holding = self._told_apart([hits.lines_with(self.database, term) for term in self.terms])
+        for tier, ids in best.items():
+            few = hits.narrowed(self.database, self.agent_id, tier)
+            groups = by_worth([(found if few is None else found & few, 0)], holding, self.weights)
+            # Nearly always the first few lines of thousands fill a tier.
+            batch = _LINES
+            while (wanted := LOOKED_AT - len(ids)) > 0 and (some := _some(groups, batch)):
+                ids += hits.first(self.database, self.agent_id, tier, some, wanted, private)
+                batch *= 8
+        return best
+
+    def _told_apart(self, holding: Sequence[list[int]]) -> tuple[set[int], list[set[int]]]:
+        """The rows that hold one of the terms by which texts are found; and of these for each term what holds it."""
+        found = set[int]().union(*(holding[number] for number in self.by))
+        # A word of many rows costs no set of all of them.
+        return found, [found.intersection(rows) for rows in holding]
+
+    def _of_line(self, tier: Tier, line: Line) -> Candidate:
+        passage = self.finder.best(line.text)
+        text = line.shown
+        if tier == "node":
+            text = told(line.shown, line.text, passage.start)
+        elif tier == "curated":
+            text = _of_entity(line, passage.start)
+        return self._candidate(tier, line.id, text, line.path, line.at_us, passage, _where(tier, line))
+
+    # ── summaries, compactions, transcripts ──
+
+    def artifacts(self, tiers: Collection[Tier]) -> Iterator[Candidate]:
+        found = self._found({kind: tier for kind, tier in _TIER_OF.items() if tier in tiers})
+        for artifact in hits.artifacts(self.database, found, _LONGEST, _MOST_READ):
+            yield self._of_artifact(artifact)
+
+    def _found(self, tier_of: Mapping[str, Tier]) -> list[int]:
+        """Of each tier the artifacts that hold most; of equal ones those that were indexed last."""
+        found: dict[Tier, list[int]] = {tier: [] for tier in tier_of.values()}
+        if not found:
+            return []
+        near, bonus = pairs(self.weights, self.by)
+        close = [hits.artifacts_near(self.database, self.terms[one], self.terms[other]) for one, other in near]
+        by, terms = self._told_apart(self.holding)
+        # What is found by words that stand close together alone counts as that.
+        roots = [(by, 0), (set[int]().union(*close) - by, len(terms))]
+        groups = by_worth(roots, [*terms, *close], [*self.weights, *bonus])
+        order = (row for rows in groups for row in sorted(rows, reverse=True))
+        while some := list(islice(order, _BATCH)):
+            for kind, number in hits.kinds_of(self.database, self.agent_id, some, list(tier_of)):
+                found[tier_of[kind]].append(number)
+            if all(len(numbers) >= LOOKED_AT for numbers in found.values()):
+                break
+        return [number for numbers in found.values() for number in numbers[:LOOKED_AT]]
+
+    def _of_artifact(self, found: Artifact) -> Candidate:
+        about = self._about(found.project)
+        sentence, passage = (self.finder.best(text, about) for text in (found.sentence, found.content))
+        place = None if sentence.weight >= passage.weight else passage.start
+        self.places[found.path] = place or 0, found.content
+        tier = _TIER_OF[found.kind]
+        if tier == "node":
+            text, where = told(found.sentence, found.content, place), f"{_WHAT[found.kind]}{_of(found.project)}"
+        else:
+            text = found.sentence if place is None else around(found.content, place)
+            where = f"a transcript{_of(found.project)}"
+        both = self.finder.better(sentence, passage)
+        candidate = self._candidate(tier, found.path, text, found.path, found.at_us, both, where)
+        return candidate._replace(session=found.session)
+
+    def _about(self, project: str | None) -> Mapping[int, float]:
+        """The terms that a project's name holds; all that was done in it is about them."""
+        if project not in self.projects:
+            self.projects[project] = self.finder.best(basename(project)).terms
+        return self.projects[project]
+
+    def located(self, candidate: Candidate) -> Candidate | None:
+        """A candidate with its node for its id, who said it, and when; None where it has no node yet."""
+        if candidate.id not in self.places:
+            return candidate
+        place, content = self.places[candidate.id]
+        node = hits.node_at(self.database, self.agent_id, candidate.id, place)
+        if node is None:
+            return None
+        role = speaker(content, place) if candidate.tier == "transcript" else ""
+        return candidate._replace(id=node.id, at_us=node.at_us, where=_said(role, candidate.where, node.at_us))
+
+    # ── sessions that still run ──
+
+    def turns(self, tiers: Collection[Tier]) -> Iterator[Candidate]:
+        if "transcript" not in tiers:
+            return
+        for turn in live.find(self.database, self.agent_id, self.finder.needles):
+            passage = self.finder.best(turn.content)
+            at_us = parse_instant(turn.at) or 0
+            where = _said(turn.role, "a session that still runs", at_us)
+            text = around(turn.content, passage.start or 0)
+            line_id = f"{turn.session_key}#{turn.turn}"
+            candidate = self._candidate("transcript", line_id, text, None, at_us, passage, where)
+            yield candidate._replace(session=(turn.session_key, turn.session_id))
+
+    def _candidate(
+        self, tier: Tier, line_id: str, text: str, path: str | None, at_us: int, passage: Passage, where: str
+    ) -> Candidate:
+        # Of a long transcript only what is shown says why.
+        terms = passage.terms if tier == "transcript" else passage.held
+        score, rare = scored(self.weights, passage), rarity(passage, self.documents)
+        return Candidate(tier, line_id, text, path, at_us, score, terms, where, rarity=rare)
+
+
+def _some(groups: Iterable[list[int]], rows: int) -> list[list[int]]:
+    """The next groups, so many that they hold so many rows together; all that are left where they hold fewer."""
+    some: list[list[int]] = []
+    for group in groups:
+        some.append(group)
+        rows -= len(group)
+        if rows <= 0:
+            break
+    return some
+
+
+def _where(tier: Tier, line: Line) -> str:
+    day = day_of(line.at_us)
+    if tier == "memory":
+        return f"a remembered {line.kind}, {day}"
+    if tier in ("curated", "thread"):
+        return f"the {line.kind} {line.about}, {day}"
+    return f"{_WHAT[line.kind]}{_of(line.about)}, {day}"
+
+
+def _of_entity(line: Line, place: int | None) -> str:
+    """An entity's title, and what its profile says around a place; its one sentence where that is in the title."""
+    title = line.about or ""
+    below = -1 if place is None else place - len(title) - 1
+    said = line.shown if below < 0 else around(line.text[len(title) + 1 :], below)
+    return f"{title}: {said}" if said else title
+
+
+def _of(project: str | None) -> str:
+    name = flatten(basename(project))
+    return f" of {name}" if name else ""
+
+
+def _said(role: str, where: str, at_us: int) -> str:
+    return f"{where}: {role}, {day_of(at_us)}" if role else f"{where}, {day_of(at_us)}"

@@ -1,0 +1,191 @@
+"""Where the terms of a query stand in a text, and the passage where most of them stand close together."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from operator import itemgetter
+from typing import NamedTuple
+
+from signet_sync.formats.lazy_pattern import late
+from signet_sync.recall.query import AKIN, Term
+from signet_sync.text.word_forms import folded
+
+REACH = 240  # characters of a passage: two or three sentences
+_FAR = 0.3  # how much less a passage counts whose first and last word are so far apart
+_BREAK = 60  # characters that the end of a sentence or line counts as
+_MOST_PLACES = 2_000  # of one text
+_ROUNDING = 1e-9  # sums of the same weights in another order
+_NEEDLE = 3  # characters that are worth looking for
+_TOKEN = late(r"[^\W_]+")
+
+
+# Where a term begins and ends, in characters, which it is, and its worth: 1 where it stands as typed.
+Place = tuple[int, int, int, float]
+
+
+class Passage(NamedTuple):
+    """The best passage of a text: `weight` is that of its terms, less the farther apart they are; `terms` their worth.
+
+    `start` is the place of its first term, None where the text holds none. `whole` and `held` are weight and terms of
+    all the text.
+    """
+
+    weight: float
+    start: int | None
+    terms: Mapping[int, float]
+    whole: float
+    held: Mapping[int, float]
+
+
+class Finder:
+    """Finds the terms of a query in folded texts."""
+
+    def __init__(self, terms: Sequence[Term], weights: Sequence[float]) -> None:
+        """`weights` says how much each term tells."""
+        self.weights = weights
+        # What tells most is looked for first: where a text holds too many places, those are kept.
+        order = sorted(range(len(terms)), key=lambda number: -weights[number])
+        self._searches = [_Search(number, terms[number]) for number in order]
+
+    @property
+    def needles(self) -> list[str]:
+        """Texts of which each that holds a term holds one, in lower case."""
+        return [needle for search in self._searches for needle in search.needles]
+
+    def places(self, text: str) -> list[Place]:
+        """The places of all terms in a text, in order; at most `_MOST_PLACES`."""
+        low = folded(text)
+        found: list[Place] = []
+        for search in self._searches:
+            search.add_places(low, found)
+        found.sort()
+        return found
+
+    def best(self, text: str, given: Mapping[int, float] | None = None) -> Passage:
+        """The passage that tells most; `given` are terms, with their worth, that hold for every part of the text."""
+        given = given or {}
+        places = self.places(text)
+        base = self._weight(given)
+        if not places:
+            return Passage(base, None, given, base, given)
+        best, start, terms = base, None, given
+        # What stands within reach of a place: how often each term does, and what they weigh together.
+        counts: dict[int, int] = {}
+        within, end = base, 0
+        for first, (begun, _, opening, _) in enumerate(places):
+            while end < len(places) and places[end][0] <= begun + REACH:
+                term = places[end][2]
+                counts[term] = counts.get(term, 0) + 1
+                if counts[term] == 1:
+                    within += self.weights[term]
+                end += 1
+            if within > best - _ROUNDING:
+                weight, held = self._passage(text, places[first:end], given, base)
+                if weight > best:
+                    best, start, terms = weight, begun, held
+            counts[opening] -= 1
+            if not counts[opening]:
+                within -= self.weights[opening]
+        held = _most({term: worth for _, _, term, worth in sorted(places, key=_worth)}, given)
+        return Passage(best, start, terms, self._weight(held), held)
+
+    def _passage(
+        self, text: str, near: Sequence[Place], given: Mapping[int, float], base: float
+    ) -> tuple[float, Mapping[int, float]]:
+        """The best of the passages that begin at the first of some places: its weight, and the terms that it holds."""
+        best, found = 0.0, given
+        held = dict(given)
+        weight = base
+        start = near[0][0]
+        for _, end, term, worth in near:
+            more = worth - held.get(term, 0.0)
+            if more <= 0:
+                continue
+            held[term] = worth
+            weight += more * self.weights[term]
+            apart = end - start + _BREAK * _breaks(text, start, end)
+            close = base + (weight - base) * (1 - _FAR * min(apart / REACH, 1.0))
+            if close > best:
+                best, found = close, dict(held)
+        return best, found
+
+    def better(self, one: Passage, other: Passage) -> Passage:
+        """The better passage of two texts that belong together, as one of all that both hold."""
+        best = max(one, other, key=lambda passage: passage.weight)
+        held = _most(one.held, other.held)
+        return best._replace(whole=self._weight(held), held=held)
+
+    def _weight(self, terms: Mapping[int, float]) -> float:
+        return sum(self.weights[term] * worth for term, worth in terms.items())
+
+
+def _most(one: Mapping[int, float], other: Mapping[int, float]) -> dict[int, float]:
+    return {term: max(one.get(term, 0.0), other.get(term, 0.0)) for term in {*one, *other}}
+
+
+_worth = itemgetter(3)
+
+
+def _breaks(text: str, start: int, end: int) -> int:
+    return text.count(". ", start, end) + text.count("\n", start, end)
+
+
+class _Search:
+    """Looks for one term: for what its forms begin with, and then whether one of them stands there."""
+
+    def __init__(self, number: int, term: Term) -> None:
+        self.number = number
+        self.term = term
+        self.worths = dict.fromkeys(term.akin, term.worth) | dict.fromkeys(term.phrases, 1.0)
+        self.phrases = [re.compile(r"[\W_]+".join(phrase.split())) for phrase in term.phrases if " " in phrase]
+        forms = [*term.akin, *(phrase.split()[0] for phrase in term.phrases), *filter(None, [term.prefix])]
+        self.needles = ["".join(term.phrases[0].split())] if term.dense else _beginnings(forms)
+
+    def add_places(self, low: str, found: list[Place]) -> None:
+        """Adds the places of the term; `found` gets no longer than `_MOST_PLACES`."""
+        for needle in self.needles:
+            start = low.find(needle)
+            while start >= 0:
+                if len(found) >= _MOST_PLACES:
+                    return
+                if self.term.dense:
+                    found.append((start, start + len(needle), self.number, 1.0))
+                elif start == 0 or not low[start - 1].isalnum():
+                    self._add(low, start, found)
+                start = low.find(needle, start + 1)
+
+    def _add(self, low: str, start: int, found: list[Place]) -> None:
+        """Adds the term where a word begins, as the best of its forms that stands there."""
+        for phrase in self.phrases:
+            match = phrase.match(low, start)
+            if match is not None and not low[match.end() : match.end() + 1].isalnum():
+                found.append((start, match.end(), self.number, 1.0))
+                return
+        word = _TOKEN.match(low, start)
+        if word is None:
+            return
+        worth = self.worths.get(word[0], 0.0)
+        if not worth and self.term.prefix and word[0].startswith(self.term.prefix):
+            worth = AKIN
+        if worth:
+            found.append((start, word.end(), self.number, worth))
+
+
+def _beginnings(forms: Sequence[str]) -> list[str]:
+    """What all of the forms begin with: few texts, of three characters and more where the forms are that long."""
+    found: list[str] = []
+    for form in sorted(set(forms)):
+        shared = _shared(found[-1], form) if found else ""
+        if shared and len(shared) >= min(_NEEDLE, len(found[-1])):
+            found[-1] = shared
+        else:
+            found.append(form)
+    return found
+
+
+def _shared(one: str, other: str) -> str:
+    length = 0
+    while length < min(len(one), len(other)) and one[length] == other[length]:
+        length += 1
+    return one[:length]

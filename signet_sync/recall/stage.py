@@ -1,0 +1,76 @@
+"""Keeps the short texts that `recall` finds equal to what they tell of: memories, facts, threads, entities."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+
+from signet_sync.entities import store as entities_store
+from signet_sync.facts.stage import FACT, Facts
+from signet_sync.facts.store import facts
+from signet_sync.graph.store import nodes
+from signet_sync.graph.threads import ThreadHead
+from signet_sync.graph.threads_stage import NODE, THREAD, Threads
+from signet_sync.memories.store import memories
+from signet_sync.storage.database.connection import Database
+from signet_sync.sync.stages import Alive, Change, Deriver, Source
+from signet_sync.sync.store import line_index
+from signet_sync.sync.store.line_index import Line
+
+# Kinds of sources that operations move: what was remembered, and curated entities.
+MEMORY, ENTITY = "memory", "entity"
+
+
+class RecallLines(Deriver):
+    """Derives one line for each memory, fact, thread head, condensation and profile of an entity."""
+
+    name = "recall lines"
+    tables = ("recall_lines", "recall_lines_fts")
+    kinds = frozenset({NODE, THREAD, FACT, MEMORY, ENTITY})
+    after = (Threads.name, Facts.name)
+    batch = 5000
+
+    def sources(self, database: Database) -> Iterable[Source]:
+        """Gives everything that has a line."""
+        for kind, ids in (
+            (NODE, nodes.condensations(database)),
+            (THREAD, nodes.heads(database)),
+            (FACT, facts.active(database)),
+            (MEMORY, memories.ids(database)),
+            (ENTITY, entities_store.ids(database)),
+        ):
+            yield from (Source(kind, *key) for key in ids)
+
+    def clear(self, database: Database) -> None:
+        """Forgets every line."""
+        line_index.clear(database)
+
+    def update(self, database: Database, prepared: Sequence[Source], alive: Alive) -> Change:
+        """Writes the lines that moved, and drops those of what is gone."""
+        told: list[Line] = []
+        for (kind, agent_id), some in groupby(sorted(prepared), key=lambda one: one[:2]):
+            ids = [one.id for one in some]
+            found = _told(database, kind, agent_id, ids)
+            line_index.drop(database, agent_id, sorted(set(ids).difference(line.id for line in found)))
+            told += found
+        line_index.put(database, told)
+        return Change()
+
+
+def _told(database: Database, kind: str, agent_id: str, ids: Sequence[str]) -> list[Line]:
+    if kind == FACT:
+        return facts.lines(database, agent_id, ids)
+    if kind == MEMORY:
+        return memories.lines(database, agent_id, ids)
+    if kind == ENTITY:
+        return entities_store.lines(database, agent_id, ids)
+    if kind == THREAD:
+        heads = (nodes.head_of(database, agent_id, one) for one in ids)
+        return [_of_head(head) for head in heads if head is not None]
+    told = ((one, nodes.condensation(database, agent_id, one)) for one in ids)
+    return [Line(agent_id, "node", one, text) for one, text in told if text is not None]
+
+
+def _of_head(head: ThreadHead) -> Line:
+    parts = [head.label, head.sample, head.next_action or "", *head.blockers, *head.loops]
+    return Line(head.agent_id, "thread", head.thread_id, "\n".join(filter(None, parts)))

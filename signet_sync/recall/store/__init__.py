@@ -1,0 +1,1 @@
+"""Statements that find things: full text, lists of sessions, references."""

@@ -1,0 +1,273 @@
+"""What an agent's full text holds of a query's terms, and the rows behind it. Imports nothing heavy."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Sequence
+from typing import NamedTuple
+
+from signet_sync.formats.timestamps import parse_instant
+from signet_sync.recall.query import Term
+from signet_sync.storage.database.batches import LISTED, listed
+from signet_sync.storage.database.connection import Database, unsealed
+from signet_sync.storage.database.named_rows import FACTS
+from signet_sync.sync.store.bodies import KEPT
+
+_LINES, _ARTIFACTS = "recall_lines_fts", "memory_artifacts_fts"
+_TELLING = 5  # letters of a stem that few other words begin with
+_CLOSE = 12  # words between two that stand close together
+_COUNTED = 300  # artifacts that are looked at to tell how many there are
+# By tier the table of what a line stands for, the column of its id and that of its time.
+_TIMES = {
+    "memory": ("memories", "id", "created_at"),
+    "fact": ("entity_attributes", "id", "latest_us"),
+    "curated": ("garden_files", "id", "updated_us"),
+    "thread": ("memory_thread_heads", "thread_id", "latest_us"),
+    "node": ("session_summaries", "id", "latest_us"),
+}
+# How ids of a tier begin that has few lines (`formats.handle`).
+_IDS = {"thread": "t", "node": "ae"}
+# Of a tier's table the rows that are not found: private memories where they are not asked for, notes of entities.
+_HIDDEN = {"memory": " and not t.private", "curated": " and t.file = 'profile'"}
+
+
+class Line(NamedTuple):
+    """What a line stands for. `about` is what it is about, for people: a project, a thread; `kind` what it is."""
+
+    id: str
+    kind: str
+    about: str | None
+    text: str
+    shown: str
+    path: str | None
+    at_us: int
+    private: bool = False
+
+
+class Artifact(NamedTuple):
+    """An artifact as it is looked through; `content` is cut where it is longer than asked for."""
+
+    path: str
+    kind: str
+    session: tuple[str, str]
+    project: str | None
+    at_us: int
+    sentence: str
+    content: str
+
+
+class NodeAt(NamedTuple):
+    """The node of the graph that tells a place of an artifact, and when it ends."""
+
+    id: str
+    at_us: int
+
+
+# ── full text ──
+
+
+def artifacts_with(database: Database, term: Term) -> list[int]:
+    """Row numbers of all agents' artifacts that hold a term, in order."""
+    return _rows(database, _ARTIFACTS, _any_form(term))
+
+
+def lines_with(database: Database, term: Term) -> list[int]:
+    """Row numbers of all agents' lines that hold a term: what tells whose is read later."""
+    return _rows(database, _LINES, _any_form(term))
+
+
+def artifacts_near(database: Database, one: Term, other: Term) -> set[int]:
+    """All agents' artifacts in which two terms stand close together."""
+    return set(_rows(database, _ARTIFACTS, f"NEAR({_usual_form(one)} {_usual_form(other)}, {_CLOSE})"))
+
+
+def owned(database: Database, agent_id: str, holding: Sequence[Sequence[int]]) -> list[int]:
+    """About how many artifacts of each row of them are an agent's; exact for few."""
+    some = [frozenset(rows[:_COUNTED]) for rows in holding]
+    found: str = database.value(
+        "select json_group_array(a.id) from json_each(?) j cross join memory_artifacts a on a.id = j.value"
+        " where a.agent_id = ?",
+        (json.dumps(sorted(frozenset[int]().union(*some))), agent_id),
+    )
+    own = frozenset(json.loads(found))
+    counts = [len(own & looked_at) for looked_at in some]
+    return [
+        count if len(rows) < _COUNTED else len(rows) * count // _COUNTED
+        for count, rows in zip(counts, holding, strict=True)
+    ]
+
+
+def artifacts_in_all(database: Database, agent_id: str) -> tuple[int, bool]:
+    """How many artifacts an agent has, and whether there are no others'."""
+    count: int = database.value("select count(*) from memory_artifacts where agent_id = ?", (agent_id,))
+    others = "exists(select 1 from memory_artifacts where agent_id"
+    return count, not database.value(f"select {others} < ?1) or {others} > ?1)", (agent_id,))
+
+
+def _rows(database: Database, table: str, match: str) -> list[int]:
+    """Row numbers of a full-text table that match, in order."""
+    # As one text: thousands of rows of one number each cost twice as much.
+    found: str = database.value(f"select json_group_array(rowid) from {table} where {table} match ?", (match,))
+    rows: list[int] = json.loads(found)
+    return rows
+
+
+def kinds_of(database: Database, agent_id: str, ids: Sequence[int], kinds: Collection[str]) -> list[tuple[str, int]]:
+    """Kind and number of those of some artifacts that are an agent's and of some kinds, in the order given."""
+    return [
+        (kind, number)
+        for kind, number in database.execute(
+            "select a.source_kind, a.id from json_each(?) j cross join memory_artifacts a on a.id = j.value"
+            f" where a.agent_id = ? and a.source_kind {LISTED}",
+            (listed(ids), agent_id, listed(kinds)),
+        )
+    ]
+
+
+# Phrases, forms and beginnings hold no character that means anything to FTS5.
+def _any_form(term: Term) -> str:
+    """What finds a term in any form, and little else."""
+    begun = _begun(term)
+    forms = [form for form in (*term.phrases, *term.akin) if not (begun and form.startswith(begun))]
+    return " OR ".join([*(f'"{form}"' for form in forms), *([f'"{begun}" *'] if begun else [])])
+
+
+def _usual_form(term: Term) -> str:
+    begun = _begun(term)
+    return f'"{begun}" *' if begun else f'"{term.phrases[0]}"'
+
+
+def _begun(term: Term) -> str:
+    """What nearly all forms of a term begin with: one look for that is as dear as ten for forms."""
+    return term.prefix or (term.stem if len(term.stem) >= _TELLING else "")
+
+
+# ── rows ──
+
+
+def has_any(database: Database, agent_id: str, tier: str) -> bool:
+    """Whether an agent has anything that lines of a tier may stand for."""
+    found: int = database.value(f"select exists(select 1 from {_TIMES[tier][0]} where agent_id = ?)", (agent_id,))
+    return bool(found)
+
+
+def narrowed(database: Database, agent_id: str, tier: str) -> set[int] | None:
+    """Where few of thousands of lines are of a tier: those of an agent that may be, by their ids; else None."""
+    if tier not in _IDS:
+        return None
+    rows: set[int] = set()
+    for letter in _IDS[tier]:
+        within = "select json_group_array(rowid) from recall_lines where agent_id = ? and id >= ? and id < ?"
+        rows.update(json.loads(database.value(within, (agent_id, f"{letter}-", f"{letter}."))))
+    return rows
+
+
+# `cross join` makes SQLite go from what matches to its rows: statistics that say so are never gathered.
+def first(
+    database: Database, agent_id: str, tier: str, groups: Sequence[Sequence[int]], limit: int, private: bool
+) -> list[str]:
+    """Of lines in groups those of an agent and a tier, group by group, the newest first: ids, at most `limit`.
+
+    Without `private` no private memory.
+    """
+    table, column, time = _TIMES[tier]
+    hidden = _HIDDEN.get(tier, "") if tier != "memory" or not private else ""
+    rows = database.execute(
+        "select l.id from json_each(?) g cross join json_each(g.value) j cross join recall_lines l on l.rowid = j.value"
+        f" cross join {table} t on t.agent_id = l.agent_id and t.{column} = l.id"
+        f" where l.agent_id = ? and l.tier = ?{hidden} order by g.key, t.{time} desc, l.id limit ?",
+        (json.dumps(groups), agent_id, tier, limit),
+    )
+    return list(dict.fromkeys(row[0] for row in rows))
+
+
+# What is asked for of many ids comes in their order.
+def memories(database: Database, agent_id: str, ids: Sequence[str]) -> Iterator[Line]:
+    """Memories; their tags stand below their words."""
+    for line_id, kind, content, private, created_at, line in database.execute(
+        "select m.id, m.type, m.content, m.private, m.created_at, l.text from json_each(?2) j"
+        " cross join memories m on m.agent_id = ?1 and m.id = j.value"
+        " cross join recall_lines l on l.agent_id = m.agent_id and l.id = m.id",
+        (agent_id, json.dumps(ids)),
+    ):
+        at_us = parse_instant(created_at) or 0
+        yield Line(line_id, kind, None, line, content, None, at_us, bool(private))
+
+
+def facts(database: Database, agent_id: str, ids: Sequence[str]) -> Iterator[Line]:
+    """Facts that hold; `about` is the project's path, None where it is the agent's own."""
+    for line_id, aspect, text, path, at_us, project, line in database.execute(
+        "select f.id, f.aspect, f.text, f.source_path, f.latest_us, iif(e.kind = 'project', e.norm, null), l.text"
+        f" from json_each(?2) j cross join {FACTS} f on f.agent_id = ?1 and f.id = j.value"
+        " cross join recall_lines l on l.agent_id = f.agent_id and l.id = f.id"
+        " left join entities e on e.agent_id = f.agent_id and e.id = f.entity_id"
+        " where f.status = 'active'",
+        (agent_id, json.dumps(ids)),
+    ):
+        yield Line(line_id, aspect, project, line, text, path, at_us)
+
+
+def curated(database: Database, agent_id: str, ids: Sequence[str]) -> Iterator[Line]:
+    """The profiles of entities; `about` is the title, the first line of `text`, and `shown` the one sentence."""
+    told = set()
+    for line_id, kind, status, title, sentence, path, at_us, line in database.execute(
+        "select g.id, g.kind, g.status, g.title, g.line, g.path, g.updated_us, l.text from json_each(?2) j"
+        " cross join garden_files g on g.agent_id = ?1 and g.id = j.value and g.file = 'profile'"
+        " cross join recall_lines l on l.agent_id = g.agent_id and l.id = g.id order by j.key, g.path",
+        (agent_id, json.dumps(ids)),
+    ):
+        if line_id not in told:
+            told.add(line_id)
+            what = kind if status == "active" else f"{status} {kind}"
+            yield Line(line_id, what, title, line, sentence, path, at_us)
+
+
+def threads(database: Database, agent_id: str, ids: Sequence[str]) -> Iterator[Line]:
+    """The heads of threads; `about` is the label."""
+    for line_id, label, sample, next_action, path, at_us, line in database.execute(
+        "select h.thread_id, h.label, h.sample, h.next_action, h.source_ref, h.latest_us, l.text from json_each(?2) j"
+        " cross join memory_thread_heads h on h.agent_id = ?1 and h.thread_id = j.value"
+        " cross join recall_lines l on l.agent_id = h.agent_id and l.id = h.thread_id",
+        (agent_id, json.dumps(ids)),
+    ):
+        shown = f"{label}: {sample}" + (f" Next: {next_action}" if next_action else "")
+        yield Line(line_id, "thread", label, line, shown, path, at_us)
+
+
+def condensations(database: Database, agent_id: str, ids: Sequence[str]) -> Iterator[Line]:
+    """Arcs and epochs; `about` is the label of the thread."""
+    for line_id, kind, label, content, at_us, thread_label in database.execute(
+        "select n.id, n.kind, n.label, n.content, n.latest_us, h.label from json_each(?2) j"
+        " cross join session_summaries n on n.agent_id = ?1 and n.id = j.value"
+        " left join memory_thread_heads h on h.agent_id = n.agent_id and h.thread_id = n.thread_id",
+        (agent_id, json.dumps(ids)),
+    ):
+        yield Line(line_id, kind, thread_label, content or label, label, None, at_us)
+
+
+def artifacts(database: Database, ids: Sequence[int], longest: int, most: int) -> Iterator[Artifact]:
+    """Artifacts by their numbers: of each at most `longest` characters of its content, of all at most `most`."""
+    for *found, sentence, kept in database.execute(
+        "select a.source_path, a.source_kind, a.session_token, a.session_id, a.project, a.membership_us,"
+        f" coalesce(t.sentence, a.ledger_sentence, a.memory_sentence, ''), {KEPT}"
+        " from json_each(?) j cross join memory_artifacts a on a.id = j.value"
+        " left join thread_sessions t on t.agent_id = a.agent_id"
+        " and t.session_token = a.session_token and t.session_id = a.session_id and t.source_ref = a.source_path",
+        (json.dumps(ids),),
+    ):
+        path, kind, token, session_id, project, at_us = found
+        text = kept if isinstance(kept, str) else unsealed(database.path, kept)
+        content = text[: min(longest, most)]
+        most -= len(content)
+        yield Artifact(path, kind, (token, session_id), project, at_us, sentence, content)
+
+
+def node_at(database: Database, agent_id: str, path: str, place: int) -> NodeAt | None:
+    """The node of an artifact that tells a place of it: the chunk that holds it, or the one node of a summary."""
+    for row in database.execute(
+        "select n.id, n.latest_us from memory_artifacts a join session_summaries n on n.artifact = a.id"
+        " where a.source_path = ? and n.agent_id = ? and n.start <= ? order by n.start desc, n.end desc limit 1",
+        (path, agent_id, place),
+    ):
+        return NodeAt(*row)
+    return None

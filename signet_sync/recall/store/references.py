@@ -1,0 +1,201 @@
+"""What a handle means: an id, a path, a wikilink, a key or the beginning of one. Imports nothing heavy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from signet_sync.errors import UsageError
+from signet_sync.formats.entity_paths import parse_path
+from signet_sync.formats.handle import HANDLE
+from signet_sync.formats.wikilinks import targets
+from signet_sync.storage.database.connection import Database
+from signet_sync.storage.database.named_rows import FACTS
+from signet_sync.sync.store import sessions
+from signet_sync.sync.store.sessions import SessionRef
+
+# Where the ids of each letter stand: the tier (as `recall` calls it), the table and its column.
+_PLACES: dict[str, tuple[str, str, str]] = {
+    **dict.fromkeys("skcae", ("node", "session_summaries", "id")),
+    "t": ("thread", "memory_thread_heads", "thread_id"),
+    "f": ("fact", "entity_attributes", "id"),
+    "m": ("memory", "memories", "id"),
+    "x": ("entity", "entities", "id"),
+    **dict.fromkeys("upr", ("curated", "garden_files", "id")),
+}
+_SHOWN = 8
+_LONGEST = 4_096  # characters; keys and paths are far shorter
+
+
+class Resolved(NamedTuple):
+    """What a handle means: an id of `formats.handle` or of an entity file, and its tier.
+
+    `node`, `thread`, `fact`, `memory`, `entity` (what artifacts speak of), `curated` (an entity file).
+    """
+
+    id: str
+    tier: str
+
+
+# ── handles ──
+
+
+def resolve(database: Database, agent_id: str, handle: str) -> Resolved:
+    """What a handle means to an agent: one thing, never another agent's.
+
+    Taken are an id of the graph, a fact, a thread, a memory, an entity or an entity file, with or without `^`, in full
+    or its unambiguous beginning; a page's wikilink; the path of an artifact, with or without `memory/`, or of an entity
+    file, though it was renamed meanwhile; a thread's key; a session's key, id, token or unambiguous beginning, which
+    mean the session's best node. A key of several sessions means their thread, where they have one in common. Raises
+    `UsageError` (`unknown-handle`, `ambiguous-handle`).
+    """
+    wanted = _bare(handle.encode("utf-8", "replace").decode("utf-8"))
+    if not wanted or len(wanted) > _LONGEST:
+        raise _unknown(agent_id, handle)
+    found = _by_id(database, agent_id, wanted) or _by_path(database, agent_id, wanted)
+    found = found or _by_thread_key(database, agent_id, wanted)
+    if not found and not wanted.startswith("^"):
+        found = _by_session(database, agent_id, wanted)
+    if not found:
+        raise _unknown(agent_id, handle)
+    if len(found) > 1:
+        raise _ambiguous(handle, [one.id for one in found])
+    return found[0]
+
+
+def _bare(handle: str) -> str:
+    """The handle without what surrounds it on a page: `[[path|summary]]`, `[[MEMORY#^t-…]]`."""
+    text = handle.strip()
+    if text.startswith("[[") and text.endswith("]]"):
+        block = text[2:-2].partition("|")[0].partition("#^")[2].strip()
+        return f"^{block}" if block else next(iter(targets(text)), "")
+    return text
+
+
+def _by_id(database: Database, agent_id: str, wanted: str) -> list[Resolved]:
+    """The things whose ids are this or begin so."""
+    if HANDLE.fullmatch(wanted) is None:
+        return []
+    start = wanted.removeprefix("^")
+    tier, table, column = _PLACES[start[0]]
+    rows = database.execute(
+        # `{` comes right behind `z`, the last letter of an id.
+        f"select distinct {column} from {table} where agent_id = ?1 and {column} >= ?2 and {column} < ?2 || '{{'"
+        f" order by {column} limit {_SHOWN + 1}",
+        (agent_id, start),
+    )
+    return [Resolved(row[0], tier) for row in rows]
+
+
+def _by_path(database: Database, agent_id: str, wanted: str) -> list[Resolved]:
+    """The node of an artifact: of a transcript its first chunk, of a manifest its session's best node; or an entity."""
+    place = parse_path(wanted if wanted.endswith(".md") else f"{wanted}.md")
+    if place is not None:
+        return _by_id(database, agent_id, place.id)
+    name = wanted.removeprefix("memory/")
+    if "--" not in name or "/" in name:
+        return []
+    path = f"memory/{name}" if name.endswith(".md") else f"memory/{name}.md"
+    node = database.value(
+        "select n.id from memory_artifacts a join session_summaries n on n.artifact = a.id"
+        " where a.source_path = ? and n.agent_id = ? order by n.start, n.id limit 1",
+        (path, agent_id),
+    )
+    if node is not None:
+        return [Resolved(node, "node")]
+    return [Resolved(node, "node") for ref in _sessions_of(database, agent_id, path) for node in best(database, ref)]
+
+
+def _sessions_of(database: Database, agent_id: str, path: str) -> list[SessionRef]:
+    rows = database.execute(
+        "select agent_id, session_token, session_id, session_key from memory_artifacts"
+        " where source_path = ? and agent_id = ?",
+        (path, agent_id),
+    )
+    return [SessionRef(*row) for row in rows]
+
+
+def _by_thread_key(database: Database, agent_id: str, wanted: str) -> list[Resolved]:
+    rows = database.execute(
+        "select thread_id from memory_thread_heads where agent_id = ? and thread_key = ?", (agent_id, wanted)
+    )
+    return [Resolved(row[0], "thread") for row in rows]
+
+
+def _by_session(database: Database, agent_id: str, wanted: str) -> list[Resolved]:
+    found = sessions.find(database, agent_id, wanted)
+    if len(found) > 1 and any(wanted in (ref.session_key, ref.session_token) for ref in found):
+        threads = {thread_of(database, ref) for ref in found}
+        thread = threads.pop()
+        if thread is not None and not threads:
+            return [Resolved(thread, "thread")]
+    if len(found) > 1:
+        raise _ambiguous(wanted, [f"{ref.session_id} ({ref.session_token})" for ref in found])
+    return [Resolved(node, "node") for ref in found for node in best(database, ref)]
+
+
+def _unknown(agent_id: str, handle: str) -> UsageError:
+    return UsageError(
+        f"nothing of agent {agent_id} is called {handle[:100]!r}",
+        hint="signet-sync recall finds handles by words; --agent chooses another agent",
+        code="unknown-handle",
+    )
+
+
+def _ambiguous(handle: str, candidates: Sequence[str]) -> UsageError:
+    shown = ", ".join(candidates[:_SHOWN])
+    more = " and more" if len(candidates) > _SHOWN else ""
+    return UsageError(f"{handle!r} may mean {shown}{more}", hint="use one of them in full", code="ambiguous-handle")
+
+
+# ── sessions and threads ──
+
+
+def best(database: Database, ref: SessionRef) -> list[str]:
+    """The node that stands for a session, as a list of one; empty where it has none.
+
+    That of its thread; without a thread the newest summary, else compaction, else the newest transcript's first chunk.
+    """
+    node = database.value(
+        "select node_id from thread_sessions where agent_id = ? and session_token = ? and session_id = ?", ref[:3]
+    )
+    node = node or database.value(
+        "select n.id from sessions s join session_summaries n on n.session = s.session"
+        " join memory_artifacts a on a.id = n.artifact"
+        " where s.agent_id = ? and s.session_token = ? and s.session_id = ?"
+        " order by case n.source_type when 'summary' then 0 when 'compaction' then 1 else 2 end,"
+        " a.captured_us desc, a.source_path desc, n.start limit 1",
+        ref[:3],
+    )
+    return [] if node is None else [node]
+
+
+def thread_of(database: Database, ref: SessionRef) -> str | None:
+    """The id of a session's thread; None for noise."""
+    thread: str | None = database.value(
+        "select thread_id from thread_sessions where agent_id = ? and session_token = ? and session_id = ?", ref[:3]
+    )
+    return thread
+
+
+def thread_behind(database: Database, agent_id: str, handle: str) -> str:
+    """The thread that a handle means or that its node or fact belongs to. Raises `UsageError` as `resolve`.
+
+    `no-thread` where it belongs to none.
+    """
+    found = resolve(database, agent_id, handle)
+    if found.tier == "thread":
+        return found.id
+    table = {"node": "session_summaries", "fact": FACTS}.get(found.tier)
+    thread: str | None = (
+        database.value(f"select thread_id from {table} where agent_id = ? and id = ?", (agent_id, found.id))
+        if table is not None
+        else None
+    )
+    if thread is None:
+        raise UsageError(
+            f"{found.id} belongs to no thread",
+            hint="handles of threads begin with ^t-: see MEMORY.md",
+            code="no-thread",
+        )
+    return thread

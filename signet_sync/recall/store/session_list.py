@@ -1,0 +1,251 @@
+"""Sessions as a person looks through them: newest first, filtered, a page at a time. Imports nothing heavy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from signet_sync.formats.filename import carried_token
+from signet_sync.recall.snippets import snippet
+from signet_sync.recall.store.search import match_expression
+from signet_sync.storage.database.batches import of_ids
+from signet_sync.storage.database.connection import Database
+from signet_sync.sync.store.bodies import text_of
+from signet_sync.text.sentences import flatten_cell
+
+NONE = "-"  # as a project: sessions that have none
+_READ = 200_000  # characters of one artifact that a snippet is looked for in
+_READ_IN_ALL = 2_000_000
+_NAMED = 3  # characters from which on the beginning of a name counts
+
+
+class Cursor(NamedTuple):
+    """A session's place in the order of time; a page goes on behind it."""
+
+    membership_us: int
+    session_token: str
+    session_id: str
+
+
+class Filter(NamedTuple):
+    """Which sessions are wanted; instants in microseconds, `until_us` the first that is not wanted any more."""
+
+    query: str = ""
+    project: str | None = None
+    harness: str | None = None
+    since_us: int | None = None
+    until_us: int | None = None
+
+
+class Entry(NamedTuple):
+    """One session of the list: a row of the ledger and what its newest artifact and its files add."""
+
+    session_token: str
+    session_id: str
+    membership_us: int
+    day: str
+    project: str | None
+    sentence: str
+    path: str
+    session_key: str | None
+    harness: str | None
+    segments: int
+    violations: int
+
+    @property
+    def cursor(self) -> Cursor:
+        """Its place in the list."""
+        return Cursor(self.membership_us, self.session_token, self.session_id)
+
+
+class Shown(NamedTuple):
+    """A page of the list: `more` says that older ones follow, `loose` that no session has all words of the query."""
+
+    entries: list[Entry]
+    more: bool
+    loose: bool
+
+
+# ── the list ──
+
+_SEGMENTS = """(select count(distinct captured_us) from memory_artifacts s where s.agent_id = p.agent_id
+    and s.session_token = p.session_token and s.session_id = p.session_id
+    and s.source_kind in ('summary', 'transcript'))"""
+_VIOLATIONS = """(select count(*) from seals s join violations v on v.path = s.path where s.agent_id = p.agent_id
+    and s.session_token = p.session_token and s.session_id = p.session_id)"""
+
+
+def page(database: Database, agent_id: str, wanted: Filter, after: Cursor | None = None, limit: int = 100) -> Shown:
+    """The newest sessions of an agent that pass a filter, or those that come after a place in the list.
+
+    Words of the query have to stand in the session's artifacts, the last one may be a beginning; where no session has
+    all of them, any of them. Names of sessions (token, key, id, path) count as words, their beginnings too.
+    """
+    words = wanted.query.strip()
+    if not words:
+        entries = _entries(database, agent_id, wanted, None, after, limit)
+        return Shown(entries[:limit], len(entries) > limit, loose=False)
+    expression = expression_of(words)
+    entries = _entries(database, agent_id, wanted, expression, after, limit)
+    loose = not entries and expression is not None and " AND " in expression
+    if loose:
+        entries = _entries(database, agent_id, wanted, expression_of(words, any_word=True), after, limit)
+    return Shown(entries[:limit], len(entries) > limit, loose and bool(entries))
+
+
+def expression_of(query: str, *, any_word: bool = False) -> str | None:
+    """What full text is asked: the query's words, of which the last may go on."""
+    expression = match_expression(query, any_word=any_word)
+    # A beginning of one or two letters would be half of all words.
+    goes_on = expression is not None and expression.endswith('"') and query[-_NAMED:].isalnum() and len(query) >= _NAMED
+    return f"{expression}*" if goes_on else expression
+
+
+class _Bound:
+    """Values of a statement, each under a number of its own."""
+
+    def __init__(self) -> None:
+        self.values: list[Any] = []
+
+    def __call__(self, value: Any) -> str:
+        self.values.append(value)
+        return f"?{len(self.values)}"
+
+
+def _entries(
+    database: Database, agent_id: str, wanted: Filter, expression: str | None, after: Cursor | None, limit: int
+) -> list[Entry]:
+    bound = _Bound()
+    agent = bound(agent_id)
+    where = " and ".join([f"l.agent_id = {agent}", *_conditions(bound, agent, wanted, expression, after)])
+    # Marks are looked up for the sessions of the page alone.
+    sql = f"""select p.session_token, p.session_id, p.membership_us, p.day, p.project, p.sentence, p.path,
+            p.session_key, p.harness, {_SEGMENTS}, {_VIOLATIONS}
+        from (select l.*, a.session_key, a.harness from ledger_rows l
+            cross join memory_artifacts a on a.source_path = l.path where {where}
+            order by l.membership_us desc, l.session_token desc, l.session_id desc limit {bound(limit + 1)}) p
+        order by p.membership_us desc, p.session_token desc, p.session_id desc"""
+    return [Entry(*row) for row in database.execute(sql, bound.values)]
+
+
+def _conditions(
+    bound: _Bound, agent: str, wanted: Filter, expression: str | None, after: Cursor | None
+) -> Iterator[str]:
+    if wanted.project is not None:
+        yield f"l.project is {bound(None if wanted.project == NONE else wanted.project)}"
+    if wanted.harness is not None:
+        yield f"a.harness = {bound(wanted.harness)}"
+    if wanted.since_us is not None:
+        yield f"l.membership_us >= {bound(wanted.since_us)}"
+    if wanted.until_us is not None:
+        yield f"l.membership_us < {bound(wanted.until_us)}"
+    if wanted.query.strip():
+        found = " union ".join(_found(bound, agent, wanted.query.strip(), expression))
+        yield f"(l.session_token, l.session_id) in ({found})" if found else "0"
+    if after is not None:
+        yield f"(l.membership_us, l.session_token, l.session_id) < ({', '.join(map(bound, after))})"
+
+
+def _found(bound: _Bound, agent: str, words: str, expression: str | None) -> Iterator[str]:
+    if expression is not None:
+        # Both sides are walked in indexes that hold no text: sessions by name, full text by word.
+        yield (
+            f"select session_token, session_id from memory_artifacts indexed by memory_artifacts_session"
+            f" where agent_id = {agent} and +id in"
+            f" (select rowid from memory_artifacts_fts where memory_artifacts_fts match {bound(expression)})"
+        )
+    if len(words) >= _NAMED:
+        name, line = bound(words), bound(f" | session={flatten_cell(words)}")
+        yield (
+            f"select session_token, session_id from ledger_rows where agent_id = {agent} and (session_token = {name}"
+            f" or path = {name} or substr(session_id, 1, length({name})) = {name} or instr(line, {line}) > 0)"
+        )
+
+
+# ── what stands beside the list ──
+
+
+def said(database: Database, agent_id: str, query: str, entries: Sequence[Entry], *, loose: bool) -> dict[Cursor, str]:
+    """For each session of a page a piece of the artifact that has the query's words, the summary's where it has them.
+
+    Bounded: of long artifacts the beginning is looked through, and all together no more than two million characters.
+    """
+    expression = expression_of(query.strip(), any_word=loose)
+    if expression is None or not entries:
+        return {}
+    best = _best_hits(database, agent_id, expression, entries)
+    pieces: dict[Cursor, str] = {}
+    read = 0
+    for entry in entries:
+        row_id = best.get((entry.session_token, entry.session_id))
+        if row_id is None or read > _READ_IN_ALL:
+            continue
+        for content, sentence in database.execute(
+            f"select substr({text_of()}, 1, ?), coalesce(memory_sentence, '') from memory_artifacts where id = ?",
+            (_READ, row_id),
+        ):
+            read += len(content)
+            pieces[entry.cursor] = snippet(content, sentence, query)
+    return pieces
+
+
+def _best_hits(
+    database: Database, agent_id: str, expression: str, entries: Sequence[Entry]
+) -> dict[tuple[str, str], int]:
+    """The row of each session's artifact that has the words: summary before compaction before transcript."""
+    names = ", ".join(["(?, ?)"] * len(entries))
+    rows = database.execute(
+        f"""with page(session_token, session_id) as (values {names})
+        select a.session_token, a.session_id, a.id from page p cross join memory_artifacts a
+            on a.agent_id = ? and a.session_token = p.session_token and a.session_id = p.session_id
+        where a.source_kind <> 'manifest'
+            and +a.id in (select rowid from memory_artifacts_fts where memory_artifacts_fts match ?)
+        order by case a.source_kind when 'transcript' then 1 when 'compaction' then 2 else 3 end, a.captured_us""",
+        [*(name for entry in entries for name in (entry.session_token, entry.session_id)), agent_id, expression],
+    )
+    return {(token, session_id): row_id for token, session_id, row_id in rows}
+
+
+def with_invalid_files(database: Database, agent_id: str) -> set[str]:
+    """Tokens of files that never were valid, as far as a token means one session: whose these are is then certain."""
+    tokens = {
+        carried_token(path.rpartition("/")[2])
+        for (path,) in database.execute("select path from files where verdict <> 'indexed' and verdict = 'invalid'")
+    }
+    return {token for token in tokens if token is not None and _is_one_session(database, agent_id, token)}
+
+
+def _is_one_session(database: Database, agent_id: str, token: str) -> bool:
+    sessions: int = database.value(
+        "select count(*) from (select 1 from ledger_rows where agent_id = ? and session_token = ? limit 2)",
+        (agent_id, token),
+    )
+    return sessions == 1
+
+
+def projects(database: Database, agent_id: str) -> list[tuple[str | None, int]]:
+    """The projects of an agent's sessions, each with their number, the busiest first."""
+    return [
+        (project, count)
+        for project, count in database.execute(
+            "select project, count(*) from ledger_rows indexed by ledger_time where agent_id = ?"
+            " group by project order by 2 desc, 1",
+            (agent_id,),
+        )
+    ]
+
+
+def harnesses(database: Database, agent_id: str) -> list[str]:
+    """The harnesses of an agent's threads."""
+    return [
+        harness
+        for (harness,) in database.execute(
+            "select distinct harness from memory_thread_heads where agent_id = ? and harness is not null order by 1",
+            (agent_id,),
+        )
+    ]
+
+
+def on_days(database: Database, agent_id: str, days: Sequence[str]) -> dict[str, int]:
+    """How many sessions some days have."""
+    return dict(of_ids(database, "day, sessions", "ledger_days", agent_id, "day", days))

@@ -1,0 +1,198 @@
+"""Gives sentences their kind: a trained classifier decides, and hears what the rules say.
+
+The classifier is a multinomial logistic regression over hashed words, letters and context. Its weights are trained by
+`benchmarks/train_digest.py`, which takes the features from here.
+"""
+
+from __future__ import annotations
+
+import re
+from array import array
+from collections.abc import Collection, Iterator
+from functools import cache, lru_cache
+from importlib import resources
+from itertools import pairwise
+from math import exp, sqrt
+from struct import Struct
+from typing import Literal, NamedTuple
+from zlib import crc32
+
+from signet_sync.formats.lazy_pattern import late
+from signet_sync.sessions.digest.conversation import Kind
+from signet_sync.sessions.digest.cues import Cues
+from signet_sync.sessions.digest.replies import EITHER_OR, asks, question_of
+from signet_sync.sessions.digest.sentences import is_question, stems, unquoted
+from signet_sync.sessions.digest.statements import ORDERS, POINTS_BACK, Said, bare, is_errand, is_inquiry, kind_by_rules
+
+KINDS: tuple[Kind | None, ...] = (None, "decision", "constraint", "preference", "next", "blocker")
+# How likely it is at most that a sentence is nothing, where it is taken for something; and where the rules take it so.
+THRESHOLD, RULED = 0.35, 0.9
+LONGEST = 400  # characters of a sentence that is classified
+ROWS = 1 << 16
+HEADER = Struct("<f")  # what a weight of 1 stands for; behind it `ROWS` signed bytes for each kind
+
+Probabilities = tuple[float, float, float, float, float, float]
+
+
+class Weights(NamedTuple):
+    """What was learned: for each kind a weight for each feature, in units of `scale`.
+
+    Three kinds' weights make one number, each raised by `_ABOVE` so that none is negative: sums of such numbers are the
+    sums of the weights, as long as none comes to `1 << _BITS`.
+    """
+
+    scale: float
+    halves: tuple[array[int], array[int]]
+
+
+class Group(NamedTuple):
+    """Features of one sort, by their hashes, and what each of them counts."""
+
+    value: float
+    hashes: frozenset[int]
+
+
+_BITS, _ABOVE = 24, 128
+_RAISED = bytes(one ^ _ABOVE for one in range(256))
+
+
+@cache
+def weights() -> Weights:
+    """The packaged weights; read at the first use."""
+    packed = (resources.files("signet_sync.sessions.digest") / "weights.bin").read_bytes()
+    (scale,) = HEADER.unpack_from(packed)
+    halves = (bytearray(8 * ROWS), bytearray(8 * ROWS))
+    for kind in range(len(KINDS)):
+        begun = HEADER.size + kind * ROWS
+        halves[kind // 3][kind % 3 * _BITS // 8 :: 8] = packed[begun : begun + ROWS].translate(_RAISED)
+    first, second = (Struct(f"<{ROWS}Q").unpack(half) for half in halves)
+    return Weights(scale, (array("Q", first), array("Q", second)))
+
+
+def sums(hashes: Collection[int]) -> tuple[int, ...]:
+    """What some features weigh for each of `KINDS`."""
+    above, lowest = _ABOVE * len(hashes), (1 << _BITS) - 1
+    wholes = (sum(map(half.__getitem__, hashes)) for half in weights().halves)
+    return tuple((whole >> shift & lowest) - above for whole in wholes for shift in (0, _BITS, 2 * _BITS))
+
+
+def kind_of(said: Said, cues: Cues) -> Kind | None:
+    """The kind of a sentence; None where it is none worth keeping. The one place that decides this."""
+    ruled = kind_by_rules(said, cues)
+    if not said.late or len(said.sentence) > LONGEST or is_inquiry(said.sentence):
+        return ruled
+    nothing, *told = probabilities(said, cues, ruled)
+    if nothing <= THRESHOLD:
+        return KINDS[1 + told.index(max(told))]
+    return ruled if nothing <= RULED else None
+
+
+def probabilities(said: Said, cues: Cues, ruled: Kind | None) -> Probabilities:
+    """How likely a sentence is of each of `KINDS`."""
+    groups = [(value, sums(hashes)) for value, hashes in features(said, cues, ruled or "none")]
+    scale = weights().scale
+    scores = [scale * sum(value * weighed[kind] for value, weighed in groups) for kind in range(len(KINDS))]
+    most = max(scores)
+    none, decision, constraint, preference, step, blocker = (exp(score - most) for score in scores)
+    whole = none + decision + constraint + preference + step + blocker
+    return none / whole, decision / whole, constraint / whole, preference / whole, step / whole, blocker / whole
+
+
+_TOKEN = late(r"[^\W_]+(?:['’][^\W_]+)?|[^\w\s]")
+_DIGITS = late(r"\d+")
+_EAST = late("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
+_NEGATION = late(
+    r"\b(?:not?|never|don['’]?t|can['’]?t|cannot|nicht|kein\w*|nie|pas|jamais|nunca|não|non|mai|не|нельзя)\b"
+    r"|不|别|ない|しないで|마|안",
+    re.IGNORECASE,
+)
+_LISTED = late(r"^ *(?:[-*]|[0-9a-c][.)])", re.MULTILINE)
+_COMPARED = 600  # characters of the message before
+
+
+def features(said: Said, cues: Cues, ruled: Kind | Literal["none", ""]) -> list[Group]:
+    """What the classifier looks at: words, letters within words, how the sentence begins and ends, its context.
+
+    `ruled` is what the rules say; empty where that is to be left out.
+    """
+    text = unquoted(bare(said.sentence) or said.sentence).lower()[:LONGEST]
+    text = _DIGITS.sub("0", text)
+    words = _TOKEN.findall(text)
+    where = _where(said)
+    named = {f"w {word}" for word in words}
+    named.update(f"b {one} {then}" for one, then in pairwise(words))
+    named.update(f"s {one}  {then}" for one, then in zip(words, words[2:], strict=False))
+    letters: set[int] = set()
+    for word in words:
+        letters |= _letters(word)
+    first = "".join(words[:1])
+    ends = (f"f1 {first}", f"f2 {' '.join(words[:2])}", f"f3 {' '.join(words[:3])}", f"f1 {where} {first}",
+            f"l {''.join(words[-1:])}")  # fmt: skip
+    return [
+        Group(1.0 / sqrt(len(named) or 1), frozenset(map(_hashed, named))),
+        Group(0.8 / sqrt(len(letters) or 1), frozenset(letters)),
+        Group(0.5, frozenset(map(_hashed, ends))),
+        Group(0.5, frozenset(map(_hashed, _context(said, text, where, cues)))),
+        Group(1.0, frozenset([_hashed(f"r {ruled} {where}"), _hashed(f"r {ruled}")] if ruled else [])),
+    ]
+
+
+def _hashed(name: str) -> int:
+    return crc32(name.encode("utf-8", "replace")) & (ROWS - 1)
+
+
+def _where(said: Said) -> str:
+    if said.report:
+        return "report"
+    return "first" if said.first else "after" if said.closing else "reply" if said.reply else "free"
+
+
+_OF_LETTERS = crc32(b"c ")
+
+
+@lru_cache(maxsize=4096)
+def _letters(word: str) -> frozenset[int]:
+    """Runs of three to five letters of a word; of one to four in scripts without spaces."""
+    lengths = (1, 2, 3, 4) if _EAST.search(word) else (3, 4, 5)
+    whole = word if lengths[0] == 1 else f"<{word}>"
+    runs = (whole[at : at + n] for n in lengths for at in range(len(whole) - n + 1))
+    return frozenset(crc32(run.encode("utf-8", "replace"), _OF_LETTERS) & (ROWS - 1) for run in runs)
+
+
+def _context(said: Said, text: str, where: str, cues: Cues) -> Iterator[str]:
+    sentence = said.sentence
+    own = stems(text)
+    yield f"at {where}"
+    if said.report:
+        yield f"form {said.form}"
+        yield f"lk {cues.kind_of(said.previous)}"
+        for word in _TOKEN.findall(said.previous.lower()[:60])[:6]:
+            yield f"lw {word}"
+    yield f"n {where} {min(len(own), 6)}"
+    yield f"len {min(len(text) // 25, 6)}"
+    yield f"neg {_NEGATION.search(text) is not None} {where}"
+    yield f"q {is_question(sentence)}"
+    yield f"e {is_errand(text)}"
+    yield f"o {ORDERS.match(text) is not None} {where}"
+    yield f"op {said.opens} {where}"
+    yield f"pb {POINTS_BACK.match(text) is not None}"
+    yield f"num {'0' in text} {where}"
+    yield f"cap {sentence[:1].isupper()} {where}"
+    if said.previous and not said.report:
+        shared = len(own & stems(said.previous[-_COMPARED:]))
+        yield f"sh {min(shared, 2)} {where}"
+        yield f"fact {said.facts} {said.whether} {where}"
+        yield from _answered(said.previous, where)
+
+
+@lru_cache(maxsize=16)
+def _answered(previous: str, where: str) -> tuple[str, ...]:
+    """What the message before tells of a reply; the sentences of a turn ask for the same."""
+    question = question_of(previous).lower()
+    words = _TOKEN.findall(question)[:3]
+    return (
+        f"asks {asks(previous)}",
+        f"either {EITHER_OR.search(question) is not None} {where}",
+        *(f"qw {where} {' '.join(words[:n])}" for n in range(1, len(words) + 1)),
+        f"list {_LISTED.search(previous) is not None} {where}",
+    )

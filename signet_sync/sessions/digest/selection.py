@@ -1,0 +1,238 @@
+"""Chooses the passages that tell best what came out of a session."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from signet_sync.formats.lazy_pattern import late
+from signet_sync.sessions.digest.conversation import Stated, Status, Talk
+from signet_sync.sessions.digest.current import item_text
+from signet_sync.sessions.digest.reports import Report, has_label
+from signet_sync.sessions.digest.sentences import IS_CJK, is_question, overlap, split, stems
+from signet_sync.sessions.digest.turns import Call
+
+SENTENCE_LENGTH, SENTENCE_LENGTH_CJK = 215, 130
+_PASSAGES = 4
+_TITLE = 3.5  # what a report's title counts
+_FIGURE = late(r"\d")
+# A test runner's closing line, which says how many passed.
+_CHECKS = late(
+    r"\b(\d[\d,]* (?:passed|passing|pass|examples|tests? (?:passed|completed|ok)))\b"
+    r"|Tests:? .{0,40}?(\d[\d,]* passed)|^OK \((\d+ tests?)|Ran (\d+ tests?)",
+    re.IGNORECASE,
+)
+_RED = late(r"\b[1-9]\d* (?:failed|failures?|errors?)\b|\bFAIL(?:ED)?\b", re.IGNORECASE)
+
+
+class _Candidate(NamedTuple):
+    score: float
+    order: tuple[int, int, int]
+    text: str
+
+
+def told_of(
+    talk: Talk, found: Sequence[Report], stated: Sequence[Stated], asked: str, status: Status
+) -> tuple[str, ...]:
+    """The passages that say best what came out, in their order; of the work itself where nobody said it."""
+    candidates = sorted(_candidates(talk, found, stated, asked), reverse=True)
+    worked = _worked(talk)
+    if worked and talk.last_word < min([*talk.edits[:1], *talk.runs[:1]]):
+        return worked
+    if not candidates:
+        return worked
+    if status == "aborted":
+        whole = [one.text for one in candidates if _WHOLE.search(one.text) and not _PLANNED.search(one.text)]
+        return (*whole[:1], *_afterwards(talk))
+    best = candidates[0]
+    room = SENTENCE_LENGTH_CJK if IS_CJK.search(best.text) else SENTENCE_LENGTH
+    chosen = [best]
+    used = set(stems(best.text))
+    size = len(best.text)
+    for candidate in candidates[1:]:
+        if len(chosen) >= _PASSAGES or candidate.score < 0.5 * best.score:
+            break
+        fresh = stems(candidate.text) - used
+        if size + len(candidate.text) + 2 > room or len(fresh) < 2 or len(fresh) < 0.4 * len(stems(candidate.text)):
+            continue
+        chosen.append(candidate)
+        used |= stems(candidate.text)
+        size += len(candidate.text) + 2
+    return tuple(candidate.text for candidate in sorted(chosen, key=lambda one: one.order))
+
+
+def _candidates(talk: Talk, found: Sequence[Report], stated: Sequence[Stated], asked: str) -> Iterator[_Candidate]:
+    cues = talk.cues
+    best = next((one.place for one in found if one.late), -1)
+    kept = {item_text(item.text).casefold() for item in stated if item.kind in ("next", "blocker")}
+    why = _WHY.search(asked) is not None
+    committed = talk.commits[-1][0] if talk.commits else -1
+    committed_words = stems(" ".join(subject for _, subject in talk.commits[-5:]))
+    went_on = sum(place > best for place, _ in talk.commits) > 2
+    led: set[str] = set()
+    for report in found:
+        if not report.late or (report.place > best > max(talk.last_edit, talk.last_run)):
+            continue
+        position = 0
+        for number, passage in enumerate(report.read[:80]):
+            label = cues.kind_of(passage.label)
+            if not number and passage.form == "heading" and _names(passage.text, asked):
+                yield _Candidate(_TITLE, (report.place, number, 0), _EMOJI.sub("", passage.text).strip())
+            if passage.form == "heading" or label in ("next", "plan", "preference") or passage.struck:
+                continue
+            lead = "" if label or passage.label == passage.heading or passage.label in led else _lead(passage.label)
+            for part, sentence in enumerate(split(passage.text)[:6]):
+                text = item_text(sentence) if len(sentence) > 400 else _NUMBER.sub("", sentence.strip())
+                text = _EMOJI.sub("", text).strip()
+                if lead and not part:
+                    led.add(passage.label)
+                    text = f"{lead}: {text}"
+                if is_question(text) or cues.has("offer", text) or cues.has("meta", text) or len(stems(text)) < 2:
+                    continue
+                if text.endswith((":", "：")) or item_text(text).casefold() in kept:
+                    continue
+                if committed > report.place and _UNCOMMITTED.search(text):
+                    continue
+                shared = len(stems(text) & stems(asked))
+                score = 3 / (1 + 0.35 * position) + 2 * overlap(text, asked) * min(1.0, shared / 2)
+                score += 0.6 if cues.has("outcome", text) else 0.0
+                score += 0.4 if _FIGURE.search(text) else 0.0
+                score += 0.5 if label == "done" else 0.0
+                score -= 2.0 if _BEFORE.match(passage.label or passage.heading) else 0.0
+                score -= 1.0 if passage.form == "row" and label != "done" else 0.0
+                score += 1.0 if why and _CAUSE.search(text) else 0.0
+                score -= 0.8 if _ASIDE.search(text) or _GREEN.match(text) else 0.0
+                score -= 0.5 if report.place > best else 0.0
+                score -= 1.2 if cues.has("left", text) and not cues.has("outcome", text) else 0.0
+                score -= 1.5 if _QUOTED.search(text) else 0.0
+                score += 0.8 * min(1.0, len(stems(text) & committed_words) / 2)
+                # A salutation, "for the record": few words, and none of what was asked or committed.
+                thin = len(stems(text)) < 6 and not shared and not (stems(text) & committed_words)
+                if thin and not _FIGURE.search(text) and not cues.has("outcome", text):
+                    score -= 1.5
+                else:
+                    position += 1
+                yield _Candidate(score / 2 if went_on else score, (report.place, number, part), text)
+    # Where the assistant says little at the end, its commits say more.
+    told = next((one.message.text for one in found if one.place == best), "")
+    worth = 0.5 if len(told) >= 160 or has_label(cues, told) or IS_CJK.search(told) else 1.5
+    # Where the work went on behind what looks most like a report, they alone say what came out.
+    worth = 4.0 if went_on else worth
+    for place, subject in talk.commits[-3:]:
+        yield _Candidate(worth, (place, 0, 0), subject)
+
+
+def _names(title: str, asked: str) -> bool:
+    """Whether a report's title says what it is about in the words of the request, and more than that."""
+    return 2 <= len(stems(title)) <= 14 and bool(stems(title) & stems(asked)) and ":" in title
+
+
+# Who asks why wants the cause; what was done in passing comes last.
+_WHY = late(
+    r"\b(?:why|cause|find out|figure out|investigate|debug|look into|flaky|warum|ursache|woran|pourquoi"
+    r"|cause|por qué|causa|perché|motivo)\b"
+    r"|почему|причин|为什么|原因|查一下|なぜ|原因|왜|원인",
+    re.IGNORECASE,
+)
+_CAUSE = late(
+    r"\b(?:because|cause[ds]?|came from|comes from|due to|turned out|root|reason|race|leak|ursache"
+    r"|liegt an|kommt von|weil|parce que|vient d"
+    r"|porque|se debe|por causa|causa|perché|dovuto)\b|потому|причина|из-за|因为|原因|由于|ため|때문",
+    re.IGNORECASE,
+)
+_ASIDE = late(
+    r"\b(?:also|side (?:note|finding)|by the way|while (?:testing|there)|nebenbei|au passage|de paso"
+    r"|di passaggio)\b|попутно|顺便|ついでに",
+    re.IGNORECASE,
+)
+# That checks pass says that it is done, not what.
+_GREEN = late(
+    r"(?:all |the |alle |tous les |todos? l[oa]s |tutti i )?(?:\d[\d.,]* )?(?:unit |e2e )?"
+    r"(?:tests?|specs?|checks?|ci|build|pruebas|testes?|тесты)\b.{0,40}(?:green|pass\w*|grün|verts?|verde\w*|ok|passam|laufen|проход\w*)\b",
+    re.IGNORECASE,
+)
+# A text that is quoted is what somebody may write, not what was done.
+_QUOTED = late(r"^(?:[\w ]{1,20}: ?)?[\"“„«]|[\"”»]$")
+# How it was before, and what began it, is not what came out.
+_BEFORE = late(
+    r"\W*(?:context|background|problem|symptoms?|situation|before|request|task|goal|kontext|hintergrund|ausgangslage"
+    r"|contexte?|contexto|contesto|situación|problema|контекст|было|背景|现象|问题|状況|배경)\W*$",
+    re.IGNORECASE,
+)
+_EMOJI = late("[ ]?[\u2600-\u27bf\u2b00-\u2bff\ufe0f\U0001f000-\U0001faff]+")
+# What was not committed when the report was written may have been since.
+_UNCOMMITTED = late(
+    r"\b(?:not|nothing|n['’]t|nicht|nichts|pas|no|não|non|не)\b.{0,30}\bcommit|not yet commit", re.IGNORECASE
+)
+_NUMBER = late(r"^\(?\d{1,2}[.)]\s+")
+
+
+# What may stand above anything says nothing of what is below it.
+_ANY_LABEL = late(
+    r"(?:key |main )?(?:points?|takeaways?|highlights?|notes?|details?|overview|recap|tl;?dr|info|files?"
+    r"|in short|in brief|report)$"
+    r"|(?:wichtigste\w*|überblick|hinweise?|details|kurz(?:fassung)?|dateien|points? clés?|aperçu|en bref"
+    r"|détails|fichiers"
+    r"|puntos clave|en resumen|detalles|archivos|pontos principais|em resumo|detalhes|arquivos|punti chiave"
+    r"|in breve|dettagli"
+    r"|кратко|детали|файлы|要点|概要|概览|说明|文件|ポイント|詳細|ファイル|요점|개요|파일)$",
+    re.IGNORECASE,
+)
+
+
+def _lead(label: str) -> str:
+    """A label that names what its passages are about; a sentence does not."""
+    bare = _NUMBER.sub("", label).rstrip(" .:：。")
+    if _ANY_LABEL.match(bare):
+        return ""
+    return bare if bare and len(bare) <= 40 and not re.search(r"[.!?。！？]", bare) else ""
+
+
+def _worked(talk: Talk) -> tuple[str, ...]:
+    """What was done where the assistant says nothing of it: its commits, else its edits, and how the last run ended."""
+    done = [subject for _, subject in talk.commits[-2:]]
+    if not done:
+        names = list(dict.fromkeys(path.rpartition("/")[2] for path in talk.edited()))
+        if not names:
+            return ()
+        shown = [*names[:3], f"{len(names) - 3} more files"] if len(names) > 4 else names
+        done = [f"edited {', '.join(shown[:-1])}{' and ' if len(shown) > 1 else ''}{shown[-1]}"]
+    checks = checks_of(talk)
+    return (*done, checks) if checks else tuple(done)
+
+
+# Of a session that was stopped, a sentence that was cut off or says what should come next tells no state.
+_WHOLE = late(r"[.!。！]['\")”»]*$")
+_PLANNED = late(
+    r"\b(?:i['’]?ll|i will|i['’]?m going to|let me|next|nächste[rsn]? schritt|prochaine étape|(?:próximo"
+    r"|siguiente|prossimo) pas\w+"
+    r"|ich werde|jetzt (?:mache|kommt)|je vais|ora "
+    r"|ahora (?:voy|toca)|agora vou|сейчас|дальше)\b|接下来|下一步|次に|これから|다음",
+    re.IGNORECASE,
+)
+
+
+def _afterwards(talk: Talk) -> tuple[str, ...]:
+    """What was run behind the person's last word: how things were put away."""
+    if len(talk.users) < 2:
+        return ()
+    last = talk.users[-1][0]
+    runs = [talk.turns[place] for place in talk.runs[-3:] if place > last]
+    ran = [run.detail.split("&&")[0].strip() for run in runs if isinstance(run, Call)]
+    return tuple(f"then {one}" for one in ran[:1] if 0 < len(one) <= 80 and "\n" not in one)
+
+
+def checks_of(talk: Talk) -> str:
+    """What the last run of tests said in the end: "37 passed"; empty where it failed or none ran."""
+    for place in reversed(talk.runs[-20:]):
+        call = talk.turns[place]
+        if not isinstance(call, Call):
+            continue
+        for line in reversed(call.output[-12:]):
+            if _RED.search(line[:300]):
+                return ""
+            found = _CHECKS.search(line[:300])
+            if found:
+                return next(filter(None, found.groups()), "")
+    return ""

@@ -1,0 +1,177 @@
+"""Tells how a session stands at its end: done, open, blocked, aborted, or only a question."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from signet_sync.formats.lazy_pattern import late
+from signet_sync.sessions.digest.conversation import Stated, Status, Talk
+from signet_sync.sessions.digest.reports import Report, has_label
+from signet_sync.sessions.digest.sentences import is_question, split, stems
+from signet_sync.sessions.digest.statements import ORDERS, PUT_OFF, Said, bare, is_errand, kind_by_rules
+from signet_sync.sessions.digest.turns import Call
+
+# What a task is not finished without.
+_MUST_FOLLOW = late(
+    r"^(?:deploy|finish|complete|merge)\b|\b(?:the|run the) (?:other|remaining|rest)\b|\brest(?:liche"
+    r"|lichen)\b|\bübrigen\b|\bles autres\b|\blos demás\b"
+    r"|остальн|其余|剩下的|残りの|나머지",
+    re.IGNORECASE,
+)
+# "What's left of the plan": what was asked is done in part.
+_PART_LEFT = late(
+    r"\b(?:left|remain\w*|rest|missing) (?:of|from|in) (?:the|this|that|our)\b|\b(?:vom|des) plans?\b"
+    r"|\breste (?:du|de la)\b"
+    r"|\b(?:del|do|dal) (?:plan|plano|piano)\b|\b(?:remaining|further|other) (?:phases|stages|parts|steps of)\b",
+    re.IGNORECASE,
+)
+# What is still to do belongs to the task; what comes next may be another one.
+_TO_DO = late(
+    r"\W*(?:still |yet )?(?:to[- ]?do|pending|remaining|missing|unfinished|not finished|to finish)\b"
+    r"|\W*(?:falta|pendiente|pendente|fehlt|manque|manca|не сделано|未完成|还差)",
+    re.IGNORECASE,
+)
+_ASKING = late(
+    r"^(?:just |please |pls )*(?:i (?:wonder|want to know|['’]d like to know)|(?:just )?curious|我想知道"
+    r"|请问|想问|教えて|what|why|how|when|where|who|which|is|are|does|do|did|can|could|should|would|was|were|explain"
+    r"|tell me|whats|hows|wie|was"
+    r"|warum|wann|wo|wer|welche\w*|ist|sind|kann|comment|pourquoi|quel\w*|qu['’]|est-ce|cómo|por qué|qué"
+    r"|cuál\w*|cuándo|como|por que"
+    r"|o que|qual|come|perché|cosa|quale|как|почему|что|зачем|когда|где|какой"
+    r"|怎么|为什么|什么|如何|是不是|どう|なぜ|何|어떻게|왜|무엇)",
+    re.IGNORECASE,
+)
+
+
+def status_of(talk: Talk, stated: Sequence[Stated], found: Sequence[Report]) -> Status:
+    """The status at the end."""
+    planned = any(item.kind in ("next", "blocker") and item.source == "section" for item in stated)
+    if not (talk.edits or talk.commits or planned) and _only_asked(talk):
+        return "question-only"
+    if talk.interrupted >= max(0, talk.last_word, talk.last_edit):
+        return "aborted"
+    stopped = _stopped(talk)
+    if stopped and not _reported(talk, found):
+        return "aborted"
+    if any(item.kind == "blocker" for item in stated):
+        return "blocked"
+    return "open" if _unfinished(talk, stated, found) else "done"
+
+
+_FOR_NOW = late(
+    r"\b(?:for now|later|tomorrow|continue|have to (?:go|leave|run)|gotta (?:go|run)|for today|muss (?:los"
+    r"|weg)|morgen|später"
+    r"|dois (?:filer|partir)|demain|tengo que irme|mañana|tenho que sair|amanhã|devo andare|domani)\b|пора"
+    r"|завтра|明天|明日|내일",
+    re.IGNORECASE,
+)
+_TURNS = 500  # from the beginning, and as many from the end
+_TOLD = 6  # stems of a message that reports
+_REPORTED = 16  # stems; an answer to "stop" with as many reports of work
+_LAST_TURNS, _ORDERED = 2, 400  # of the person; characters of a turn that stops the work
+
+
+def _stopped(talk: Talk) -> bool:
+    """Whether one of the person's last turns orders to stop, and what came behind it only put things away."""
+    for place, message in talk.users[-_LAST_TURNS:]:
+        if place < max([-1, *talk.edits]) or len(message.text) > _ORDERED:
+            continue
+        behind = [one.text for at, one in talk.assistants if at > place]
+        worked = any(len(stems(text)) >= _REPORTED and not talk.cues.has("stopped", text) for text in behind)
+        told = any(
+            max(talk.last_edit, talk.last_run) < at < place and len(stems(one.text)) >= _TOLD
+            for at, one in talk.assistants[-4:]
+        )
+        said = [sentence for sentence, _ in talk.heard(place)]
+        orders = any(talk.cues.has("stop", one) and not (told and _FOR_NOW.search(one)) for one in said)
+        # Who was interrupted and gives the work up says why, and the assistant that it stopped.
+        ends = talk.interrupted == place - 1 and any(talk.cues.has("stopped", text) for text in behind[:1])
+        # Who leaves for today behind a report stops nothing.
+        if not worked and (orders or ends):
+            return True
+    return False
+
+
+def _reported(talk: Talk, found: Sequence[Report]) -> bool:
+    last = talk.users[-1][0]
+    return any(talk.last_edit < one.place < last and has_label(talk.cues, one.message.text) for one in found)
+
+
+def _unfinished(talk: Talk, stated: Sequence[Stated], found: Sequence[Report]) -> bool:
+    listed = any(item.kind == "next" and item.source == "section" for item in stated)
+    for report in found:
+        if not report.late:
+            continue
+        marks = {passage.mark for passage in report.read}
+        if "open" in marks or {"done", "failed"} <= marks:
+            return True
+        for passage in report.read:
+            kind = talk.cues.kind_of(passage.label)
+            if kind == "next" and (_PART_LEFT.search(passage.label) or (_TO_DO.match(passage.label) and listed)):
+                return True
+            if kind in ("next", "plan"):
+                continue
+            if passage.label and talk.cues.has("unfinished", passage.label):
+                return True
+            if any(talk.cues.has("unfinished", one) for one in split(passage.text) if not is_question(one)):
+                return True
+    asked = talk.users[0][1].text[:400] if talk.users else ""
+    if any(item.kind == "next" and PUT_OFF.search(item.text) for item in stated if item.source == "person"):
+        return True
+    return any(item.kind == "next" and (_MUST_FOLLOW.search(item.text) or _named(item.text, asked)) for item in stated)
+
+
+def _named(text: str, asked: str) -> bool:
+    """Whether a next step is a part of the task as it was asked: "rest: navigation, tables, pdf preview"."""
+    parts = [part for part in re.split(r"[,:;]|\band\b|\bund\b", asked)[1:] if len(stems(part)) >= 2]
+    return any(stems(part) <= stems(text) for part in parts)
+
+
+def _only_asked(talk: Talk) -> bool:
+    """Whether nothing was to be done: greetings, questions, and what is said between them."""
+    if len(talk.runs) > 3:
+        return False
+    if is_trivial(talk):
+        return True
+    questions = 0
+    for place, _ in [*talk.users[:_TURNS], *talk.users[_TURNS:][-_TURNS:]]:
+        for sentence, _ in talk.heard(place):
+            said = bare(sentence)
+            if is_question(sentence) or _ASKING.match(said):
+                questions += 1
+            elif talk.cues.has("mode", said):
+                continue
+            elif is_errand(said) or ORDERS.match(said):
+                return False
+    return questions > 0
+
+
+_TRIES = late(r"(?:just )?(?:test|check|try|hold)\w*\b", re.IGNORECASE)
+_GREETING = 24  # stems of all that is answered to a greeting
+
+
+def is_trivial(talk: Talk) -> bool:
+    """Whether nothing was said and done but a greeting."""
+    if any(isinstance(turn, Call) for turn in talk.turns):
+        return False
+    if sum(len(stems(message.text)) for _, message in talk.assistants[:40]) > _GREETING:
+        return False
+    heard = [bare(sentence) for place, _ in talk.users[:40] for sentence, _ in talk.heard(place)]
+    if any(_ASKING.match(one) or (is_errand(one) and not _TRIES.match(one)) for one in heard):
+        return False
+    if any(kind_by_rules(Said(one, first=True), talk.cues) for one in heard):
+        return False
+    return sum(len(stems(message.text)) for _, message in talk.users[:40]) <= 8 and not any(
+        is_question(sentence) and len(stems(sentence)) > 1
+        for place, _ in talk.users[:40]
+        for sentence, _ in talk.heard(place)
+    )
+
+
+def parting_of(talk: Talk) -> str:
+    """What the person said of a session that was stopped, behind the bare order to stop."""
+    if not talk.users or len(talk.users) < 2:
+        return ""
+    said = [sentence for sentence, _ in talk.heard(talk.users[-1][0]) if not is_question(sentence)]
+    return next((one for one in said if len(stems(one)) >= 3), "")

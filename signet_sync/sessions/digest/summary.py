@@ -1,0 +1,115 @@
+"""Digests a transcript by rules, without a model: what came out of a session, its one sentence, its summary."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from signet_sync.formats.lazy_pattern import late
+from signet_sync.sessions.digest.headline import told
+from signet_sync.sessions.digest.session import Kind, Outcome, outcome
+from signet_sync.text.digest_mark import VERSION, opening
+from signet_sync.text.sentences import flatten
+
+__all__ = ["LIMIT", "VERSION", "Outcome", "digest", "outcome", "summary"]
+
+LIMIT = 6_000
+TITLE_LENGTH, LINE = 100, 160
+# Characters that the lines of a section may take; with headings and counts they stay below `LIMIT`.
+OUTCOME, ITEMS, FILES, COMMANDS = 800, 800, 500, 500
+
+# What would start a heading, a quote, a fence, a list or a task inside a list item.
+_BLOCK = late(r"^(?:(?:#{1,6}|[-*+]|\d{1,9}[.)]|\[[ xX]\])(?:[ \t]+|$)|>[ \t]*|[~`]{3,}[ \t]*|\\(?=#))+")
+_LOOKS = late(
+    r"(?:cd \S+ *(?:&&|;) *)?(?:ls|cat|head|tail|grep|rg|find|pwd|cd|sed -n|wc|echo|which|tree|file|stat|du|type"
+    r"|git (?:status|log|diff|show|branch))\b(?!.*[>;&])"
+)
+_SECTIONS: tuple[tuple[str, Kind], ...] = (
+    ("Decisions", "decision"), ("Constraints", "constraint"), ("Blockers", "blocker"), ("Next steps", "next"),
+    ("Preferences", "preference"),
+)  # fmt: skip
+
+
+def digest(transcript: str, *, project: str | None, harness: str | None) -> str:
+    """The summary of a (sanitized) transcript; see `summary`."""
+    return summary(outcome(transcript), project=project, harness=harness)
+
+
+def summary(found: Outcome, *, project: str | None, harness: str | None) -> str:
+    """Markdown about a session; empty where its transcript holds no word. At most `LIMIT` characters.
+
+    Everything but headings, counts and the line that says what this is stands in the transcript; what is shortened ends
+    in `…`.
+    """
+    title = next(filter(None, (_line(text, TITLE_LENGTH) for text in (found.asked, told(found), found.opening))), "")
+    if not title:
+        return ""
+    sections = [f"# {title}", opening(project, harness, found.status)]
+    for name, lines in _sections(found, project):
+        if lines:
+            sections.append("\n".join([f"## {name}", "", *lines]))
+    return "\n\n".join(sections) + "\n"
+
+
+def _sections(found: Outcome, project: str | None) -> Iterator[tuple[str, list[str]]]:
+    """The sections in order, each with its lines; those that mean what MEMORY.md's head knows are called as it does."""
+    yield "Outcome", _first(_items(found.told), OUTCOME)
+    for name, kind in _SECTIONS:
+        yield name, _first(_items(item.text for item in found.items if item.kind == kind), ITEMS)
+    yield "Files", _first(_files(found.edited, project), FILES)
+    yield "Commands", _last(_commands(found.commands, project), COMMANDS)
+
+
+def _files(edited: Mapping[str, int], project: str | None) -> list[str]:
+    root = (project or "").rstrip("/") + "/"
+    below: dict[str, int] = {}
+    for path, times in edited.items():
+        name = path.removeprefix(root) if len(root) > 1 else path
+        below[name] = below.get(name, 0) + times
+    return [f"- {_code(path)}{f' ({times:,} times)' if times > 1 else ''}" for path, times in below.items()]
+
+
+def _commands(commands: Mapping[str, bool], project: str | None) -> list[str]:
+    """The commands that did something; those that only look where no others are."""
+    here = f"cd {(project or '/').rstrip('/')} && "
+    ran = {command.removeprefix(here): failed for command, failed in commands.items()}
+    acting = [command for command in ran if not _LOOKS.match(command)]
+    return [f"- {_code(command)}{' · failed' if ran[command] else ''}" for command in acting or ran]
+
+
+def _items(texts: Iterable[str]) -> list[str]:
+    return [f"- {said}" for text in texts if (said := _line(text, 400))]
+
+
+def _code(text: str) -> str:
+    return f"`{flatten(text[: 4 * LINE], LINE) or '?'}`"
+
+
+def _line(text: str, limit: int) -> str:
+    """A text as one line in which nothing starts a block, a link or its target, cut at a word; empty without a word."""
+    said = _BLOCK.sub("", flatten(text[: 8 * limit], 8 * limit).replace("]:", "] :"), 1)
+    if len(said) > limit:
+        cut = said.rfind(" ", limit // 2, limit)
+        said = said[: cut if cut > 0 else limit - 1].rstrip(" ,;:") + "…"
+    return said if any(c.isalnum() for c in said) else ""
+
+
+def _first(lines: Sequence[str], share: int) -> list[str]:
+    """The first lines that fit into a share of characters, and how many do not."""
+    kept = _fitting(lines, share)
+    return [*kept, f"- … {len(lines) - len(kept):,} more …"] if len(kept) < len(lines) else kept
+
+
+def _last(lines: Sequence[str], share: int) -> list[str]:
+    """The last lines that fit into a share of characters, and how many went before."""
+    kept = _fitting(lines[::-1], share)[::-1]
+    return [f"- … {len(lines) - len(kept):,} before these …", *kept] if len(kept) < len(lines) else kept
+
+
+def _fitting(lines: Iterable[str], share: int) -> list[str]:
+    kept: list[str] = []
+    for line in lines:
+        share -= len(line) + 1
+        if share < 0:
+            break
+        kept.append(line)
+    return kept

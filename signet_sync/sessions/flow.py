@@ -1,0 +1,492 @@
+"""One write flow, walked step by step: look at what is done, do what follows, look again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from signet_sync.errors import SignetSyncError, UsageError, WorkspaceError
+from signet_sync.formats.artifact_fastpath import SENTENCE_VERSION
+from signet_sync.formats.body import HASH_SCOPE, body_sha256, normalize
+from signet_sync.formats.filename import artifact_file_name, artifact_name
+from signet_sync.formats.frontmatter import FrontmatterProblem, parse, write
+from signet_sync.formats.paths import AGENT_ID, MEMORY, artifact_path
+from signet_sync.formats.snapshot import Found, Signature
+from signet_sync.formats.timestamps import iso, parse_instant, parse_name_stamp
+from signet_sync.formats.wikilinks import targets, with_links
+from signet_sync.pages import stage as pages_stage
+from signet_sync.sessions import journal
+from signet_sync.sessions import live as sessions_live
+from signet_sync.sessions.states import (
+    Facts,
+    FlowKind,
+    Quality,
+    Standing,
+    State,
+    Step,
+    kinds_of,
+    next_step,
+    observe,
+    refusal_key,
+)
+from signet_sync.sessions.store import live, results
+from signet_sync.storage import files, state_dir
+from signet_sync.sync import manifests
+from signet_sync.sync.missing_manifests import manifest_body
+from signet_sync.sync.store import artifacts
+from signet_sync.sync.tombstones.removed import is_removed as is_removed
+from signet_sync.sync.tombstones.removed import removed_session as removed_session
+from signet_sync.sync.workspace import Workspace
+from signet_sync.text.sanitizer import sanitize_line, sanitize_normalized, sanitizer_stamp
+from signet_sync.text.sentences import SessionContext, fallback, passes_strict
+
+VERSION = 1
+# Those of journals that do not name any.
+_FIRST_RULES = "sanitize_transcript_v1"
+# A flow has seven steps; who needs more than these goes round in circles.
+_MOST_STEPS = 24
+
+
+@dataclass(slots=True)
+class Flow:
+    """A session end or compaction on its way. Everything that outlives a crash is in the journal's document.
+
+    `wording` is a model's sentence, worth trying before the fallback; `reconciled` says that a pass went over it;
+    `published` are the kinds of files that this process has written, down to the disk.
+    """
+
+    held: journal.Held
+    wording: str | None = None
+    sentence: str | None = None
+    quality: Quality | None = None
+    generated_at: str = ""
+    reconciled: bool = False
+    manifest_tried: bool = False
+    refusal: SignetSyncError | None = None
+    bodies: dict[str, str] = field(default_factory=dict)
+    published: set[str] = field(default_factory=set)
+    _seen: dict[str, tuple[Signature, Standing]] = field(default_factory=dict)
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The journalled inputs."""
+        return self.held.document
+
+    @property
+    def kind(self) -> FlowKind:
+        """`end` or `compact`."""
+        return cast(FlowKind, self.document["kind"])
+
+    def path(self, kind: str) -> str:
+        """Where an artifact of the flow stands."""
+        return artifact_path(artifact_file_name(self.document["captured_at"], self.document["token"], kind))
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The artifacts that the flow writes, in their order."""
+        return kinds_of(self.kind, self.document["bodies"])
+
+    @property
+    def paths(self) -> list[str]:
+        """Every file that the flow writes, the manifest last."""
+        return [*(self.path(kind) for kind in self.kinds), self.document["manifest"]]
+
+    def answer(self) -> dict[str, Any]:
+        """What the caller is told."""
+        document = self.document
+        return {
+            "agent_id": document["agent_id"],
+            "session_id": document["session_id"],
+            "session_token": document["token"],
+            **{kind: self.path(kind) for kind in reversed(self.kinds)},
+            "manifest": document["manifest"],
+            "sentence": self.sentence or "",
+            "sentence_quality": self.quality or "fallback",
+            "idempotent_replay": False,
+            "redactions": document["redactions"],
+        }
+
+
+def flow_of(held: journal.Held) -> Flow:
+    """A flow from its journal. Raises `ValueError` for a document that is none of ours."""
+    document = held.document
+    if not is_sound(document):
+        raise ValueError("a journal of another version, or with fields that we did not write")
+    flow = Flow(held)
+    if document.get("sanitizer") != sanitizer_stamp():
+        _sanitize_anew(document)
+    flow.bodies = {kind: document["bodies"][kind] for kind in flow.kinds}
+    flow.generated_at = document["now"]
+    return flow
+
+
+def _sanitize_anew(document: dict[str, Any]) -> None:
+    """Has the rules of today look at what was journalled under others: of it, no secret that they know is written."""
+    document["bodies"] = {kind: sanitize_normalized(body) for kind, body in document["bodies"].items()}
+    for name in _NULLABLE:
+        if isinstance(document.get(name), str) and name != "session_key":
+            document[name] = sanitize_line(document[name])
+
+
+def is_sound(document: Mapping[str, Any]) -> bool:
+    """Whether each field is of its kind: a file that went bad must neither name other places nor stop a pass."""
+    try:
+        return document["v"] == VERSION and _fits(document)
+    except (KeyError, TypeError):
+        return False
+
+
+def _fits(document: Mapping[str, Any]) -> bool:
+    kinds = kinds_of(document["kind"], document["bodies"])
+    captured_at, token, manifest = document["captured_at"], document["token"], document["manifest"]
+    texts = (captured_at, token, manifest, *(document[name] for name in ("session_id", "now", "flow_key", "request")))
+    nullable = [document[name] for name in _NULLABLE]
+    if not all(isinstance(text, str) for text in (*texts, *(document["bodies"][kind] for kind in kinds))):
+        return False
+    named = [artifact_name(artifact_file_name(captured_at, token, kind)) for kind in kinds]
+    linked = artifact_name(manifest.removeprefix(f"{MEMORY}/"))
+    return (
+        all(text is None or isinstance(text, str) for text in nullable)
+        and isinstance(document["agent_id"], str)
+        and AGENT_ID.fullmatch(document["agent_id"]) is not None
+        and isinstance(document["redactions"], dict)
+        and _are_marks(document.get("live", {}))
+        and all(name is not None and name.token == token for name in named)
+        and parse_instant(captured_at) is not None
+        and linked is not None
+        and (linked.token, linked.kind) == (token, "manifest")
+        and manifest == artifact_path(manifest.rpartition("/")[2])
+    )
+
+
+def _are_marks(live: object) -> bool:
+    """Whether it names live turns; a flow of an earlier version names none, and its turns are left to the next one."""
+    return isinstance(live, dict) and all(
+        isinstance(marks, list) and all(isinstance(mark, str) for mark in marks) for marks in live.values()
+    )
+
+
+_NULLABLE = ("session_key", "project", "harness", "started_at", "ended_at", "proposal", "headline")
+
+
+def resume(workspace: Workspace, wanted: Callable[[Flow], bool] = lambda _: True) -> Iterator[Flow]:
+    """Takes hold of flows whose caller has died, one after the other; damaged journals are named and left."""
+    for key in journal.keys(workspace.state.journal):
+        try:
+            held = journal.take(workspace.state.journal, key)
+        except ValueError as error:
+            workspace.events.append(f"a journalled flow is damaged and left alone: {error}")
+            continue
+        if held is None:
+            continue
+        try:
+            flow = flow_of(held)
+            asked = wanted(flow)
+        except ValueError as error:
+            held.release()
+            workspace.events.append(f"a journalled flow cannot be read and is left alone: {error!r} [{held.path}]")
+            continue
+        if asked:
+            yield flow
+        else:
+            held.release()
+
+
+def advance(workspace: Workspace, flow: Flow) -> State:
+    """Walks a flow as far as it goes by itself: to its end, or to where a pass over the vault is needed.
+
+    The caller holds the workspace's lock. Raises `OSError`, `WorkspaceError`, `DatabaseError`, `RevisionConflict`; what
+    was done stays done, and the next pass goes on.
+    """
+    for _ in range(_MOST_STEPS):
+        seen = observe(look(workspace, flow))
+        step = next_step(seen, flow.kind, segment="transcript" in flow.kinds)
+        if step is Step.NOTHING or (step is Step.RECONCILE and not flow.reconciled):
+            return seen
+        _do(workspace, flow, step, seen)
+        if step is Step.REFUSE or step is Step.FORGET:
+            return seen
+    raise SignetSyncError("a write flow does not come to its end", path=flow.paths[0])
+
+
+def look(workspace: Workspace, flow: Flow) -> Facts:
+    """What disk and index say about a flow now."""
+    document = flow.document
+    answered = results.recorded(workspace.database, document["agent_id"], document["flow_key"]) is not None
+    standing = tuple((kind, _standing(workspace, flow, kind)) for kind in flow.kinds)
+    indexed = flow.reconciled or _indexed(workspace, flow)
+    return Facts(
+        flow.kind,
+        standing,
+        sentence=flow.quality,
+        linked=flow.manifest_tried or _linked(workspace, flow),
+        indexed=indexed,
+        projected=flow.reconciled or (indexed and pages_stage.is_current(workspace, document["agent_id"])),
+        live=_are_buffered(workspace, flow),
+        answered=answered,
+        journalled=True,
+        removed=is_removed(workspace, document["agent_id"], document["token"], document["session_id"]),
+    )
+
+
+def _are_buffered(workspace: Workspace, flow: Flow) -> bool:
+    """Whether live turns are buffered that the flow's files hold."""
+    document = flow.document
+    key = document["session_key"] or document["session_id"]
+    # What is read from a harness's transcript stands there until the session's ending.
+    return (flow.kind == "end" and live.is_read(workspace.database, ending_of(document))) or sessions_live.is_buffered(
+        workspace, document["agent_id"], key, document.get("live", {})
+    )
+
+
+def _reset(workspace: Workspace, flow: Flow) -> None:
+    document = flow.document
+    key = document["session_key"] or document["session_id"]
+    sessions_live.forget(workspace, document["agent_id"], key, document.get("live", {}))
+    if flow.kind == "end":
+        with workspace.database.transaction(durable=True):
+            live.reset_read(workspace.database, ending_of(document))
+
+
+def ending_of(document: Mapping[str, Any]) -> live.Ending:
+    """Which live turns an ending covers."""
+    return live.Ending(
+        document["agent_id"],
+        document["session_key"] or document["session_id"],
+        document["session_id"],
+        said_by=document["ended_at"] or document["captured_at"],
+        begun_at=document["now"],
+    )
+
+
+def _standing(workspace: Workspace, flow: Flow, kind: str) -> Standing:
+    path = flow.path(kind)
+    status = files.look(workspace.root, path)
+    if status is None:
+        return "absent"
+    known = flow._seen.get(path)
+    if known is not None and known[0] == files.signature_of(status):
+        return known[1]
+    found = files.read(workspace.root, path, workspace.settings.max_file_bytes)
+    if not isinstance(found, Found):
+        if found.code == "gone":
+            return "absent"
+        raise WorkspaceError(found.message, path=path, hint="check its permissions; the flow goes on by itself")
+    if not found.raw:
+        return "absent"  # at most a claim to the name, which a crash left
+    ours: Standing = "ours" if _is_ours(flow, kind, found.raw) else "other"
+    flow._seen[path] = (found.signature, ours)
+    return ours
+
+
+def _is_ours(flow: Flow, kind: str, raw: bytes) -> bool:
+    """Whether a file is this flow's artifact: same session, same words. Its sentence is taken over."""
+    try:
+        source = parse(raw)
+    except FrontmatterProblem:
+        return False
+    document, fields = flow.document, source.fields
+    same = all(fields.get(name) == document[name] for name in ("agent_id", "session_id", "session_key"))
+    if not same or fields.get("kind") != kind:
+        return False
+    body = normalize(source.body)
+    # A flow that was begun under older rules may have written this file before they changed.
+    if body != flow.bodies[kind] and sanitize_normalized(body) != flow.bodies[kind]:
+        return False
+    quality = fields.get("memory_sentence_quality")
+    if flow.sentence is None and quality in ("ok", "fallback") and fields.get("memory_sentence"):
+        flow.sentence, flow.quality = fields["memory_sentence"], cast(Quality, quality)
+        flow.generated_at = fields.get("memory_sentence_generated_at") or flow.generated_at
+    return True
+
+
+def rules_of(workspace: Workspace, path: str) -> str:
+    """The sanitizer that a transcript names; empty where it cannot be read."""
+    found = files.read(workspace.root, path, workspace.settings.max_file_bytes)
+    try:
+        return str(parse(found.raw).fields.get("sanitizer_version") or "") if isinstance(found, Found) else ""
+    except FrontmatterProblem:
+        return ""
+
+
+def _linked(workspace: Workspace, flow: Flow) -> bool:
+    known = manifests.read(workspace.root, flow.document["manifest"], workspace.settings.max_file_bytes)
+    if known is None:
+        return False
+    _, document, fields = known
+    named = set(targets(document.body))
+    return all(flow.path(kind) in named and not _leads(fields, flow, kind) for kind in flow.kinds)
+
+
+def _leads(fields: dict[str, Any], flow: Flow, kind: str) -> bool:
+    """Whether the flow's artifact is newer than what the manifest leads to."""
+    present = fields.get(f"{kind}_path")
+    if present == flow.path(kind):
+        return False
+    named = artifact_name((present or "").removeprefix(f"{MEMORY}/"))
+    if named is None:
+        return True
+    return max(parse_name_stamp(named.stamp), default=0) < (parse_instant(flow.document["captured_at"]) or 0)
+
+
+def _indexed(workspace: Workspace, flow: Flow) -> bool:
+    return len(artifacts.known_files(workspace.database, flow.paths)) == len(flow.paths)
+
+
+# ── the steps ──
+
+
+def _do(workspace: Workspace, flow: Flow, step: Step, seen: State) -> None:
+    if step is Step.SENTENCE:
+        flow.sentence, flow.quality = sentence(flow)
+        if flow.quality == "fallback" and (flow.document["proposal"] or flow.wording):
+            workspace.events.append(
+                "the sentence that was offered is not one of 12 to 48 words that names something of the session;"
+                " one made by rules stands in its place"
+            )
+    elif step in (Step.TRANSCRIPT, Step.SUMMARY, Step.COMPACTION):
+        _write_artifact(workspace, flow, step.value)
+    elif step is Step.MANIFEST:
+        flow.manifest_tried = True
+        _write_manifest(workspace, flow)
+    elif step is Step.RESET:
+        _reset(workspace, flow)
+    elif step is Step.ANSWER:
+        _make_sure(workspace, flow)
+        _record(workspace, flow, flow.answer(), refused=False)
+    elif step is Step.REFUSE:
+        _refuse(workspace, flow, seen)
+    elif step is Step.FORGET:
+        flow.held.finish()
+
+
+def sentence(flow: Flow) -> tuple[str, Quality]:
+    """The flow's one sentence: the caller's or the model's if it passes the gate, else one made by rules."""
+    contexts = [_context(flow, kind) for kind in flow.kinds]
+    offered = [said for said in (flow.document["proposal"], flow.wording, flow.document["headline"]) if said]
+    passing = (said for said in offered if passes_strict(said, *contexts))
+    said = next(passing, None) or fallback(contexts[-1])
+    return said, "ok" if said in (flow.document["proposal"], flow.wording) else "fallback"
+
+
+def _context(flow: Flow, kind: str) -> SessionContext:
+    document = flow.document
+    day = (document["ended_at"] or document["captured_at"])[:10]
+    return SessionContext(flow.bodies[kind], document["project"], kind, document["harness"], day, document["token"])
+
+
+def _write_artifact(workspace: Workspace, flow: Flow, kind: str) -> None:
+    document, body = flow.document, flow.bodies[kind]
+    fields: dict[str, Any] = {
+        "kind": kind,
+        **{name: document[name] for name in ("agent_id", "session_id", "session_key", "project", "harness")},
+        **{name: document[name] for name in ("captured_at", "started_at", "ended_at")},
+        "manifest_path": document["manifest"],
+        "source_node_id": None,
+        "content_sha256": body_sha256(body),
+        "hash_scope": HASH_SCOPE,
+        "memory_sentence": flow.sentence,
+        "memory_sentence_version": SENTENCE_VERSION,
+        "memory_sentence_quality": flow.quality,
+        "memory_sentence_generated_at": flow.generated_at,
+    }
+    if kind == "transcript":
+        # The oldest that the words went through: whoever compares them later is told how.
+        fields["sanitizer_version"] = document.get("sanitizer", _FIRST_RULES).partition(" ")[0]
+    left = files.look(workspace.root, flow.path(kind))
+    if left is not None and not left.st_size:
+        files.unlink(workspace.root, flow.path(kind))
+    with suppress(FileExistsError):  # the next look tells whose it is
+        files.create_once(workspace.root, flow.path(kind), write(fields, body))
+        flow.published.add(kind)
+
+
+def _make_sure(workspace: Workspace, flow: Flow) -> None:
+    """Syncs the folder of files that were found, not written: who wrote them may have died before its own fsync."""
+    if not flow.published.issuperset(flow.kinds):
+        files.sync_folders(workspace.root, {MEMORY})
+
+
+def _write_manifest(workspace: Workspace, flow: Flow) -> None:
+    document = flow.document
+    links = [(kind, flow.path(kind)) for kind in reversed(flow.kinds)]
+    if files.look(workspace.root, document["manifest"]) is None:
+        fields: dict[str, Any] = {
+            "kind": "manifest",
+            **{name: document[name] for name in ("agent_id", "session_id", "session_key", "project", "harness")},
+            "captured_at": _stamp_of(document["manifest"]),
+            **{name: document[name] for name in ("started_at", "ended_at")},
+            **{f"{kind}_path": path for kind, path in links},
+            "memory_md_refs": [],
+            "updated_at": document["now"],
+            "revision": 1,
+        }
+        with suppress(FileExistsError):
+            files.create_once(workspace.root, document["manifest"], manifests.text_of(fields, manifest_body(links)))
+            return
+
+    def change(fields: dict[str, Any], body: str) -> tuple[dict[str, Any], str] | None:
+        if fields.get("session_id") != document["session_id"]:
+            return None  # another session's: ours is written anew by the next full pass
+        newer = [(kind, path) for kind, path in links if _leads(fields, flow, kind)]
+        linked = with_links(body, links)
+        if not newer and linked == body:
+            return None
+        fields.update({f"{kind}_path": path for kind, path in newer})
+        if newer and document["ended_at"]:
+            fields["ended_at"] = _later(fields.get("ended_at"), document["ended_at"])
+        fields["updated_at"] = document["now"]
+        return fields, linked
+
+    manifests.swap(
+        workspace.root,
+        document["manifest"],
+        change,
+        lambda: state_dir.session_lock(workspace.state, document["token"]),
+        limit=workspace.settings.max_file_bytes,
+    )
+
+
+def _stamp_of(path: str) -> str:
+    """The instant in a manifest's name, as frontmatter has it."""
+    named = artifact_name(path.removeprefix(f"{MEMORY}/"))
+    return iso(min(parse_name_stamp(named.stamp), default=0)) if named is not None else ""
+
+
+def _later(one: str | None, other: str) -> str:
+    return max((one, other), key=lambda text: parse_instant(text or "") or 0) or other
+
+
+def _record(workspace: Workspace, flow: Flow, answer: dict[str, Any], *, refused: bool) -> None:
+    document = flow.document
+    key = document["flow_key"]
+    with workspace.database.transaction(durable=True):
+        results.record(
+            workspace.database,
+            agent_id=document["agent_id"],
+            flow_key=refusal_key(key, document["captured_at"]) if refused else key,
+            kind=flow.kind,
+            session=(document["token"], document["session_id"]),
+            answer=results.Answer(document["request"], answer, refused),
+            at=document["now"],
+        )
+
+
+def _refuse(workspace: Workspace, flow: Flow, seen: State) -> None:
+    """Ends a flow that can never be finished. What another file holds under its name stays as it is."""
+    if seen is State.REMOVED:
+        flow.refusal = removed_session(flow.document["session_id"])
+    else:
+        taken = next(path for path in flow.paths if flow._seen.get(path, (None, ""))[1] == "other")
+        flow.refusal = UsageError(
+            "another artifact with other content stands under this name",
+            path=taken,
+            hint="it was left as it is; end the session with another captured_at",
+            code="name-taken",
+        )
+        error = {"code": flow.refusal.code, "message": flow.refusal.message, "hint": flow.refusal.hint, "path": taken}
+        _record(workspace, flow, error, refused=True)
+        workspace.events.append(f"{taken}: an ending was refused: {flow.refusal.message}")
+    flow.held.finish()

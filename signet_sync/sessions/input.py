@@ -1,0 +1,174 @@
+"""What a session end or a compaction is told to us as: one document, read strictly (cli: *`session end` input*)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from signet_sync.errors import UsageError
+from signet_sync.formats.body import js_trim
+from signet_sync.formats.ids import cut_to, session_name, session_value, written_size
+from signet_sync.formats.paths import AGENT_ID
+from signet_sync.formats.timestamps import iso, parse_instant
+
+# Bytes that id, key, project and harness may take: the head of a file may hold 64 KiB, and the sentence is in it, too.
+HEAD_TEXTS = 52_000
+_TEXTS = ("session_key", "project", "harness", "captured_at", "started_at", "ended_at", "idempotency_key")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Identity:
+    """Whose session it is and when: what both documents have in common. Timestamps are ISO 8601 in UTC or None."""
+
+    agent_id: str = "default"
+    session_id: str
+    session_key: str | None = None
+    project: str | None = None
+    harness: str | None = None
+    captured_at: str | None = None
+    started_at: str | None = None
+    ended_at: str | None = None
+    memory_sentence: str | None = None
+    idempotency_key: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionInput(_Identity):
+    """The end of a session; `transcript` is all of it so far, or with `tail` the turns since its last ending.
+
+    `more`: the rest of it follows as an ending of its own, so that nobody knows yet what it lacks.
+    """
+
+    transcript: str
+    summary: str | None = None
+    tail: bool = False
+    more: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionInput(_Identity):
+    """A compaction: what the harness kept of a session's context."""
+
+    compaction: str
+
+
+def session_input(document: object, *, now_us: int) -> SessionInput:
+    """A session end from its JSON document.
+
+    Raises `UsageError` (`input-invalid`, `agent-invalid`) that names the field and what it must be.
+    """
+    given = _mapping(document, {f.name for f in fields(SessionInput)} - {"tail", "more"} | {"transcript_is"})
+    scope = given.get("transcript_is")
+    if scope not in (None, "whole", "tail"):
+        raise _bad("transcript_is", 'must be "whole" or "tail"')
+    return SessionInput(
+        **_identity(given, now_us),
+        transcript=_body(given, "transcript"),
+        summary=_optional_body(given, "summary"),
+        tail=scope == "tail",
+    )
+
+
+def compaction_input(document: object, *, now_us: int) -> CompactionInput:
+    """A compaction from its JSON document. Raises `UsageError`."""
+    given = _mapping(document, {f.name for f in fields(CompactionInput)})
+    body = _body(given, "compaction")
+    if not body.strip():
+        raise _bad("compaction", "is empty: there is nothing to keep")
+    return CompactionInput(**_identity(given, now_us), compaction=body)
+
+
+def kept(given: SessionInput | CompactionInput) -> dict[str, str | None]:
+    """Id, key, project and harness as they are written: exact, but for secrets and for what is too long.
+
+    Id and key are cut each by itself, for they name the session; project and harness share what these leave.
+    """
+    names = {name: session_name(text) if (text := getattr(given, name)) else None for name in _NAMES}
+    room = HEAD_TEXTS - sum(written_size(name) for name in names.values() if name)
+    values = {name: session_value(text) or None if (text := getattr(given, name)) else None for name in _VALUES}
+    sizes = sorted(written_size(value) for value in values.values() if value)
+    if sum(sizes) > room:
+        # The smaller one may leave the larger one more than a half.
+        most = max(room - sizes[0], room // 2)
+        # A cut may leave what looks like a secret.
+        cut = {name: session_value(cut_to(value, most)) if value else None for name, value in values.items()}
+        values = {name: cut_to(value, most) or None if value else None for name, value in cut.items()}
+    return {**names, **values}
+
+
+_NAMES, _VALUES = ("session_id", "session_key"), ("project", "harness")
+
+
+def _mapping(document: object, known: set[str]) -> Mapping[str, Any]:
+    if not isinstance(document, dict):
+        raise UsageError(
+            "the input is not a JSON object", hint='give one document: {"session_id": …, …}', code="input-invalid"
+        )
+    unknown = sorted(str(name) for name in document if name not in known)
+    if unknown:
+        shown = ", ".join(repr(name[:60]) for name in unknown[:5])
+        raise UsageError(
+            f"unknown field {shown}" if len(unknown) == 1 else f"unknown fields {shown}",
+            hint="known fields: " + ", ".join(sorted(known)),
+            code="input-invalid",
+        )
+    return document
+
+
+def _identity(given: Mapping[str, Any], now_us: int) -> dict[str, Any]:
+    agent_id = given.get("agent_id", "default")
+    if not isinstance(agent_id, str) or not AGENT_ID.fullmatch(agent_id):
+        raise UsageError(
+            "agent_id does not name an agent",
+            hint="use lower-case letters, digits, - and _, at most 64, a letter or digit first",
+            code="agent-invalid",
+        )
+    values: dict[str, Any] = {"agent_id": agent_id}
+    session_id = given.get("session_id")
+    if not isinstance(session_id, str) or not js_trim(session_id):
+        raise _bad("session_id", "must be a text that is not blank")
+    values["session_id"] = session_id
+    for name in _TEXTS:
+        value = given.get(name)
+        if value is not None and not isinstance(value, str):
+            raise _bad(name, "must be a text or null")
+        values[name] = value if value is not None and js_trim(value) else None
+    for name in ("session_id", "session_key", "project", "harness", "idempotency_key"):
+        text = values[name] or ""
+        if "\0" in text:
+            raise _bad(name, "holds a NUL character")
+    for name in ("captured_at", "started_at", "ended_at"):
+        values[name] = _instant(name, values[name], now_us)
+    values["memory_sentence"] = _optional_body(given, "memory_sentence")
+    return values
+
+
+FUTURE_US = 86_400 * 1_000_000
+
+
+def _instant(name: str, text: str | None, now_us: int) -> str | None:
+    """The instant as we write it: UTC, milliseconds; none = UTC where no zone is given."""
+    if text is None:
+        return None
+    micros = parse_instant(js_trim(text))
+    if micros is None:
+        raise _bad(name, "is not an ISO 8601 date and time, such as 2026-03-28T22:34:06.792Z")
+    if micros > now_us + FUTURE_US:
+        raise _bad(name, f"lies in the future ({iso(micros)[:10]}); check the clock that it comes from")
+    return iso(micros)
+
+
+def _body(given: Mapping[str, Any], name: str) -> str:
+    value = given.get(name)
+    if not isinstance(value, str):
+        raise _bad(name, "must be a text")
+    return value
+
+
+def _optional_body(given: Mapping[str, Any], name: str) -> str | None:
+    return None if given.get(name) is None else _body(given, name)
+
+
+def _bad(name: str, what: str) -> UsageError:
+    return UsageError(f"{name} {what}", hint="see signet-sync session end --help", code="input-invalid")

@@ -1,0 +1,150 @@
+"""The journal of write flows: what a flow needs to be finished by somebody else, one durable file a flow."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from typing import Any
+
+from signet_sync.formats.lazy_pattern import late
+from signet_sync.storage.durable import READ, private_folder, publish, sync_folder, unlink
+
+_NAME = late(r"([0-9a-f]{32})\.json", re.ASCII)
+
+
+class Held:
+    """A flow's file, held by this process: nobody else resumes it while we live.
+
+    The kernel lets go of the lock when we die, so that no clock has to tell an abandoned flow from a slow one.
+    """
+
+    def __init__(self, path: str, descriptor: int, document: dict[str, Any]) -> None:
+        self.path = path
+        self.document = document
+        self._descriptor = descriptor
+
+    @property
+    def key(self) -> str:
+        """The flow's name."""
+        return os.path.basename(self.path).removesuffix(".json")
+
+    def finish(self) -> None:
+        """The flow is done: its inputs go."""
+        if unlink(self.path):
+            sync_folder(os.path.dirname(self.path))
+        self.release()
+
+    def release(self) -> None:
+        """Leaves the flow to whoever comes next."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
+def begin(folder: str, key: str, document: Mapping[str, Any]) -> Held:
+    """Writes a flow's inputs durably and holds them; an earlier, abandoned file of this flow is replaced.
+
+    The document holds sanitized text only. Raises `OSError`; then it is not sure that the file will last, and there is
+    either none or a whole one. Raises `BlockingIOError` where a living process holds this very flow.
+    """
+    private_folder(folder)
+    path = os.path.join(folder, f"{key}.json")
+    earlier = _held(path)
+    if earlier is None and os.path.lexists(path):
+        raise BlockingIOError(f"another process works on this flow: {path}")
+    try:
+        data = json.dumps(document, ensure_ascii=False).encode("utf-8", "backslashreplace")
+        descriptor = publish(path, data, lock=True)
+    finally:
+        if earlier is not None:
+            os.close(earlier)
+    return Held(path, descriptor, dict(document))
+
+
+def take(folder: str, key: str) -> Held | None:
+    """Takes hold of an abandoned flow; None where it is gone, or held by a living process.
+
+    Raises `ValueError` with its path for a damaged one.
+    """
+    path = os.path.join(folder, f"{key}.json")
+    descriptor = _held(path)
+    if descriptor is None:
+        return None
+    document = None
+    try:
+        document = _read(descriptor)
+        if document is None:
+            raise ValueError(path)
+        return Held(path, descriptor, document)
+    except OSError as error:
+        raise ValueError(f"{path}: {error.strerror}") from None
+    finally:
+        if document is None:
+            os.close(descriptor)
+
+
+def _held(path: str) -> int | None:
+    """A locked descriptor of a flow's file; None where it is gone, or a living process holds it."""
+    try:
+        descriptor = os.open(path, READ)
+    except OSError:
+        return None
+    with suppress(OSError):
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # It may have been finished, or replaced, between our opening it and holding it.
+        if os.fstat(descriptor).st_nlink:
+            return descriptor
+    os.close(descriptor)
+    return None
+
+
+def keys(folder: str) -> list[str]:
+    """Every flow that is not finished, oldest first."""
+    found = []
+    with suppress(OSError):
+        for entry in os.scandir(folder):
+            match = _NAME.fullmatch(entry.name)
+            if match is not None:
+                with suppress(OSError):
+                    found.append((entry.stat(follow_symlinks=False).st_mtime_ns, match[1]))
+    return [key for _, key in sorted(found)]
+
+
+def drop(folder: str, unwanted: Callable[[Mapping[str, Any]], bool]) -> int:
+    """Deletes the inputs of flows that nobody may finish any more (their session was removed); gives how many.
+
+    A file that cannot be read as a flow goes too: nobody could finish it, and it may hold anything.
+    """
+    dropped = 0
+    for path, document in _documents(folder):
+        if document is None or unwanted(document):
+            dropped += unlink(path)
+    if dropped:
+        sync_folder(folder)
+    return dropped
+
+
+def _documents(folder: str) -> Iterator[tuple[str, dict[str, Any] | None]]:
+    for key in keys(folder):
+        path = os.path.join(folder, f"{key}.json")
+        try:
+            descriptor = os.open(path, READ)
+        except OSError:
+            continue
+        try:
+            yield path, _read(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _read(descriptor: int) -> dict[str, Any] | None:
+    with open(os.dup(descriptor), "rb") as handle:
+        try:
+            document = json.loads(handle.read())
+        except (ValueError, RecursionError):
+            return None
+    return document if isinstance(document, dict) else None

@@ -1,0 +1,281 @@
+"""The turns that a harness streams while a session runs: a file in the state folder, and rows that follow from it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+from signet_sync.app.recovery import is_settled
+from signet_sync.errors import UsageError
+from signet_sync.formats.ids import session_name
+from signet_sync.formats.session_token import token_of
+from signet_sync.formats.turn import Turn
+from signet_sync.sessions import live_files
+from signet_sync.sessions.input import session_input
+from signet_sync.sessions.live_files import Buffer, BufferedTurn, Identity
+from signet_sync.sessions.live_turns import Said, lacking, live_in
+from signet_sync.sessions.store import live
+from signet_sync.sessions.store.live import Covered, LiveTurn
+from signet_sync.sync.store import artifacts
+from signet_sync.sync.tombstones import store as tombstones_store
+from signet_sync.sync.tombstones.removed import is_removed, removed_session
+from signet_sync.sync.workspace import Workspace
+from signet_sync.text.sanitizer import sanitize_counted, sanitize_line, sanitize_line_counted
+
+if TYPE_CHECKING:
+    from signet_sync.formats.artifact import Tombstone
+
+# A pass over a large vault may hold the database for a while; a turn that was said is not given up for that.
+PATIENCE_MS = 60_000
+
+
+def append(
+    workspace: Workspace, turns: Iterable[Turn], *, agent_id: str, session_key: str, session_id: str | None = None
+) -> dict[str, Any]:
+    """Buffers the turns of a running session, all or none, sanitized; gives the answer of `transcript append`.
+
+    A turn that is there already is counted as a duplicate. When this returns they are in a file, down to the disk.
+    Raises `UsageError` (`input-invalid`, `agent-invalid`, `turn-conflict`, `removed-session`), `DatabaseError`,
+    `OSError`; after that one they may stand there all the same, and the same call finds them.
+    """
+    _check_names(agent_id, session_key, session_id or "")
+    session_key, session_id = session_name(session_key), session_name(session_id) if session_id else ""
+    # Rows under a key that is the id are those that are read from a transcript.
+    session_id = "" if session_id == session_key else session_id
+    counts = Counter[str]()
+    clean = [_sanitized(turn, counts) for turn in turns]
+    database = workspace.database
+    database.connection.set_busy_timeout(PATIENCE_MS)
+    identity = Identity(agent_id, session_key, session_id)
+    with ExitStack() as stack:
+        # In the transaction: a removal that comes later finds the turns.
+        stack.enter_context(database.transaction())
+        seen = live.shapes(database).get(identity.name)
+        if seen == live.REMOVED:
+            live_files.remove(workspace.state.live, [identity.name])  # what is added must not bring back what it holds
+        buffer = stack.enter_context(live_files.held(workspace.state.live, identity))
+        refuse_removed(workspace, agent_id, session_key, session_id)
+        if buffer.shape != seen:
+            _settle(workspace, buffer, alone=seen is None)
+        fresh = live.news(database, agent_id, session_key, clean, session_id=session_id)
+        buffer.append([BufferedTurn(*turn) for turn in fresh])
+        live.buffer(database, agent_id, session_key, fresh, session_id=session_id)
+        live.set_shape(database, identity.name, buffer.shape)
+        held = live.count(database, agent_id, session_key, session_id)
+    return {
+        "agent_id": agent_id,
+        "session_key": session_key,
+        "turns": held,
+        "appended": len(fresh),
+        "duplicates": len(clean) - len(fresh),
+        "redactions": counts,
+    }
+
+
+def _follow(workspace: Workspace, identity: Identity, turns: Sequence[BufferedTurn]) -> None:
+    """Makes the rows of a session those of its file. Inside the caller's transaction."""
+    live.mirror(workspace.database, *identity, [LiveTurn(*turn) for turn in turns])
+
+
+# ── files and rows ──
+
+
+def settle(workspace: Workspace) -> None:
+    """Makes the rows follow from the files, where a file moved since; writes out turns that are rows alone.
+
+    Such rows are those of an earlier version's database, of a backup or of a bundle. Raises `DatabaseError`, `OSError`.
+    """
+    database, folder = workspace.database, workspace.state.live
+    if workspace.touch_nothing or is_settled(database, folder):
+        return
+    with database.transaction():
+        known, present = live.shapes(database), live_files.shapes(folder)
+        rows = {identity.name: identity for identity in map(Identity._make, live.handed_over(database))}
+        stones = tombstones_store.mirrored(database)
+        for name in sorted({*known, *present, *rows}):
+            if name in known and known[name] == present.get(name):
+                continue
+            if known.get(name) == live.REMOVED and name in present:
+                continue
+            identity = rows.get(name) or _identity_of(folder, name)
+            if identity is None:
+                live.set_shape(database, name, present.get(name, ""))
+            elif tombstones_store.covers_live(stones, *identity):
+                # A removal has come as far as the tombstone: nothing of the turns is read again.
+                _remove(workspace, identity)
+                live.forget(database, *identity)
+            else:
+                with live_files.held(folder, identity) as buffer:
+                    _settle(workspace, buffer, alone=name not in known)
+
+
+def _identity_of(folder: str, name: str) -> Identity | None:
+    kept = live_files.read(folder, name)
+    return kept.identity if kept is not None else None
+
+
+def _settle(workspace: Workspace, buffer: Buffer, *, alone: bool) -> None:
+    """Makes rows and file of a session agree: the file counts, but where it is damaged, or rows may stand `alone`."""
+    database, turns = workspace.database, buffer.turns()
+    damaged = buffer.is_damaged
+    if alone or damaged:
+        present = {turn.turn for turn in turns}
+        rows = [BufferedTurn(*turn) for turn in live.transcript(database, *buffer.identity)]
+        missing = [turn for turn in rows if turn.turn not in present]
+        if damaged:
+            buffer.put_aside()
+            buffer.append(sorted([*turns, *missing]))
+        else:
+            buffer.append(missing)
+    _follow(workspace, buffer.identity, buffer.turns())
+    live.set_shape(database, buffer.identity.name, buffer.shape)
+
+
+def _remove(workspace: Workspace, identity: Identity) -> None:
+    """Deletes a session's file; one that cannot be deleted now is marked, never read, and deleted by the scrub."""
+    shape = ""
+    try:
+        live_files.remove(workspace.state.live, [identity.name])
+    except OSError as error:
+        shape = live.REMOVED
+        workspace.events.append(
+            f"live turns of a removed session cannot be deleted, the next pass tries again: {error}"
+        )
+    live.set_shape(workspace.database, identity.name, shape)
+
+
+def delete_removed(workspace: Workspace) -> None:
+    """Deletes the files of removed sessions that could not be deleted with them. Raises `OSError`, `DatabaseError`."""
+    names = [name for name, shape in live.shapes(workspace.database).items() if shape == live.REMOVED]
+    if names:
+        live_files.remove(workspace.state.live, names)
+        with workspace.database.transaction():
+            for name in names:
+                live.set_shape(workspace.database, name, "")
+
+
+def forget(workspace: Workspace, agent_id: str, session_key: str, marks: Mapping[str, Collection[str]]) -> None:
+    """Forgets turns that a session's artifacts hold now: from their files (by the session's id, or none), then as rows.
+
+    Each is told by its mark, so that other words which have come under the same number stay. Raises `DatabaseError`,
+    `OSError`.
+    """
+    database = workspace.database
+    with database.transaction(durable=True):
+        for session_id, gone in marks.items():
+            identity = Identity(agent_id, session_key, session_id)
+            with live_files.held(workspace.state.live, identity) as buffer:
+                before = buffer.turns()
+                left = [turn for turn in before if mark_of(LiveTurn(*turn)) not in gone]
+                if len(left) < len(before):
+                    buffer.keep(left)
+                _follow(workspace, identity, left)
+                live.set_shape(database, identity.name, buffer.shape)
+
+
+def is_buffered(workspace: Workspace, agent_id: str, session_key: str, marks: Mapping[str, Collection[str]]) -> bool:
+    """Whether any turn of these marks is still kept."""
+    return any(
+        mark_of(turn) in gone
+        for session_id, gone in marks.items()
+        for turn in live.transcript(workspace.database, agent_id, session_key, session_id)
+    )
+
+
+def forget_removed(workspace: Workspace, stones: Sequence[Tombstone]) -> None:
+    """Deletes the files of sessions that tombstones cover, while rows tell which these are. In a transaction."""
+    if not workspace.touch_nothing:
+        for stone in stones:
+            for one in tombstones_store.live_of(workspace.database, stone):
+                _remove(workspace, Identity(*one))
+
+
+def drop_held(workspace: Workspace, sessions: Iterable[tuple[str, str, str]]) -> None:
+    """Forgets turns that artifacts hold, of sessions by agent, key and id: they came from a backup older than these."""
+    for agent_id, session_key, session_id in sessions:
+        turns = live.transcript(workspace.database, agent_id, session_key, session_id)
+        segments = artifacts.transcripts(
+            workspace.database, agent_id, token_of(agent_id, session_key), session_id or None
+        )
+        absent = set(unheld([said_of(turn) for turn in turns], segments, ""))
+        held = [mark_of(turn) for place, turn in enumerate(turns) if place not in absent]
+        if held:
+            forget(workspace, agent_id, session_key, {session_id: held})
+
+
+# ── turns and transcripts ──
+
+
+def said_of(turn: LiveTurn) -> Said:
+    """A live turn as it is compared with transcripts and written into them: by the sanitizer of today."""
+    return Said(sanitize_line(turn.role), sanitize_counted(turn.content)[0], turn.at)
+
+
+def mark_of(turn: LiveTurn) -> str:
+    """What tells a turn from one of other words under the same number."""
+    words = f"{turn.role}\0{turn.content}".encode("utf-8", "replace")
+    return f"{turn.turn} {sha256(words).hexdigest()[:16]}"
+
+
+def marks_of(covered: Sequence[Covered]) -> dict[str, list[str]]:
+    """The marks of turns by the id of their session."""
+    found: dict[str, list[str]] = {}
+    for session_id, turn in covered:
+        found.setdefault(session_id, []).append(mark_of(turn))
+    return found
+
+
+def unheld(said: Sequence[Said], segments: Sequence[tuple[str, int]], transcript: str) -> list[int]:
+    """Which turns neither a transcript nor an earlier segment holds; a segment is its text, and its end in µs.
+
+    A turn that was said after a segment's end is not in it, whatever words it has.
+    """
+    absent = lacking(transcript, said)
+    for text, ends_us in segments:
+        if not absent:
+            break
+        ends_us = max([ends_us, *(turn.at_us or 0 for turn in live_in(text))])
+        older = [place for place in absent if (said[place].at_us or 0) <= ends_us]
+        left = {older[place] for place in lacking(text, [said[place] for place in older])}
+        absent = [place for place in absent if place in left or place not in older]
+    return absent
+
+
+def _check_names(agent_id: str, session_key: str, session_id: str) -> None:
+    """Holds the names to what an ending may be called by: else the session could never end."""
+    names = {"agent_id": agent_id, "session_key": session_key, "session_id": session_id or "-", "transcript": ""}
+    try:
+        given = session_input(names, now_us=0)
+    except UsageError as error:
+        raise _refused(error.message, error.code) from None
+    if given.session_key is None:
+        raise _refused("session_key must be a text that is not blank")
+
+
+def _refused(message: str, code: str = "input-invalid") -> UsageError:
+    return UsageError(message, hint="see signet-sync transcript append --help; nothing was written", code=code)
+
+
+def _sanitized(turn: Turn, counts: Counter[str]) -> LiveTurn:
+    role, of_role = sanitize_line_counted(turn.role)
+    text, of_text = sanitize_counted(turn.text)
+    counts.update(of_role)
+    counts.update(of_text)
+    return LiveTurn(turn.turn, role, text, turn.at)
+
+
+def refuse_removed(workspace: Workspace, agent_id: str, session_key: str, session_id: str) -> None:
+    """Raises `UsageError` (`removed-session`) where key or id are those of a removed session."""
+    token = token_of(agent_id, session_key)
+    ids = {
+        name
+        for stone in tombstones_store.mirrored(workspace.database)
+        if stone.agent_id == agent_id
+        for name in stone.session_ids
+    }
+    for name in filter(None, (session_id, session_key)):
+        if name in ids or is_removed(workspace, agent_id, token, name):
+            raise removed_session(name)

@@ -1,0 +1,296 @@
+"""Keeps the live turns of running sessions as append-only files in the state folder, one a session.
+
+The first line says whose turns they are, every other one holds the sanitized turns of one append. A line counts once
+its newline is there, so that all of an append is kept or nothing: what a kill left of one is cut off by the next. The
+rows of the index follow from these files.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+from signet_sync.storage.durable import (
+    FOLDER,
+    READ,
+    private_folder,
+    publish,
+    sync_descriptor,
+    sync_folder,
+    unlink,
+    write_all,
+)
+
+VERSION = 1
+_NAME = re.compile(r"[0-9a-f]{32}\.jsonl", re.ASCII)
+_ASIDE = ".damaged"
+_OPEN = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+
+
+class Identity(NamedTuple):
+    """Whose turns a file holds; `session_id` is empty where only the session's key is known."""
+
+    agent_id: str
+    session_key: str
+    session_id: str
+
+    @property
+    def name(self) -> str:
+        """The file's name."""
+        digest = sha256("\0".join(self).encode("utf-8", "surrogatepass")).hexdigest()
+        return f"{digest[:32]}.jsonl"
+
+
+class BufferedTurn(NamedTuple):
+    """One turn as it stands in a file."""
+
+    turn: int
+    role: str
+    content: str
+    at: str
+
+
+class Kept(NamedTuple):
+    """What a file holds; `damaged` counts the lines that hold no turns."""
+
+    identity: Identity
+    turns: list[BufferedTurn]
+    damaged: int
+
+
+def names(folder: str) -> list[str]:
+    """The names of all files of live turns."""
+    return [name for name in _listed(folder) if _NAME.fullmatch(name)]
+
+
+def put_aside(folder: str) -> list[str]:
+    """The names of files that could not be read and were moved aside for those that came."""
+    return [name for name in _listed(folder) if _NAME.fullmatch(name.removesuffix(_ASIDE)) and name.endswith(_ASIDE)]
+
+
+def _listed(folder: str) -> list[str]:
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:
+        return []
+
+
+def shapes(folder: str) -> dict[str, str]:
+    """What moves when a file does, by its name."""
+    found = {}
+    for name in names(folder):
+        with suppress(OSError):
+            found[name] = _shape(os.lstat(os.path.join(folder, name)))
+    return found
+
+
+def _shape(status: os.stat_result) -> str:
+    return f"{status.st_size} {status.st_mtime_ns} {status.st_ino}"
+
+
+def read(folder: str, name: str) -> Kept | None:
+    """What a file holds; None where it is gone, or not one that this version wrote. Raises `OSError`."""
+    try:
+        descriptor = os.open(os.path.join(folder, name), READ)
+    except FileNotFoundError:
+        return None
+    with open(descriptor, "rb") as handle:
+        return _parsed(handle.read(), name)
+
+
+def _parsed(raw: bytes, name: str) -> Kept | None:
+    lines = raw[: raw.rfind(b"\n") + 1].split(b"\n")[:-1]
+    identity = _identity(lines[0] if lines else b"", name)
+    if identity is None:
+        return None
+    turns: dict[int, BufferedTurn] = {}
+    damaged = 0
+    for line in lines[1:]:
+        told = (_object(line) or {}).get("turns")
+        found = [_turn(one) for one in told] if isinstance(told, list) else [None]
+        damaged += None in found
+        for turn in filter(None, found):
+            turns.setdefault(turn.turn, turn)
+    return Kept(identity, sorted(turns.values()), damaged)
+
+
+def _identity(line: bytes, name: str) -> Identity | None:
+    head = _object(line) or {}
+    found = Identity(*(head.get(field) for field in Identity._fields))  # type: ignore[arg-type]
+    sound = head.get("v") == VERSION and all(isinstance(value, str) for value in found)
+    return found if sound and found.name == name else None
+
+
+def _object(line: bytes) -> dict[str, Any] | None:
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _turn(value: object) -> BufferedTurn | None:
+    if not isinstance(value, dict):
+        return None
+    found = BufferedTurn(*(value.get(field) for field in BufferedTurn._fields))  # type: ignore[arg-type]
+    sound = type(found.turn) is int and all(isinstance(text, str) for text in found[1:])
+    return found if sound else None
+
+
+class Buffer:
+    """The file of one session, held by this process: nobody else appends to it or takes from it meanwhile."""
+
+    def __init__(self, folder: str, identity: Identity, descriptor: int | None) -> None:
+        self.folder = folder
+        self.identity = identity
+        self._descriptor = descriptor
+
+    @property
+    def path(self) -> str:
+        """Where the file is."""
+        return os.path.join(self.folder, self.identity.name)
+
+    @property
+    def shape(self) -> str:
+        """What moves when the file does; empty where there is none."""
+        return "" if self._descriptor is None else _shape(os.fstat(self._descriptor))
+
+    def turns(self) -> list[BufferedTurn]:
+        """The turns that it holds, in order."""
+        kept = self._kept()
+        return kept.turns if kept is not None else []
+
+    @property
+    def is_damaged(self) -> bool:
+        """Whether it holds lines, or is a file, that cannot be read."""
+        kept = self._kept()
+        return self._descriptor is not None and (kept is None or kept.damaged > 0)
+
+    def _kept(self) -> Kept | None:
+        return None if self._descriptor is None else _parsed(self._bytes(), self.identity.name)
+
+    def append(self, turns: Sequence[BufferedTurn]) -> None:
+        """Adds turns, durable when this returns. Raises `OSError`; then all of them may stand there, or none."""
+        if not turns:
+            return
+        if self._descriptor is None:
+            self._replace(turns)
+            return
+        os.lseek(self._descriptor, self._whole(), os.SEEK_SET)
+        write_all(self._descriptor, _line(turns))
+        sync_descriptor(self._descriptor)
+
+    def keep(self, turns: Sequence[BufferedTurn]) -> None:
+        """Leaves only these turns in it; without any the file goes. Durable when this returns. Raises `OSError`."""
+        if turns:
+            self._replace(turns)
+        elif self._descriptor is not None:
+            unlink(self.path)
+            sync_folder(self.folder)
+            self.release()
+
+    def put_aside(self) -> None:
+        """Moves a damaged file aside, for a person to look at. Raises `OSError`."""
+        os.replace(self.path, self.path + _ASIDE)
+        self.release()
+
+    def release(self) -> None:
+        """Lets go of the file."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def _whole(self) -> int:
+        """Where the last whole line ends; what a kill left behind it is cut off."""
+        assert self._descriptor is not None
+        size = os.fstat(self._descriptor).st_size
+        if size and os.pread(self._descriptor, 1, size - 1) == b"\n":
+            return size
+        whole = self._bytes().rfind(b"\n") + 1
+        os.ftruncate(self._descriptor, whole)
+        return whole
+
+    def _bytes(self) -> bytes:
+        assert self._descriptor is not None
+        with open(os.dup(self._descriptor), "rb") as handle:
+            handle.seek(0)
+            return handle.read()
+
+    def _replace(self, turns: Sequence[BufferedTurn]) -> None:
+        """Publishes a whole file of these turns in place of what stands there, and holds that one."""
+        private_folder(self.folder)
+        head = {"v": VERSION, **self.identity._asdict()}
+        # Whole or not there at all: a line each, so that one damaged line is one damaged turn.
+        descriptor = publish(self.path, _json(head) + b"".join(_line([turn]) for turn in turns))
+        self.release()
+        self._descriptor = descriptor
+
+
+def _line(turns: Sequence[BufferedTurn]) -> bytes:
+    return _json({"turns": [turn._asdict() for turn in turns]})
+
+
+def _json(document: Mapping[str, object]) -> bytes:
+    return json.dumps(document, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
+
+
+@contextmanager
+def held(folder: str, identity: Identity) -> Iterator[Buffer]:
+    """The file of a session, which need not be there, for this process alone. Raises `OSError`."""
+    private_folder(folder)
+    # A file that is not there yet cannot be locked; what is done under the lock takes milliseconds.
+    guard = os.open(folder, FOLDER)
+    try:
+        with suppress(OSError):  # a file system that cannot lock folders
+            fcntl.flock(guard, fcntl.LOCK_EX)
+        buffer = Buffer(folder, identity, _held(os.path.join(folder, identity.name)))
+        try:
+            yield buffer
+        finally:
+            buffer.release()
+    finally:
+        os.close(guard)
+
+
+def _held(path: str) -> int | None:
+    try:
+        return os.open(path, _OPEN)
+    except FileNotFoundError:
+        return None
+
+
+def drop(folder: str, unwanted: Callable[[Identity], bool]) -> int:
+    """Deletes the files of sessions whose turns nobody may keep any more; gives how many. Raises `OSError`.
+
+    A file that cannot be read goes too: it may hold anything. One of a newer version stays.
+    """
+    dropped = 0
+    for name in [*names(folder), *put_aside(folder)]:
+        kept = read(folder, name)
+        if unwanted(kept.identity) if kept is not None else _is_nobodys(folder, name):
+            dropped += unlink(os.path.join(folder, name))
+    if dropped:
+        sync_folder(folder)
+    return dropped
+
+
+def remove(folder: str, names: Sequence[str]) -> None:
+    """Deletes the files of these names. Raises `OSError`."""
+    if [name for name in names if unlink(os.path.join(folder, name))]:
+        sync_folder(folder)
+
+
+def _is_nobodys(folder: str, name: str) -> bool:
+    try:
+        with open(os.path.join(folder, name), "rb") as handle:
+            head = _object(handle.readline(1 << 20))
+    except OSError:
+        return False
+    version = (head or {}).get("v")
+    return not (isinstance(version, int) and version > VERSION)

@@ -1,0 +1,407 @@
+"""Compares live turns with transcripts turn by turn, and puts those that a transcript lacks into it at their time.
+
+A live turn was handed over while its session ran. In a transcript it has a heading of its own, which says so: `## User
+· <time> · live` among headings as `capture.harnesses.markdown` writes them, `## User (live · <time>)` among others, so
+that whoever reads labels such as `User:` goes on reading them.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from signet_sync.capture.harnesses.markdown import words_of
+from signet_sync.formats.lazy_pattern import late
+from signet_sync.formats.timestamps import iso, parse_instant
+from signet_sync.text.chunking import turns
+
+_USERS = frozenset({"user", "human", "me", "用户", "人类"})
+_ASSISTANTS = frozenset({"assistant", "ai", "agent", "model", "claude", "codex", "gemini", "助手", "助理"})
+_STAMP = r"(\d{4}-\d\d-\d\dT[\d:.]{1,20}Z)"
+_LIVE = late(rf"^## (User|Assistant) (?:· {_STAMP} · live|\(live · {_STAMP}\))$", re.MULTILINE | re.ASCII)
+_OURS = late(rf"^## (?:User|Assistant|Compaction) · {_STAMP}(?: · live)?$", re.MULTILINE | re.ASCII)
+_ROLE = late(r"[^\W\d_]+")
+_LABEL = late(r"(?:\*\*)?[^\W\d_]+(?:\*\*)?[ \t]*[:：](?:\*\*)?[ \t]*")
+_SAID_BY = late(r"\*said by (.{1,200})\*\n\n")
+_REDACTED = late(r"\[REDACTED(?::[^\[\]\n]{0,80})?\]")
+_DIVIDER = "***\n\n"
+# Of a turn that stands in very many places, so many on either side of its own number are looked at.
+_NEAR = 32
+# The clocks by which one turn is timed twice are not further apart.
+_APART_US = 60_000_000
+
+_Like = tuple[str, tuple[str, ...]]  # who spoke, and the lines that say something
+_Place = tuple[int, int]
+
+
+class Said(NamedTuple):
+    """A turn: whose it is, its sanitized words, when (ISO 8601 UTC; empty where nobody knows)."""
+
+    role: str
+    text: str
+    at: str = ""
+
+    @property
+    def at_us(self) -> int | None:
+        """When it was said, in microseconds since 1970 UTC."""
+        return parse_instant(self.at) if self.at else None
+
+
+# ── when two turns are the same ──
+
+
+def canonical(role: str, text: str) -> _Like:
+    """A turn as it is compared: equal ones are the same turn, whoever wrote them down.
+
+    Who spoke (a user or somebody else) and the lines that say something, without blanks that mean nothing.
+    """
+    return _speaker(role), tuple(filter(None, map(_bare, text.split("\n"))))
+
+
+def is_same(one: Said, other: Said) -> bool:
+    """Whether two turns are the same one."""
+    return canonical(one.role, one.text) == canonical(other.role, other.text)
+
+
+def _speaker(role: str) -> str:
+    return "user" if role.strip().casefold() in _USERS else "assistant"
+
+
+def _bare(line: str) -> str:
+    """A line without what is not compared: blanks, the backslash before a heading's sign, which rule redacted."""
+    line = " ".join(line.split())
+    if "[REDACTED" in line:
+        line = _REDACTED.sub("[REDACTED]", line)
+    return line[1:] if line.startswith("\\#") else line
+
+
+# ── a text, read turn by turn ──
+
+
+class _Section(NamedTuple):
+    """What one turn says in a text, from its heading to the next; before the first heading nobody is known to speak."""
+
+    start: int
+    words: int  # where its words begin
+    end: int
+    speaker: str | None
+    at_us: int | None
+
+
+class _Line(NamedTuple):
+    start: int
+    end: int
+    bare: str
+    section: int
+
+
+class _Text:
+    """A transcript's text in sections and lines that say something."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.sections = list(_sections(text))
+        self.lines = [line for number, one in enumerate(self.sections) for line in _lines(text, number, one)]
+        self._held: dict[_Like, list[_Place]] = {}
+        self._places: dict[str, list[int]] = {}
+        for place, line in enumerate(self.lines):
+            self._places.setdefault(line.bare, []).append(place)
+
+    def holding(self, like: _Like) -> list[_Place]:
+        """Where a turn of these words may stand: its first line, and the line behind its last one."""
+        if like not in self._held:
+            self._held[like] = list(self._holding(*like))
+        return self._held[like]
+
+    def _holding(self, speaker: str, wanted: tuple[str, ...]) -> Iterator[_Place]:
+        for place in self._places.get(wanted[0], ()) if wanted else ():
+            end = place + len(wanted)
+            section = self.lines[place].section
+            if (
+                end <= len(self.lines)
+                and self.lines[end - 1].section == section
+                and self.sections[section].speaker in (None, speaker)
+                and all(self.lines[place + n].bare == bare for n, bare in enumerate(wanted))
+            ):
+                yield place, end
+
+    def at_us(self, line: int) -> int | None:
+        """When the turn was said in which a line stands."""
+        return self.sections[self.lines[line].section].at_us
+
+
+def _is_apart(one: int | None, other: int | None) -> bool:
+    """Whether a transcript's turn is surely a later one: it was said after the live turn was handed over."""
+    return one is not None and other is not None and one > other + _APART_US
+
+
+def _sections(text: str) -> Iterator[_Section]:
+    begun = list(turns(text))
+    starts = [turn.start for turn in begun]
+    if not starts or starts[0]:
+        yield _Section(0, 0, starts[0] if starts else len(text), None, None)
+    for turn, end in zip(begun, [*starts[1:], len(text)], strict=False):
+        head = turn.start + len(_DIVIDER) * text.startswith(_DIVIDER, turn.start)
+        line_end = text.find("\n", head)
+        line_end = len(text) if line_end < 0 else line_end
+        role = _ROLE.search(text, head, line_end)
+        # Words may stand behind a label, in its line.
+        label = _LABEL.match(text, head, line_end)
+        words = label.end() if label else line_end
+        yield _Section(turn.start, words, end, _speaker(role[0]) if role else None, turn.at)
+
+
+def _lines(text: str, number: int, section: _Section) -> Iterator[_Line]:
+    start = section.words
+    while start < section.end:
+        end = text.find("\n", start, section.end)
+        end = section.end if end < 0 else end
+        if bare := _bare(text[start:end]):
+            yield _Line(start, end, bare, number)
+        start = end + 1
+
+
+def _aligned(candidates: Sequence[Sequence[_Place]]) -> list[_Place | None]:
+    """For each turn one of the places where it may stand: in order, none used twice, as many turns as can be.
+
+    The longest common subsequence, as Hunt and Szymanski find it: `ends[n]` is where the best chain of n + 1 ends.
+    """
+    ends: list[int] = []
+    last: list[tuple[int, _Place, object]] = []
+    for turn, places in enumerate(candidates):
+        for place in sorted(places, reverse=True):
+            length = bisect_right(ends, place[0])
+            if length < len(ends) and ends[length] <= place[1]:
+                continue
+            link = (turn, place, last[length - 1] if length else None)
+            ends[length : length + 1] = [place[1]]
+            last[length : length + 1] = [link]
+    found: list[_Place | None] = [None] * len(candidates)
+    step: object = last[-1] if last else None
+    while isinstance(step, tuple):
+        turn, place, step = step
+        found[turn] = place
+    return found
+
+
+def _candidates(text: _Text, said: Sequence[Said]) -> list[list[_Place]]:
+    """Where each turn may stand; of one that stands in very many places those near to its own number among its like."""
+    seen: Counter[_Like] = Counter()
+    found = []
+    for turn in said:
+        like = canonical(turn.role, turn.text)
+        places = _near(text.holding(like), like, seen)
+        found.append([place for place in places if not _is_apart(text.at_us(place[0]), turn.at_us)])
+    return found
+
+
+def _near(places: Sequence[_Place], like: _Like, seen: Counter[_Like]) -> Sequence[_Place]:
+    if len(places) <= 2 * _NEAR:
+        return places
+    seen[like] += 1
+    return places[max(seen[like] - 1 - _NEAR, 0) : seen[like] - 1 + _NEAR]
+
+
+# ── what is live in a text ──
+
+
+def live_in(text: str) -> list[Said]:
+    """The live turns that a transcript's text holds."""
+    return [said for _, said in _live(text)]
+
+
+def without_live(text: str) -> str:
+    """The text without its live turns."""
+    kept, at = [], 0
+    for section, _ in _live(text):
+        kept.append(text[at : section.start])
+        at = section.end
+    return ("".join(kept) + text[at:]).rstrip("\n") if at else text
+
+
+def is_live(text: str) -> bool:
+    """Whether a text holds live turns and nothing else."""
+    return bool(live_in(text)) and not without_live(text).strip()
+
+
+def _live(text: str) -> Iterator[tuple[_Section, Said]]:
+    # Most texts hold none.
+    if (" · live" not in text and "(live · " not in text) or not _LIVE.search(text):
+        return
+    for section in _sections(text):
+        heading = _LIVE.match(text, section.start)
+        if heading:
+            words = text[section.words : section.end].strip("\n")
+            said_by = _SAID_BY.match(words)
+            role = said_by[1] if said_by else heading[1].lower()
+            yield section, Said(role, words[said_by.end() :] if said_by else words, heading[2] or heading[3])
+
+
+def said_in(text: str) -> list[Said]:
+    """The turns of a transcript's text, as far as headings or labels tell them."""
+    return [
+        Said(one.speaker, text[one.words : one.end].strip("\n"), iso(one.at_us) if one.at_us is not None else "")
+        for one in _sections(text)
+        if one.speaker is not None
+    ]
+
+
+def is_cut(text: str, rest: str) -> bool:
+    """Whether the rest of a text begins within a turn."""
+    return bool(rest.strip()) and bool(said_in(text)) and next(_sections(rest)).speaker is None
+
+
+# ── turns and texts ──
+
+
+def lacking(text: str, said: Sequence[Said]) -> list[int]:
+    """Which turns a text does not hold, by their place; one without words says nothing that could be lacking."""
+    if not said:
+        return []
+    found = _aligned(_candidates(_Text(text), said))
+    return [place for place, where in enumerate(found) if where is None and canonical(*said[place][:2])[1]]
+
+
+def beyond(text: str, said: Sequence[Said], *, leading: bool = False) -> str:
+    """The text without the turns that are held elsewhere; with `leading` only those at its beginning.
+
+    A heading goes where nothing is left below it.
+    """
+    if not said or not text.strip():
+        return text
+    read = _Text(text)
+    held = [place for place in _aligned(_candidates(read, said)) if place is not None]
+    if leading:
+        held = list(_from_first_line(held))
+    if not held:
+        return text
+    gone = {number for start, end in held for number in range(start, end)}
+    spans = [(read.lines[number].start, read.lines[number].end) for number in sorted(gone)]
+    left = {line.section for number, line in enumerate(read.lines) if number not in gone}
+    touched = {read.lines[number].section for number in gone}
+    empty = [read.sections[number] for number in sorted(touched - left)]
+    spans += [(section.start, section.end) for section in empty]
+    return _without(text, spans)
+
+
+def _from_first_line(held: Iterable[_Place]) -> Iterator[_Place]:
+    """Places as long as each begins where the one before ends, from the first line on."""
+    line = 0
+    for place in held:
+        if place[0] != line:
+            return
+        yield place
+        line = place[1]
+
+
+def _without(text: str, spans: Iterable[_Place]) -> str:
+    """The text without some of it, and without the empty lines that would be left around that."""
+    kept, at = [], 0
+    for start, end in sorted(spans):
+        if start > at:
+            kept.append(text[at:start])
+        at = max(at, end)
+    kept.append(text[at:])
+    whole = kept[0]
+    for piece in kept[1:]:
+        whole = whole.rstrip("\n") + ("\n\n" if whole.strip() else "") + piece.lstrip("\n")
+    return whole
+
+
+def rendered(said: Iterable[Said], *, ours: bool = True) -> str:
+    """Live turns as a transcript shows them."""
+    return "\n\n".join(_shown(turn, ours=ours) for turn in said)
+
+
+def _shown(turn: Said, *, ours: bool) -> str:
+    name = _speaker(turn.role).capitalize()
+    heading = f"## {name} · {turn.at} · live" if ours else f"## {name} (live · {turn.at})"
+    # Whoever else speaks is named in words: readers know headings of these two.
+    plain = turn.role.strip().casefold()
+    other = "" if plain in _USERS or plain in _ASSISTANTS else f"*said by {' '.join(turn.role.split())}*\n\n"
+    return f"{heading}\n\n{other}{words_of(turn.text)}"
+
+
+def with_live(
+    text: str, said: Sequence[Said], absent: Collection[int], *, begins: str | None = None, tail: bool = False
+) -> str:
+    """The text with those of the turns put in that it lacks, each behind what was said before it.
+
+    The other turns and the times of headings tell where that is. Where neither does they come at the end; at the
+    beginning, where the text is but the tail of what was said, or they are older than `begins`.
+    """
+    if not absent:
+        return text
+    read = _Text(text)
+    if not read.lines:
+        return rendered(said[place] for place in sorted(absent))
+    lacking = set(absent)
+    found = _aligned([[] if place in lacking else one for place, one in enumerate(_candidates(read, said))])
+    added: dict[int, list[Said]] = {}
+    after = 0  # the section before which the next one may come at the earliest
+    for place, turn in enumerate(said):
+        where = found[place]
+        if where is not None:
+            after = read.lines[where[0]].section + 1
+        elif place in lacking:
+            following = next((one for one in found[place:] if one is not None), None)
+            last = len(read.sections) if following is None else max(read.lines[following[0]].section, after)
+            number = _section_after(read.sections, turn, after, last)
+            if after == 0 and following is None and number == last and _is_before(read.sections, turn, begins, tail):
+                number = 0
+            # A text without a heading would become words of the turn before it.
+            number += number == 0 and read.sections[0].speaker is None
+            added.setdefault(number, []).append(turn)
+    return _inserted(text, read.sections, added)
+
+
+def _section_after(sections: Sequence[_Section], turn: Said, first: int, last: int) -> int:
+    """The first section from one number to another that was said later than a turn."""
+    at_us = turn.at_us
+    for number in range(first, last):
+        later = sections[number].at_us
+        if at_us is not None and later is not None and later > at_us:
+            return number
+    return last
+
+
+def _is_before(sections: Sequence[_Section], turn: Said, begins: str | None, tail: bool) -> bool:
+    """Whether a turn comes before all of a text of which no heading has a time."""
+    if any(section.at_us is not None for section in sections):
+        return False
+    first_us = parse_instant(begins) if begins else None
+    return tail if first_us is None else (turn.at_us or 0) < first_us
+
+
+def _inserted(text: str, sections: Sequence[_Section], added: Mapping[int, Sequence[Said]]) -> str:
+    """The text with turns before some of its sections, so that `without_live` gives it back."""
+    ours = _OURS.search(text) is not None
+    pieces, at = [], 0
+    for number in sorted(added):
+        shown = rendered(added[number], ours=ours)
+        if number >= len(sections):
+            pieces += [text[at:].rstrip("\n"), "\n\n", shown]
+            at = len(text)
+        else:
+            pieces += [text[at : sections[number].start], shown, "\n\n"]
+            at = sections[number].start
+    return "".join(pieces) + text[at:]
+
+
+def held_entries(entries: Sequence[tuple[str, str, int]], said: Sequence[Said]) -> set[int]:
+    """Which entries of a transcript (role, words, µs since 1970) are among live turns, by their place."""
+    if not said:
+        return set()
+    wanted: dict[_Like, list[_Place]] = {}
+    for place, (role, text, _) in enumerate(entries):
+        wanted.setdefault(canonical(role, text), []).append((place, place + 1))
+    seen: Counter[_Like] = Counter()
+    candidates = []
+    for turn in said:
+        like = canonical(turn.role, turn.text)
+        places = _near(wanted.get(like, []), like, seen)
+        candidates.append([place for place in places if not _is_apart(entries[place[0]][2], turn.at_us)])
+    return {place[0] for place in _aligned(candidates) if place is not None}

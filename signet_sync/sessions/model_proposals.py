@@ -1,0 +1,38 @@
+"""What a language model offers for a write flow: asked outside every lock, never trusted, never waited for long."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from signet_sync.errors import ConfigError
+from signet_sync.sessions.states import FlowKind, Proposals, Propose
+from signet_sync.settings.model import Settings, asks_anybody
+
+
+def proposer(settings: Settings, root: str, environ: Mapping[str, str]) -> Propose | None:
+    """Who is asked, by the settings; None where nobody is, or the provider cannot be used (which is said once)."""
+    if not asks_anybody(settings):
+        return None  # nearly everybody: nothing of a model is imported
+    from loguru import logger
+
+    from signet_sync.llm import providers, synthesis
+
+    try:
+        provider = synthesis.provider_for(settings, root, environ)
+    except ConfigError as error:
+        logger.warning("no language model is asked: {} ({})", error.message, error.hint)
+        return None
+    if isinstance(provider, providers.NullProvider):
+        return None
+
+    def propose(
+        words: str, *, kind: FlowKind, summary: str | None, project: str | None, harness: str | None
+    ) -> Proposals:
+        asked = synthesis.for_one_flow(provider)
+        offered = None
+        if kind == "end" and summary is None:
+            offered = synthesis.propose_summary(asked, words, project=project, harness=harness)
+        sentence = synthesis.propose_sentence(asked, summary or offered or words, project=project)
+        return Proposals(offered, sentence)
+
+    return propose

@@ -1,0 +1,594 @@
+"""Session ends and compactions: sanitize, journal, then let the flow be walked; every ending is answered once."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+from typing import Any
+
+from signet_sync.errors import Halted, SignetSyncError, UsageError, WorkspaceError
+from signet_sync.formats.body import body_sha256, normalize, utf8
+from signet_sync.formats.filename import artifact_file_name, artifact_name
+from signet_sync.formats.paths import MEMORY, artifact_path
+from signet_sync.formats.session_token import derive_token
+from signet_sync.formats.timestamps import iso, parse_instant
+from signet_sync.pages import stage as pages_stage
+from signet_sync.pages.store import pages
+from signet_sync.sessions import flow as sessions_flow
+from signet_sync.sessions import journal
+from signet_sync.sessions import live as sessions_live
+from signet_sync.sessions.flow import Flow
+from signet_sync.sessions.input import CompactionInput, SessionInput, kept
+from signet_sync.sessions.live_turns import Said, rendered, with_live
+from signet_sync.sessions.states import ARTIFACTS, FlowKind, Proposals, Propose, kinds_of, parts, refusal_key, untold
+from signet_sync.sessions.store import live, results
+from signet_sync.storage import files, state_dir
+from signet_sync.sync import engine
+from signet_sync.sync.planner import Row
+from signet_sync.sync.request import Request
+from signet_sync.sync.store import artifacts, counts, redactions
+from signet_sync.sync.tombstones import files as tombstones_files
+from signet_sync.sync.workspace import Workspace
+from signet_sync.text.redacted_match import alike
+from signet_sync.text.sanitizer import SANITIZER_VERSION, sanitize_counted, sanitize_line_counted, sanitizer_stamp
+from signet_sync.text.sentences import SessionContext
+
+# Writers of a busy machine wait for each other; an ending that was begun is not given up because a first index is made.
+PATIENCE = 600.0
+# What head and fence may take of the largest file that is read.
+HEADROOM = 128 * 1024
+# A first `captured_at` that is taken is moved on by so many milliseconds at most.
+_MOST_MOVES = 10_000
+_LOOK_AGAIN = 0.1  # seconds
+
+
+@dataclass(slots=True)
+class _Request:
+    """A sanitized input: nothing behind this point sees raw text."""
+
+    kind: FlowKind
+    identity: dict[str, Any]
+    token: str
+    bodies: dict[str, str | None]
+    proposal: str | None
+    tail: bool
+    flow_key: str
+    request: str
+    redactions: dict[str, int] = field(default_factory=dict)
+    captured_us: int | None = None
+    more: bool = False
+
+    @property
+    def session(self) -> tuple[str, str, str]:
+        return self.identity["agent_id"], self.token, self.identity["session_id"]
+
+
+def end(workspace: Workspace, given: SessionInput, *, now_us: int, propose: Propose | None = None) -> dict[str, Any]:
+    """Writes the end of a session: transcript, summary, manifest, rows and pages. Gives the answer of `session end`.
+
+    A replay gives the first answer with `idempotent_replay`, and writes nothing. Raises `UsageError`
+    (`idempotency-conflict`, `removed-session`, `name-taken`, `input-invalid`), `WorkspaceError`, `DatabaseError`,
+    `OSError`, `Halted` where the vault's files are away: then nothing is half-written, and what was journalled is
+    finished by the next pass.
+    """
+    return _run(workspace, _session_request(given), now_us, propose)
+
+
+def compact(
+    workspace: Workspace, given: CompactionInput, *, now_us: int, propose: Propose | None = None
+) -> dict[str, Any]:
+    """Writes a compaction artifact of a session, as `end` does."""
+    return _run(workspace, _compaction_request(given), now_us, propose)
+
+
+# ── from raw input to a sanitized request ──
+
+
+def _session_request(given: SessionInput) -> _Request:
+    counts = Counter[str]()
+    transcript = _clean(given.transcript, counts)
+    summary = _clean(given.summary, counts) if given.summary is not None else None
+    bodies = {"transcript": transcript, "summary": summary or None}
+    return replace(_request("end", given, bodies, given.tail, counts), more=given.more)
+
+
+def _compaction_request(given: CompactionInput) -> _Request:
+    counts = Counter[str]()
+    body = _clean(given.compaction, counts)
+    if not body:
+        raise UsageError("the compaction is empty", hint="there is nothing to keep", code="input-invalid")
+    return _request("compact", given, {"compaction": body}, False, counts)
+
+
+def _request(
+    kind: FlowKind,
+    given: SessionInput | CompactionInput,
+    bodies: dict[str, str | None],
+    tail: bool,
+    counts: Counter[str],
+) -> _Request:
+    identity: dict[str, Any] = {"agent_id": given.agent_id, **kept(given)}
+    for name in ("session_id", "session_key", "project", "harness"):
+        _clean_line(getattr(given, name), counts)  # what was redacted is told
+    token = derive_token(given.agent_id, identity["session_key"], identity["session_id"])
+    identity |= {name: getattr(given, name) for name in ("captured_at", "started_at", "ended_at")}
+    proposal = _clean_line(given.memory_sentence, counts)
+    hashes = {name: body_sha256(body) if body is not None else None for name, body in bodies.items()}
+    # The digest is of sanitized text: it is the same for the same words under the same rules alone.
+    content = f"{_digest([kind, identity, hashes, proposal, tail])} {sanitizer_stamp()}"
+    if given.idempotency_key is not None:
+        flow_key = _digest(["key", kind, given.agent_id, given.idempotency_key])
+    else:
+        names = [given.agent_id, identity["session_key"], identity["session_id"]]
+        flow_key = _digest(["body", kind, *names, hashes, tail])
+        content = flow_key
+    captured = parse_instant(given.captured_at) if given.captured_at else None
+    return _Request(kind, identity, token, bodies, proposal, tail, flow_key[:32], content, counts, captured)
+
+
+def _digest(value: object) -> str:
+    return sha256(json.dumps(value, sort_keys=True).encode("ascii")).hexdigest()
+
+
+def _clean(text: str, counts: Counter[str]) -> str:
+    clean, found = sanitize_counted(text)
+    counts.update(found)
+    return clean
+
+
+def _clean_line(text: str | None, counts: Counter[str]) -> str | None:
+    if text is None:
+        return None
+    clean, found = sanitize_line_counted(text)
+    counts.update(found)
+    return " ".join(clean.split()) or None
+
+
+# ── from a request to its answer ──
+
+
+def _run(workspace: Workspace, request: _Request, now_us: int, propose: Propose | None) -> dict[str, Any]:
+    _require_writable(workspace)
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            return _answered(workspace, request, now_us, propose)
+        except WorkspaceError as error:
+            if error.code != "busy" or time.monotonic() >= deadline:
+                raise
+        # Another process asks its model about this very ending: its answer will be ours.
+        time.sleep(_LOOK_AGAIN)
+
+
+def _answered(workspace: Workspace, request: _Request, now_us: int, propose: Propose | None) -> dict[str, Any]:
+    proposals = Proposals()
+    asked = propose is None
+    held: journal.Held | None = None
+    while True:
+        with _locked(workspace, held):
+            answer = _finish_earlier(workspace, request, now_us) if held is None else None
+            answer = answer or _known_answer(workspace, request, now_us)
+            if answer is not None:
+                return answer
+            _refresh(workspace, request.identity["agent_id"], request.token, now_us)
+            _refuse_removed(workspace, request)
+            sessions_live.settle(workspace)
+            segments = _segments(workspace, request)
+            new = _news(workspace, request, segments, now_us)
+            if new is None:
+                return _unchanged(workspace, request, segments)
+            if asked:
+                return _write(workspace, request, new, segments, proposals, now_us)
+            if len(_pieces(workspace, new)) == 1:
+                held = _begin(workspace, request, new, segments, now_us)
+        # A model may take its time: the inputs are safe, others work on, and who finds us dead finishes without it.
+        # Only what is too long for one file is journalled later, part by part.
+        try:
+            assert propose is not None
+            identity = request.identity
+            proposals = propose(
+                new.words,
+                kind=request.kind,
+                summary=request.bodies.get("summary"),
+                project=identity["project"],
+                harness=identity["harness"],
+            )
+        except BaseException:
+            if held is not None:
+                held.release()
+            raise
+        asked = True
+
+
+@contextmanager
+def _locked(workspace: Workspace, held: journal.Held | None) -> Iterator[None]:
+    """The workspace's lock; a journal of ours is held until then, so that no pass takes the flow from us meanwhile."""
+    try:
+        with state_dir.workspace_lock(workspace.state, PATIENCE):
+            if held is not None:
+                held.release()
+            yield
+    finally:
+        if held is not None:
+            held.release()
+
+
+def _finish_earlier(workspace: Workspace, request: _Request, now_us: int) -> dict[str, Any] | None:
+    """Finishes endings of this session that were cut off: what they say is not new. Gives the answer of this very one.
+
+    Only then do rows tell what is kept; a half-written ending that was judged by them would never be completed.
+    """
+
+    def concerns(flow: Flow) -> bool:
+        document = flow.document
+        session = document["agent_id"], document["token"], document["session_id"]
+        return session == request.session or document["flow_key"] == request.flow_key
+
+    answer = None
+    for flow in sessions_flow.resume(workspace, concerns):
+        with suppress(UsageError):  # it was refused, which is recorded; so is this one, if it is the same
+            told = _walk(workspace, flow, now_us)
+            if flow.document["request"] == request.request:
+                answer = told
+    return answer
+
+
+def _known_answer(workspace: Workspace, request: _Request, now_us: int) -> dict[str, Any] | None:
+    """The recorded answer of this very request. Raises `UsageError` for its refusal, or its key with other content."""
+    agent_id = request.identity["agent_id"]
+    known = results.recorded(workspace.database, agent_id, request.flow_key)
+    if known is None:
+        _raise_refusal(workspace, request)
+        return None
+    if known.request_sha256 != request.request and not _is_kept(workspace, request, known, now_us):
+        raise UsageError(
+            "this idempotency key was used for other content",
+            hint="nothing was written; give every ending a key of its own",
+            code="idempotency-conflict",
+        )
+    return {**known.document, "idempotent_replay": True}
+
+
+def _is_kept(workspace: Workspace, request: _Request, known: results.Answer, now_us: int) -> bool:
+    """Whether an answer that older rules of the sanitizer gave is that of this request, as far as its files can tell.
+
+    Of the request they kept a digest of text as they sanitized it. So the words are compared with those that the
+    answer's files hold: nothing of the request may be new, and no field another one.
+    """
+    told = known.document
+    if known.request_sha256.partition(" ")[2] == sanitizer_stamp() or request.session != (
+        told.get("agent_id"), told.get("session_token"), told.get("session_id"),
+    ):  # fmt: skip
+        return False
+    _refresh(workspace, request.identity["agent_id"], request.token, now_us)
+    rows = _segments(workspace, request)
+    mine = {row.source_kind: row for row in rows if row.source_path in told.values()}
+    if any(kind not in mine for kind in ARTIFACTS[request.kind]):
+        return False
+    transcript = request.bodies.get("transcript")
+    kept = [row.content for row in rows if row.source_kind == "transcript"]
+    given = {kind: request.bodies[kind] for kind in ("summary", "compaction") if request.bodies.get(kind)}
+    return (
+        untold(transcript or "", kept) == ""
+        and all(alike(mine[kind].content, body or "") for kind, body in given.items())
+        and all(_has_same_fields(mine[kind], request.identity) for kind in ARTIFACTS[request.kind])
+    )
+
+
+def _has_same_fields(row: Row, identity: dict[str, Any]) -> bool:
+    """Whether a file's fields are those of a request; a time that was not given was chosen for it."""
+    times = ((identity[name], getattr(row, name)) for name in ("captured_at", "started_at", "ended_at"))
+    names = ((identity[name] or "", getattr(row, name) or "") for name in ("project", "harness"))
+    return all(parse_instant(given) == parse_instant(kept or "") for given, kept in times if given) and all(
+        alike(given, kept) for given, kept in names
+    )
+
+
+def _raise_refusal(workspace: Workspace, request: _Request) -> None:
+    if request.captured_us is None:
+        return  # a moment that we choose is free
+    key = refusal_key(request.flow_key, iso(request.captured_us))
+    known = results.recorded(workspace.database, request.identity["agent_id"], key)
+    if known is not None and known.request_sha256 == request.request:
+        told = known.document
+        raise UsageError(told["message"], path=told.get("path"), hint=told["hint"], code=told["code"])
+
+
+def refresh(workspace: Workspace, agent_id: str, token: str) -> None:
+    """Finishes what was begun under a token, and brings the index up to date with its files.
+
+    Another process may just have written some, or have died on the way.
+    """
+
+    def concerns(flow: Flow) -> bool:
+        return (flow.document["agent_id"], flow.document["token"]) == (agent_id, token)
+
+    now_us = pages_stage.now_us()
+    with state_dir.workspace_lock(workspace.state, PATIENCE):
+        for flow in sessions_flow.resume(workspace, concerns):
+            with suppress(UsageError):  # it was refused, which is recorded
+                _walk(workspace, flow, now_us)
+        _refresh(workspace, agent_id, token, now_us)
+
+
+def _refresh(workspace: Workspace, agent_id: str, token: str, now_us: int) -> None:
+    names = files.listing(workspace.root, MEMORY, "")
+    if not any(map(artifact_name, names)) and counts.indexed_count(workspace.database):
+        raise Halted(
+            "memory/ holds none of the indexed files",
+            path=MEMORY,
+            hint="nothing was written; bring memory/ back, or first: signet-sync reindex --accept-removals",
+        )
+    paths = {artifact_path(name) for name in names if token in name}
+    paths.add(tombstones_files.path_of(agent_id, token))
+    engine.index_paths(workspace, Request(now_us=now_us, paths=frozenset(paths)))
+
+
+def _refuse_removed(workspace: Workspace, request: _Request) -> None:
+    if sessions_flow.is_removed(workspace, *request.session):
+        raise sessions_flow.removed_session(request.identity["session_id"])
+
+
+def _segments(workspace: Workspace, request: _Request) -> list[Row]:
+    return artifacts.session_rows(workspace.database, *request.session)
+
+
+@dataclass(frozen=True, slots=True)
+class _New:
+    """What is to be written: words, and with a compaction live turns as a transcript (`segment`).
+
+    `live` are the marks of the live turns that stand in files then, by the id of their session.
+    """
+
+    words: str
+    segment: str = ""
+    live: Mapping[str, list[str]] = field(default_factory=dict)
+
+
+def _news(workspace: Workspace, request: _Request, rows: list[Row], now_us: int) -> _New | None:
+    """What is to be written; None where every word is kept already, live turns included."""
+    ending = sessions_flow.ending_of(_moments(request, now_us))
+    covered = live.covered(workspace.database, ending) if not request.more else []
+    said = [sessions_live.said_of(one.turn) for one in covered]
+    kept = [(row.content, row.membership_us) for row in rows if row.source_kind == "transcript"]
+    absent = sessions_live.unheld(said, kept, request.bodies.get("transcript") or "")
+    if request.kind == "compact":
+        body = request.bodies["compaction"] or ""
+        if any(row.source_kind == "compaction" and alike(row.content, body) for row in rows):
+            return None
+        absent, many = _fitting(workspace, said, absent)
+        return _New(body, rendered(said[place] for place in absent), sessions_live.marks_of(covered[:many]))
+    transcript, summary = request.bodies["transcript"] or "", request.bodies["summary"]
+    if not transcript and summary is None and not absent:
+        raise UsageError(
+            "there is neither a transcript nor a summary to keep",
+            hint="give the session's transcript as text",
+            code="input-invalid",
+        )
+    rest = ""
+    if not (request.tail and _is_told_again(workspace, transcript, rows)):
+        rest = untold(transcript, [text for text, _ in kept], tail=request.tail)
+    words = normalize(with_live(rest, said, absent, begins=request.identity["started_at"], tail=request.tail))
+    told = summary is None or any(row.source_kind == "summary" and alike(row.content, summary) for row in rows)
+    marks = sessions_live.marks_of(covered)
+    if kept and not words and told:
+        key = request.identity["session_key"] or request.identity["session_id"]
+        sessions_live.forget(workspace, request.identity["agent_id"], key, marks)
+        return None
+    return _New(words, live=marks)
+
+
+def _moments(request: _Request, now_us: int) -> dict[str, Any]:
+    """A request's identity with the times by which live turns are covered."""
+    return {**request.identity, "captured_at": request.identity["captured_at"] or iso(now_us), "now": iso(now_us)}
+
+
+def _fitting(workspace: Workspace, said: list[Said], absent: list[int]) -> tuple[list[int], int]:
+    """Which of the absent turns go into one file, and how many turns are done with then; the rest stays buffered."""
+    room = _room(workspace)
+    for number, place in enumerate(absent):
+        room -= len(utf8(rendered([said[place]]))) + 2
+        if room < 0:
+            return absent[:number], place
+    return absent, len(said)
+
+
+def _is_told_again(workspace: Workspace, tail: str, rows: list[Row]) -> bool:
+    """Whether a segment that older rules of the sanitizer wrote, or that was redacted since, is this tail.
+
+    Else the place of a mark is as good as any: what differs there is news.
+    """
+    same = (row.source_path for row in rows if row.source_kind == "transcript" and alike(row.content, tail))
+    return any(
+        sessions_flow.rules_of(workspace, path) != SANITIZER_VERSION or redactions.is_redacted(workspace.database, path)
+        for path in same
+    )
+
+
+def _unchanged(workspace: Workspace, request: _Request, rows: list[Row]) -> dict[str, Any]:
+    """The answer where nothing is new: the newest segment's files."""
+    kinds = tuple(reversed(ARTIFACTS[request.kind]))
+    newest = {kind: next((row for row in reversed(rows) if row.source_kind == kind), None) for kind in kinds}
+    lead = next(row for row in newest.values() if row is not None)
+    manifest = pages.manifest_of(workspace.database, *request.session)
+    return {
+        "agent_id": request.identity["agent_id"],
+        "session_id": request.identity["session_id"],
+        "session_token": request.token,
+        **{kind: row.source_path if row is not None else None for kind, row in newest.items()},
+        "manifest": manifest[0] if manifest else lead.manifest_path,
+        "sentence": lead.memory_sentence or "",
+        "sentence_quality": lead.memory_sentence_quality or "fallback",
+        "idempotent_replay": True,
+        "redactions": request.redactions,
+    }
+
+
+def _write(
+    workspace: Workspace, request: _Request, new: _New, rows: list[Row], proposals: Proposals, now_us: int
+) -> dict[str, Any]:
+    """Writes what is new, in several segments where it is too long for one file; gives the last one's answer."""
+    pieces = _pieces(workspace, new)
+    for left, piece in zip(range(len(pieces) - 1, -1, -1), pieces, strict=True):
+        last = not left
+        one = request if last else _earlier(request, piece, left)
+        if not last and _known_answer(workspace, one, now_us) is not None:
+            continue
+        # Equal parts are as many segments: each has a moment of its own.
+        at = now_us - left * 1000
+        part = replace(new, words=piece) if last else _New(piece)
+        flow = sessions_flow.flow_of(_begin(workspace, one, part, rows, at, proposals if last else Proposals()))
+        flow.wording = proposals.sentence if last else None
+        answer = _walk(workspace, flow, now_us)
+        rows = _segments(workspace, request)
+    return answer
+
+
+def _pieces(workspace: Workspace, new: _New) -> list[str]:
+    return list(parts(new.words, _room(workspace)))
+
+
+def _room(workspace: Workspace) -> int:
+    limit = workspace.settings.max_file_bytes
+    return max(limit - HEADROOM, limit // 2)
+
+
+def _earlier(request: _Request, piece: str, left: int) -> _Request:
+    """The request for one of the earlier segments of a transcript that is too long for one file: a moment before."""
+    bodies: dict[str, str | None] = {**request.bodies, "transcript": piece, "summary": None}
+    key = _digest(["part", request.flow_key, left, body_sha256(piece)])
+    captured_us = request.captured_us - left * 1000 if request.captured_us is not None else None
+    return replace(request, bodies=bodies, flow_key=key[:32], request=key, proposal=None, captured_us=captured_us)
+
+
+def _begin(
+    workspace: Workspace,
+    request: _Request,
+    new: _New,
+    rows: list[Row],
+    now_us: int,
+    proposals: Proposals | None = None,
+) -> journal.Held:
+    identity = dict(request.identity)
+    captured_at = _free_moment(workspace, request, new, now_us, rows)
+    identity["captured_at"] = captured_at
+    summary = request.bodies.get("summary") or (proposals.summary if proposals is not None else None)
+    bodies, headline = _bodies(request, new, summary, captured_at, rows)
+    document = {
+        "v": sessions_flow.VERSION,
+        "sanitizer": sanitizer_stamp(),
+        "kind": request.kind,
+        **identity,
+        "token": request.token,
+        "manifest": _manifest_path(workspace, request, captured_at, rows),
+        "bodies": bodies,
+        "live": new.live,
+        "proposal": request.proposal,
+        "headline": headline,
+        "now": iso(now_us),
+        "flow_key": request.flow_key,
+        "request": request.request,
+        "redactions": request.redactions,
+    }
+    try:
+        return journal.begin(workspace.state.journal, request.flow_key, document)
+    except BlockingIOError:
+        raise WorkspaceError(
+            "another process is writing this very ending", hint="wait for it to end and try again", code="busy"
+        ) from None
+
+
+def _bodies(
+    request: _Request, new: _New, summary: str | None, captured_at: str, rows: list[Row]
+) -> tuple[dict[str, str], str | None]:
+    """The texts that are written, and the sentence for where no other passes the gate: of this and earlier segments."""
+    if request.kind == "compact":
+        return {"compaction": new.words, **({"transcript": new.segment} if new.segment else {})}, None
+    from signet_sync.sessions.digest import summary as digest_summary
+    from signet_sync.sessions.digest.headline import headline
+    from signet_sync.sessions.digest.segments import SEGMENTS, joined
+
+    identity = request.identity
+    found = digest_summary.outcome(new.words)
+    made = _clean(
+        summary or digest_summary.summary(found, project=identity["project"], harness=identity["harness"]), Counter()
+    )
+    bodies = {"transcript": new.words, "summary": made}
+    day = (identity["ended_at"] or captured_at)[:10]
+    contexts = [
+        SessionContext(body, identity["project"], kind, identity["harness"], day, request.token)
+        for kind, body in bodies.items()
+    ]
+    kept = [row.content for row in rows if row.source_kind == "transcript" and row.content != new.words]
+    said = headline(joined([digest_summary.outcome(text) for text in kept[-SEGMENTS:]], found), contexts)
+    return bodies, _clean_line(said, Counter()) if said else None
+
+
+def _free_moment(workspace: Workspace, request: _Request, new: _New, now_us: int, rows: list[Row]) -> str:
+    """The `captured_at` of what is written: the caller's, else now.
+
+    Who was asked first may come through last, and clocks are set back: one that we choose lies behind everything that
+    the session has. It moves on by milliseconds until its names are free; the caller's is taken at its word, and the
+    flow is refused where other content stands under it.
+    """
+    behind = max((row.captured_us + 1000 for row in rows if row.content != new.words), default=now_us)
+    chosen = request.captured_us if request.captured_us is not None else max(now_us, behind)
+    ours = {row.source_path for row in rows if row.content == new.words}
+    kinds = kinds_of(request.kind, {"transcript"} if new.segment else ())
+    for move in range(_MOST_MOVES):
+        moment = iso(chosen + move * 1000)
+        paths = [artifact_path(artifact_file_name(moment, request.token, kind)) for kind in kinds]
+        taken = [path for path in paths if files.look(workspace.root, path) is not None]
+        if not taken or request.captured_us is not None or any(path in ours for path in taken):
+            return moment
+    raise WorkspaceError("no free name for this ending", hint="give another captured_at", code="name-taken")
+
+
+def _manifest_path(workspace: Workspace, request: _Request, captured_at: str, rows: list[Row]) -> str:
+    """The session's manifest, or the name of the one that it gets: that of its first `captured_at`.
+
+    Sessions of one key share a token: where another one's manifest has the name, the next free millisecond is taken.
+    """
+    manifest = pages.manifest_of(workspace.database, *request.session)
+    if manifest is not None:
+        return manifest[0]
+    first = parse_instant(min([captured_at, *(iso(row.captured_us) for row in rows)])) or 0
+    for move in range(_MOST_MOVES):
+        path = artifact_path(artifact_file_name(iso(first + move * 1000), request.token, "manifest"))
+        if files.look(workspace.root, path) is None:
+            return path
+    raise WorkspaceError("no free name for the session's manifest", hint="give another captured_at", code="name-taken")
+
+
+def _walk(workspace: Workspace, flow: Flow, now_us: int) -> dict[str, Any]:
+    """Finishes a flow; the workspace's lock is held."""
+    try:
+        sessions_flow.advance(workspace, flow)
+        if flow.refusal is None:
+            outcome = engine.run_locked(workspace, Request(now_us=now_us, paths=frozenset(flow.paths), resume=False))
+            if outcome.cliff is None:
+                flow.reconciled = True
+                sessions_flow.advance(workspace, flow)
+    except BaseException as error:
+        flow.held.release()
+        if isinstance(error, SignetSyncError) and not error.hint:
+            error.hint = "what was begun is finished by the next pass: signet-sync reindex"
+        raise
+    if flow.refusal is not None:
+        raise flow.refusal
+    flow.held.release()
+    return flow.answer()
+
+
+def _require_writable(workspace: Workspace) -> None:
+    """A vault that cannot be written is found out before anything is journalled."""
+    problem = files.unwritable(workspace.root, MEMORY)
+    if problem:
+        raise WorkspaceError(
+            f"the vault cannot be written: {problem}", path=MEMORY, hint="check its permissions; nothing was written"
+        )

@@ -1,0 +1,297 @@
+"""The desk of the write flows: what of a session end or compaction is done, by name, and the one step that follows.
+
+Seed 000, *Write and crash state model*. Nothing is remembered between steps: the state is observed from disk and
+hashes, so that whoever comes after a crash goes on where the flow stood.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Literal, Protocol
+
+from signet_sync.formats.body import normalize
+from signet_sync.sessions.live_turns import beyond, is_cut, live_in, said_in, without_live
+from signet_sync.text.redacted_match import begins
+
+FlowKind = Literal["end", "compact"]
+Standing = Literal["absent", "ours", "other"]
+Quality = Literal["ok", "fallback"]
+
+
+@dataclass(frozen=True, slots=True)
+class Proposals:
+    """What a language model offers for a flow, sanitized; None where it has nothing to offer. The flow disposes."""
+
+    summary: str | None = None
+    sentence: str | None = None
+
+
+class Propose(Protocol):
+    """Asks a model about new words of a session; `summary` is the caller's, where there is one. Never raises."""
+
+    def __call__(
+        self, words: str, *, kind: FlowKind, summary: str | None, project: str | None, harness: str | None
+    ) -> Proposals: ...
+
+
+# In the order in which they are written: words before what is made of them.
+ARTIFACTS: dict[FlowKind, tuple[str, ...]] = {"end": ("transcript", "summary"), "compact": ("compaction",)}
+
+
+def kinds_of(kind: FlowKind, bodies: Container[str]) -> tuple[str, ...]:
+    """The artifacts that a flow writes: a compaction that finds live turns writes them as a transcript before it."""
+    kinds = ARTIFACTS[kind]
+    return kinds if "transcript" in kinds or "transcript" not in bodies else ("transcript", *kinds)
+
+
+class State(StrEnum):
+    """Where a flow stands; the values say it to a person. The first six are the partial failures of seed 000."""
+
+    TRANSCRIPT_WITHOUT_SUMMARY = "transcript written, summary failed"
+    SENTENCE_WITHOUT_ARTIFACT = "sentence generated, artifact write failed"
+    FALLBACK_WITHOUT_ARTIFACT = "sentence generation failed, fallback path engaged"
+    ARTIFACTS_WITHOUT_MANIFEST = "summary/transcript written, manifest failed"
+    MANIFEST_WITHOUT_PAGE = "artifacts+manifest written, MEMORY.md update failed"
+    MANIFEST_WITHOUT_ROWS = "canonical writes done, DB index update failed"
+
+    RECEIVED = "inputs journalled, nothing written"
+    SUMMARY_WITHOUT_TRANSCRIPT = "summary written, transcript gone"
+    SEGMENT_WITHOUT_COMPACTION = "live turns written, compaction failed"
+    COMPACTION_WITHOUT_SEGMENT = "compaction written, its transcript gone"
+    BUFFERS_LEFT = "all written, live transcript buffers not reset"
+    UNANSWERED = "all written, result not recorded"
+    JOURNAL_LEFT = "result recorded, journal not cleared"
+    REMOVED = "its session was removed"
+    TAKEN = "other content stands under its name"
+    DONE = "done"
+
+
+class Step(StrEnum):
+    """What is done next. `refuse` records that the flow can never be finished; nothing of it is written."""
+
+    SENTENCE = "sentence"
+    TRANSCRIPT = "transcript"
+    SUMMARY = "summary"
+    COMPACTION = "compaction"
+    MANIFEST = "manifest"
+    RECONCILE = "reconcile"
+    RESET = "reset"
+    ANSWER = "answer"
+    FORGET = "forget"
+    REFUSE = "refuse"
+    NOTHING = "nothing"
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What was seen of a flow.
+
+    `standing` says for each artifact kind of the flow (`kinds_of`) what stands under its name; `sentence` is the
+    quality of the one that was generated or stands in a written artifact; `linked`: the manifest leads to these
+    artifacts or newer ones;
+    `indexed`: their rows are there; `projected`: the pages were made since; `live`: turns of the session are still
+    buffered; `answered`: the result is recorded; `journalled`: the inputs are still kept.
+    """
+
+    kind: FlowKind
+    standing: tuple[tuple[str, Standing], ...]
+    sentence: Quality | None = None
+    linked: bool = False
+    indexed: bool = False
+    projected: bool = False
+    live: bool = False
+    answered: bool = False
+    journalled: bool = True
+    removed: bool = False
+
+
+def observe(facts: Facts) -> State:
+    """The name of what was seen. Total: every combination of facts, double failures included, has a state."""
+    if facts.answered:
+        return State.JOURNAL_LEFT if facts.journalled else State.DONE
+    if facts.removed:
+        return State.REMOVED
+    standing = dict(facts.standing)
+    kinds = kinds_of(facts.kind, standing)
+    if "other" in standing.values():
+        return State.TAKEN
+    written = [kind for kind in kinds if standing.get(kind) == "ours"]
+    if len(written) < len(kinds):
+        return _unwritten(facts, written)
+    if not facts.linked:
+        return State.ARTIFACTS_WITHOUT_MANIFEST
+    if not facts.indexed:
+        return State.MANIFEST_WITHOUT_ROWS
+    if not facts.projected:
+        return State.MANIFEST_WITHOUT_PAGE
+    if facts.live:
+        return State.BUFFERS_LEFT
+    return State.UNANSWERED
+
+
+def _unwritten(facts: Facts, written: Sequence[str]) -> State:
+    if facts.sentence is None:
+        return State.RECEIVED
+    if written and facts.kind == "compact":
+        return State.SEGMENT_WITHOUT_COMPACTION if "transcript" in written else State.COMPACTION_WITHOUT_SEGMENT
+    if written:
+        return State.TRANSCRIPT_WITHOUT_SUMMARY if "transcript" in written else State.SUMMARY_WITHOUT_TRANSCRIPT
+    return State.SENTENCE_WITHOUT_ARTIFACT if facts.sentence == "ok" else State.FALLBACK_WITHOUT_ARTIFACT
+
+
+_STEPS = {
+    State.RECEIVED: Step.SENTENCE,
+    State.TRANSCRIPT_WITHOUT_SUMMARY: Step.SUMMARY,
+    State.SUMMARY_WITHOUT_TRANSCRIPT: Step.TRANSCRIPT,
+    State.SEGMENT_WITHOUT_COMPACTION: Step.COMPACTION,
+    State.COMPACTION_WITHOUT_SEGMENT: Step.TRANSCRIPT,
+    State.ARTIFACTS_WITHOUT_MANIFEST: Step.MANIFEST,
+    State.MANIFEST_WITHOUT_ROWS: Step.RECONCILE,
+    State.MANIFEST_WITHOUT_PAGE: Step.RECONCILE,
+    State.BUFFERS_LEFT: Step.RESET,
+    State.UNANSWERED: Step.ANSWER,
+    State.JOURNAL_LEFT: Step.FORGET,
+    State.REMOVED: Step.REFUSE,
+    State.TAKEN: Step.REFUSE,
+    State.DONE: Step.NOTHING,
+}
+
+
+def next_step(state: State, kind: FlowKind, *, segment: bool = False) -> Step:
+    """The one step that follows from a state; `segment`: a compaction that writes live turns as a transcript first."""
+    if state in (State.SENTENCE_WITHOUT_ARTIFACT, State.FALLBACK_WITHOUT_ARTIFACT):
+        return Step.TRANSCRIPT if segment else Step(ARTIFACTS[kind][0])
+    return _STEPS[state]
+
+
+def refusal_key(flow_key: str, captured_at: str) -> str:
+    """The key under which a flow's refusal is recorded: the same words may be welcome at another moment."""
+    return f"{flow_key}@{captured_at}"
+
+
+def _exactly(whole: str, at: int, part: str) -> int:
+    return at + len(part) if whole.startswith(part, at) else -1
+
+
+def unheard(whole: str, segments: Sequence[str]) -> str | None:
+    """What a whole transcript says beyond the segments that are kept of it; None where it does not begin with them.
+
+    Where it does but for what was redacted in either, other rules of the sanitizer wrote the segments: it is the same
+    conversation. All texts are normalised bodies. The rest begins at a line; it is empty where there is nothing new,
+    also where the whole says less than what is kept. The segments may come in any order (clocks do), and older ones
+    may belong to what the harness has rewritten since.
+    """
+    kept = _said(segments)
+    for ends in (_exactly, begins):
+        for first in range(max(1, len(kept))):
+            rest = _beyond(whole, kept[first:], ends)
+            if rest is not None:
+                return rest
+    return None
+
+
+def untold(whole: str, segments: Sequence[str], *, tail: bool = False) -> str:
+    """What a transcript says beyond the segments that are kept of it; all of it where it is another one.
+
+    All texts are normalised bodies. With `tail` it is but what was said since. Where a segment holds live turns, these
+    are left out turn by turn.
+    """
+    live = [said for text in segments if (said := live_in(text))]
+    if tail:
+        return (
+            ""
+            if whole in segments
+            else normalize(beyond(whole, [turn for said in live for turn in said], leading=True))
+        )
+    # With live turns only all segments together tell that what stands behind them is new.
+    rest = _behind_all(whole, segments) if live else unheard(whole, segments) if segments else whole
+    if rest is not None or not live:
+        return whole if rest is None else rest
+    left = whole
+    for said in live:
+        left = beyond(left, said)
+    bare = [text for segment in segments if (text := normalize(without_live(segment))).strip()]
+    rest = unheard(normalize(left).lstrip("\n"), bare) if bare else left
+    if rest is None or is_cut(whole, rest):
+        # What one says stands in the middle of another: all of it is compared.
+        rest = left
+        for text in bare:
+            rest = beyond(rest, said_in(text))
+    return normalize(rest).lstrip("\n")
+
+
+def _behind_all(whole: str, segments: Sequence[str]) -> str | None:
+    rests = (_beyond(whole, _said(segments), ends) for ends in (_exactly, begins))
+    return next((rest for rest in rests if rest is not None), None)
+
+
+def _said(segments: Sequence[str]) -> list[str]:
+    # Between two segments the cut took away the empty lines; a tail may have brought some along.
+    return [text for segment in segments if (text := segment.lstrip("\n"))]
+
+
+def _beyond(whole: str, kept: list[str], ends: Callable[[str, int, str], int]) -> str | None:
+    at = 0
+    while kept:
+        start = _skipped(whole, at)
+        found = ((segment, end) for segment in kept if (end := ends(whole, start, segment)) >= 0)
+        following, end = next(found, (None, at))
+        if following is None:
+            return "" if _is_less(whole, start, kept, ends) else None
+        kept.remove(following)
+        at = end
+    if at and whole[at : at + 1] not in ("", "\n"):
+        return None
+    return whole[_skipped(whole, at) :] if at else whole
+
+
+def _is_less(whole: str, start: int, kept: Sequence[str], ends: Callable[[str, int, str], int]) -> bool:
+    """Whether what is left of the whole is nothing, or the first lines of something that is kept."""
+    left = whole[start:]
+    return not left or any((end := ends(s, 0, left)) >= 0 and s[end : end + 1] in ("", "\n") for s in kept)
+
+
+def _skipped(text: str, at: int) -> int:
+    while text.startswith("\n", at):
+        at += 1
+    return at
+
+
+def parts(body: str, limit: int) -> Iterator[str]:
+    """A body in parts of at most `limit` UTF-8 bytes: cut before a turn's heading, else a paragraph, else a line.
+
+    Nothing is lost but empty lines at the cuts; a line longer than the limit is cut where it must be.
+    """
+    if len(body) * 4 <= limit or len(body.encode("utf-8", "replace")) <= limit:
+        yield body
+        return
+    at = 0
+    while at < len(body):
+        end = _fitting(body, at, limit)
+        if end < len(body):
+            end = _cut(body, at, end)
+        part = normalize(body[at:end])
+        if part:
+            yield part
+        at = _skipped(body, end)
+
+
+def _fitting(body: str, at: int, limit: int) -> int:
+    """The furthest end whose text fits into `limit` bytes."""
+    raw = body[at : at + limit].encode("utf-8", "replace")
+    if len(raw) <= limit:
+        return min(at + limit, len(body))
+    return at + len(raw[:limit].decode("utf-8", "ignore"))
+
+
+def _cut(body: str, at: int, end: int) -> int:
+    middle = at + (end - at) // 2
+    for mark, least in (("\n## ", middle), ("\n\n", middle), ("\n", at)):
+        found = body.rfind(mark, least, end)
+        if found > at:
+            return found + 1
+    # Within a line: blanks at the end of a part would be lost, so they begin the next one.
+    kept = len(body[at:end].rstrip(" \t"))
+    return at + kept if kept else end

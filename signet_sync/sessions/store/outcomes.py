@@ -1,0 +1,161 @@
+"""One session as a page tells it: files that went wrong, its neighbours, and what came of it. Imports nothing heavy."""
+
+from __future__ import annotations
+
+import json
+from typing import NamedTuple
+
+from signet_sync.formats.filename import carried_token
+from signet_sync.storage.database.connection import Database
+from signet_sync.storage.database.named_rows import FACTS, MENTIONS, SOURCES
+from signet_sync.sync.store.sessions import SessionRef
+
+
+def exactly(database: Database, agent_id: str, token: str, session_id: str) -> SessionRef | None:
+    """The session of this token and id, among artifacts or, where all of these have vanished, among seals."""
+    for columns, table in (("max(session_key)", "memory_artifacts"), ("null", "seals")):
+        for row in database.execute(
+            f"select agent_id, session_token, session_id, {columns} from {table}"
+            " where agent_id = ? and session_token = ? and session_id = ? group by 1, 2, 3",
+            (agent_id, token, session_id),
+        ):
+            return SessionRef(*row)
+    return None
+
+
+class Stray(NamedTuple):
+    """A file of a session, or of its token, that is not simply indexed."""
+
+    path: str
+    verdict: str
+    code: str
+    message: str
+
+
+def strays(database: Database, ref: SessionRef) -> list[Stray]:
+    """Files of a session that are not as they were written, and others that carry its token and are not indexed."""
+    found = {
+        row[0]: Stray(*row)
+        for row in database.execute(
+            "select f.path, f.verdict, f.code, f.message from seals s join files f on f.path = s.path"
+            " where s.agent_id = ? and s.session_token = ? and s.session_id = ? and f.verdict <> 'indexed'",
+            ref[:3],
+        )
+    }
+    # Whose session an unsealed file is, only its frontmatter could say, which may be what is wrong with it.
+    for path, verdict, code, message in database.execute(
+        "select f.path, f.verdict, f.code, f.message from files f where f.verdict <> 'indexed'"
+        " and instr(f.path, ?) > 0 and not exists(select 1 from seals s where s.path = f.path)",
+        (f"--{ref.session_token}--",),
+    ):
+        if carried_token(path.rpartition("/")[2]) == ref.session_token:
+            found.setdefault(path, Stray(path, verdict, code, message))
+    return [found[path] for path in sorted(found)]
+
+
+class Beside(NamedTuple):
+    """The session before or behind another one in its thread."""
+
+    session_token: str
+    session_id: str
+    latest_us: int
+    sentence: str
+
+
+def before_and_after(database: Database, ref: SessionRef) -> tuple[str | None, Beside | None, Beside | None]:
+    """The thread of a session, and the sessions right before and right behind it there."""
+    for thread_id, latest_us in database.execute(
+        "select thread_id, latest_us from thread_sessions where agent_id = ? and session_token = ? and session_id = ?",
+        ref[:3],
+    ):
+        found: list[Beside | None] = []
+        for side, order in (("<", "desc"), (">", "asc")):
+            row = next(
+                iter(
+                    database.execute(
+                        "select session_token, session_id, latest_us, sentence from thread_sessions"
+                        " where agent_id = ?1 and thread_id = ?2"
+                        f" and (latest_us, session_token, session_id) {side} (?3, ?4, ?5)"
+                        f" order by latest_us {order}, session_token {order}, session_id {order} limit 1",
+                        (ref.agent_id, thread_id, latest_us, *ref[1:3]),
+                    )
+                ),
+                None,
+            )
+            found.append(Beside(*row) if row else None)
+        return thread_id, found[0], found[1]
+    return None, None, None
+
+
+class Told(NamedTuple):
+    """A fact that a session states, and where: the artifact and the line of its body, from 1."""
+
+    aspect: str
+    text: str
+    status: str
+    path: str
+    line: int
+
+
+def facts(database: Database, ref: SessionRef, limit: int = 50) -> list[Told]:
+    """What a session states, each fact where it does so first, in the order of its artifacts."""
+    rows = database.execute(
+        # Of the row with the least path, SQLite takes the other columns.
+        f"select f.aspect, f.text, f.status, min(s.source_path), s.line from {SOURCES} s"
+        f" cross join {FACTS} f on f.agent_id = s.agent_id and f.id = s.attribute_id"
+        " where s.agent_id = ? and s.session_token = ? and s.session_id = ?"
+        " group by f.id order by 4, 5, f.id limit ?",
+        (*ref[:3], limit),
+    )
+    return [Told(*row) for row in rows]
+
+
+class Mentioned(NamedTuple):
+    """Something that a session speaks of, and where first."""
+
+    kind: str
+    name: str
+    path: str
+    line: int
+
+
+def mentioned(database: Database, ref: SessionRef, limit: int = 50) -> list[Mentioned]:
+    """What a session speaks of, by kind and name."""
+    rows = database.execute(
+        f"select e.kind, e.name, min(m.source_path), m.line from {MENTIONS} m"
+        " join entities e on e.agent_id = m.agent_id and e.id = m.entity_id"
+        " where m.agent_id = ? and m.session_token = ? and m.session_id = ? group by e.id order by 1, 2, e.id limit ?",
+        (*ref[:3], limit),
+    )
+    return [Mentioned(*row) for row in rows]
+
+
+class Kept(NamedTuple):
+    """A memory that comes from a session."""
+
+    id: str
+    type: str
+    content: str
+    private: bool
+
+
+def memories(database: Database, ref: SessionRef, limit: int = 50) -> list[Kept]:
+    """What was remembered of a session, newest first."""
+    rows = database.execute(
+        "select m.id, m.type, m.content, m.private from memory_sources s"
+        " join memories m on m.agent_id = s.agent_id and m.id = s.memory_id"
+        " where s.agent_id = ? and s.session_token = ? and s.session_id = ? order by s.at desc, m.id limit ?",
+        (*ref[:3], limit),
+    )
+    return [Kept(memory_id, kind, content, bool(private)) for memory_id, kind, content, private in rows]
+
+
+def removed_at(database: Database, agent_id: str, token: str, session_id: str) -> str | None:
+    """When a session was removed; None where it was not."""
+    for at, ids in database.execute(
+        "select removed_at, session_ids from memory_artifact_tombstones where agent_id = ? and session_token = ?",
+        (agent_id, token),
+    ):
+        if ids is None or session_id in json.loads(ids):
+            return str(at)
+    return None

@@ -1,0 +1,77 @@
+"""What write flows answered: a replay of the same request gets the first answer again."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NamedTuple
+
+from signet_sync.storage.database.connection import Database
+
+
+class Answer(NamedTuple):
+    """The recorded end of a flow; `refused` says that `document` is an error (code, message, hint, path)."""
+
+    request_sha256: str
+    document: dict[str, Any]
+    refused: bool
+
+
+def recorded(database: Database, agent_id: str, flow_key: str) -> Answer | None:
+    """The answer of a flow, or None where it has not ended."""
+    for request, answer, refused in database.execute(
+        "select request_sha256, answer, refused from flow_results where agent_id = ? and flow_key = ?",
+        (agent_id, flow_key),
+    ):
+        return Answer(request, json.loads(answer), bool(refused))
+    return None
+
+
+def record(
+    database: Database,
+    *,
+    agent_id: str,
+    flow_key: str,
+    kind: str,
+    session: tuple[str, str],
+    answer: Answer,
+    at: str,
+) -> None:
+    """Keeps the first answer of a flow; `session` is token and id. A later one changes nothing."""
+    database.execute(
+        "insert or ignore into flow_results"
+        "(agent_id, flow_key, kind, request_sha256, session_token, session_id, answer, refused, at)"
+        " values(?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            agent_id,
+            flow_key,
+            kind,
+            answer.request_sha256,
+            *session,
+            json.dumps(answer.document, ensure_ascii=False),
+            int(answer.refused),
+            at,
+        ),
+    )
+
+
+class Ended(NamedTuple):
+    """A session's end as its flow recorded it; `session` is its key, else its id, `at` when it was begun (ISO 8601)."""
+
+    flow_key: str
+    agent_id: str
+    session: str
+    at: str
+
+
+def ended_since(database: Database, at: str) -> list[Ended]:
+    """Session ends that were written down later than a moment (ISO 8601), oldest first."""
+    return [
+        Ended(*row)
+        for row in database.execute(
+            "select f.flow_key, f.agent_id, coalesce((select a.session_key from memory_artifacts a"
+            " where a.agent_id = f.agent_id and a.session_token = f.session_token and a.session_id = f.session_id"
+            " and a.session_key is not null limit 1), f.session_id), f.at from flow_results f"
+            " where f.kind = 'end' and f.refused = 0 and f.at > ? order by f.at, f.flow_key",
+            (at,),
+        )
+    ]

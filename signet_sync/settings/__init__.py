@@ -1,0 +1,5 @@
+"""Declares each setting once, with its type, default and help; finds the value that counts.
+
+Owns `config.toml` of the user and `signet-sync.toml` of a workspace, which it only reads. docs/settings.md is made of
+it.
+"""

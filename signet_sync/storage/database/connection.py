@@ -1,0 +1,660 @@
+"""One connection to the database: opened safely, migrated, checked; SQLite's errors become ours."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
+from typing import Any
+
+import apsw
+
+from signet_sync.errors import DatabaseCorrupt, DatabaseError, DatabaseNewer, DatabaseUnfinished
+from signet_sync.storage.database.older import LAST_WITH_KEYS, rows_of
+from signet_sync.storage.database.table import FIRST, placeholders
+from signet_sync.storage.database.tables import (
+    APPLICATION_ID,
+    BUILDING_ID,
+    TABLES,
+    VERSION,
+    derived_tables,
+    full_text,
+    native_tables,
+    statements,
+)
+from signet_sync.storage.durable import private_folder, unlink
+from signet_sync.storage.locations import SNAPSHOT
+from signet_sync.text.cjk import spaced
+
+MINIMUM_SQLITE = (3, 51, 3)
+BUSY_MS = 5000
+# A log of so many bytes was not emptied for long: somebody keeps reading what was before it.
+LARGE_LOG = 64 * 1024 * 1024
+
+if tuple(int(part) for part in apsw.sqlite_lib_version().split(".")) < MINIMUM_SQLITE:
+    raise DatabaseError(
+        f"SQLite {apsw.sqlite_lib_version()} can corrupt a database in WAL mode",
+        hint="install an apsw with SQLite 3.51.3 or newer: pip install -U apsw",
+    )
+
+Identity = tuple[int, int]  # device and inode
+
+_CORRUPT = (apsw.CorruptError, apsw.NotADBError)
+_OF_THE_MOMENT = (
+    apsw.BusyError, apsw.LockedError, apsw.InterruptError, apsw.NoMemError, apsw.FullError, apsw.IOError,
+    apsw.CantOpenError, apsw.ReadOnlyError, apsw.PermissionsError,
+)  # fmt: skip
+_ODD = (apsw.SQLError, apsw.ConstraintError)
+# What SQLite says of damage without a code for it: of a schema, of a table of full text.
+_OF_DAMAGE = ("malformed", "fts5 file format", "vtable constructor failed")
+
+
+def damaged(why: object, path: str | None) -> DatabaseCorrupt:
+    """The exception for bytes that are not what we wrote."""
+    return DatabaseCorrupt(
+        f"the database is damaged: {why}", path=path, hint="signet-sync reindex --full moves it aside and rebuilds it"
+    )
+
+
+def translate(error: apsw.Error, path: str | None) -> DatabaseError:
+    """Our exception for one of SQLite's, with what the person can do."""
+    if isinstance(error, _CORRUPT) or any(words in str(error) for words in _OF_DAMAGE):
+        return damaged(error, path)
+    if isinstance(error, apsw.BusyError):
+        return DatabaseError("the database is locked by another program", path=path, hint="close it and try again")
+    if isinstance(error, apsw.FullError):
+        return DatabaseError("the disk is full", path=path, hint="free some space; nothing was lost")
+    if isinstance(error, apsw.IOError):
+        return DatabaseError(
+            f"the database cannot be read or written: {error}",
+            path=path,
+            hint="look whether its disk is full or fails; signet-sync doctor looks closer",
+        )
+    if isinstance(error, (apsw.ReadOnlyError, apsw.PermissionsError)):
+        return DatabaseError(
+            "the database cannot be written", path=path, hint="check the permissions of the state folder"
+        )
+    if isinstance(error, apsw.CantOpenError):
+        return DatabaseError(
+            "the database cannot be opened", path=path, hint="check that its folder exists and is yours"
+        )
+    return DatabaseError(f"the database failed: {error}", path=path, hint="signet-sync doctor looks closer")
+
+
+def protect(connection: apsw.Connection, wait_ms: int) -> None:
+    """What keeps a hostile file from harming us; writes nothing."""
+    connection.set_busy_timeout(wait_ms)
+    connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
+    connection.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
+    connection.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0)
+    connection.config(apsw.SQLITE_DBCONFIG_ENABLE_VIEW, 0)
+    connection.config(apsw.SQLITE_DBCONFIG_DQS_DML, 0)
+    connection.config(apsw.SQLITE_DBCONFIG_DQS_DDL, 0)
+    for pragma in ("cell_size_check = on", "mmap_size = 0", "foreign_keys = on", "temp_store = memory"):
+        connection.execute(f"pragma {pragma}")
+    connection.execute("pragma cache_size = -8000")  # whoever only reads needs it as much: full text is walked
+
+
+class Database:
+    """A connection with our schema. Used by one thread at a time; never crosses a fork."""
+
+    def __init__(
+        self, path: str, *, readonly: bool = False, create: bool = True, wait_ms: int = BUSY_MS, traceless: bool = False
+    ) -> None:
+        """Opens (and with `create` makes and migrates) the database.
+
+        Even a reader makes SQLite put a log and its index beside the file; with `traceless` it does so only where the
+        log holds something. Raises `DatabaseCorrupt`, `DatabaseError`; `FileNotFoundError` where it does not exist and
+        may not be made.
+        """
+        self.path = path
+        self.readonly = readonly
+        self._files: list[Identity | None] = []
+        self._settled = False
+        memory = path == ":memory:"
+        if not memory and not os.path.exists(path):
+            if readonly or not create:
+                raise FileNotFoundError(path)
+            _make(path)
+        if not memory and not os.path.isfile(path):
+            # Opening a pipe would wait for its other end for ever.
+            raise DatabaseError(
+                "the database is no file", path=path, hint="move what is there away, or choose another --db"
+            )
+        flags = apsw.SQLITE_OPEN_READONLY if readonly else apsw.SQLITE_OPEN_READWRITE
+        name = path
+        if readonly and traceless and not log_size(path):
+            flags |= apsw.SQLITE_OPEN_URI
+            name = _immutable(path)
+        try:
+            self.connection = apsw.Connection(name, flags=flags, statementcachesize=512)
+        except apsw.Error as error:
+            raise translate(error, path) from error
+        try:
+            protect(self.connection, wait_ms)
+            self._add_functions()
+            self._refuse_others()
+            self._configure(memory, wait_ms)
+            self._migrate(create)
+        except apsw.Error as error:
+            self.connection.close()
+            raise translate(error, path) from error
+        except DatabaseError:
+            self.connection.close()
+            raise
+        self._files = self._identities()
+        self._settled = True
+
+    def _add_functions(self) -> None:
+        """What SQL needs of Python: the text in the bytes of a seal (`unsealed`), what is indexed of it (`spaced`)."""
+        functions: dict[str, Any] = {"unsealed": partial(unsealed, self.path), "spaced": spaced}
+        for name, function in functions.items():
+            self.connection.create_scalar_function(name, function, 1, deterministic=True)
+
+    def _refuse_others(self) -> None:
+        """Refuses a file that is not ours or newer than us, before the first write (even WAL mode would be one)."""
+        with self.connection:  # one snapshot: another process may be making the tables right now
+            version = self.value("pragma user_version")
+            application = self.value("pragma application_id")
+            tables = {name for (name,) in self.execute("select name from sqlite_schema")}
+        if application == BUILDING_ID:
+            self.connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+            raise DatabaseUnfinished("the first index is being built", path=self.path, hint="try again in a moment")
+        foreign = application != APPLICATION_ID and bool(tables)
+        if not foreign and version <= VERSION:
+            return
+        self.connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        if foreign and log_size(self.path) and _application_without_log(self.path) == APPLICATION_ID:
+            raise damaged("the log beside it is another one's", self.path)
+        if foreign and tables.issuperset(native_tables()):
+            raise damaged("all of our tables, and the mark of another program", self.path)
+        if foreign:
+            raise DatabaseError(
+                "the file is a database of another program",
+                path=self.path,
+                hint="choose another --db; nothing in it was touched",
+            )
+        raise self._newer(version)
+
+    def _newer(self, version: int) -> DatabaseNewer:
+        return DatabaseNewer(
+            f"the database has schema {version}, this signet-sync knows {VERSION}",
+            path=self.path,
+            hint="upgrade signet-sync, or use another --db",
+        )
+
+    def _configure(self, memory: bool, wait_ms: int) -> None:
+        """How we write: write-ahead log, zeroes over what is deleted, checkpoints only when we say so."""
+        if self.readonly:
+            return
+        connection = self.connection
+        if not memory:
+            connection.set_commit_hook(self._drop_snapshot)
+            self._keep_a_log(wait_ms)
+        for pragma in (
+            "synchronous = normal",
+            "secure_delete = on",
+            "recursive_triggers = on",
+            "wal_autocheckpoint = 0",
+            "journal_size_limit = 16777216",
+        ):
+            connection.execute(f"pragma {pragma}")
+
+    def _drop_snapshot(self) -> bool:
+        """Before a commit: what a pass has seen is no longer all that the next one has to look at."""
+        with suppress(OSError):  # a signature of the database tells, too
+            unlink(self.path + SNAPSHOT)
+        return False
+
+    def _keep_a_log(self, wait_ms: int) -> None:
+        """Switches to the write-ahead log; where two make one new file, SQLite refuses one of them without waiting."""
+        end = time.monotonic() + wait_ms / 1000
+        while True:
+            try:
+                self.connection.execute("pragma journal_mode = wal")
+                return
+            except apsw.BusyError:
+                if time.monotonic() >= end:
+                    raise
+                time.sleep(0.005)
+
+    def _migrate(self, create: bool) -> None:
+        if self.value("pragma user_version") == VERSION:
+            return
+        version = self.value("pragma user_version")
+        if self.readonly or not create:
+            what = "of an older version" if version else "empty"
+            hint = "run signet-sync reindex once"
+            raise DatabaseError(f"the database is {what}", path=self.path, hint=hint, code="database-behind")
+        with self.transaction():
+            version = self.value("pragma user_version")
+            if version == VERSION:
+                return
+            if version:
+                self._bring_up_to_date(version)
+                return
+            self._make(*TABLES)
+            self._tell_the_planner()
+            # Taken away with the restored rows, so that neither a crash nor a full disk in between loses them.
+            self.set_state("backups", "restore_due", 1)
+            self.connection.execute(f"pragma application_id = {APPLICATION_ID}")
+            self.connection.execute(f"pragma user_version = {VERSION}")
+
+    def _bring_up_to_date(self, version: int) -> None:
+        """Native rows stay; what is derived is dropped, and the next pass makes it anew."""
+        if version < FIRST:
+            raise damaged(f"no signet-sync that was released wrote schema {version}", self.path)
+        try:
+            present = {name for (name,) in self.execute("select name from sqlite_master")}
+            for name in native_tables():
+                if TABLES[name].since > version:
+                    self._make(name)
+                    continue
+                for index in TABLES[name].indexes:
+                    if index not in present:
+                        self.connection.execute(TABLES[name].indexes[index])
+            if version <= LAST_WITH_KEYS:
+                self.take_keys(dict(self.execute("select key, value from meta")), native_tables())
+            self.reset_derived()
+        except apsw.SQLError as error:
+            raise damaged(f"it is not of the version that it names: {error}", self.path) from error
+        self.connection.execute(f"pragma user_version = {VERSION}")
+
+    def take_keys(self, keys: Mapping[str, str], tables: Collection[str]) -> None:
+        """Has what stood in `meta` stand in the tables that are for it, as far as they are among these."""
+        for table, row in rows_of(keys):
+            if table in tables:
+                names = ", ".join(row)
+                others = ", ".join(f"{name} = excluded.{name}" for name in row)
+                into = f"insert into {table}({names}) values({placeholders(len(row))})"
+                self.execute(f"{into} on conflict do update set {others}", list(row.values()))
+
+    def _make(self, *names: str) -> None:
+        for statement in statements(*names):
+            self.connection.execute(statement)
+
+    def _tell_the_planner(self) -> None:
+        """What an index is worth: the same in every vault, so that a plan that was tested is the plan that is run.
+
+        Knowing nothing, SQLite goes through all rows of an agent by a table's own key rather than by a longer index;
+        having counted a small vault, through whole tables, for as long as it takes the vault to be small.
+        """
+        self.execute("analyze sqlite_schema")  # makes the tables of statistics
+        for statistics in list(self.execute("select name from sqlite_schema where name like 'sqlite_stat_'")):
+            self.execute(f"delete from {statistics[0]}")
+        rows = []
+        for table, clustered in list(self.execute("select name, wr from pragma_table_list where type = 'table'")):
+            for _, index, unique, origin, _ in list(self.execute(f"pragma index_list({table})")):
+                columns = [row[2] for row in self.execute(f"pragma index_info({index})")]
+                name = table if clustered and origin == "pk" else index
+                if not table.startswith("sqlite_"):
+                    rows.append((table, name, worth(columns, unique=bool(unique))))
+        self.executemany("insert into sqlite_stat1(tbl, idx, stat) values(?, ?, ?)", rows)
+        self.execute("analyze sqlite_schema")  # reads it
+
+    def begin_build(self) -> bool:
+        """Goes without a log on disk while the first index is made; the caller holds the workspace's lock.
+
+        Until `end_build` nobody else opens the file, and after a crash it is made anew. False where it has rows or
+        another connection, and then nothing changed.
+        """
+        if self.path == ":memory:" or self._holds_rows():
+            return False
+        try:
+            if self.value("pragma journal_mode = memory") != "memory":
+                return False
+        except apsw.BusyError:
+            return False
+        self.connection.execute(f"pragma application_id = {BUILDING_ID}")
+        self.connection.execute("pragma synchronous = off")
+        return True
+
+    def _holds_rows(self) -> bool:
+        """Whether anything would be lost with the file: rows of files, or native ones, which are nowhere else."""
+        tables = ("files", *(name for name in native_tables() if TABLES[name].salvaged))
+        return any(self.value(f"select exists(select 1 from {table})") for table in tables)
+
+    def end_build(self) -> None:
+        """Makes the first index durable and goes back to the write-ahead log."""
+        try:
+            self.connection.execute("pragma synchronous = full")
+            self.connection.execute(f"pragma application_id = {APPLICATION_ID}")
+            self.connection.execute("pragma journal_mode = wal")
+            self.connection.execute("pragma synchronous = normal")
+            self.value("pragma user_version")  # makes the log
+        except apsw.Error as error:
+            raise translate(error, self.path) from error
+        self._files = self._identities()
+
+    def execute(self, sql: str, bindings: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
+        """Rows of a statement; every value bound. Raises `DatabaseCorrupt` for a text that is none."""
+        return self._rows(self.connection.execute(sql, bindings))
+
+    def _rows(self, cursor: apsw.Cursor) -> Iterator[tuple[Any, ...]]:
+        try:
+            yield from cursor
+        except UnicodeDecodeError:
+            raise damaged("what was written as text is none any more", self.path) from None
+
+    def executemany(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
+        """One statement for many rows."""
+        if rows:
+            self.connection.executemany(sql, rows)
+
+    def value(self, sql: str, bindings: Sequence[Any] = ()) -> Any:
+        """The first column of the first row, or None."""
+        for row in self.execute(sql, bindings):
+            return row[0]
+        return None
+
+    @contextmanager
+    def transaction(self, *, durable: bool = False) -> Iterator[None]:
+        """An immediate transaction; with `durable` its commit survives a power loss. Raises our exceptions."""
+        try:
+            if durable:
+                self.connection.execute("pragma synchronous = full")
+            self.connection.execute("begin immediate")
+            try:
+                self._refuse_what_came_since()
+                yield
+            except BaseException:
+                with suppress(apsw.Error):
+                    self.connection.execute("rollback")
+                raise
+            self.connection.execute("commit")
+        except apsw.Error as error:
+            with suppress(apsw.Error):
+                if self.connection.in_transaction:
+                    self.connection.execute("rollback")
+            raise translate(error, self.path) from error
+        finally:
+            if durable:
+                with suppress(apsw.Error):
+                    self.connection.execute("pragma synchronous = normal")
+
+    def _refuse_what_came_since(self) -> None:
+        """A newer signet-sync may have changed the tables since we opened them: nothing is written into those."""
+        if self._settled and (version := self.value("pragma user_version")) > VERSION:
+            raise self._newer(version)
+
+    def shrink(self) -> None:
+        """Gives back the memory in which pages are kept; they are read again when they are asked for."""
+        self.connection.execute("pragma shrink_memory")
+
+    def state(self, table: str, column: str) -> Any:
+        """A column of a table of one row; None while there is none."""
+        return self.value(f"select {column} from {table}")
+
+    def set_state(self, table: str, column: str, value: int | str | None) -> None:
+        """Sets a column of a table of one row, only if it differs."""
+        self.execute(
+            f"insert into {table}(one, {column}) values(1, ?) on conflict(one)"
+            f" do update set {column} = excluded.{column} where {column} is not excluded.{column}",
+            (value,),
+        )
+
+    def reset_derived(self) -> None:
+        """Drops all but the native tables and makes the derived ones; readers keep the old rows meanwhile.
+
+        Tables of another version go, too: texts of sessions may be in them, and no removal would come there.
+        In the caller's transaction.
+        """
+        kept = native_tables()
+        for name in [name for (name,) in self.execute(_DROPPABLE) if name not in kept]:
+            self.execute(f"drop table {name}")
+        self._make(*derived_tables())
+        self._tell_the_planner()
+
+    def in_memory(self) -> Database:
+        """A copy that stands in memory alone: what is tried out in it reaches no disk."""
+        copy = Database(":memory:")
+        try:
+            with copy.connection.backup("main", self.connection, "main") as backup:
+                while not backup.done:
+                    backup.step()
+        except apsw.Error as error:
+            copy.connection.close()
+            raise translate(error, self.path) from error
+        return copy
+
+    def replaced(self) -> bool:
+        """Whether the file, or the log that we write, was deleted or exchanged under us: others read something else."""
+        return self._files != self._identities()
+
+    @property
+    def identity(self) -> Identity | None:
+        """Which file this is, as it was when it was opened; None in memory."""
+        return self._files[0] if self._files else None
+
+    def _identities(self) -> list[Identity | None]:
+        if self.path == ":memory:":
+            return []
+        return [identity(self.path + suffix) for suffix in (("",) if self.readonly else ("", "-wal"))]
+
+    def checkpoint(self, *, truncate: bool = False) -> bool:
+        """Moves the WAL into the database; with `truncate` also empties it. False where a reader stood in the way."""
+        mode = apsw.SQLITE_CHECKPOINT_TRUNCATE if truncate else apsw.SQLITE_CHECKPOINT_PASSIVE
+        try:
+            logged, moved = self.connection.wal_checkpoint(mode=mode)
+        except apsw.BusyError:
+            return False
+        except apsw.Error as error:
+            raise translate(error, self.path) from error
+        return moved >= logged
+
+    def problems(self, *, closely: Iterable[str] = ()) -> list[str]:
+        """What SQLite's and FTS5's own checks find; empty when all is well. Full text needs a writable connection.
+
+        Of the tables `closely` the indexes are compared with the rows, and every text is read. Raises SQLite's errors
+        where it could not look: locked, out of room, not readable; `DatabaseNewer` where it is not ours to judge.
+        """
+        try:
+            self._refuse_what_came_since()
+            found = [str(row[0]) for row in self.execute("pragma quick_check") if row[0] != "ok"]
+            found += self._missing() or self._textless()
+            for table in () if found else closely:
+                found += [str(row[0]) for row in self.execute(f"pragma integrity_check({table})") if row[0] != "ok"]
+                for _ in self.execute(f"select * from {table}"):
+                    pass
+        except _OF_THE_MOMENT:
+            raise
+        except (apsw.Error, DatabaseCorrupt) as error:
+            return [str(error)]
+        if self.readonly:
+            return found
+        for table in full_text():
+            try:
+                self.execute(f"insert into {table}({table}, rank) values('integrity-check', 1)")
+            except _OF_THE_MOMENT:
+                raise
+            except apsw.Error as error:
+                found.append(f"full text: {error}")
+        return found
+
+    def _missing(self) -> list[str]:
+        """Tables and columns that a damaged schema lacks, though it can be read."""
+        whole = Database(":memory:")
+        try:
+            there = set(self.execute(_COLUMNS))
+            return [f"no {table}.{column}" for table, column in whole.execute(_COLUMNS) if (table, column) not in there]
+        finally:
+            whole.connection.close()
+
+    def _textless(self) -> list[str]:
+        """The first row whose text is left to a seal that does not give it."""
+        return [f"the text of {path} cannot be had from its seal" for (path,) in self.execute(_TEXTLESS)]
+
+    def close(self) -> None:
+        """Checkpoints what can be and closes; safe to call twice."""
+        if not self.readonly:
+            with suppress(DatabaseError, apsw.ConnectionClosedError):
+                # The log need not be empty; nobody waits here until the last reader is done.
+                self.connection.set_busy_timeout(200)
+                self.checkpoint(truncate=True)
+        self.connection.close()
+
+    def interrupt(self) -> None:
+        """Ends a running statement of another thread."""
+        self.connection.interrupt()
+
+
+def worth(columns: Sequence[str | None], *, unique: bool) -> str:
+    """An index's row of `sqlite_stat1`: rows in all, then how many have equal first column, first two, and so on.
+
+    Guesses: few agents, and every further column tells ten times as much.
+    """
+    shares, rows = [], _ROWS
+    for column in columns:
+        rows = rows // 4 if column == "agent_id" else max(rows // 100 if rows == _ROWS else rows // 10, 1)
+        shares.append(rows)
+    if unique:
+        shares[-1] = 1
+    return " ".join(map(str, (_ROWS, *shares)))
+
+
+_SUSPECT = ".suspect"
+_COMPANIONS = ("-wal", "-shm", "-journal")
+_ROWS = 100_000
+_DROPPABLE = (
+    "select name from pragma_table_list where schema = 'main' and type in ('table', 'virtual')"
+    " and name not like 'sqlite_%'"
+)
+_TEXTLESS = (
+    "select a.source_path from memory_artifacts a left join seals s on s.path = a.source_path where a.content is null"
+    " and (s.path is null or coalesce(length(s.packed), 0) = 0 or s.body_sha256 <> a.source_sha256) limit 1"
+)
+_COLUMNS = (
+    "select t.name, c.name from sqlite_schema t, pragma_table_info(t.name) c where t.type = 'table'"
+    " and t.name not like 'sqlite_%'"
+)
+
+
+def identity(path: str) -> Identity | None:
+    """What tells one file from another that takes its name; None where there is none."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def set_aside(path: str) -> str:
+    """Moves a damaged database and its companions to `*.corrupt-<time>`; gives the new name.
+
+    The companions go first: a new database must never find the log of the old one beside it.
+    """
+    stem = f"{path}.corrupt-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}"
+    moved, number = stem, 1
+    # Where this was cut off before, the companions lie there without their database.
+    while any(os.path.lexists(moved + suffix) for suffix in (*_COMPANIONS, "")):
+        moved, number = f"{stem}-{number}", number + 1
+    for suffix in (*_COMPANIONS, ""):
+        with suppress(FileNotFoundError):
+            os.replace(path + suffix, moved + suffix)
+    return moved
+
+
+def last_set_aside(path: str) -> str | None:
+    """The damaged database that was moved aside last."""
+    found = set_aside_before(path)
+    return max(found, key=lambda name: os.stat(name).st_ctime_ns) if found else None
+
+
+def set_aside_before(path: str) -> list[str]:
+    """Every damaged database that was moved aside and still lies there."""
+    folder, name = os.path.split(path)
+    start = f"{name}.corrupt-"
+    try:
+        names = [n for n in os.listdir(folder or ".") if n.startswith(start)]
+    except OSError:
+        return []
+    return sorted(os.path.join(folder, n) for n in names if not n.endswith(_COMPANIONS))
+
+
+def suspect(path: str) -> None:
+    """Notes that a reader met damage: the next pass looks at every page, not only at those that it needs."""
+    with suppress(OSError):
+        os.close(os.open(path + _SUSPECT, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+
+
+def noted(error: apsw.Error | DatabaseError, path: str) -> DatabaseError:
+    """Our exception for one that somebody met who cannot mend the database; of damage a note is left."""
+    told = translate(error, path) if isinstance(error, apsw.Error) else error
+    if isinstance(told, DatabaseCorrupt) or is_odd(error):
+        suspect(path)
+    return told
+
+
+def is_odd(error: BaseException) -> bool:
+    """Whether an error may come from damage: of the schema, or of an index that disagrees with its table."""
+    return isinstance(error, _ODD) or isinstance(error.__cause__, _ODD)
+
+
+def is_suspect(path: str) -> bool:
+    """Whether a reader met damage since somebody looked."""
+    return path != ":memory:" and os.path.exists(path + _SUSPECT)
+
+
+def confide(path: str) -> None:
+    """Takes the note away: the database was looked at, or is another one."""
+    with suppress(OSError):
+        os.unlink(path + _SUSPECT)
+
+
+def unsealed(path: str | None, packed: bytes | None) -> str:
+    """Gives the text in the bytes of a seal. Raises `DatabaseCorrupt`, with the path of the database, where none is."""
+    from signet_sync.formats.seal import body  # only who reads a text pays for the libraries
+
+    text = body(packed)
+    if text is None:
+        raise damaged("the text of an artifact cannot be had from its seal", path)
+    return text
+
+
+def _immutable(path: str) -> str:
+    """The URI of a database as its file alone tells it."""
+    from urllib.parse import quote
+
+    return f"file:{quote(path)}?immutable=1"
+
+
+def without_log(path: str) -> apsw.Connection:
+    """A database as its file alone tells it, opened to be read. Raises SQLite's errors."""
+    flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+    return apsw.Connection(_immutable(path), flags=flags)
+
+
+def _application_without_log(path: str) -> int:
+    connection = without_log(path)
+    try:
+        found: int = connection.execute("pragma application_id").get
+    finally:
+        connection.close()
+    return found
+
+
+def log_size(path: str) -> int:
+    """The bytes of a database's write-ahead log."""
+    try:
+        return os.path.getsize(f"{path}-wal")
+    except OSError:
+        return 0
+
+
+def _make(path: str) -> None:
+    """An empty file that only its owner may read, in a folder that only its owner may enter."""
+    try:
+        private_folder(os.path.dirname(os.path.abspath(path)))
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    except OSError as error:
+        raise DatabaseError(
+            f"the database cannot be made: {error.strerror}", path=path, hint="check that its folder is yours"
+        ) from error
+
+
+def discard(path: str) -> None:
+    """Deletes a database that never held anything but what the files hold."""
+    for suffix in ("", *_COMPANIONS):
+        unlink(path + suffix)

@@ -1,0 +1,298 @@
+"""Backups of native rows: a small SQLite file, written whole, its checksum in its header.
+
+Those that are written by themselves stand beside the database and hold no bytes of seals: they stand in the files. One
+that a person asks for holds these, too.
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from hashlib import sha256
+from typing import Any
+
+import apsw
+
+from signet_sync.errors import DatabaseCorrupt, DatabaseNewer
+from signet_sync.storage.database.connection import Database, protect, translate, without_log
+from signet_sync.storage.database.older import LAST_WITH_KEYS, rows_of
+from signet_sync.storage.database.table import all_of, placeholders
+from signet_sync.storage.database.tables import APPLICATION_ID, TABLES, VERSION, backed_up
+from signet_sync.storage.durable import CREATE, Replacing, sync_descriptor
+
+_ABOUT = "about"
+# Of an older schema: what was forgotten, accepted and redacted, as keys and values.
+_KEYS = "marks"
+_WAIT_MS = 1000
+# In SQLite's header: who made the file, and the place of the number in which we keep the checksum of all other bytes.
+_SEALED = 0x5349534B
+_CHECKSUM_AT = 60
+_CHUNK = 1 << 20
+
+
+def fingerprint(database: Database) -> str:
+    """Changes whenever a row that belongs into every backup does; cheap, because most tables have a mark that is."""
+    found = sha256()
+    for table in backed_up():
+        if table.kept == "always":
+            sql = f"select {table.mark or all_of(*table.columns)} from {table.name}"
+            found.update(f"{table.name}:{database.value(sql)}\n".encode("utf-8", "surrogatepass"))
+    return found.hexdigest()
+
+
+def is_due(database: Database) -> bool:
+    """Whether native rows have still to be brought back: what stands in the backups is more than what we have."""
+    return bool(database.state("backups", "restore_due"))
+
+
+def settle(database: Database) -> None:
+    """Says that they are back, or stand in no backup. In the caller's transaction."""
+    database.set_state("backups", "restore_due", 0)
+
+
+def last(database: Database) -> str | None:
+    """The fingerprint of what the last backup holds."""
+    found: str | None = database.state("backups", "fingerprint")
+    return found
+
+
+def set_last(database: Database, mark: str) -> None:
+    """Remembers it. In the caller's transaction."""
+    database.set_state("backups", "fingerprint", mark)
+
+
+def write(
+    database: Database,
+    target: str,
+    about: Mapping[str, str] | None = None,
+    *,
+    whole: bool = False,
+    portable: Callable[[str], str] | None = None,
+) -> None:
+    """Copies the native rows that are worth keeping into a new SQLite file, durably, in place of an old one.
+
+    `about` is what the file tells of itself. With `whole` the bytes of seals and live turns go along; `portable` gives
+    for a path of this machine one that another machine understands, too.
+    """
+    with Replacing(target) as temporary:
+        handle = os.open(temporary, CREATE, 0o600)
+        try:
+            database.execute("attach database ? as kept", (temporary,))
+            try:
+                database.execute("pragma kept.journal_mode = off")
+                database.execute("pragma kept.synchronous = off")
+                with database.connection:  # one snapshot of all tables
+                    _copy(database, {"schema": str(VERSION), **(about or {})}, whole=whole, portable=portable)
+                database.execute(f"pragma kept.application_id = {_SEALED}")
+            finally:
+                database.execute("detach database kept")
+            os.pwrite(handle, _checksum(handle).to_bytes(4, "big"), _CHECKSUM_AT)
+            sync_descriptor(handle)
+        except apsw.Error as error:
+            raise translate(error, temporary) from error
+        finally:
+            os.close(handle)
+
+
+def _copy(database: Database, about: Mapping[str, str], *, whole: bool, portable: Callable[[str], str] | None) -> None:
+    for table in backed_up():
+        columns = ", ".join(table.types if whole else table.columns)
+        few = "" if whole or table.kept == "always" else " where 0"
+        database.execute(f"create table kept.{table.name} as select {columns} from {table.rows}{few}")
+    database.execute(f"create table kept.{_ABOUT}(key text, value text)")
+    database.executemany(f"insert into kept.{_ABOUT} values(?, ?)", sorted(about.items()))
+    if portable is not None:
+        paths = [row[0] for row in database.execute("select distinct path from kept.captures")]
+        moved = [(portable(path), path) for path in paths if portable(path) != path]
+        database.executemany("update kept.captures set path = ? where path = ?", moved)
+
+
+class Kept:
+    """A backup that was opened to be read and is whole; `about` is what it tells of itself."""
+
+    def __init__(self, connection: apsw.Connection, source: str) -> None:
+        self._connection = connection
+        self._source = source
+        self._of_keys: dict[str, list[dict[str, Any]]] = {}
+        self.about = dict(self._texts(_ABOUT))
+        schema = self.about.get("schema", "")
+        since = int(schema) if schema.isdecimal() else VERSION
+        self.tables = _tables(connection, since)
+        if since <= LAST_WITH_KEYS:
+            self._read_keys()
+
+    def _read_keys(self) -> None:
+        for table, row in rows_of(dict(self._texts(_KEYS))):
+            if TABLES[table].row:
+                self.tables[table] = list(TABLES[table].columns)
+                self._of_keys.setdefault(table, []).append(row)
+
+    def rows(self, table: str, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+        """The rows of a table. Raises `DatabaseCorrupt`, `DatabaseError` with the backup's path."""
+        if table in self._of_keys:
+            yield from (tuple(row[column] for column in columns) for row in self._of_keys[table])
+            return
+        with _of_source(self._source):
+            # Equal rows one behind the other in the order in which they were copied.
+            yield from self._connection.execute(f"select {', '.join(columns)} from {table} order by rowid")
+
+    def _texts(self, table: str) -> list[tuple[str, str]]:
+        """Keys and values of a table of texts; what is no text is none of ours."""
+        found = self.rows(table, ["key", "value"])
+        return [(key, value) for key, value in found if isinstance(key, str) and isinstance(value, str)]
+
+    def counts(self) -> dict[str, int]:
+        """The number of rows by table."""
+        of_keys = {table: len(rows) for table, rows in self._of_keys.items()}
+        with _of_source(self._source):
+            return of_keys | {
+                table: self._connection.execute(f"select count(*) from {table}").get
+                for table in self.tables
+                if table not in of_keys
+            }
+
+
+@contextmanager
+def opened(source: str) -> Iterator[Kept]:
+    """A backup, opened to be read; nothing is written to it or beside it.
+
+    Raises `DatabaseCorrupt` with its path where it is none of ours, or not every byte is as it was written,
+    `DatabaseNewer` where a newer signet-sync wrote it, `DatabaseError` where it cannot be opened.
+    """
+    with _of_source(source):
+        connection = without_log(source)
+    try:
+        with _of_source(source):
+            protect(connection, _WAIT_MS)
+            _refuse(connection, source)
+            kept = Kept(connection, source)
+        schema = kept.about.get("schema", "")
+        if schema.isdecimal() and int(schema) > VERSION:
+            raise DatabaseNewer(
+                f"a newer signet-sync wrote the backup (schema {schema}, this one knows {VERSION})",
+                path=source,
+                hint="upgrade signet-sync, then restore again",
+            )
+        yield kept
+    finally:
+        connection.close()
+
+
+@contextmanager
+def _of_source(source: str) -> Iterator[None]:
+    """SQLite's errors become ours, about the backup."""
+    try:
+        yield
+    except (apsw.NotADBError, apsw.CorruptError, UnicodeDecodeError):
+        raise _damaged(source) from None
+    except apsw.Error as error:
+        raise translate(error, source) from error
+
+
+def _damaged(source: str) -> DatabaseCorrupt:
+    return DatabaseCorrupt(
+        "the backup is damaged, or it is none",
+        path=source,
+        hint="take an older one: signet-sync backup list",
+        code="backup-damaged",
+    )
+
+
+def _refuse(connection: apsw.Connection, source: str) -> None:
+    """Raises for what no signet-sync wrote, and for what is not as it was written: SQLite sees no flipped letter."""
+    mark = connection.execute("pragma application_id").get
+    if mark == APPLICATION_ID:
+        raise DatabaseCorrupt(
+            "this is the database of a signet-sync, and no backup",
+            path=source,
+            hint="signet-sync backup create FILE makes one of it",
+            code="not-a-backup",
+        )
+    if mark not in (_SEALED, 0):
+        raise DatabaseCorrupt(
+            "this is a database of another program, and no backup",
+            path=source,
+            hint="signet-sync backup list shows those that are there",
+            code="not-a-backup",
+        )
+    if mark != _SEALED or connection.execute("pragma user_version").get % (1 << 32) != _checksum_of_file(source):
+        raise _damaged(source)
+
+
+def begins(head: bytes) -> bool:
+    """Whether a file that begins with these 72 bytes is a backup, whole or not."""
+    return head.startswith(b"SQLite format 3\0") and head[68:72] == _SEALED.to_bytes(4, "big")
+
+
+def restore(database: Database, source: str) -> dict[str, int]:
+    """Brings backed-up rows back into a database that lost them; rows that are there win. Gives the rows by table.
+
+    Raises what `opened` raises.
+    """
+    with opened(source) as kept, database.transaction():
+        counts = {
+            table: adopt(database, table, columns, kept.rows(table, columns)) for table, columns in kept.tables.items()
+        }
+        # Where a first try failed, a pass has been since, without these rows: the next one makes all anew.
+        settle(database)
+        database.execute("delete from derivers")  # what follows from the rows that are back is made anew
+    return counts
+
+
+def news(
+    database: Database, table: str, columns: Sequence[str], rows: Iterable[tuple[Any, ...]]
+) -> list[tuple[Any, ...]]:
+    """Those of the rows that a table does not have, by its key, or by all columns where these hold no key."""
+    if not database.value(f"select exists(select 1 from {table})"):
+        return list(rows)
+    keys = [row[0] for row in database.execute("select name from pragma_table_info(?) where pk > 0", (table,))]
+    known = keys if keys and set(keys) <= set(columns) else list(columns)
+    there = f"select exists(select 1 from {table} where {' and '.join(f'{column} is ?' for column in known)})"
+    places = [columns.index(column) for column in known]
+    return [row for row in rows if not database.value(there, [row[place] for place in places])]
+
+
+def adopt(database: Database, table: str, columns: Sequence[str], rows: Iterable[tuple[Any, ...]]) -> int:
+    """Takes rows over that a table does not have yet; gives how many. In the caller's transaction."""
+    fresh = news(database, table, columns, rows)
+    before = database.connection.total_changes()
+    database.executemany(
+        f"insert or ignore into {table}({', '.join(columns)}) values({placeholders(len(columns))})", fresh
+    )
+    return database.connection.total_changes() - before
+
+
+def _tables(connection: apsw.Connection, since: int) -> dict[str, list[str]]:
+    """Tables of a backup with their columns; one of an older schema lacks tables, and bytes have only whole ones."""
+    return {
+        table.name: [one for one in table.types if one in table.columns or _has_column(connection, table.name, one)]
+        for table in backed_up()
+        if table.since <= since
+    }
+
+
+def _has_column(connection: apsw.Connection, table: str, column: str) -> bool:
+    # No name is read: of a damaged backup it may be none.
+    count = connection.execute("select count(*) from pragma_table_info(?) where name = ?", (table, column)).get
+    return bool(count)
+
+
+def _checksum_of_file(source: str) -> int:
+    handle = os.open(source, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return _checksum(handle)
+    finally:
+        os.close(handle)
+
+
+def _checksum(handle: int) -> int:
+    """A CRC-32 of a file but for the four bytes in which it is kept."""
+    crc = place = 0
+    while chunk := os.pread(handle, _CHUNK, place):
+        if not place:
+            chunk = chunk[:_CHECKSUM_AT] + bytes(4) + chunk[_CHECKSUM_AT + 4 :]
+        crc = zlib.crc32(chunk, crc)
+        place += len(chunk)
+    return crc

@@ -1,0 +1,223 @@
+"""What can still be read of a damaged database: its native rows, each looked at before it is believed."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+import apsw
+
+from signet_sync.formats.seal import unpack
+from signet_sync.storage.database.connection import Database, protect, without_log
+from signet_sync.storage.database.table import placeholders
+from signet_sync.storage.database.tables import APPLICATION_ID, TABLES, native_tables
+from signet_sync.sync.tombstones.store import stone_of
+from signet_sync.text.memory import memory_id
+
+_WAIT_MS = 1000
+_COLUMNS = "select name, lower(type), pk from pragma_table_info(?)"
+_SHA256 = re.compile("[0-9a-f]{64}")
+_KINDS: dict[str, tuple[type, ...]] = {"integer": (int,), "real": (float, int), "text": (str,), "blob": (bytes,)}
+
+Row = Mapping[str, Any]
+
+
+class _Column(NamedTuple):
+    name: str
+    kind: str
+    key: int  # its place in the primary key, 0 outside
+
+
+def salvage(database: Database, source: str) -> dict[str, int]:
+    """Takes over the native rows that can be read of a damaged database; rows that are there win. Gives them by table.
+
+    The damaged file is opened to be read and stays as it is. Rows that could not be as they were written are left to
+    the backup. Raises `DatabaseError` for trouble with the new database alone.
+    """
+    try:
+        damaged = _opened(source)
+    except apsw.Error:
+        return {}
+    counts: dict[str, int] = {}
+    try:
+        with suppress(apsw.Error):
+            protect(damaged, _WAIT_MS)
+        with database.transaction():
+            before = _counts(database)
+            for table in before:
+                _take(database, damaged, table)
+            database.take_keys(_keys(damaged), before)
+            counts = {table: count - before[table] for table, count in _counts(database).items()}
+    finally:
+        with suppress(apsw.Error):
+            damaged.close()
+    return counts
+
+
+def _counts(database: Database) -> dict[str, int]:
+    """The number of rows by table, of those that are worth it."""
+    names = [name for name in native_tables() if TABLES[name].salvaged]
+    return {name: database.value(f"select count(*) from {name}") for name in names}
+
+
+def _opened(source: str) -> apsw.Connection:
+    """The damaged file; without its log where that is another database's. Raises SQLite's errors."""
+    connection = apsw.Connection(source, flags=apsw.SQLITE_OPEN_READONLY)
+    try:
+        if connection.execute("pragma application_id").get == APPLICATION_ID:
+            return connection
+    except apsw.Error:
+        pass
+    connection.close()
+    return without_log(source)
+
+
+def doubtful(database: Database) -> list[str]:
+    """Native rows that show of themselves that they are not as they were written; no check of SQLite's sees that."""
+    found = []
+    for table in native_tables():
+        if not (table in _BELIEVED or TABLES[table].json_columns):
+            continue
+        columns = [_Column(*row) for row in database.execute(_COLUMNS, (table,))]
+        names = ", ".join(column.name for column in columns)
+        for values in database.execute(f"select {names} from {table}"):
+            row = dict(zip((column.name for column in columns), values, strict=True))
+            if not is_believed(table, row):
+                found.append(f"a row of {table} is not as it was written")
+                break
+    return found
+
+
+def _take(database: Database, damaged: apsw.Connection, table: str) -> None:
+    columns = _shared_columns(database, damaged, table)
+    names = ", ".join(column.name for column in columns)
+    if names:
+        # What a column does not allow is left out, too.
+        database.connection.executemany(
+            f"insert or ignore into {table}({names}) values({placeholders(len(columns))})",
+            _believable(damaged, table, columns),
+        )
+
+
+def _keys(damaged: apsw.Connection) -> dict[str, str]:
+    """What a database of an older schema has as keys and values."""
+    columns = [_Column("key", "text", 1), _Column("value", "text", 0)]
+    if not _columns(damaged, "meta").issuperset({"key", "value"}):
+        return {}
+    return {key: value for key, value in _believable(damaged, "meta", columns) if key and value is not None}
+
+
+def _shared_columns(database: Database, damaged: apsw.Connection, table: str) -> list[_Column]:
+    """Our columns of a table that the damaged database has, too; it may be of an older version."""
+    there = _columns(damaged, table)
+    return [_Column(*row) for row in database.execute(_COLUMNS, (table,)) if row[0] in there]
+
+
+def _columns(damaged: apsw.Connection, table: str) -> set[str]:
+    try:
+        # A view of that name would be somebody else's words.
+        if damaged.execute("select type from sqlite_schema where name = ?", (table,)).get != "table":
+            return set()
+        return {name for name, _, _ in damaged.execute(_COLUMNS, (table,))}
+    except (apsw.Error, UnicodeDecodeError):
+        return set()
+
+
+def _believable(damaged: apsw.Connection, table: str, columns: list[_Column]) -> Iterator[list[Any]]:
+    kinds = [_KINDS[column.kind] for column in columns]
+    for raw in _readable(damaged, table, columns):
+        try:
+            row = [
+                value.decode() if column.kind == "text" and isinstance(value, bytes) else value
+                for value, column in zip(raw, columns, strict=True)
+            ]
+        except UnicodeDecodeError:
+            continue
+        named = {column.name: value for column, value in zip(columns, row, strict=True)}
+        typed = all(value is None or isinstance(value, kind) for value, kind in zip(row, kinds, strict=True))
+        if typed and is_believed(table, named):
+            yield row
+
+
+def _readable(damaged: apsw.Connection, table: str, columns: list[_Column]) -> Iterator[tuple[Any, ...]]:
+    """Rows up to the first damage from the one end, then up to it from the other; those in between may come twice."""
+    # A text is read as bytes: whether it is one is seen row by row.
+    given = ", ".join(f"cast({c.name} as blob)" if c.kind == "text" else c.name for c in columns)
+    keys = sorted((column.key, column.name) for column in columns if column.key)
+    for direction in ("asc", "desc"):
+        order = ", ".join(f"{name} {direction}" for _, name in keys)
+        # Of a table with a rowid the key is another tree, which may be damaged by itself.
+        for by in (f"rowid {direction}", order):
+            try:
+                yield from damaged.execute(f"select {given} from {table} order by {by}")
+            except apsw.SQLError:
+                continue
+            except apsw.Error:
+                break
+            if direction == "asc":
+                return
+            break
+
+
+def is_believed(table: str, row: Row) -> bool:
+    """Whether a row may be as it was written: its JSON is some, its id that of its words, its bytes of their hash."""
+    believed = _BELIEVED.get(table)
+    return _is_json(table, row) and (believed is None or believed(row))
+
+
+def _is_json(table: str, row: Row) -> bool:
+    # A flipped byte in there would stop whoever reads it.
+    try:
+        for column in TABLES[table].json_columns if table in TABLES else ():
+            if row.get(column) is not None:
+                json.loads(row[column])
+    except ValueError:
+        return False
+    return True
+
+
+# ── what a row shows of itself ──
+
+
+def _seal(row: Row) -> bool:
+    """Named as its file was, and its bytes, where they are kept, those of its hash."""
+    hashes = (row["digest"], row["body_sha256"], row["file_sha256"])
+    if not all(value and _SHA256.fullmatch(value) for value in hashes):
+        return False
+    if not row["path"].endswith(f"--{row['session_token']}--{row['kind']}.md"):
+        return False
+    raw = unpack(row["packed"])
+    return not row["packed"] or (raw is not None and sha256(raw).hexdigest() == row["file_sha256"])
+
+
+def _tombstone(row: Row) -> bool:
+    try:
+        stone_of(
+            row["agent_id"],
+            row["session_token"],
+            row["removed_at"],
+            row["reason"],
+            row["removed_paths"],
+            row["session_ids"],
+        )
+    except (ValueError, TypeError):
+        return False
+    return True
+
+
+def _memory(row: Row) -> bool:
+    """An id is made of the words."""
+    if None in (row["agent_id"], row["type"], row["content"]):
+        return False
+    return bool(row["id"] == memory_id(row["agent_id"], row["type"], row["content"]))
+
+
+_BELIEVED: dict[str, Callable[[Row], bool]] = {
+    "seals": _seal,
+    "memory_artifact_tombstones": _tombstone,
+    "memories": _memory,
+}

@@ -1,0 +1,670 @@
+"""Durable files: read once through the gate, create if absent, replace atomically, unlink, sweep what a crash left."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import stat
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from signet_sync.errors import PathEscape, WorkspaceError
+from signet_sync.formats.lazy_pattern import late
+from signet_sync.formats.paths import OWN, TEMPORARY
+from signet_sync.formats.snapshot import LARGEST, OWN_LIMIT, Found, Signature, Trouble, storable
+from signet_sync.storage import displaced as storage_displaced
+from signet_sync.storage import durable
+from signet_sync.storage.durable import CREATE, READ, create, sync_descriptor
+from signet_sync.storage.locations import process_alive
+from signet_sync.storage.safe_paths import folder, split_path
+
+if TYPE_CHECKING:
+    import ctypes
+
+_TEMPORARY_NAME = late(r"(\d+)-[0-9a-f]{32}\.tmp", re.ASCII)
+_STRAY_NAME = late(r"\.signet-(\d+)-[0-9a-f]{32}\.tmp", re.ASCII)
+REST = 60.0  # seconds: what rested that long without a lease is taken to be final
+_ROUNDS = 3  # of finding that a file came or went between a look and a swap
+
+
+def kind_of(mode: int) -> str:
+    """What stands somewhere that is no regular file, for a person."""
+    if stat.S_ISDIR(mode):
+        return "folder"
+    if stat.S_ISLNK(mode):
+        return "symlink"
+    if stat.S_ISFIFO(mode):
+        return "named pipe"
+    return "socket" if stat.S_ISSOCK(mode) else "device"
+
+
+def is_dataless(status: os.stat_result) -> bool:
+    """Whether the bytes are in the cloud (macOS, `SF_DATALESS`): reading would block until they are fetched."""
+    return bool(getattr(status, "st_flags", 0) & 0x40000000)
+
+
+def signature_of(status: os.stat_result) -> Signature:
+    """The signature of a stat result."""
+    found = (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
+    return tuple.__new__(Signature, found if max(found) <= LARGEST and min(found) >= -LARGEST else map(storable, found))
+
+
+def read_at(descriptor: int, name: str, limit: int) -> Found | Trouble:
+    """Reads a regular file of an open folder; never blocks, never follows a link, never reads beyond `limit` bytes."""
+    try:
+        handle = os.open(name, READ, dir_fd=descriptor)
+    except OSError as error:
+        return _open_trouble(error)
+    try:
+        before = os.fstat(handle)
+        if not stat.S_ISREG(before.st_mode):
+            return Trouble("not-a-file", f"it is a {kind_of(before.st_mode)}", signature_of(before))
+        if before.st_size > limit:
+            return Trouble("too-large", f"{before.st_size:,} bytes, more than {limit:,}", signature_of(before))
+        if is_dataless(before):
+            return Trouble("unreadable", "its content is in the cloud and not downloaded")
+        raw = os.read(handle, before.st_size + 1)
+        while len(raw) < before.st_size and (chunk := os.read(handle, before.st_size + 1 - len(raw))):
+            raw += chunk
+        signature = signature_of(os.fstat(handle))
+        if len(raw) != signature.size or signature_of(before) != signature:
+            return Trouble("unsettled", "it changed while it was read", signature)
+        return Found(raw, signature)
+    except OSError as error:
+        return Trouble("unreadable", f"reading failed: {error.strerror}")
+    finally:
+        os.close(handle)
+
+
+def _open_trouble(error: OSError) -> Trouble:
+    if error.errno in (errno.ENOENT, errno.ENOTDIR):
+        return Trouble("gone", "it is not there")
+    if error.errno == errno.ELOOP:
+        return Trouble("not-a-file", "it is a symlink")
+    if error.errno in (errno.ENXIO, errno.ENODEV, errno.EISDIR, errno.EOPNOTSUPP):
+        return Trouble("not-a-file", "it is not a regular file")
+    return Trouble("unreadable", f"it cannot be opened: {error.strerror}")
+
+
+def read(root: str, path: str, limit: int) -> Found | Trouble:
+    """Reads one workspace-relative path through the gate."""
+    try:
+        where, name = split_path(path)
+        with folder(root, where) as descriptor:
+            return _read_settled(descriptor, name, limit)
+    except FileNotFoundError:
+        return Trouble("gone", "it is not there")
+    except PathEscape as error:
+        return Trouble("path-escape", error.message)
+    except WorkspaceError:
+        return Trouble("gone", "its folder is not there")
+    except OSError as error:
+        return Trouble("unreadable", f"its folder cannot be opened: {error.strerror}")
+
+
+def _read_settled(descriptor: int, name: str, limit: int) -> Found | Trouble:
+    """A file that changes while it is read is read again, a few times: a save takes a moment."""
+    found = read_at(descriptor, name, limit)
+    for _ in range(2):
+        if not (isinstance(found, Trouble) and found.code == "unsettled"):
+            break
+        found = read_at(descriptor, name, limit)
+    return found
+
+
+def look(root: str, path: str) -> os.stat_result | None:
+    """The status of a path, links not followed; None where nothing is there, or nothing inside the workspace."""
+    try:
+        where, name = split_path(path)
+        with folder(root, where) as descriptor:
+            return os.stat(name, dir_fd=descriptor, follow_symlinks=False)
+    except (FileNotFoundError, NotADirectoryError, WorkspaceError):
+        return None
+
+
+def listing(root: str, path: str, prefix: str) -> list[str]:
+    """Names in a folder that start with a prefix, sorted; empty where there is no such folder."""
+    try:
+        with folder(root, path) as descriptor:
+            return sorted(name for name in os.listdir(descriptor) if name.startswith(prefix) and name.isprintable())
+    except (OSError, WorkspaceError):
+        return []
+
+
+def signatures(root: str, paths: Iterable[str]) -> dict[str, Signature]:
+    """The signatures of those paths that are regular files; each folder is opened once."""
+    by_folder: dict[str, list[str]] = {}
+    for path in paths:
+        where, name = split_path(path)
+        by_folder.setdefault(where, []).append(name)
+    found: dict[str, Signature] = {}
+    for where, names in by_folder.items():
+        try:
+            with folder(root, where) as descriptor:
+                for name in names:
+                    with suppress(FileNotFoundError):
+                        status = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
+                        if stat.S_ISREG(status.st_mode):
+                            found[f"{where}/{name}" if where else name] = signature_of(status)
+        except (FileNotFoundError, WorkspaceError):
+            continue
+    return found
+
+
+def prepare(root: str) -> None:
+    """Makes `.signet/tmp` and a `.gitignore` that hides `.signet` from git."""
+    with suppress(FileExistsError):
+        create_once(root, f"{OWN}/.gitignore", b"*\n")
+
+
+_Result = TypeVar("_Result")
+
+
+def _staged(temporary: int, target: int, data: bytes, mode: int, publish: Callable[[int, str], _Result]) -> _Result:
+    """Writes a durable temporary file, lets `publish` give it its name, and takes away what is left of it.
+
+    It stands in `.signet/tmp`; where that turns out to be on another file system, beside the target.
+    """
+    name = _fresh()
+    try:
+        return _published(temporary, name, data, mode, publish)
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+    return _published(target, f".signet-{name}", data, mode, publish)
+
+
+def _fresh() -> str:
+    """The name of a temporary file, which `sweep` and `aside` know."""
+    return f"{os.getpid()}-{uuid.uuid4().hex}.tmp"
+
+
+def _published(folder_fd: int, name: str, data: bytes, mode: int, publish: Callable[[int, str], _Result]) -> _Result:
+    os.close(create(name, data, mode & 0o777, exact=True, dir_fd=folder_fd))
+    try:
+        return publish(folder_fd, name)
+    finally:
+        _drop(folder_fd, name)
+
+
+def _link(source: int, staged: str, target: int, name: str) -> bool:
+    """Gives the staged file its name; False where the file system has neither hard links nor a rename that refuses.
+
+    Raises `FileExistsError` where the name is taken.
+    """
+    try:
+        os.link(staged, name, src_dir_fd=source, dst_dir_fd=target, follow_symlinks=False)
+        return True
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+    return _rename(source, staged, target, name, _NOREPLACE)
+
+
+def _claim(source: int, staged: str, target: int, name: str) -> None:
+    """Takes a free name with an empty file, then puts the staged one in its place: nobody ever sees a part of it.
+
+    Raises `FileExistsError` where the name is taken. A crash in between leaves the empty file.
+    """
+    os.close(os.open(name, CREATE, 0o600, dir_fd=target))
+    try:
+        os.replace(staged, name, src_dir_fd=source, dst_dir_fd=target)
+    except BaseException:
+        _drop(target, name)
+        raise
+
+
+Entitled = Callable[[], AbstractContextManager[None]]
+
+
+def create_once(
+    root: str, path: str, data: bytes, *, sync_folder: bool = True, entitled: Entitled = nullcontext
+) -> Signature:
+    """Publishes a file that must not exist yet: temporary file, fsync, link, fsync of the folder.
+
+    What `entitled` gives is held while the file gets its name; it may raise, and then nothing is published. Raises
+    `FileExistsError` if the name is taken; then nothing was changed. After any other `OSError` the file is absent or
+    whole.
+    """
+    where, name = split_path(path)
+    with folder(root, TEMPORARY, create=True) as temporary, folder(root, where, create=True) as target:
+
+        def publish(source: int, staged: str) -> None:
+            with entitled():
+                if not _link(source, staged, target, name):
+                    _claim(source, staged, target, name)
+            if sync_folder:
+                sync_descriptor(target)
+
+        _staged(temporary, target, data, 0o600, publish)
+        return signature_of(os.stat(name, dir_fd=target, follow_symlinks=False))
+
+
+@dataclass(frozen=True, slots=True)
+class Replaced:
+    """The outcome of a replacement.
+
+    `signature` belongs to the file that stands there now; `displaced` are the bytes that were found there when they
+    were not the expected ones.
+    """
+
+    signature: Signature
+    displaced: bytes | None
+
+
+def replace(
+    root: str,
+    path: str,
+    data: bytes,
+    expected: bytes | None,
+    *,
+    sync_folder: bool = True,
+    entitled: Entitled = nullcontext,
+) -> Replaced:
+    """Replaces (or creates) a file atomically: temporary file, fsync, swap, fsync of the folder.
+
+    `expected` are the bytes that the caller took for the present ones. Where the system can swap two names, the old
+    file is compared *after* the swap, and only once nobody has it open for writing, so that an editor that saved in
+    between, or is about to, loses nothing: its file is swapped back in, which needs no space, and its bytes come back
+    in `displaced`. With `expected` None whatever stands there is replaced and comes back in `displaced`. The old file's
+    mode is kept; a new file is 0600. What `entitled` gives is held around the swap; it may raise, and then the file
+    stays.
+
+    Raises `WorkspaceError` where something else than a file stands there, or one that is being written just now.
+    """
+    where, name = split_path(path)
+    with folder(root, TEMPORARY, create=True) as temporary, folder(root, where, create=True) as target:
+        mode = 0o600
+        present = False
+        with suppress(FileNotFoundError):
+            status = os.stat(name, dir_fd=target, follow_symlinks=False)
+            if not stat.S_ISREG(status.st_mode):
+                raise WorkspaceError("it is not a regular file", path=path, hint="move it away; a page belongs there")
+            mode = stat.S_IMODE(status.st_mode)
+            present = True
+
+        def publish(source: int, staged: str) -> bytes | None:
+            displaced = None
+            with entitled():
+                if present or not _appears(source, staged, target, name):
+                    displaced = _Swap(source, staged, target, name, path).run(data, expected)
+            if sync_folder:
+                sync_descriptor(target)
+            return displaced
+
+        displaced = _staged(temporary, target, data, mode, publish)
+        # Only now: taking away the second name of a linked file moves its ctime.
+        return Replaced(signature_of(os.stat(name, dir_fd=target, follow_symlinks=False)), displaced)
+
+
+def _appears(source: int, staged: str, target: int, name: str) -> bool:
+    """Publishes under a name that was free; False where it has been taken since, or cannot be taken safely."""
+    try:
+        return _link(source, staged, target, name)
+    except FileExistsError:
+        return False
+
+
+class _Swap(NamedTuple):
+    """A staged file that takes the place of another one."""
+
+    source: int
+    staged: str
+    target: int
+    name: str
+    path: str
+
+    def run(self, data: bytes, expected: bytes | None) -> bytes | None:
+        """Swaps; gives the other's bytes where they are not the expected ones."""
+        seen, _ = _read_final(self.target, self.name)
+        if isinstance(seen, Found) and expected is not None and seen.raw != expected:
+            return seen.raw
+        if isinstance(seen, Trouble) and seen.code != "gone":
+            raise self._unreadable()
+        ours = os.stat(self.staged, dir_fd=self.source, follow_symlinks=False).st_ino
+        held = storage_displaced.name_of(self.staged, self.path, ours=data, expected=expected)
+        # From here on a crash may leave a person's file under this name: it says what else may be in it.
+        os.rename(self.staged, held, src_dir_fd=self.source, dst_dir_fd=self.source)
+        swapped = False
+        try:
+            for _ in range(_ROUNDS):
+                swapped = _rename(self.source, held, self.target, self.name, _EXCHANGE)
+                if swapped:
+                    return self._settle(held, ours, expected)
+                if look_at(self.target, self.name) is None and _appears(self.source, held, self.target, self.name):
+                    return None
+            return self._over(held, expected)
+        finally:
+            if not swapped:
+                _drop(self.source, held)
+
+    def _over(self, held: str, expected: bytes | None) -> bytes | None:
+        """Replaces where names cannot be swapped: what is saved between the comparison and the rename is lost."""
+        old = _read_settled(self.target, self.name, OWN_LIMIT)
+        displaced = old.raw if isinstance(old, Found) and old.raw != expected else None
+        if isinstance(old, Trouble) and old.code != "gone":
+            raise self._unreadable()
+        if displaced is None or expected is None:
+            os.replace(held, self.name, src_dir_fd=self.source, dst_dir_fd=self.target)
+        return displaced
+
+    def _settle(self, held: str, ours: int, expected: bytes | None) -> bytes | None:
+        """Judges the file that was displaced: it goes if it is the expected one, else back to its place."""
+        old, final = _read_final(self.source, held)
+        displaced = old.raw if isinstance(old, Found) and old.raw != expected else None
+        readable = isinstance(old, Found) or old.code == "gone"
+        if readable and (displaced is None or expected is None):
+            if final:
+                _drop(self.source, held)
+            return displaced
+        self._put_back(held, ours)
+        if not readable:
+            raise self._unreadable()
+        return displaced
+
+    def _put_back(self, held: str, ours: int) -> None:
+        """Gives a displaced file its place again; where that was taken anew, it stays aside and is looked at later."""
+        if not _rename(self.source, held, self.target, self.name, _EXCHANGE):
+            if _appears(self.source, held, self.target, self.name):
+                _drop(self.source, held)
+            return
+        if os.stat(held, dir_fd=self.source, follow_symlinks=False).st_ino == ours:
+            self._drop_ours(held)
+        else:
+            # It was saved once more between the two swaps: the newest stays.
+            _rename(self.source, held, self.target, self.name, _EXCHANGE)
+
+    def _drop_ours(self, held: str) -> None:
+        """Deletes our own file, unless somebody found it in the moment in which it had its place, and writes to it."""
+        told = storage_displaced.parse(held)
+        found, final = _read_final(self.source, held)
+        if final and told is not None and isinstance(found, Found) and told.holds_ours(found.raw):
+            _drop(self.source, held)
+
+    def _unreadable(self) -> WorkspaceError:
+        return WorkspaceError(
+            "it cannot be read, or is being written", path=self.path, hint="it is tried again by itself"
+        )
+
+
+def _drop(descriptor: int, name: str) -> None:
+    # What cannot be taken away now is swept later; it must not turn a durable write into an error.
+    with suppress(OSError):
+        os.unlink(name, dir_fd=descriptor)
+
+
+def is_being_written(root: str, path: str) -> bool:
+    """Whether some program has a file open for writing just now; False where the system cannot tell."""
+    where, name = split_path(path)
+    with suppress(OSError, WorkspaceError), folder(root, where) as descriptor:
+        handle = os.open(name, READ, dir_fd=descriptor)
+        try:
+            return storage_displaced.has_no_writer(handle) is False
+        finally:
+            os.close(handle)
+    return False
+
+
+def look_at(descriptor: int, name: str) -> os.stat_result | None:
+    """The status of a name in an open folder, links not followed; None where nothing is there."""
+    try:
+        return os.stat(name, dir_fd=descriptor, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+
+
+def _read_final(descriptor: int, name: str) -> tuple[Found | Trouble, bool]:
+    """Reads a file that has lost its place, once nobody can write to it any more; and whether that could be told.
+
+    Whoever opened it under its old name may still write: then it is `unsettled`.
+    """
+    try:
+        handle = os.open(name, READ, dir_fd=descriptor)
+    except OSError as error:
+        return _open_trouble(error), False
+    try:
+        alone = storage_displaced.has_no_writer(handle)
+        if alone is False:
+            return Trouble("unsettled", "a program has it open for writing"), False
+        found = _read_settled(descriptor, name, OWN_LIMIT)
+        if alone and storage_displaced.is_wanted(handle):
+            return Trouble("unsettled", "a program opened it for writing"), False
+        return found, alone is True
+    finally:
+        os.close(handle)
+
+
+def retract(root: str, path: str, expected: bytes) -> bool:
+    """Removes a file if it still holds these bytes, and syncs its folder; False where somebody saved it meanwhile.
+
+    It is taken out of its place first and compared then, so that no save is lost.
+    """
+    where, name = split_path(path)
+    with folder(root, TEMPORARY, create=True) as temporary, folder(root, where) as target:
+        held = storage_displaced.name_of(_fresh(), path, ours=expected, expected=expected)
+        try:
+            source = _moved_away(target, name, temporary, held)
+        except FileNotFoundError:
+            return True
+        held = held if source == temporary else f".signet-{held}"
+        old, final = _read_final(source, held)
+        if isinstance(old, Found) and old.raw == expected:
+            if final:
+                _drop(source, held)
+            sync_descriptor(target)
+            return True
+        if _appears(source, held, target, name):
+            _drop(source, held)
+        return False
+
+
+def _moved_away(target: int, name: str, temporary: int, held: str) -> int:
+    """Takes a file out of its folder; gives the folder that holds it now."""
+    try:
+        os.rename(name, held, src_dir_fd=target, dst_dir_fd=temporary)
+        return temporary
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+    os.rename(name, f".signet-{held}", src_dir_fd=target, dst_dir_fd=target)
+    return target
+
+
+def rename_to_free(source: int, name: str, target: int, new: str) -> bool:
+    """Renames whatever stands under a name, unless the new one is taken; then False. Raises `OSError`."""
+    try:
+        if _rename(source, name, target, new, _NOREPLACE):
+            return True
+    except FileExistsError:
+        return False
+    # Nobody else makes such a name: where a rename cannot refuse, the look before it must do.
+    if look_at(target, new) is not None:
+        return False
+    os.rename(name, new, src_dir_fd=source, dst_dir_fd=target)
+    return True
+
+
+def sync_folders(root: str, folders: set[str]) -> None:
+    """fsync of several folders, after a batch of replacements with `sync_folder=False`."""
+    for path in sorted(folders):
+        with suppress(FileNotFoundError), folder(root, path) as descriptor:
+            sync_descriptor(descriptor)
+
+
+def unlink(root: str, path: str) -> bool:
+    """Removes a file and syncs its folder; False where nothing was there."""
+    where, name = split_path(path)
+    try:
+        with folder(root, where) as descriptor:
+            os.unlink(name, dir_fd=descriptor)
+            sync_descriptor(descriptor)
+            return True
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+
+
+def remove_empty_folders(root: str, path: str, stop: str) -> None:
+    """Removes a folder and its empty parents below (not including) `stop`."""
+    while path and path != stop:
+        where, name = split_path(path)
+        try:
+            with folder(root, where) as descriptor:
+                os.rmdir(name, dir_fd=descriptor)
+        except (OSError, WorkspaceError):
+            return
+        path = where
+
+
+def unwritable(root: str, path: str) -> str:
+    """Why no file can be made in a folder of the workspace, or empty where one can; writes nothing."""
+    for where in (os.path.join(root, path), root):
+        if os.path.isdir(where):
+            if os.access(where, os.W_OK | os.X_OK):
+                return ""
+            return (
+                "it is on a read-only file system" if os.statvfs(where).f_flag & os.ST_RDONLY else "permission denied"
+            )
+    return "its folder is gone"
+
+
+def sweep(root: str, *, beside: tuple[str, ...] = (), rest: float = REST) -> list[str]:
+    """Removes temporary files whose owner is dead, or that are older than a day; gives their paths.
+
+    Files that were displaced go only where they hold what we had written or read; `displaced` gives the others.
+    """
+    swept = []
+    for where, pattern in ((TEMPORARY, _TEMPORARY_NAME), *((b, _STRAY_NAME) for b in beside)):
+        try:
+            with folder(root, where) as descriptor:
+                swept += [f"{where}/{name}" for name in durable.sweep(".", pattern, dir_fd=descriptor)]
+        except (OSError, WorkspaceError):
+            continue
+    for place, held, found in _held_aside(root, beside, rest):
+        if isinstance(found, Found) and held.holds_ours(found.raw):
+            with suppress(OSError, WorkspaceError):
+                unlink(root, place)
+                swept.append(place)
+    return swept
+
+
+class Displaced(NamedTuple):
+    """A person's file that a crash kept from coming back: where it lies, the path that it had, and what it holds.
+
+    `path` is empty where it was too long to be remembered; `raw` is None while somebody may still write to it.
+    """
+
+    place: str
+    path: str
+    raw: bytes | None
+
+
+def displaced(root: str, *, beside: tuple[str, ...] = (), rest: float = REST) -> list[Displaced]:
+    """What was displaced, is nowhere else, and waits to be kept; with `rest` 0 however short it lies there."""
+    return [
+        Displaced(place, held.path, found.raw if isinstance(found, Found) else None)
+        for place, held, found in _held_aside(root, beside, rest)
+        if not (isinstance(found, Found) and held.holds_ours(found.raw))
+    ]
+
+
+def _held_aside(
+    root: str, beside: tuple[str, ...], rest: float
+) -> Iterator[tuple[str, storage_displaced.Aside, Found | Trouble]]:
+    """Displaced files that nobody is busy with."""
+    for where in (TEMPORARY, *beside):
+        try:
+            with folder(root, where) as descriptor:
+                for name in sorted(os.listdir(descriptor)):
+                    held = storage_displaced.parse(name) if where == TEMPORARY or name.startswith(".signet-") else None
+                    status = look_at(descriptor, name) if held is not None else None
+                    if held is None or status is None:
+                        continue
+                    # Its ctime: both being displaced and being written to move it.
+                    rested = time.time() - status.st_ctime >= rest
+                    if not rested and process_alive(held.pid):
+                        continue
+                    found, final = _read_final(descriptor, name)
+                    if isinstance(found, Found) and not (final or rested):
+                        continue
+                    yield (f"{where}/{name}" if where else name), held, found
+        except (OSError, WorkspaceError):
+            continue
+
+
+class Abilities(NamedTuple):
+    """What the file system of a workspace can do: hard links, swapping two names, telling upper from lower case."""
+
+    links: bool
+    swaps: bool
+    cases: bool
+
+
+def abilities(root: str) -> Abilities | None:
+    """Tries with two empty files in `.signet/tmp`, and leaves no trace of them; None where none can be made."""
+    one, two = _fresh(), _fresh()
+    try:
+        with folder(root, TEMPORARY) as descriptor:
+            before = os.fstat(descriptor)
+            try:
+                os.close(os.open(one, CREATE, 0o600, dir_fd=descriptor))
+                cases = look_at(descriptor, one.upper()) is None
+                links = _links(descriptor, one, two)
+                if not links:
+                    os.close(os.open(two, CREATE, 0o600, dir_fd=descriptor))
+                return Abilities(links, _rename(descriptor, one, descriptor, two, _EXCHANGE), cases)
+            finally:
+                _drop(descriptor, one)
+                _drop(descriptor, two)
+                os.utime(descriptor, ns=(before.st_atime_ns, before.st_mtime_ns))
+    except (OSError, WorkspaceError):
+        return None
+
+
+def _links(descriptor: int, name: str, other: str) -> bool:
+    try:
+        os.link(name, other, src_dir_fd=descriptor, dst_dir_fd=descriptor, follow_symlinks=False)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        return False
+    return True
+
+
+_NOREPLACE, _EXCHANGE = 1, 2
+_NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK})
+
+
+def _rename(source_fd: int, source: str, target_fd: int, target: str, flag: int) -> bool:
+    """renameat2 (Linux) or renameatx_np (macOS); False where the system or the file system cannot do it."""
+    import ctypes
+
+    function = _renameat2()
+    if function is None:
+        return False
+    if sys.platform == "darwin":
+        flag = {_NOREPLACE: 0x4, _EXCHANGE: 0x2}[flag]
+    result = function(source_fd, os.fsencode(source), target_fd, os.fsencode(target), flag)
+    if result == 0:
+        return True
+    code = ctypes.get_errno()
+    if code in (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOENT):
+        return False
+    raise OSError(code, os.strerror(code), target)
+
+
+def _renameat2() -> ctypes._NamedFuncPointer | None:
+    import ctypes
+
+    try:
+        library = ctypes.CDLL(None, use_errno=True)
+        function = library.renameatx_np if sys.platform == "darwin" else library.renameat2
+    except (OSError, AttributeError):
+        return None
+    function.argtypes = [ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint]
+    return function

@@ -1,0 +1,69 @@
+"""Files of the workspace that are not ours, read once and in pieces: whatever their number and size, little is held."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Collection, Iterator
+
+from signet_sync.formats.filename import artifact_name
+from signet_sync.formats.paths import MEMORY, OWN, TOMBSTONES
+from signet_sync.storage.durable import READ
+from signet_sync.storage.files import is_dataless
+
+_PIECE = 1 << 20
+
+
+def foreign_files(root: str, leave: Collection[str] = ()) -> Iterator[tuple[str, int]]:
+    """Path and open descriptor of every regular file that is neither an artifact nor a tombstone nor in `.signet`.
+
+    The descriptor is closed when the next one is asked for. Links are not followed, git's own folders not entered; what
+    cannot be opened is passed over. `leave` are absolute real paths of files and folders that are not touched at all:
+    merely closing a live SQLite file would drop its locks.
+    """
+    for where, folders, names, parent in os.fwalk(os.path.realpath(root), follow_symlinks=False):
+        relative = os.path.relpath(where, os.path.realpath(root)).replace(os.sep, "/")
+        base = "" if relative == "." else f"{relative}/"
+        folders[:] = sorted(
+            name
+            for name in folders
+            if name != ".git" and f"{base}{name}" not in (OWN, TOMBSTONES) and os.path.join(where, name) not in leave
+        )
+        for name in sorted(names):
+            ours = base == f"{MEMORY}/" and artifact_name(name) is not None
+            if ours or os.path.join(where, name) in leave:
+                continue
+            descriptor = _opened(name, parent)
+            if descriptor is not None:
+                try:
+                    yield f"{base}{name}", descriptor
+                finally:
+                    os.close(descriptor)
+
+
+def _opened(name: str, parent: int) -> int | None:
+    try:
+        status = os.stat(name, dir_fd=parent, follow_symlinks=False)
+        if not stat.S_ISREG(status.st_mode) or is_dataless(status):
+            return None
+        return os.open(name, READ, dir_fd=parent)
+    except OSError:
+        return None
+
+
+def pieces(descriptor: int, overlap: int) -> Iterator[bytes]:
+    """The bytes of an open file in pieces of 1 MiB, each beginning with the last `overlap` bytes of the one before.
+
+    A file that cannot be read on ends there.
+    """
+    tail = b""
+    while True:
+        try:
+            chunk = os.read(descriptor, _PIECE)
+        except OSError:
+            return
+        if not chunk:
+            return
+        piece = tail + chunk
+        yield piece
+        tail = piece[-overlap:] if overlap else b""

@@ -1,0 +1,53 @@
+"""Whatever stands under a name, moved under another one at once, never over something that stands there."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+from signet_sync.errors import WorkspaceError
+from signet_sync.storage import files
+from signet_sync.storage.durable import sync_descriptor
+from signet_sync.storage.safe_paths import folder, split_path
+
+_TAKEN = frozenset({errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR})
+
+
+def rename_folder(root: str, path: str, name: str) -> bool:
+    """Gives a folder another name in its parent, durably; False where it is not there.
+
+    An empty folder of that name gives way. Raises `WorkspaceError` (`name-taken`) where anything else stands there.
+    """
+    where, old = split_path(path)
+    split_path(f"{where}/{name}")
+    try:
+        with folder(root, where) as parent:
+            os.rename(old, name, src_dir_fd=parent, dst_dir_fd=parent)
+            sync_descriptor(parent)
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        if error.errno not in _TAKEN:
+            raise
+        raise WorkspaceError(
+            "something of that name stands there already",
+            path=f"{where}/{name}",
+            hint="move it away and try again",
+            code="name-taken",
+        ) from None
+    return True
+
+
+def move_away(root: str, path: str, to: str) -> bool:
+    """Gives whatever stands at a path another one, durably: a link as a link, a folder with all that it holds.
+
+    False where something stands at the other path already. Raises `FileNotFoundError` where there is nothing to move,
+    `OSError` (`EXDEV`) where the other path is on another file system.
+    """
+    (where, name), (there, new) = split_path(path), split_path(to)
+    with folder(root, where) as source, folder(root, there, create=True) as target:
+        if not files.rename_to_free(source, name, target, new):
+            return False
+        sync_descriptor(target)
+        sync_descriptor(source)
+        return True

@@ -1,0 +1,313 @@
+"""The state folder of a workspace: outside the vault, found again by an id; locks, heartbeat, backups, logs."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+
+from signet_sync.errors import AnotherAgent, WorkspaceError
+from signet_sync.formats.paths import MEMORY
+from signet_sync.storage import durable, locations
+from signet_sync.storage.durable import private_folder, publish, sync_folder
+from signet_sync.storage.locations import SILENCE as SILENCE
+from signet_sync.storage.locations import StateFolder as StateFolder
+from signet_sync.storage.locations import base as base
+from signet_sync.storage.locations import boot_id as boot_id
+from signet_sync.storage.locations import locate as locate
+from signet_sync.storage.locations import process_alive as process_alive
+from signet_sync.storage.locations import process_birth as process_birth
+from signet_sync.storage.locations import read_heartbeat as read_heartbeat
+from signet_sync.storage.locations import read_json as read_json
+from signet_sync.storage.locations import silence as silence
+
+_RUN = "run.lock"
+_MOMENT = 0.25  # seconds: somebody who only looks holds the lock of a run for much less
+
+
+def establish(
+    root: str, write_id: Callable[[str, str | None], None], environ: Mapping[str, str] = os.environ
+) -> StateFolder:
+    """The state folder of a workspace for a command that may write both: gives the workspace an id where it has none.
+
+    `write_id` gets the fresh id and the old one; it may raise `OSError` or `WorkspaceError`.
+
+    An id whose recorded path still holds it marks this workspace as a copy: it gets an id of its own. A root that
+    cannot be written keeps its real path as key.
+    """
+    real = os.path.realpath(root)
+    where = base(environ)
+    folder = locations.identified(where, real)
+    if folder is None:
+        remembered = locations.remembered(where, real) if locations.read_id(real) is None else None
+        if remembered is not None and not os.path.isdir(os.path.join(real, MEMORY)):
+            # The id went together with memory/: a root that is not mounted, not a new workspace. Nothing is written.
+            return remembered
+        # Two commands that meet a new workspace at the same time must not give it two ids.
+        with _held(where, "establish.lock", 10.0, "another signet-sync command is setting up this workspace"):
+            folder = locations.identified(where, real) or _adopt(where, real, write_id)
+    _record(folder, real)
+    return folder
+
+
+def _adopt(where: str, real: str, write_id: Callable[[str, str | None], None]) -> StateFolder:
+    found = locations.read_id(real)
+    keyed = locations.by_path(where, real)
+    remembered = locations.remembered(where, real) if found is None else None
+    import uuid
+
+    fresh = remembered.key if remembered is not None else str(uuid.uuid4())
+    try:
+        write_id(fresh, found)
+    except (OSError, WorkspaceError):
+        return remembered or keyed
+    folder = StateFolder(os.path.join(where, fresh), fresh)
+    if found is None and remembered is None and os.path.isdir(keyed.path):
+        # What was gathered under the real path (an `--index-only` run) moves along.
+        with suppress(OSError):
+            os.rename(keyed.path, folder.path)
+            sync_folder(where)
+    return folder
+
+
+def _record(folder: StateFolder, real: str) -> None:
+    private_folder(folder.path)
+    write_json(os.path.join(folder.path, "workspace.json"), {"path": real})
+
+
+def remains(folder: StateFolder) -> tuple[str, str]:
+    """Where a workspace's state stands, and where that stands which `discard` has begun to delete."""
+    return folder.path, f"{folder.path}.ejected"
+
+
+def discard(folder: StateFolder, real: str, environ: Mapping[str, str] = os.environ) -> bool:
+    """Deletes a workspace's state folder with all that it holds; False where there was none.
+
+    It loses its name first: what a crash leaves of it is no state of anybody's, and goes with the next call. Links are
+    not followed. Raises `WorkspaceError` where it is not known to be this workspace's, `OSError`.
+    """
+    place, begun = remains(folder)
+    known = (locations.read_id(real), os.path.basename(locations.by_path(base(environ), real).path))
+    if os.path.dirname(place) != base(environ) or os.path.basename(place) not in known:
+        raise WorkspaceError("the state folder is not this workspace's", path=place, hint="nothing of it was deleted")
+    found = False
+    for each in (begun, place):
+        if os.path.islink(each) or not os.path.isdir(each):
+            continue
+        if each == place:
+            _refuse_that_of_others(place, real)
+            os.rename(place, begun)
+            sync_folder(os.path.dirname(place))
+        import shutil
+
+        shutil.rmtree(begun)
+        found = True
+    if found:
+        sync_folder(os.path.dirname(place))
+    return found
+
+
+def _refuse_that_of_others(place: str, real: str) -> None:
+    told = (read_json(os.path.join(place, "workspace.json")) or {}).get("path")
+    if isinstance(told, str) and told != real and locations.read_id(told) == os.path.basename(place):
+        raise WorkspaceError(
+            f"the state folder is that of {told}", path=place, hint="nothing of it was deleted; eject that one"
+        )
+
+
+def write_json(path: str, value: object, *, durable: bool = False) -> None:
+    """Writes a small JSON file atomically, only if it differs; with `durable` a power loss leaves one of the two."""
+    data = (json.dumps(value, ensure_ascii=False) + "\n").encode("utf-8", "backslashreplace")
+    with suppress(OSError), open(path, "rb") as handle:
+        if handle.read() == data:
+            return
+    os.close(publish(path, data, durable=durable))
+
+
+def sweep(folder: StateFolder) -> None:
+    """Removes the temporary files that a crash left in the state folder: those whose owner is dead, or a day old."""
+    for place in (folder.path, folder.backups, folder.journal, folder.live):
+        with suppress(OSError):
+            durable.sweep(place)
+
+
+def settle(folder: StateFolder) -> None:
+    """Makes sure of what was deleted in the state folder: no power loss brings it back. Raises `OSError`."""
+    for place in (folder.path, folder.backups, folder.journal, folder.live, folder.spool):
+        with suppress(FileNotFoundError):
+            sync_folder(place)
+
+
+def beat(folder: StateFolder, value: Mapping[str, object]) -> None:
+    """Writes the heartbeat: pid, host, boot, time, and what the agent says of itself."""
+    import socket
+
+    status = {
+        "pid": os.getpid(),
+        "host": socket.gethostname(),
+        "boot": boot_id(),
+        "beat_at": time.time(),
+        **value,
+    }
+    private_folder(folder.path)
+    write_json(folder.heartbeat, status)
+
+
+def is_shut(folder: StateFolder) -> bool:
+    """Whether there is a state folder, and its mode or its owner keeps us out: nobody can say what is in it."""
+    return os.path.isdir(folder.path) and not os.access(folder.path, os.R_OK | os.W_OK | os.X_OK)
+
+
+def run_lock_holder(folder: StateFolder) -> bool:
+    """Whether some `run` holds the workspace: the kernel knows, whatever any file says."""
+    with ExitStack() as stack:
+        try:
+            if os.path.exists(os.path.join(folder.locks, _RUN)):
+                stack.enter_context(_held(folder.locks, _RUN, 0.0, "held"))
+            stack.enter_context(_folder_held(folder.path, 0.0))
+        except FileNotFoundError:
+            return False
+        except (WorkspaceError, OSError):
+            return True
+    return False
+
+
+def lock_holder(path: str) -> int | None:
+    """The process that holds the kernel's lock on a file or folder; None where nobody does, or the system is silent."""
+    try:
+        status = os.stat(path)
+        with open("/proc/locks", encoding="ascii", errors="replace") as handle:
+            lines = [line.split() for line in handle]
+    except OSError:
+        return None
+    place = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}:{status.st_ino}"
+    holders = (int(words[4]) for words in lines if words[1] == "FLOCK" and words[5] == place)
+    return next((pid for pid in holders if pid > 0 and process_alive(pid)), None)
+
+
+@contextmanager
+def run_lock(folder: StateFolder) -> Iterator[None]:
+    """The one `run` of a workspace. Raises `AnotherAgent` at once where another holds it."""
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(_held(folder.locks, _RUN, _MOMENT, "held"))
+            # The lock file can be deleted while it is held; the folder of the database can't.
+            stack.enter_context(_folder_held(folder.path, _MOMENT))
+        except (WorkspaceError, BlockingIOError):
+            pid = (read_heartbeat(folder) or {}).get("pid")
+            raise AnotherAgent(
+                "another signet-sync agent runs on this workspace" + (f" (pid {pid})" if pid else ""),
+                hint="signet-sync status shows it; stop it first, or leave it to its work",
+            ) from None
+        yield
+
+
+@contextmanager
+def _folder_held(path: str, timeout: float) -> Iterator[None]:
+    """A kernel lock on a folder. Raises `BlockingIOError`; file systems that cannot lock folders are let through."""
+    handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        deadline = time.monotonic() + timeout
+        while not _flocked(handle):
+            if time.monotonic() >= deadline:
+                raise BlockingIOError
+            time.sleep(0.01)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _flocked(handle: int) -> bool:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        pass
+    return True
+
+
+@contextmanager
+def workspace_lock(folder: StateFolder, timeout: float = 60.0) -> Iterator[None]:
+    """Passes and flows of one workspace, one after the other. Raises `WorkspaceError` after `timeout` seconds."""
+    message = "another signet-sync command is working on this workspace"
+    with _held(folder.locks, "workspace.lock", timeout, message), ExitStack() as stack:
+        try:
+            # Again: nobody deletes the folder of journalled inputs to get rid of a lock.
+            private_folder(folder.journal)
+            stack.enter_context(_folder_held(folder.journal, timeout))
+        except BlockingIOError:
+            raise WorkspaceError(message, hint="wait for it to end and try again", code="busy") from None
+        yield
+
+
+def exchange_lock(folder: StateFolder) -> AbstractContextManager[None]:
+    """Whoever moves the database aside. Raises `WorkspaceError` (`busy`) where that takes somebody a minute."""
+    return _held(folder.locks, "exchange.lock", 60.0, "another signet-sync command is exchanging the database")
+
+
+def intake_lock(folder: StateFolder) -> AbstractContextManager[None]:
+    """Whoever works off the spool of a workspace. Raises `WorkspaceError` (`busy`) at once where somebody does."""
+    return _held(folder.locks, "intake.lock", 0.0, "another process takes in this workspace's transcripts")
+
+
+def dream_lock(folder: StateFolder) -> AbstractContextManager[None]:
+    """Whoever sweeps. Raises `WorkspaceError` (`busy`) at once where somebody does."""
+    return _held(folder.locks, "dream.lock", 0.0, "another process sweeps this workspace's memories")
+
+
+def history_lock(folder: StateFolder, timeout: float = 60.0) -> AbstractContextManager[None]:
+    """Whoever writes the workspace's git history. Raises `WorkspaceError` (`busy`) after `timeout` seconds."""
+    return _held(folder.locks, "history.lock", timeout, "another signet-sync command is writing the history")
+
+
+def session_lock(folder: StateFolder, token: str, timeout: float = 10.0) -> AbstractContextManager[None]:
+    """One writer at a time for the manifests of a session (sessions share 1,024 locks by their tokens)."""
+    message = "another program is writing this session's manifest"
+    return _held(folder.locks, f"session-{token[:2]}.lock", timeout, message)
+
+
+@contextmanager
+def _held(locks: str, name: str, timeout: float, message: str) -> Iterator[None]:
+    """The kernel's lock on a file, which ends with its holder. Raises `WorkspaceError` (`busy`) after the timeout."""
+    deadline = time.monotonic() + timeout
+    while (handle := _taken(locks, name)) is None:
+        if time.monotonic() >= deadline:
+            raise WorkspaceError(message, hint="wait for it to end and try again", code="busy")
+        time.sleep(0.02)
+    try:
+        yield
+    finally:
+        os.close(handle)
+
+
+def _taken(locks: str, name: str) -> int | None:
+    """A descriptor that holds the lock; None where somebody else does."""
+    private_folder(locks)
+    path = os.path.join(locks, name)
+    try:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    except FileNotFoundError:
+        return None  # the folder of the locks went just now
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if _is_still(handle, path):
+            return handle
+    except BlockingIOError:
+        pass
+    except BaseException:
+        os.close(handle)
+        raise
+    os.close(handle)
+    return None
+
+
+def _is_still(handle: int, path: str) -> bool:
+    """Whether the file is the one of this name: who locks one that was deleted or put aside shuts nobody out."""
+    try:
+        return os.path.samestat(os.fstat(handle), os.stat(path, follow_symlinks=False))
+    except FileNotFoundError:
+        return False

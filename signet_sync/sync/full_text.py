@@ -1,0 +1,25 @@
+"""Has full text that lost or gained rows built again, all of it: an index that finds less than there is misleads."""
+
+from __future__ import annotations
+
+from signet_sync.sync.request import Pass
+from signet_sync.sync.stages import Maintenance
+from signet_sync.sync.store import artifacts, line_index
+
+
+class FullText(Maintenance):
+    """Compares full text with its rows."""
+
+    name = "full text"
+    database_only = True
+
+    def run(self, run: Pass) -> None:
+        """Builds what is out of step again."""
+        for in_step, rebuild in (
+            (artifacts.text_in_step, artifacts.rebuild_text),
+            (line_index.in_step, line_index.rebuild),
+        ):
+            if not in_step(run.database):
+                with run.database.transaction():
+                    rebuild(run.database)
+                run.workspace.events.append("full text was out of step with its rows and is built anew")

@@ -1,0 +1,157 @@
+"""Manifests that are gone are written again from the session's artifacts; their references follow the page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from signet_sync.errors import RevisionConflict, WorkspaceError, reason
+from signet_sync.formats.artifact_fastpath import LEDGER_HEADING
+from signet_sync.formats.filename import artifact_file_name, artifact_name
+from signet_sync.formats.paths import MEMORY, artifact_path
+from signet_sync.formats.session_token import token_matches
+from signet_sync.formats.timestamps import iso
+from signet_sync.formats.wikilinks import wikilink
+from signet_sync.storage import files, state_dir
+from signet_sync.sync import manifests
+from signet_sync.sync.request import Pass
+from signet_sync.sync.stages import Maintenance
+from signet_sync.sync.store import artifacts, passes
+from signet_sync.sync.workspace import Workspace
+
+_KINDS = ("summary", "transcript", "compaction")
+
+
+def manifest_body(links: Iterable[tuple[str, str]]) -> str:
+    """The body of a manifest that we create: wikilinks to the session's files, for people who walk in Obsidian."""
+    return " ".join(wikilink(path, kind) for kind, path in links)
+
+
+class MissingManifests(Maintenance):
+    """Writes manifests that are gone again, from the artifacts of their sessions."""
+
+    name = "missing manifests"
+
+    def due(self, run: Pass) -> bool:
+        """Says whether one may be missing: anything moved since the last look."""
+        return passes.is_due(run.database, "manifests_due")
+
+    def run(self, run: Pass) -> None:
+        """Writes them."""
+        run.outcome.rebuilt_manifests, complete = rebuild_missing(run.workspace, run.request.now_us)
+        run.outcome.rewritten.update(run.outcome.rebuilt_manifests)
+        run.outcome.deferred |= not complete
+
+
+def rebuild_missing(workspace: Workspace, now_us: int) -> tuple[list[str], bool]:
+    """Writes the manifest of every session that has valid artifacts and none. Gives the new paths, and if all went."""
+    written = []
+    complete = True
+    for agent_id, token, session_id in artifacts.sessions_without_manifest(workspace.database):
+        rows = artifacts.session_rows(workspace.database, agent_id, token, session_id)
+        if not rows:
+            continue
+        best = max(rows, key=lambda r: (r.captured_us, r.source_kind == "summary"))
+        first = min(rows, key=lambda r: (r.captured_us, r.source_path))
+        if not token_matches(token, agent_id, best.session_key, session_id):
+            continue
+        path = artifact_path(artifact_file_name(first.captured_at, token, "manifest"))
+        captured_at = first.captured_at
+        for row in rows:
+            named = artifact_name((row.manifest_path or "").removeprefix(f"{MEMORY}/"))
+            same = [r for r in rows if named is not None and r.captured_at.replace(":", "-") == named.stamp]
+            if named is not None and named.kind == "manifest" and named.token == token and same:
+                path, captured_at = f"{MEMORY}/{named.stamp}--{token}--manifest.md", same[0].captured_at
+                break
+        newest = {
+            kind: max((r for r in rows if r.source_kind == kind), key=lambda r: r.captured_us, default=None)
+            for kind in _KINDS
+        }
+        fields: dict[str, Any] = {
+            "kind": "manifest",
+            "agent_id": agent_id,
+            "session_id": session_id,
+            "session_key": best.session_key,
+            "project": best.project,
+            "harness": best.harness,
+            "captured_at": captured_at,
+            "started_at": first.started_at,
+            "ended_at": best.ended_at,
+            **{f"{kind}_path": row.source_path if row is not None else None for kind, row in newest.items()},
+            "memory_md_refs": [],
+            "updated_at": iso(now_us),
+            "revision": 1,
+        }
+        if files.look(workspace.root, path) is not None:
+            continue  # it stands there, but cannot be read as a manifest: its verdict says so
+        body = manifest_body((kind, row.source_path) for kind, row in newest.items() if row is not None)
+        try:
+            files.create_once(workspace.root, path, manifests.text_of(fields, body))
+        except FileExistsError:
+            continue
+        except (OSError, WorkspaceError) as error:
+            workspace.events.append(f"{path}: the missing manifest could not be written: {reason(error)}")
+            complete = False
+            continue
+        written.append(path)
+    return written, complete
+
+
+def follow_page(
+    workspace: Workspace,
+    agent_id: str,
+    shown: Iterable[tuple[str, str]],
+    listed: dict[str, tuple[str, str, str]],
+    find: Any,
+    stands: Callable[[], bool],
+) -> tuple[list[str], list[str]]:
+    """Brings `memory_md_refs` in line with the sessions that a page shows. Gives changed paths and troubles.
+
+    `listed` are the manifests that list a heading now; `find` gives path and refs of a session's manifest. Only values
+    that change are written, and `updated_at` stays: two machines that render the same page write the same bytes. Where
+    it is not this page that `stands`, but that of another machine, the references are that machine's: two whose clocks
+    or memories differ would else write each other's manifests for ever.
+    """
+    wanted: dict[str, list[str]] = {}
+    tokens: dict[str, str] = {}
+    showing = set()
+    for token, session_id in shown:
+        manifest = find(agent_id, token, session_id)
+        if manifest is None:
+            continue
+        path, refs = manifest
+        showing.add(path)
+        if refs != LEDGER_HEADING:
+            wanted[path], tokens[path] = [LEDGER_HEADING], token
+    for path, (token, _, _) in listed.items():
+        if path not in showing:
+            wanted[path], tokens[path] = [], token
+    if not wanted or not stands():
+        return [], []
+    changed: list[str] = []
+    trouble: list[str] = []
+    for path, refs in sorted(wanted.items()):
+
+        def change(fields: dict[str, Any], body: str, refs: list[str] = refs) -> tuple[dict[str, Any], str] | None:
+            if fields.get("memory_md_refs") == refs:
+                return None
+            return {**fields, "memory_md_refs": refs}, body
+
+        token = tokens[path]
+        try:
+            result = manifests.swap(
+                workspace.root,
+                path,
+                change,
+                lambda token=token: state_dir.session_lock(workspace.state, token),  # type: ignore[misc]
+                limit=workspace.settings.max_file_bytes,
+                sync_folder=False,
+            )
+        except (OSError, WorkspaceError, RevisionConflict) as error:
+            trouble.append(f"{path}: its references could not be written: {reason(error)}")
+            continue
+        if result is not None:
+            changed.append(path)
+    if changed:
+        files.sync_folders(workspace.root, {MEMORY})
+    return changed, trouble

@@ -1,0 +1,741 @@
+"""The planner: what was found, what was known, tombstones and `now` give verdicts, rows, seals, removals, the cliff.
+
+Three pure steps, so that a vault of any size is judged in batches: `survey` decides from names and signatures what must
+be read and whether the pass must halt; `judge` gives each file that was read its one verdict with the row and the seal
+that follow; `judge_missing` does the same for a name that is gone. Contracts: *Verdicts*, *Tombstones*.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from hashlib import sha256
+from typing import TYPE_CHECKING, NamedTuple
+
+from signet_sync.formats import filename, wikilinks
+from signet_sync.formats.artifact_fastpath import FieldProblem, Record, read_record
+from signet_sync.formats.body import body_sha256, normalize
+from signet_sync.formats.filename import IMMUTABLE_KINDS, ArtifactName, artifact_name
+from signet_sync.formats.frontmatter import FrontmatterProblem, Source, open_source, parse
+from signet_sync.formats.ids import session_name, session_value
+from signet_sync.formats.paths import AGENT_ID, MEMORY, TOMBSTONES
+from signet_sync.formats.seal import unpack
+from signet_sync.formats.session_token import token_matches, token_of
+from signet_sync.formats.snapshot import STRANGE_NAME, Found, Signature, Snapshot, Trouble
+from signet_sync.formats.temporary_sessions import NOTHING, NoiseRule
+from signet_sync.formats.timestamps import day_of, parse_name_stamp
+from signet_sync.sync.verdicts import Known as Known
+from signet_sync.sync.verdicts import Note as Note
+from signet_sync.sync.verdicts import Row as Row
+from signet_sync.sync.verdicts import Seal as Seal
+from signet_sync.text.digest_mark import says_nothing
+from signet_sync.text.redaction import redacts
+from signet_sync.text.sanitizer import sanitize_line, sanitize_normalized
+from signet_sync.text.sentences import SessionContext, acceptable, fallback
+
+if TYPE_CHECKING:
+    from signet_sync.formats.artifact import Tombstone
+
+_BURIED = f"{TOMBSTONES}/"
+
+HINTS: dict[str, str] = {
+    "frontmatter-missing": "restore the file from a copy, or move it out of memory/ if it is a note of your own",
+    "frontmatter-invalid": "mend the line that is named, or restore the file from a copy",
+    "field-missing": "restore the file from a copy; every artifact carries all fields of its kind",
+    "field-invalid": "restore the file from a copy, or mend the field that is named",
+    "hash-mismatch": "restore the file from a copy or from your sync service's history",
+    "kind-mismatch": "give the file its old name back",
+    "token-mismatch": "give the file its old name back; the token belongs to its agent and session",
+    "captured-at-mismatch": "give the file its old name back; the name starts with captured_at",
+    "agent-invalid": "agent ids are lower-case letters, digits, - and _, at most 64",
+    "not-utf8": "save the file as UTF-8, or restore it from a copy",
+    "too-large": "move the file away, or raise reconcile.max_file_bytes",
+    "path-escape": "the link must be a path inside the workspace, such as memory/….md",
+    "not-a-file": "put the real file in its place; links and other things are never followed",
+    "unreadable": "check the file's permissions and the disk; its last good state stays in the index",
+    "tombstone-invalid": "restore the tombstone file from a copy; while it cannot be read its name decides",
+    "mutated": "signet-sync violations show PATH, then restore or accept it",
+    "vanished": "signet-sync violations restore PATH brings it back, accept settles that it is gone; signet-sync remove"
+    " removes the whole session",
+    "conflict-copy": "compare it with the original and delete the one you do not want",
+    "foreign-name": "not one of our files; it is left alone",
+    "temporary": "a temporary file of another program; it is left alone",
+    "tombstoned": "delete it, or let signet-sync reindex or the running agent do so",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """The verdict of one path and all that follows from it.
+
+    `row` replaces the path's row; None drops it. `seal` is written where it is not None. `unlink` asks a writing pass
+    to delete the file. `links` are the link fields' targets by field name. `redacted`: the seal is that of a redaction
+    which the index did not know of. `sealed` asks a writing pass to put these bytes in the file's place: it is the one
+    of before its redaction.
+    """
+
+    path: str
+    verdict: str
+    code: str = ""
+    message: str = ""
+    signature: Signature | None = None
+    notes: tuple[Note, ...] = ()
+    row: Row | None = None
+    seal: Seal | None = None
+    raw: bytes | None = None
+    links: tuple[tuple[str, str], ...] = ()
+    unlink: bool = False
+    found_sha256: str = ""
+    redacted: bool = False
+    sealed: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cliff:
+    """Why a pass halts instead of dropping rows."""
+
+    would_remove: int
+    indexed: int
+    message: str
+
+
+@dataclass(slots=True)
+class Survey:
+    """What names and signatures alone decide."""
+
+    read: list[str] = field(default_factory=list)
+    judged: list[Judgement] = field(default_factory=list)
+    gone: list[str] = field(default_factory=list)
+    unchanged: int = 0
+    scanned: int = 0
+    cliff: Cliff | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CliffRule:
+    """When a pass is too destructive to be believed (contracts, *The cliff*)."""
+
+    fraction: float = 0.5
+    minimum: int = 20
+
+
+class Tombstones:
+    """The tombstones in force, by token; several agents may share a token only by accident."""
+
+    def __init__(self, stones: Collection[Tombstone] = (), *, by_name: Collection[tuple[str, str]] = ()) -> None:
+        self.stones = tuple(stones)
+        self._by_token: dict[str, list[Tombstone]] = {}
+        for stone in stones:
+            self._by_token.setdefault(stone.session_token, []).append(stone)
+        # A tombstone file that cannot be read still removes: its name carries agent and token.
+        self._by_name: dict[str, list[str]] = {}
+        for agent_id, token in by_name:
+            self._by_name.setdefault(token, []).append(agent_id)
+
+    @property
+    def tokens(self) -> frozenset[str]:
+        """Every token that some tombstone names."""
+        return frozenset(self._by_token) | frozenset(self._by_name)
+
+    def __bool__(self) -> bool:
+        return bool(self._by_token or self._by_name)
+
+    def cover(self, token: str, agent_id: str | None, session_id: str | None) -> bool:
+        """Whether a session (agent or id unknown: the token decides) is removed."""
+        stones = self._by_token.get(token, ())
+        if any(stone.covers(agent_id, session_id) for stone in stones):
+            return True
+        if session_id is not None and any(stone.covers(agent_id, _name(session_id)) for stone in stones):
+            return True
+        return any(agent_id is None or agent_id == other for other in self._by_name.get(token, ()))
+
+
+def survey(
+    snapshot: Snapshot,
+    known: Mapping[str, Known],
+    tombstones: Tombstones,
+    *,
+    reread: Collection[str] = (),
+    covered_rows: int = 0,
+    indexed: int | None = None,
+    rule: CliffRule | None = None,
+) -> Survey:
+    """Sorts every path of a snapshot into unchanged, to be read, judged by its name, or gone.
+
+    `known` must hold every known path for a full snapshot, and the asked ones for a hinted one; `indexed` is the number
+    of indexed files in the whole index, `covered_rows` how many of the gone ones tombstones explain. `rule` None: the
+    cliff is not looked for (a person accepted the removals).
+    """
+    result = Survey()
+    tokens = tombstones.tokens
+    ours = unchanged = 0
+    look_closer = bool(tokens or reread)
+    for path, signature in snapshot.files.items():
+        before = known.get(path)
+        if (
+            before is not None
+            and before.signature == signature
+            and (verdict := before.verdict) != "tombstoned"
+            and not (look_closer and (path in reread or (tokens and filename.carried_token(path) in tokens)))
+            and not path.startswith(_BURIED)
+        ):
+            if verdict == "indexed":
+                unchanged += 1
+            if verdict != "ignored":
+                ours += 1
+            continue
+        if path.startswith(_BURIED):
+            continue
+        name = path.rpartition("/")[2]
+        if artifact_name(name) is not None:
+            ours += 1
+            result.read.append(path)
+            continue
+        code = filename.ignored_code(name)
+        token = filename.carried_token(name) if tokens else None
+        if token in tokens and code == "conflict-copy":
+            result.read.append(path)
+        else:
+            result.judged.append(Judgement(path, "ignored", code, _ignored_message(code), signature))
+    result.scanned = len(snapshot.files)
+    result.unchanged = unchanged
+    for path, what in snapshot.odd.items():
+        folder, _, name = path.rpartition("/")
+        if what == STRANGE_NAME:
+            result.scanned += 1
+            result.judged.append(Judgement(path, "ignored", "foreign-name", f"a {what}", None))
+        elif folder == MEMORY and artifact_name(name) is not None:
+            ours += 1
+            result.scanned += 1
+            result.read.append(path)
+        elif folder == MEMORY and what == "symlink":
+            result.scanned += 1
+            result.judged.append(Judgement(path, "ignored", "foreign-name", "a symlink; it is not followed", None))
+    candidates = known if snapshot.everything else [path for path in snapshot.asked if path in known]
+    present = snapshot.files.keys() | snapshot.odd.keys()
+    result.gone = sorted(path for path in candidates if path not in present)
+    if rule is not None:
+        result.cliff = _cliff(snapshot, known, result, ours, covered_rows, indexed, rule)
+    return result
+
+
+def _cliff(
+    snapshot: Snapshot,
+    known: Mapping[str, Known],
+    result: Survey,
+    ours: int,
+    covered: int,
+    indexed: int | None,
+    rule: CliffRule,
+) -> Cliff | None:
+    total = indexed if indexed is not None else sum(1 for k in known.values() if k.verdict == "indexed")
+    if total - covered <= 0:
+        return None
+    if snapshot.ground != "present":
+        return Cliff(total, total, snapshot.ground_message)
+    dropped = sum(1 for path in result.gone if known[path].verdict == "indexed") - covered
+    if snapshot.everything and ours == 0 and dropped > 0:
+        return Cliff(total, total, "`memory/` holds none of the files that were indexed")
+    if dropped >= rule.minimum and dropped > rule.fraction * total:
+        return Cliff(dropped, total, f"{dropped} of {total} indexed files are gone")
+    return None
+
+
+def _ignored_message(code: str) -> str:
+    return {
+        "conflict-copy": "a copy made by a sync service or a file manager",
+        "temporary": "a temporary file of another program",
+    }.get(code, "not the name of an artifact")
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """What `judge` needs beside the file: the rules, the tombstones, and how to get a path's seal.
+
+    `accepted_gone` are the paths of sealed files whose absence a person has accepted, `redacted` those of files that
+    were redacted. `keeps`: rows and seals are kept, so that they are judged with all that belongs into them.
+    """
+
+    tombstones: Tombstones
+    noise: NoiseRule
+    seal_of: Callable[[str], Seal | None]
+    now_iso: str
+    max_file_bytes: int = 64 * 1024 * 1024
+    accepted_gone: frozenset[str] = frozenset()
+    redacted: frozenset[str] = frozenset()
+    keeps: bool = True
+
+
+def judge(path: str, found: Found | Trouble, bench: Bench) -> Judgement:
+    """The one verdict of a file under `memory/`, with everything that follows from it."""
+    name = artifact_name(path.rpartition("/")[2])
+    if name is None:
+        return _judge_copy(path, found, bench)
+    seal = bench.seal_of(path) if name.kind in IMMUTABLE_KINDS else None
+    if isinstance(found, Trouble):
+        settled = found.code in ("not-a-file", "too-large", "unreadable")
+        if settled and bench.tombstones and bench.tombstones.cover(name.token, None, None):
+            return _tombstoned(path, found.signature)
+        if found.code == "not-a-file" and seal is not None:
+            message = f"something else was put in the place of the sealed file: {found.message}"
+            return _with_sealed_row(Judgement(path, "violation", "mutated", message, found.signature), seal, bench)
+        code = found.code if settled else "unreadable"
+        return _with_sealed_row(Judgement(path, "invalid", code, found.message, found.signature), seal, bench)
+    try:
+        source = open_source(found.raw)
+        record = read_record(name.kind, source.head)
+    except FrontmatterProblem as problem:
+        if bench.tombstones and bench.tombstones.cover(name.token, None, None):
+            return _tombstoned(path, found.signature)
+        return _refused(path, found, seal, bench, problem.code, str(problem))
+    except FieldProblem as problem:
+        if bench.tombstones and _is_covered(name, *_identity(found.raw), bench.tombstones):
+            return _tombstoned(path, found.signature)
+        return _refused(path, found, seal, bench, problem.code, str(problem))
+    if bench.tombstones and _is_covered(name, record.agent_id, record.session_id, record.session_key, bench.tombstones):
+        return _tombstoned(path, found.signature)
+    try:
+        body = _checked_body(name, record, source.body)
+    except FieldProblem as problem:
+        return _refused(path, found, seal, bench, problem.code, str(problem))
+    if name.kind == "manifest":
+        return _manifest(path, found, name, record, source, body, bench)
+    file_sha = sha256(found.raw).hexdigest()
+    digest = record.digest
+    actual = record.content_sha256 or ""
+    notes: list[Note] = []
+    new_seal: Seal | None = None
+    redacted = False
+    if seal is not None:
+        changed = _changes(seal, digest, actual)
+        redacted = bool(changed) and _is_redacted(seal, found.raw)
+        if changed and not redacted:
+            judgement = _mutated(path, found, seal, bench, changed)
+            return _came_back(judgement, seal, found.raw) if path in bench.redacted else judgement
+        if redacted:
+            new_seal = seal._replace(digest=digest, body_sha256=actual, file_sha256=file_sha)
+        elif seal.packed is None:  # these bytes are sealed from now on, in whatever form
+            new_seal = seal._replace(file_sha256=file_sha)
+        elif seal.file_sha256 != file_sha:
+            notes.append(Note("reformatted", "the same values in another formatting"))
+    else:
+        new_seal = Seal(
+            path,
+            record.agent_id,
+            name.token,
+            _name(record.session_id),
+            name.kind,
+            digest,
+            actual,
+            file_sha,
+            None,
+            bench.now_iso,
+        )
+    row, row_notes = _content_row(path, name, record, body, bench)
+    return Judgement(
+        path,
+        "indexed",
+        signature=found.signature,
+        notes=(*_format_notes(source), *notes, *_link_notes(record, body), *row_notes),
+        row=row,
+        seal=new_seal,
+        raw=found.raw if new_seal is not None else None,
+        links=_links(record),
+        found_sha256=file_sha,
+        redacted=redacted,
+    )
+
+
+def judge_missing(path: str, known: Known, bench: Bench) -> Judgement | None:
+    """A path that is gone: `vanished` where a seal stands and nothing explains it, else it just leaves (None).
+
+    A tombstone explains it, or a person who has accepted it.
+    """
+    name = artifact_name(path.rpartition("/")[2])
+    if name is None or name.kind not in IMMUTABLE_KINDS:
+        return None
+    seal = bench.seal_of(path)
+    if seal is None or path in bench.accepted_gone:
+        return None
+    if bench.tombstones.cover(seal.session_token, seal.agent_id, seal.session_id):
+        return None
+    return Judgement(path, "violation", "vanished", "the file is gone and no tombstone explains it")
+
+
+def judge_tombstone(path: str, found: Found | Trouble) -> tuple[Judgement, Tombstone | None]:
+    """A file in `memory/tombstones/`: valid ones count as tombstones, broken ones still remove by their name."""
+    from signet_sync.formats.artifact import validate_tombstone
+
+    name = path.rpartition("/")[2]
+    parts = filename.tombstone_name(name)
+    signature = found.signature
+    if parts is None:
+        code = filename.ignored_code(name)
+        return Judgement(path, "ignored", code, _ignored_message(code), signature), None
+    if isinstance(found, Trouble):
+        return Judgement(path, "invalid", "tombstone-invalid", found.message, signature), None
+    try:
+        stone = validate_tombstone(parse(found.raw).fields)
+    except (FrontmatterProblem, FieldProblem) as problem:
+        return Judgement(path, "invalid", "tombstone-invalid", str(problem), signature), None
+    if (stone.agent_id, stone.session_token) != parts:
+        message = "its agent_id and session_token are not those of its name"
+        return Judgement(path, "invalid", "tombstone-invalid", message, signature), None
+    # A row keeps the reason, and anybody may have written the file.
+    stone = stone.model_copy(update={"reason": sanitize_line(stone.reason) or "none that can be shown"})
+    return Judgement(path, "tombstone", signature=signature), stone
+
+
+def sealed_judgement(seal: Seal, bench: Bench) -> Judgement | None:
+    """What the sealed bytes of a path give, or None where the bytes are lost."""
+    raw = unpack(seal.packed)
+    if raw is None:
+        return None
+    known_good = Found(raw, Signature(len(raw), 0, 0, 0))
+    unsealed = Bench(Tombstones(), bench.noise, lambda _: None, seal.sealed_at, bench.max_file_bytes)
+    judgement = judge(seal.path, known_good, unsealed)
+    return judgement if judgement.row is not None else None
+
+
+def _judge_copy(path: str, found: Found | Trouble, bench: Bench) -> Judgement:
+    """A conflict copy whose name carries a removed session's token: removed with it, unless it is another session's."""
+    signature = found.signature
+    token = filename.carried_token(path)
+    agent_id: str | None = None
+    session_id: str | None = None
+    if isinstance(found, Found):
+        try:
+            fields = parse(found.raw).fields
+            agent_id, session_id = (
+                _text_or_none(fields.get("agent_id")),
+                _text_or_none(fields.get("session_id")),
+            )
+        except FrontmatterProblem:
+            pass
+    if token is not None and bench.tombstones.cover(token, agent_id, session_id):
+        return _tombstoned(path, signature)
+    code = filename.ignored_code(path.rpartition("/")[2])
+    return Judgement(path, "ignored", code, _ignored_message(code), signature)
+
+
+def _text_or_none(value: object) -> str | None:
+    return value if isinstance(value, str) and value.strip() else None
+
+
+def _identity(raw: bytes) -> tuple[str | None, str | None, str | None]:
+    """Agent, session id and key of a file as far as they can be read."""
+    try:
+        fields = parse(raw).fields
+    except FrontmatterProblem:
+        return None, None, None
+    agent_id, session_id, key = (_text_or_none(fields.get(k)) for k in ("agent_id", "session_id", "session_key"))
+    return agent_id, session_id, key
+
+
+def _is_covered(
+    name: ArtifactName, agent_id: str | None, session_id: str | None, key: str | None, tombstones: Tombstones
+) -> bool:
+    if tombstones.cover(name.token, agent_id, session_id):
+        return True
+    if agent_id is None:
+        return False
+    return any(
+        tombstones.cover(token_of(agent_id, i), agent_id, session_id) for i in (session_id, key) if i is not None
+    )
+
+
+def is_removed(seal: Seal, tombstones: Tombstones) -> bool:
+    """Whether the session of a sealed file was removed, by whichever of its names; the bytes alone tell its key."""
+    name = artifact_name(seal.path.rpartition("/")[2])
+    if name is None:
+        return tombstones.cover(seal.session_token, seal.agent_id, seal.session_id)
+    if _is_covered(name, seal.agent_id, seal.session_id, None, tombstones):
+        return True
+    if name.token != token_of(seal.agent_id, seal.session_id):  # the key's, which was looked at
+        return False
+    raw = unpack(seal.packed)
+    return raw is not None and _is_covered(name, *_identity(raw), tombstones)
+
+
+def _tombstoned(path: str, signature: Signature | None) -> Judgement:
+    return Judgement(
+        path,
+        "tombstoned",
+        "tombstoned",
+        "its session was removed; the file came back",
+        signature,
+        unlink=True,
+    )
+
+
+def _checked_body(name: ArtifactName, record: Record, text: str) -> str:
+    """The normalised body of an artifact whose name, agent, token, links and hash fit, or a `FieldProblem`."""
+    if record.captured_at.text.replace(":", "-") != name.stamp and (
+        record.captured_at.micros not in parse_name_stamp(name.stamp)
+    ):
+        raise FieldProblem("captured-at-mismatch", "captured_at", "the name's time is not the instant of captured_at")
+    if not AGENT_ID.fullmatch(record.agent_id):
+        raise FieldProblem("agent-invalid", "agent_id", "agent_id may not be used in a path")
+    if not token_matches(name.token, record.agent_id, record.session_key, record.session_id):
+        raise FieldProblem(
+            "token-mismatch", "session_id", "the token in the name belongs to no identity of this frontmatter"
+        )
+    for field_name, target in record.links:
+        if not _is_plain(target) and wikilinks.leaves_workspace(target):
+            raise FieldProblem("path-escape", field_name, f"the field `{field_name}` leaves the workspace")
+    body = normalize(text)
+    if record.content_sha256 is not None and body_sha256(body) != record.content_sha256:
+        message = "its text is not the one that was written (content_sha256 differs)"
+        raise FieldProblem("hash-mismatch", "content_sha256", message)
+    return body
+
+
+def _refused(path: str, found: Found, seal: Seal | None, bench: Bench, code: str, message: str) -> Judgement:
+    if seal is not None:
+        return _mutated(path, found, seal, bench, message)
+    return Judgement(path, "invalid", code, message, found.signature)
+
+
+def _mutated(path: str, found: Found, seal: Seal, bench: Bench, what: str) -> Judgement:
+    judgement = Judgement(
+        path,
+        "violation",
+        "mutated",
+        f"changed after it was sealed: {what}",
+        found.signature,
+        found_sha256=sha256(found.raw).hexdigest(),
+    )
+    return _with_sealed_row(judgement, seal, bench)
+
+
+def _with_sealed_row(judgement: Judgement, seal: Seal | None, bench: Bench) -> Judgement:
+    """The sealed content stays in the index, whatever the file has become."""
+    sealed = sealed_judgement(seal, bench) if seal is not None else None
+    if sealed is None:
+        return judgement
+    return replace(judgement, row=sealed.row, links=sealed.links)
+
+
+def _is_redacted(seal: Seal, raw: bytes) -> bool:
+    """Whether a file is a redaction of what was sealed: made on another machine, or here by hand."""
+    sealed = unpack(seal.packed)
+    return sealed is not None and redacts(sealed, raw)
+
+
+def _came_back(judgement: Judgement, seal: Seal, raw: bytes) -> Judgement:
+    """Whether a file that was redacted stands there as it was before: its hash fits its body, as no edit's does."""
+    sealed = unpack(seal.packed)
+    if sealed is None or not redacts(raw, sealed):
+        return judgement
+    return replace(judgement, message="an older version of it came back, with what was redacted", sealed=sealed)
+
+
+def _changes(seal: Seal, digest: str, actual: str) -> str:
+    if actual != seal.body_sha256:
+        return "its text and content_sha256 are not the sealed ones"
+    return "fields of its frontmatter are not the sealed ones" if digest != seal.digest else ""
+
+
+def _format_notes(source: Source) -> tuple[Note, ...]:
+    notes = []
+    if source.bom:
+        notes.append(Note("bom", "it opens with a byte order mark"))
+    if source.crlf:
+        notes.append(Note("crlf", "it has CRLF or CR line ends"))
+    return tuple(notes)
+
+
+_ARTIFACT_PATH = re.compile(
+    r"memory/\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.\d{3}Z--[a-z2-7]{16}--(?:summary|transcript|compaction|manifest)\.md",
+    re.ASCII,
+)
+
+
+@lru_cache(maxsize=2048)
+def _is_plain(path: str) -> bool:
+    """Whether a link field is the path of an artifact as we write it: nothing else about it needs to be looked at."""
+    return _ARTIFACT_PATH.fullmatch(path) is not None
+
+
+def _link_target(path: str) -> str:
+    """Where a link field points: `./` and doubled slashes folded, a bare artifact name taken as one in `memory/`."""
+    if _is_plain(path):
+        return path
+    folded = "/".join(part for part in path.strip().split("/") if part not in ("", "."))
+    return f"{MEMORY}/{folded}" if "/" not in folded and artifact_name(folded) is not None else folded
+
+
+def _links(record: Record) -> tuple[tuple[str, str], ...]:
+    return tuple((field_name, _link_target(_link_line(target))) for field_name, target in record.links)
+
+
+def _link_line(target: str) -> str:
+    """A link field as it may be shown; the path of an artifact has no room for a secret."""
+    return target if _is_plain(target) else _line(target)
+
+
+def _link_notes(record: Record, body: str) -> tuple[Note, ...]:
+    notes = [
+        Note("link-not-relative", f"`{field_name}` is not written relative to the workspace root")
+        for field_name, target in record.links
+        if not _is_plain(target) and _link_target(target) != target
+    ]
+    if record.kind != "transcript" and "[[" in body:
+        stray = wikilinks.stray_artifact_links(body)
+        if stray:
+            shown = _line(stray[0][:120])
+            notes.append(Note("link-not-relative", f"a link in the text does not start at the workspace root: {shown}"))
+    return tuple(notes)
+
+
+# The files of a session share their keys, project and sentence.
+_cached_line = lru_cache(maxsize=2048)(sanitize_line)
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
+
+
+def _line(text: str) -> str:
+    """A value of one line as it may be shown; most are ids of a form that no secret has."""
+    if _UUID.fullmatch(text):
+        return text
+    return _cached_line(text) if len(text) <= 400 else sanitize_line(text)
+
+
+_cached_name, _cached_value = lru_cache(maxsize=2048)(session_name), lru_cache(maxsize=2048)(session_value)
+
+
+def _name(text: str) -> str:
+    return _cached_name(text) if len(text) <= 400 else session_name(text)
+
+
+def _value(text: str) -> str:
+    return _cached_value(text) if len(text) <= 400 else session_value(text)
+
+
+_REDACTED = re.compile(r"\[REDACTED:([a-z0-9-]+)\]")
+
+
+def _redactions(before: str, after: str) -> set[str]:
+    """The rules of the sanitizer that found something."""
+    if after == before or "[REDACTED:" not in after:
+        return set()
+    return set(Counter(_REDACTED.findall(after)) - Counter(_REDACTED.findall(before)))
+
+
+class _Lines(NamedTuple):
+    """The fields of one value as rows hold them, and the rules of the sanitizer that found something in them.
+
+    Those that say which session it is are as exact as in its frontmatter: by them it is found again.
+    """
+
+    session_id: str
+    session_key: str | None
+    project: str | None
+    harness: str | None
+    manifest_path: str | None
+    source_node_id: str | None
+    redactions: set[str]
+
+
+def _lines(record: Record) -> _Lines:
+    manifest_path = record.links[0][1] if record.kind != "manifest" else None
+    before = (record.session_id, record.session_key, record.project, record.harness, record.source_node_id)
+    looks = (_name, _name, _value, _value, _line)
+    after = [look(value) if value is not None else None for look, value in zip(looks, before, strict=True)]
+    redactions: set[str] = set()
+    for old, new in zip(before, after, strict=True):
+        if new is not old and old is not None and new is not None:
+            redactions |= _redactions(old, new)
+    session_id, key, project, harness, node = after
+    assert session_id is not None
+    shown_path = _link_line(manifest_path) if manifest_path is not None else None
+    if manifest_path is not None and shown_path is not None:
+        redactions |= _redactions(manifest_path, shown_path)
+    return _Lines(session_id, key, project, harness, shown_path, node, redactions)
+
+
+def _row(
+    path: str,
+    name: ArtifactName,
+    record: Record,
+    lines: _Lines,
+    shown: str | None,
+    content: str,
+    sha: str,
+    bench: Bench,
+) -> Row:
+    membership = record.ended_at or record.captured_at
+    manifest = name.kind == "manifest"
+    return Row(
+        record.agent_id,
+        path,
+        sha,
+        name.kind,
+        lines.session_id,
+        lines.session_key,
+        name.token,
+        lines.project,
+        lines.harness,
+        record.captured_at.text,
+        record.started_at.text if record.started_at else None,
+        record.ended_at.text if record.ended_at else None,
+        lines.manifest_path,
+        lines.source_node_id,
+        _line(record.memory_sentence) if record.memory_sentence is not None else None,
+        record.memory_sentence_quality,
+        shown,
+        content,
+        record.captured_at.micros,
+        membership.micros,
+        _noise(record, name.kind, content, bench),
+        "\n".join(_line(ref) for ref in record.refs) if manifest else None,
+        record.revision if manifest else None,
+    )
+
+
+def _noise(record: Record, kind: str, content: str, bench: Bench) -> int:
+    if bench.noise.is_noise(record.project, record.session_id, record.session_key, record.harness):
+        return 1
+    return NOTHING if kind == "summary" and says_nothing(content) else 0
+
+
+def _content_row(path: str, name: ArtifactName, record: Record, body: str, bench: Bench) -> tuple[Row, list[Note]]:
+    notes: list[Note] = []
+    content = sanitize_normalized(body)
+    lines = _lines(record)
+    stored = record.memory_sentence or ""
+    sentence = _line(stored)
+    redactions = lines.redactions | _redactions(body, content) | _redactions(stored, sentence)
+    if redactions:
+        rules = ", ".join(sorted(redactions))
+        notes.append(Note("secret-suspected", f"it seems to hold a secret ({rules}); the index and pages leave it out"))
+    day = day_of(record.captured_at.micros)
+    context = SessionContext(content, lines.project, name.kind, lines.harness, day, name.token)
+    shown = sentence
+    if not acceptable(sentence, context):
+        notes.append(Note("sentence-below-floor", "its memory_sentence says too little; pages show a built one"))
+        shown = fallback(context)
+    row = _row(path, name, record, lines, shown, content, record.content_sha256 or "", bench)
+    return row, notes
+
+
+def _manifest(
+    path: str, found: Found, name: ArtifactName, record: Record, source: Source, body: str, bench: Bench
+) -> Judgement:
+    content = sanitize_normalized(body)
+    notes = [*_format_notes(source), *_link_notes(record, body)]
+    lines = _lines(record)
+    row = _row(path, name, record, lines, None, content, body_sha256(body), bench)
+    if lines.redactions | _redactions(body, content) | _redactions("\n".join(record.refs), row.refs or ""):
+        notes.append(Note("secret-suspected", "it seems to hold a secret; the index leaves it out"))
+    return Judgement(
+        path,
+        "indexed",
+        signature=found.signature,
+        notes=tuple(notes),
+        row=row,
+        links=_links(record),
+        found_sha256=sha256(found.raw).hexdigest(),
+    )

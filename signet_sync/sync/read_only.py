@@ -1,0 +1,198 @@
+"""Whoever asks a workspace, at the command line, over MCP or on a page: where it is, its index opened to read or count.
+
+Imports nothing heavy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from signet_sync.settings.model import Settings
+    from signet_sync.storage.database.connection import Database
+    from signet_sync.storage.state_dir import StateFolder
+    from signet_sync.sync.workspace import Workspace
+
+_PATIENCE = 10.0  # seconds that whoever asks waits for a removal
+# Transcripts of running sessions that are longer than this together are left to the agent beside.
+_MOST_READ = 64 * 1024 * 1024  # bytes
+_MOMENT_MS = 500
+
+
+class Place(NamedTuple):
+    """A workspace root (absolute) and the database chosen for it, None for the usual place in the state folder.
+
+    `settings` reads the settings anew; `command_line` words a command of ours as it can be pasted.
+    """
+
+    root: str
+    chosen: str | None
+    settings: Callable[[], Settings]
+    command_line: Callable[[str], str]
+
+    def state(self) -> StateFolder:
+        """The state folder, looked up without writing."""
+        from signet_sync.storage import state_dir
+
+        return state_dir.locate(self.root)
+
+    @property
+    def database(self) -> str:
+        """Where the database is."""
+        return self.chosen or self.state().database
+
+    def opened(self, *, touch_nothing: bool = False) -> AbstractContextManager[Workspace]:
+        """The workspace opened to write. Raises `WorkspaceError`, `DatabaseError`."""
+        from signet_sync.app.workspace import opened
+
+        return opened(self.root, self.settings(), database=self.chosen, touch_nothing=touch_nothing)
+
+
+@contextmanager
+def reading(place: Place) -> Iterator[Database]:
+    """The index opened read-only; of damage that is met a note is left for the next pass.
+
+    Raises `WorkspaceError` where there is nothing to index, `DatabaseError` where there is no index yet, or it fails.
+    """
+    import apsw
+
+    from signet_sync.errors import DatabaseError
+    from signet_sync.storage.database.connection import noted
+    from signet_sync.sync.store import counts
+
+    database = _readable(place)
+    try:
+        if counts.half_enforced(database):
+            database.connection.close()
+            _finish_removal(place)
+            database = _readable(place)
+        yield database
+    except (apsw.Error, DatabaseError) as error:
+        raise noted(error, database.path) from error
+    finally:
+        database.connection.close()
+
+
+def _readable(place: Place) -> Database:
+    from signet_sync.errors import DatabaseError
+    from signet_sync.storage.database.connection import Database
+
+    path = place.database
+    try:
+        return Database(path, readonly=True)
+    except FileNotFoundError:
+        from signet_sync.storage.safe_paths import require_root
+
+        if place.chosen is None:
+            require_root(place.root)
+        hint = f"run {place.command_line('reindex')} once"
+        raise DatabaseError("there is no index yet", path=path, hint=hint) from None
+
+
+def _finish_removal(place: Place) -> None:
+    """Finishes a removal that was cut off: what it covers must not be found any more, whoever asks first.
+
+    Raises `WorkspaceError` where it cannot be finished now.
+    """
+    from signet_sync.errors import WorkspaceError
+    from signet_sync.pages.stage import now_us
+    from signet_sync.sync import engine
+    from signet_sync.sync.request import Request
+    from signet_sync.sync.store import counts
+
+    with place.opened() as workspace:
+        engine.run_pass(workspace, Request(now_us=now_us(), patience=_PATIENCE))
+        if counts.half_enforced(workspace.database):
+            raise WorkspaceError(
+                "a removal was cut off and cannot be finished now", path=place.root, hint="status says what is halted"
+            )
+
+
+def require_index(place: Place) -> None:
+    """Raises `DatabaseError` where there is no index yet, so that who only looks makes none."""
+    from signet_sync.storage.safe_paths import require_root
+
+    require_root(place.root)
+    with reading(place):
+        pass
+
+
+def catch_up(place: Place, agent_id: str) -> None:
+    """Reads what an agent's running sessions have said since they were last read, so that it is found now.
+
+    Whether an agent is alive or not, and also of a session that was killed a moment ago. Where nothing moved nothing is
+    opened to write; what cannot be read or written now is left to the agent beside.
+    """
+    from signet_sync.capture import spool
+
+    folder = place.state()
+    if not spool.markers(folder.spool):
+        return
+    import apsw
+
+    from signet_sync.capture import worker
+    from signet_sync.errors import SignetSyncError
+    from signet_sync.pages.stage import now_us
+    from signet_sync.sync.workspace import Workspace
+
+    instant = now_us()
+    with suppress(SignetSyncError, OSError, apsw.Error):
+        with reading(place) as database:
+            seen = Workspace(place.root, place.settings(), folder, database, touch_nothing=True)
+            moved = [(job, shape) for job, shape in worker.unheard(seen, instant) if job.agent_id == agent_id]
+        if not moved:
+            return
+        from signet_sync.capture import intake
+
+        left = _MOST_READ
+        with place.opened() as workspace:
+            workspace.database.connection.set_busy_timeout(_MOMENT_MS)
+            for job, shape in sorted(moved, key=lambda one: one[0].at, reverse=True):
+                left -= intake.length(job)
+                if left >= 0:
+                    intake.look(workspace, job, shape, instant)
+
+
+@contextmanager
+def counting(place: Place, *, wanted: bool) -> Iterator[Database | None]:
+    """The index opened to count accesses; None where nothing is to be counted or it cannot be written at once."""
+    from signet_sync.errors import DatabaseError
+    from signet_sync.storage.database.connection import Database
+
+    path = place.database
+    database = None
+    if wanted and path != ":memory:":
+        with suppress(DatabaseError, OSError):
+            database = Database(path, create=False, wait_ms=200)
+    try:
+        yield database
+    finally:
+        if database is not None:
+            database.connection.close()
+
+
+def count_artifacts(place: Place, found: list[tuple[str, str]]) -> None:
+    """Counts accesses to artifacts, each an agent and a path; an answer never waits for a counter."""
+    from datetime import UTC, datetime
+
+    from signet_sync.formats.timestamps import instant_of, iso
+    from signet_sync.sync.store.access_counts import count_accesses
+
+    with counting(place, wanted=bool(found)) as database:
+        if database is not None:
+            count_accesses(database, found, iso(instant_of(datetime.now(UTC))))
+
+
+def count_nodes(place: Place, agent: str, ids: list[str]) -> None:
+    """Counts accesses to nodes; an answer never waits for a counter."""
+    from datetime import UTC, datetime
+
+    from signet_sync.sync.store import access_counts
+
+    with counting(place, wanted=bool(ids)) as database:
+        if database is not None:
+            access_counts.count_nodes(database, agent, ids, datetime.now(UTC).date().isoformat())

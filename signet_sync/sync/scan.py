@@ -1,0 +1,110 @@
+"""What is on disk: names and signatures of the vault's files, as values; trouble with one entry stays a value."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable
+
+from signet_sync.errors import PathEscape, WorkspaceError
+from signet_sync.formats.paths import MEMORY, TOMBSTONES, display
+from signet_sync.formats.snapshot import STRANGE_NAME, Signature, Snapshot
+from signet_sync.storage.files import kind_of, signature_of
+from signet_sync.storage.safe_paths import checked_parts, folder, split_path
+
+
+def scan(root: str) -> Snapshot:
+    """Everything in `memory/` and `memory/tombstones/`: one scandir and one stat a file, nothing opened."""
+    files: dict[str, Signature] = {}
+    odd: dict[str, str] = {}
+    try:
+        with folder(root, MEMORY) as descriptor:
+            _collect(descriptor, MEMORY, files, odd)
+    except FileNotFoundError:
+        return Snapshot(True, "missing", "there is no folder `memory/`")
+    except (PathEscape, WorkspaceError) as error:
+        return Snapshot(True, "refused", error.message)
+    except OSError as error:
+        return Snapshot(True, "refused", f"`memory/` cannot be read: {error.strerror}")
+    try:
+        with folder(root, TOMBSTONES) as descriptor:
+            _collect(descriptor, TOMBSTONES, files, odd)
+    except (FileNotFoundError, WorkspaceError):
+        pass  # what stands there instead was seen in `memory/`
+    except OSError as error:
+        odd[TOMBSTONES] = f"it cannot be read: {error.strerror}"
+    return Snapshot(True, "present", "", files, odd)
+
+
+def _collect(descriptor: int, where: str, files: dict[str, Signature], odd: dict[str, str]) -> None:
+    with os.scandir(descriptor) as entries:
+        for entry in entries:
+            path = f"{where}/{entry.name}"
+            try:
+                status = entry.stat(follow_symlinks=False)
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                odd[display(path)] = f"it cannot be looked at: {error.strerror}"
+                continue
+            mode = status.st_mode
+            if not path.isprintable():
+                odd[display(path)] = STRANGE_NAME
+            elif stat.S_ISREG(mode):
+                files[path] = signature_of(status)
+            else:
+                odd[display(path)] = kind_of(mode)
+
+
+def glance(root: str, paths: Iterable[str]) -> Snapshot:
+    """The state of some paths only: one stat each. A path outside the two folders is left out."""
+    asked = frozenset(p for p in paths if p.rpartition("/")[0] in (MEMORY, TOMBSTONES) and _names_something(p))
+    files: dict[str, Signature] = {}
+    odd: dict[str, str] = {}
+    try:
+        with folder(root, MEMORY):
+            pass
+    except FileNotFoundError:
+        return Snapshot(False, "missing", "there is no folder `memory/`", asked=asked)
+    except WorkspaceError as error:
+        return Snapshot(False, "refused", error.message, asked=asked)
+    except OSError as error:
+        return Snapshot(False, "refused", f"`memory/` cannot be read: {error.strerror}", asked=asked)
+    for path in asked:
+        where, name = split_path(path)
+        try:
+            with folder(root, where) as descriptor:
+                status = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
+        except (FileNotFoundError, NotADirectoryError, WorkspaceError):
+            continue
+        except OSError as error:
+            odd[display(path)] = f"it cannot be looked at: {error.strerror}"
+            continue
+        if not path.isprintable():
+            odd[display(path)] = STRANGE_NAME
+        elif stat.S_ISREG(status.st_mode):
+            files[path] = signature_of(status)
+        else:
+            odd[display(path)] = kind_of(status.st_mode)
+    return Snapshot(False, "present", "", files, odd, asked)
+
+
+def _names_something(path: str) -> bool:
+    try:
+        checked_parts(path)
+    except PathEscape:
+        return False
+    return True
+
+
+def names(root: str) -> set[str] | None:
+    """The paths in `memory/` and `memory/tombstones/` without a stat; None where `memory/` cannot be listed."""
+    found: set[str] = set()
+    for where in (MEMORY, TOMBSTONES):
+        try:
+            with folder(root, where) as descriptor:
+                found.update(display(f"{where}/{name}") for name in os.listdir(descriptor))
+        except (OSError, WorkspaceError):
+            if where == MEMORY:
+                return None
+    return found

@@ -1,0 +1,5 @@
+"""Rows of files and artifacts, full text, outbox, passes, violations and access counts.
+
+Tables: files, memory_artifacts, seals, links, violations, acceptances, redactions, artifact_telemetry, passes,
+composed, recall_lines.
+"""

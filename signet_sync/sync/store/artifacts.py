@@ -1,0 +1,350 @@
+"""Rows of artifacts and files: read in bulk, written in batches, full text kept in step with them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from signet_sync.formats.session_log_rows import LedgerRow, Part
+from signet_sync.formats.snapshot import Signature
+from signet_sync.storage.database.batches import LISTED, Session, listed, of_sessions, of_values
+from signet_sync.storage.database.connection import Database
+from signet_sync.storage.database.table import Table, placeholders
+from signet_sync.storage.database.tables import dumped
+from signet_sync.sync.store import rules
+from signet_sync.sync.store.bodies import keep, left_to_seals, text_of
+from signet_sync.sync.verdicts import Known, Row, Seal
+from signet_sync.text.cjk import spaced
+
+if TYPE_CHECKING:
+    from signet_sync.sync.planner import Judgement
+
+_COLUMNS = ", ".join(Row._fields)
+_ROW_SQL = (
+    f"insert into memory_artifacts(id, {_COLUMNS}, updated_at, source_mtime_ms)"
+    f" values({placeholders(len(Row._fields) + 3)})"
+)
+_CONTENT = Row._fields.index("content")
+# The columns of a `Row` out of the database.
+_ROW = ", ".join(text_of() if name == "content" else name for name in Row._fields)
+_WORDS = f"select id, spaced({text_of()}), spaced(coalesce(memory_sentence, '')) from memory_artifacts"
+_INDEX = "insert into memory_artifacts_fts(rowid, content, memory_sentence)"
+_PART_COLUMNS = (
+    "source_path, source_kind, session_id, session_key, project, ledger_sentence, captured_us, membership_us, noise"
+)
+
+
+def _known(row: Sequence[Any]) -> Known:
+    # By `tuple.__new__`, which costs a third: a full pass makes two of these for every file of the vault.
+    signature = tuple.__new__(Signature, row[1:5]) if row[1] is not None else None
+    return tuple.__new__(Known, (signature, row[5], row[6]))
+
+
+_RULES = "artifacts"
+
+
+def sanitizer_of_rows(database: Database) -> str | None:
+    """The stamp of the sanitizer that every row went through; None where some may have seen another one."""
+    return rules.version_of(database, _RULES)
+
+
+def set_sanitizer_of_rows(database: Database, stamp: str) -> None:
+    """Says that no row is left that went through another sanitizer."""
+    rules.set_version(database, _RULES, stamp)
+
+
+def known_files(database: Database, paths: Iterable[str] | None = None) -> dict[str, Known]:
+    """What the last pass knew: of every path, or of some."""
+    columns = "path, size, mtime_ns, ctime_ns, inode, verdict, code"
+    if paths is None:
+        return {row[0]: _known(row) for row in database.execute(f"select {columns} from files")}
+    return {row[0]: _known(row) for row in of_values(database, columns, "files", "path", paths)}
+
+
+def forget_signatures(database: Database, paths: Sequence[str]) -> None:
+    """Has some files read again by the next pass that looks at them, though nothing about them moves."""
+    database.executemany(
+        "update files set size = null, mtime_ns = null, ctime_ns = null, inode = null where path = ?",
+        [(path,) for path in paths],
+    )
+
+
+def next_row_id(database: Database) -> int:
+    """The first id that no row has ever had while this table stood."""
+    top: int | None = database.value("select max(id) from memory_artifacts")
+    return (top or 0) + 1
+
+
+def delete_rows(database: Database, paths: Sequence[str]) -> list[tuple[str, str, str]]:
+    """Drops rows, their full text and links; gives the sessions (agent, token, id) that they belonged to.
+
+    The full text index is told the very text that it holds: only so does it forget every word of it.
+    """
+    if not paths:
+        return []
+    columns = "id, agent_id, session_token, session_id"
+    rows = list(of_values(database, columns, "memory_artifacts", "source_path", paths))
+    if rows:
+        ids = (listed(row[0] for row in rows),)
+        database.execute(
+            "insert into memory_artifacts_fts(memory_artifacts_fts, rowid, content, memory_sentence)"
+            f" select 'delete', * from ({_WORDS} where id {LISTED})",
+            ids,
+        )
+        database.execute(f"delete from memory_artifacts where id {LISTED}", ids)
+    database.execute(f"delete from links where source_path {LISTED}", (listed(paths),))
+    return [(agent, token, session) for _, agent, token, session in rows]
+
+
+def insert_rows(
+    database: Database,
+    judgements: Sequence[Judgement],
+    first_id: int,
+    now_iso: str,
+) -> int:
+    """Writes rows, full text and links of judgements (old rows gone, new seals written); gives the next id."""
+    left = left_to_seals(database, [judgement.row for judgement in judgements if judgement.row is not None])
+    rows, words = [], []
+    links: list[tuple[str, str, str]] = []
+    row_id = first_id
+    for judgement in judgements:
+        row = judgement.row
+        if row is None:
+            continue
+        mtime = judgement.signature.mtime_ns / 1e6 if judgement.signature else None
+        words.append((row_id, spaced(row.content), spaced(row.memory_sentence or "")))
+        content = row.content if row.source_path not in left else None
+        rows.append((row_id, *row[:_CONTENT], content, *row[_CONTENT + 1 :], now_iso, mtime))
+        row_id += 1
+        links.extend((row.source_path, field, target) for field, target in judgement.links)
+    database.executemany(_ROW_SQL, rows)
+    database.executemany(f"{_INDEX} values(?, ?, ?)", words)
+    database.executemany("insert into links(source_path, field, target_path) values(?, ?, ?)", links)
+    return row_id
+
+
+def tune_for_bulk(database: Database, *, bulk: bool) -> None:
+    """FTS5's memory for pending terms, set for many rows at once or back to the ordinary."""
+    hashsize = (16 if bulk else 1) * 1024 * 1024
+    database.execute("insert into memory_artifacts_fts(memory_artifacts_fts, rank) values('hashsize', ?)", (hashsize,))
+
+
+def text_in_step(database: Database) -> bool:
+    """Whether full text holds exactly as many rows as there are artifacts."""
+    rows = database.value("select count(*) from memory_artifacts")
+    texts = database.value("select count(*) from memory_artifacts_fts_docsize")
+    return bool(rows == texts)
+
+
+def rebuild_text(database: Database) -> None:
+    """Full text from the rows, all of them."""
+    database.execute("insert into memory_artifacts_fts(memory_artifacts_fts) values('delete-all')")
+    database.execute(f"{_INDEX} {_WORDS}")
+
+
+def store_files(database: Database, judgements: Sequence[Judgement], read_us: int) -> None:
+    """The verdicts of a pass."""
+    database.executemany(
+        "insert or replace into files(path, size, mtime_ns, ctime_ns, inode, verdict, code, message, notes, agent_id,"
+        " found_sha256, read_us) values(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [
+            (
+                j.path,
+                *(j.signature if j.signature is not None else (None, None, None, None)),
+                j.verdict,
+                j.code,
+                j.message,
+                json.dumps(j.notes) if j.notes else None,
+                j.row.agent_id if j.row is not None else None,
+                j.found_sha256,
+                read_us,
+            )
+            for j in judgements
+        ],
+    )
+
+
+def forget_files(database: Database, paths: Sequence[str]) -> None:
+    """Drops what was known of paths that are gone."""
+    if paths:
+        database.execute(f"delete from files where path {LISTED}", (listed(paths),))
+
+
+def due_for_reading(database: Database, before_us: int, limit: int) -> list[str]:
+    """Indexed paths whose content was last read before an instant, longest ago first."""
+    return [
+        row[0]
+        for row in database.execute(
+            "select path from files where read_us < ? and verdict <> 'ignored' order by read_us, path limit ?",
+            (before_us, limit),
+        )
+    ]
+
+
+def store_seals(database: Database, seals: Sequence[Seal]) -> None:
+    """Writes seals. A text that a row has from one that is overwritten stays its text."""
+    keep(database, [seal.path for seal in seals])
+    database.executemany(f"insert or replace into seals values({placeholders(len(Seal._fields))})", seals)
+
+
+def seal_of(database: Database, path: str) -> Seal | None:
+    """The seal of a path."""
+    for row in database.execute("select * from seals where path = ?", (path,)):
+        return Seal(*row)
+    return None
+
+
+def seals_of(database: Database, paths: Sequence[str]) -> dict[str, Seal]:
+    """The seals of some paths, by path."""
+    return {row[0]: Seal(*row) for row in of_values(database, "seals.*", "seals", "path", paths)}
+
+
+def seals_exist(database: Database) -> bool:
+    """Whether anything was ever sealed."""
+    return bool(database.value("select exists(select 1 from seals)"))
+
+
+def session_parts(
+    database: Database, sessions: Iterable[tuple[str, str, str]]
+) -> Iterator[tuple[str, str, str, list[Part]]]:
+    """The parts of some sessions (agent, token, id), for composing their ledger rows."""
+    parts: dict[Session, list[Part]] = {session: [] for session in sessions}
+    columns = f"agent_id, session_token, {_PART_COLUMNS}"
+    for row in of_sessions(database, columns, "memory_artifacts", parts, by="memory_artifacts_session"):
+        part = Part(*row[2:])
+        parts[row[0], row[1], part.session_id].append(part)
+    for session, found in parts.items():
+        yield *session, found
+
+
+def ledger_of(database: Database, sessions: Collection[Session]) -> dict[Session, LedgerRow]:
+    """The stored ledger rows of some sessions."""
+    columns = ", ".join(LedgerRow._fields)
+    return {row[:3]: LedgerRow(*row) for row in of_sessions(database, columns, "ledger_rows", sessions)}
+
+
+def store_ledger(database: Database, gone: Sequence[tuple[str, str, str]], rows: Sequence[LedgerRow]) -> None:
+    """Drops the ledger rows of some sessions and writes others."""
+    database.executemany("delete from ledger_rows where agent_id = ? and session_token = ? and session_id = ?", gone)
+    database.executemany(f"insert or replace into ledger_rows values({placeholders(len(LedgerRow._fields))})", rows)
+
+
+def count_days(database: Database, days: Iterable[tuple[str, str]] | None) -> None:
+    """Sessions by agent and day, counted anew: of some days, or (None) of all."""
+    if days is None:
+        database.execute("delete from ledger_days")
+        database.execute("insert into ledger_days select agent_id, day, count(*) from ledger_rows group by 1, 2")
+        return
+    for agent_id, day in days:
+        count: int = database.value("select count(*) from ledger_rows where agent_id = ? and day = ?", (agent_id, day))
+        if count:
+            database.execute("insert or replace into ledger_days values(?, ?, ?)", (agent_id, day, count))
+        else:
+            database.execute("delete from ledger_days where agent_id = ? and day = ?", (agent_id, day))
+
+
+def unresolved_targets(database: Database, targets: Iterable[str] | None = None) -> list[str]:
+    """Distinct link targets that are no known file, of all links or of some targets."""
+    sql = (
+        "select distinct l.target_path from links l"
+        " left join files f on f.path = l.target_path and f.code <> 'vanished' where f.path is null"
+    )
+    if targets is None:
+        return [row[0] for row in database.execute(sql)]
+    return [row[0] for row in database.execute(f"{sql} and l.target_path {LISTED}", (listed(sorted(targets)),))]
+
+
+def targets_of(database: Database, sources: Sequence[str]) -> set[str]:
+    """The link targets of some files."""
+    return {row[0] for row in of_values(database, "target_path", "links", "source_path", sources)}
+
+
+def mark_broken(database: Database, broken: Iterable[str], checked: Iterable[str] | None) -> None:
+    """Stores which targets lead nowhere: among all links, or among the checked targets."""
+    lost = set(broken)
+    if checked is None:
+        stale = [row[0] for row in database.execute("select distinct target_path from links where broken = 1")]
+        checked = lost | set(stale)
+    database.execute(
+        "update links set broken = not broken where target_path in (select value from json_each(?))"
+        " and broken <> (target_path in (select value from json_each(?)))",
+        (json.dumps(list(checked)), json.dumps(list(lost))),
+    )
+
+
+def sessions_without_manifest(database: Database) -> list[tuple[str, str, str]]:
+    """Sessions (agent, token, id) with content but no valid manifest."""
+    return list(
+        database.execute(
+            "select agent_id, session_token, session_id from memory_artifacts group by 1, 2, 3"
+            " having sum(source_kind = 'manifest') = 0 order by 1, 2, 3"
+        )
+    )
+
+
+def identities(database: Database, agent_id: str) -> Iterator[tuple[str, str, str, str | None]]:
+    """Path, token, session id and key of every artifact of an agent."""
+    yield from database.execute(
+        "select source_path, session_token, session_id, session_key from memory_artifacts where agent_id = ?",
+        (agent_id,),
+    )
+
+
+def session_rows(database: Database, agent_id: str, token: str, session_id: str) -> list[Row]:
+    """Every row of a session, oldest first."""
+    return [
+        Row(*row)
+        for row in database.execute(
+            f"select {_ROW} from memory_artifacts where agent_id = ? and session_token = ? and session_id = ?"
+            " order by captured_us, source_path",
+            (agent_id, token, session_id),
+        )
+    ]
+
+
+def transcripts(database: Database, agent_id: str, token: str, session_id: str | None) -> list[tuple[str, int]]:
+    """Text and end (µs since 1970 UTC) of the transcripts of a session, or of all of a token, oldest first."""
+    one = "" if session_id is None else " and session_id = ?3"
+    return list(
+        database.execute(
+            f"select {text_of()}, membership_us from memory_artifacts where agent_id = ?1 and session_token = ?2"
+            f" and source_kind = 'transcript'{one} order by captured_us, source_path",
+            (agent_id, token, session_id) if one else (agent_id, token),
+        )
+    )
+
+
+def canonical_dump(database: Database) -> list[tuple[Any, ...]]:
+    """Every content-linked row in a fixed order, without what belongs to a machine: two rebuilds must agree on it."""
+    dump: list[tuple[Any, ...]] = []
+    for table in dumped():
+        dump.extend((table.name, *row) for row in sorted_rows(database, table))
+    return dump
+
+
+def sorted_rows(database: Database, table: Table) -> Iterator[tuple[Any, ...]]:
+    """Gives the rows of a table in the order of its key, with names in the place of numbers, without local columns."""
+    stored = database.execute("select name from pragma_table_info(?)", (table.name,))
+    named = table.told.names if table.told else [name for (name,) in stored]
+    terms = {"content": text_of()} if table.name == "memory_artifacts" else {}
+    columns = ", ".join(terms.get(name, name) for name in named if name not in table.local)
+    return database.execute(f"select {columns} from {table.rows} order by {', '.join(table.key or named)}")
+
+
+def newest(database: Database, agent_id: str, before: str, limit: int) -> list[tuple[str, str, str, str]]:
+    """Path, kind, session and sentence of an agent's artifacts but for manifests, those of the newest names first.
+
+    `before` is the path that the one before ended with, "" to begin.
+    """
+    sql = (
+        "select source_path, source_kind, coalesce(session_key, session_id), coalesce(ledger_sentence, '')"
+        " from memory_artifacts where agent_id = ?1 and source_kind <> 'manifest' and (?2 = '' or source_path < ?2)"
+        " order by source_path desc limit ?3"
+    )
+    return list(database.execute(sql, (agent_id, before, limit)))
+
+
+def rows_by_path(database: Database, paths: Sequence[str]) -> Mapping[str, Row]:
+    """The rows of some paths."""
+    return {row[1]: Row(*row) for row in of_values(database, _ROW, "memory_artifacts", "source_path", paths)}

@@ -1,0 +1,64 @@
+"""Gives the texts of artifacts, each of which is kept once.
+
+Where the bytes of a seal give a text (`left_to_seals`) its row holds none. Else it stands in `content`: of manifests,
+of what the sanitizer changed, of seals without bytes. What reads that column reads `text_of`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from signet_sync.formats.body import body_sha256
+from signet_sync.storage.database.connection import Database, unsealed
+
+if TYPE_CHECKING:
+    from signet_sync.sync.verdicts import Row
+
+# Of a row the text, or the bytes that give it.
+KEPT = "coalesce(content, (select packed from seals where path = source_path))"
+
+
+def text_of(row: str = "memory_artifacts") -> str:
+    """The text of a row as a term of SQL. Where it cannot be had reading it raises `DatabaseCorrupt`."""
+    return f"coalesce({row}.content, unsealed((select packed from seals where path = {row}.source_path)))"
+
+
+def text_at(database: Database, path: str) -> str:
+    """Gives the text of an artifact; empty where it is not indexed. Raises `DatabaseCorrupt`."""
+    return database.value(f"select {text_of()} from memory_artifacts where source_path = ?", (path,)) or ""
+
+
+def opened(kept: str | bytes | None) -> str:
+    """Gives the text of what is kept of a row. Raises `DatabaseCorrupt`."""
+    return kept if isinstance(kept, str) else unsealed(None, kept)
+
+
+def left_to_seals(database: Database, rows: Sequence[Row]) -> set[str]:
+    """The paths of rows whose seals give their texts: the sealed body is the text, letter by letter."""
+    sealed = dict(
+        database.execute(
+            "select path, body_sha256 from seals where length(packed) > 0 and path in (select value from json_each(?))",
+            (json.dumps([row.source_path for row in rows]),),
+        )
+    )
+    return {
+        row.source_path
+        for row in rows
+        if sealed.get(row.source_path) == row.source_sha256 and body_sha256(row.content) == row.source_sha256
+    }
+
+
+def keep(database: Database, paths: Sequence[str]) -> None:
+    """Puts texts into their rows: the bytes that give them are about to go or to be others.
+
+    In the caller's transaction. Full text is told the very words that it holds when they are to leave it.
+    """
+    if not paths:
+        return  # a statement that may have to be undone makes full text write what it holds back until the commit
+    database.execute(
+        f"update memory_artifacts set content = {text_of()}"
+        " where content is null and source_path in (select value from json_each(?))",
+        (json.dumps(paths),),
+    )

@@ -1,0 +1,157 @@
+"""What the index holds, for reports and `status`: counts, problems, notes. Imports nothing heavy."""
+
+from __future__ import annotations
+
+import json
+from typing import NamedTuple
+
+from signet_sync.storage.database.connection import Database
+
+# Each part is one step in an index, however many rows an agent has.
+_NEXT_AGENT = """select min(agent_id) from (
+    select min(agent_id) as agent_id from memory_artifacts where agent_id > ?1
+    union all select min(agent_id) from memories where agent_id > ?1
+    union all select min(agent_id) from garden_files where agent_id > ?1)"""
+
+
+class Problem(NamedTuple):
+    """A file that is not simply indexed."""
+
+    path: str
+    verdict: str
+    code: str
+    message: str
+    agent_id: str | None
+
+
+class StoredNote(NamedTuple):
+    """A note about an indexed file."""
+
+    path: str
+    code: str
+    message: str
+    agent_id: str | None
+
+
+def indexed_count(database: Database) -> int:
+    """How many files have the verdict `indexed`."""
+    total: int = database.value("select count(*) from files")
+    others: int = database.value("select count(*) from files where verdict <> 'indexed'")
+    return total - others
+
+
+def verdict_counts(database: Database) -> dict[str, int]:
+    """Number of files by verdict."""
+    counts = {
+        str(verdict): int(count)
+        for verdict, count in database.execute(
+            "select verdict, count(*) from files where verdict <> 'indexed' group by verdict"
+        )
+    }
+    counts["indexed"] = indexed_count(database)
+    return counts
+
+
+def problems(database: Database) -> list[Problem]:
+    """Every file that is not simply indexed, by path. A file without a row belongs to the agent of its seal, if any."""
+    return [
+        Problem(*row)
+        for row in database.execute(
+            "select f.path, f.verdict, f.code, f.message, coalesce(f.agent_id, s.agent_id) from files f"
+            " left join seals s on s.path = f.path"
+            " where f.verdict <> 'indexed' and f.verdict <> 'tombstone' order by f.path"
+        )
+    ]
+
+
+def suspected(database: Database) -> list[str]:
+    """The files in which the sanitizer found something when they were last judged, by path."""
+    sql = """select path from files where notes like '%"secret-suspected"%' order by path"""
+    return [path for (path,) in database.execute(sql)]
+
+
+def notes(database: Database, now_us: int) -> list[StoredNote]:
+    """Every note: those stored with a file, broken links, and files dated in the future."""
+    found: list[StoredNote] = []
+    for path, stored, agent_id in database.execute("select path, notes, agent_id from files where notes is not null"):
+        found.extend(StoredNote(path, code, message, agent_id) for code, message in json.loads(stored))
+    for path, field, target, agent_id in database.execute(
+        "select l.source_path, l.field, l.target_path, a.agent_id from links l"
+        " left join memory_artifacts a on a.source_path = l.source_path where l.broken = 1"
+    ):
+        found.append(StoredNote(path, "link-broken", f"`{field}` leads to {target}, which is not there", agent_id))
+    for agent_id in agents(database):
+        for path, membership in database.execute(
+            "select source_path, coalesce(ended_at, captured_at) from memory_artifacts"
+            " where agent_id = ? and membership_us > ? and source_kind <> 'manifest'",
+            (agent_id, now_us),
+        ):
+            found.append(StoredNote(path, "future", f"it is dated in the future: {membership}", agent_id))
+    return sorted(found)
+
+
+def dated_after(database: Database, instant_us: int) -> tuple[str, str] | None:
+    """Path and time of an artifact that is dated later than an instant, the first of them; None where none is."""
+    for agent_id in agents(database):
+        for path, membership in database.execute(
+            "select source_path, coalesce(ended_at, captured_at) from memory_artifacts"
+            " where agent_id = ? and membership_us > ? and source_kind <> 'manifest' order by membership_us limit 1",
+            (agent_id, instant_us),
+        ):
+            return path, membership
+    return None
+
+
+def half_enforced(database: Database) -> bool:
+    """Whether rows stand that a tombstone covers: somebody removes them now, or died before he came to them."""
+    found: int = database.value(
+        "select exists(select 1 from memory_artifact_tombstones t cross join memory_artifacts a"
+        " on a.agent_id = t.agent_id and a.session_token = t.session_token"
+        " where t.session_ids is null or a.session_id in (select value from json_each(t.session_ids)))"
+    )
+    return bool(found)
+
+
+def agents(database: Database) -> list[str]:
+    """Every agent with an artifact, a memory or an entity, `default` first."""
+    found: list[str] = []
+    agent: str | None = ""
+    while True:
+        agent = database.value(_NEXT_AGENT, (agent,))
+        if agent is None:
+            return sorted(found, key=lambda a: (a != "default", a))
+        found.append(agent)
+
+
+def sessions(database: Database) -> int:
+    """Distinct sessions: agent, token and session id."""
+    count: int = database.value(
+        "select count(*) from (select distinct agent_id, session_token, session_id from memory_artifacts)"
+    )
+    return count
+
+
+def counts_of(database: Database, agent_id: str) -> tuple[int, int]:
+    """How many sessions and artifacts an agent has."""
+    held: int = database.value(
+        "select count(*) from (select distinct session_token, session_id from memory_artifacts where agent_id = ?)",
+        (agent_id,),
+    )
+    artifacts: int = database.value("select count(*) from memory_artifacts where agent_id = ?", (agent_id,))
+    return held, artifacts
+
+
+def nowhere_else(database: Database) -> dict[str, int]:
+    """How much there is of what neither files nor harnesses could give again."""
+    left = "(select path from violations union select path from acceptances where gone = 1)"
+    last_copies = f"{left} v join seals s on s.path = v.path where length(s.packed) > 0"
+    running = "(select distinct agent_id, session_key, session_id from session_transcripts)"
+    counted = {
+        "memories": "memories",
+        "pins": "pins",
+        "promotions": "memory_promotions",
+        "recall_events": "recall_events",
+        "running_sessions": running,
+        "originals": last_copies,
+    }
+    return {name: database.value(f"select count(*) from {rows}") for name, rows in counted.items()}

@@ -1,0 +1,175 @@
+"""The texts of some sessions, and those of all others: what tells the one from the others."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Sequence
+from typing import NamedTuple
+
+from signet_sync.formats.frontmatter import FrontmatterProblem, parse
+from signet_sync.formats.seal import unpack
+from signet_sync.memories.store import memories
+from signet_sync.storage.database.connection import Database
+from signet_sync.storage.database.named_rows import SOURCES
+from signet_sync.storage.database.removal import Scope, within
+from signet_sync.storage.database.tables import distilled
+from signet_sync.sync.store.bodies import text_of
+
+
+class Said(NamedTuple):
+    """A text of an artifact, its body or its sentence, and whose it is."""
+
+    path: str
+    session: tuple[str, str]  # token and id
+    captured_us: int
+    text: str
+
+
+def _outside(scopes: Sequence[Scope]) -> tuple[str, list[str]]:
+    parts = [within(scope) for scope in scopes]
+    clauses = [f"not ({where})" for where, _ in parts]
+    return " and ".join(clauses) or "1", [value for _, values in parts for value in values]
+
+
+def texts(database: Database, scope: Scope) -> Iterator[str]:
+    """Bodies and sentences of the sessions of a scope, and what is remembered of them alone.
+
+    Of files that have vanished, what was sealed of them.
+    """
+    where, bindings = within(scope)
+    yield from _of_artifacts(database, where, bindings)
+    for (packed,) in database.execute(
+        f"select packed from seals where {where} and path not in (select source_path from memory_artifacts)", bindings
+    ):
+        yield from _said(unpack(packed) or b"")
+    for memory in memories.from_these_alone(database, *scope):
+        yield memory.content
+
+
+_SAID = (
+    f"select source_path, session_token, session_id, captured_us, {text_of()}, memory_sentence, memory_sentence_quality"
+)
+
+
+def said(database: Database, scopes: Sequence[Scope]) -> Iterator[Said]:
+    """What the artifacts of the sessions of some scopes say, and where; manifests and made-up sentences left out."""
+    for scope in scopes:
+        where, bindings = within(scope)
+        yield from _texts_of(database, where, bindings, fallbacks=False)
+
+
+def said_by_others(database: Database, agent_id: str, scopes: Sequence[Scope]) -> Iterator[Said]:
+    """The same of an agent's sessions outside of some scopes."""
+    outside, bindings = _outside(scopes)
+    yield from _texts_of(database, f"agent_id = ? and {outside}", [agent_id, *bindings], fallbacks=True)
+
+
+def _texts_of(database: Database, where: str, bindings: Sequence[str], *, fallbacks: bool) -> Iterator[Said]:
+    rows = database.execute(f"{_SAID} from memory_artifacts where source_kind <> 'manifest' and {where}", bindings)
+    for path, token, session_id, captured_us, content, sentence, quality in rows:
+        yield Said(path, (token, session_id), captured_us, content)
+        if sentence and (fallbacks or quality == "ok"):
+            yield Said(path, (token, session_id), captured_us, sentence)
+
+
+def _said(raw: bytes) -> Iterator[str]:
+    """Body and sentence of a file: other fields (key, project, times) other sessions have too."""
+    try:
+        document = parse(raw)
+    except FrontmatterProblem:
+        return
+    yield document.body
+    yield str(document.fields.get("memory_sentence") or "")
+
+
+def names(database: Database, scope: Scope) -> set[str]:
+    """Ids of the sessions of a scope, and the names of their files."""
+    where, bindings = within(scope)
+    found = set()
+    for path, session_id in database.execute(
+        f"select source_path, session_id from memory_artifacts where {where}"
+        f" union select path, session_id from seals where {where}",
+        [*bindings, *bindings],
+    ):
+        found |= {path.rpartition("/")[2], session_id}
+    return found
+
+
+def used_elsewhere(database: Database, scopes: Sequence[Scope], ids: Collection[str]) -> set[str]:
+    """Those of some session ids that a session outside the scopes has too: another agent's, or under another key."""
+    outside, bindings = _outside(scopes)
+    rows = database.execute(
+        "select distinct session_id from memory_artifacts"
+        f" where session_id in (select value from json_each(?)) and {outside}",
+        [json.dumps(sorted(ids)), *bindings],
+    )
+    return {row[0] for row in rows}
+
+
+def _of_artifacts(database: Database, where: str, bindings: Sequence[str]) -> Iterator[str]:
+    for row in database.execute(
+        f"select {text_of()}, coalesce(memory_sentence, '') from memory_artifacts where {where}", bindings
+    ):
+        yield from row
+
+
+def other_texts(database: Database, scopes: Sequence[Scope], but: Collection[tuple[str, str]] = ()) -> Iterator[str]:
+    """Bodies and sentences of every session, of any agent, outside some scopes, and what else is remembered.
+
+    `but` are memories, agent and id, that are left out.
+    """
+    outside, bindings = _outside(scopes)
+    yield from _of_artifacts(database, outside, bindings)
+    gone = {*but} | remembered_alone(database, scopes)
+    for agent_id, memory_id, content in database.execute("select agent_id, id, content from memories"):
+        if (agent_id, memory_id) not in gone:
+            yield content
+
+
+def sealed_texts(database: Database, scopes: Sequence[Scope]) -> Iterator[str]:
+    """What was sealed of every session outside some scopes, whole files: where seals are all that tells of sessions."""
+    outside, bindings = _outside(scopes)
+    for (packed,) in database.execute(f"select packed from seals where packed is not null and {outside}", bindings):
+        yield (unpack(packed) or b"").decode("utf-8", "replace")
+
+
+def handles(database: Database, scopes: Sequence[Scope]) -> set[str]:
+    """Ids of facts, threads and the like that no session outside some scopes has a part in, and of their memories."""
+    outside, bindings = _outside(scopes)
+    found = {memory.id for scope in scopes for memory in memories.from_these_alone(database, *scope)}
+    for table in distilled():
+        rows = database.execute(
+            f"select agent_id, {table.handle} from {table.rows} where session_id is not null and not ({outside})"
+            f" except select agent_id, {table.handle} from {table.rows} where {outside}",
+            [*bindings, *bindings],
+        )
+        found |= {row[1] for row in rows}
+    return found
+
+
+def sayings(database: Database, scopes: Sequence[Scope]) -> set[str]:
+    """What pages show of the sessions of some scopes: facts as they were said, sentences, projects of them alone."""
+    outside, bindings = _outside(scopes)
+    found = set()
+    for sql in (
+        f"select text from {SOURCES} where not ({{0}})",
+        "select memory_sentence from memory_artifacts where memory_sentence is not null and not ({0})",
+    ):
+        found |= {row[0] for row in database.execute(sql.format(outside), bindings)}
+    rows = database.execute(
+        f"select project from memory_artifacts where project is not null and not ({outside})"
+        f" except select project from memory_artifacts where {outside}",
+        [*bindings, *bindings],
+    )
+    return found | {row[0] for row in rows}
+
+
+def remembered_alone(database: Database, scopes: Sequence[Scope]) -> set[tuple[str, str]]:
+    """Agent and id of the memories that come from the sessions of some scopes and from nowhere else."""
+    return {memory[:2] for scope in scopes for memory in memories.from_these_alone(database, *scope)}
+
+
+def tags(database: Database) -> Iterator[tuple[tuple[str, str], str]]:
+    """The tags that people gave to memories, as one text for each; with agent and id."""
+    for agent_id, memory_id, listed in database.execute("select agent_id, id, tags from memories where tags <> '[]'"):
+        yield (agent_id, memory_id), " ".join(json.loads(listed))

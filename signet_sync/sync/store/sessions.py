@@ -1,0 +1,130 @@
+"""Finding sessions by key, id, token or unambiguous prefix, and the files that belong to one. Imports nothing heavy."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from signet_sync.errors import UsageError
+from signet_sync.formats.ids import session_name
+from signet_sync.storage.database.connection import Database
+
+
+class SessionRef(NamedTuple):
+    """One session of an agent."""
+
+    agent_id: str
+    session_token: str
+    session_id: str
+    session_key: str | None
+
+
+class SessionFile(NamedTuple):
+    """One artifact of a session as the index has it."""
+
+    source_path: str
+    source_kind: str
+    project: str | None
+    harness: str | None
+    captured_at: str
+    ended_at: str | None
+    captured_us: int
+    manifest_path: str | None
+    sentence: str | None
+    session_key: str | None
+
+
+def find(database: Database, agent_id: str, name: str, *, sealed: bool = False) -> list[SessionRef]:
+    """Sessions of an agent that a name means: exact id, key or token, else a prefix of one of them.
+
+    `sealed` looks among seals too, so that a session whose files have vanished is found.
+    """
+    name = session_name(name)
+    columns = "agent_id, session_token, session_id, max(session_key)"
+    group = "group by agent_id, session_token, session_id order by 2, 3"
+    exact = list(
+        database.execute(
+            f"select {columns} from memory_artifacts where agent_id = ?1"
+            " and (session_id = ?2 or session_key = ?2 or trim(session_key) = ?2 or session_token = ?2"
+            f" or source_path = ?2) {group}",
+            (agent_id, name),
+        )
+    )
+    if not exact and sealed:
+        exact = list(
+            database.execute(
+                "select agent_id, session_token, session_id, null from seals where agent_id = ?1"
+                " and (session_id = ?2 or session_token = ?2 or path = ?2) group by 1, 2, 3 order by 2, 3",
+                (agent_id, name),
+            )
+        )
+    if exact or len(name) < 3:
+        return [SessionRef(*row) for row in exact]
+    prefix = name.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") + "%"
+    return [
+        SessionRef(*row)
+        for row in database.execute(
+            f"select {columns} from memory_artifacts where agent_id = ?1 and (session_id like ?2 escape '\\'"
+            f" or session_key like ?2 escape '\\' or session_token like ?2 escape '\\') {group}",
+            (agent_id, prefix),
+        )
+    ]
+
+
+def unknown(agent_id: str, name: str) -> UsageError:
+    """What is raised where a name means no session."""
+    return UsageError(
+        f"no session of agent {agent_id} is called {name!r}",
+        hint="signet-sync search finds sessions by their words; --agent chooses another agent",
+        code="unknown-session",
+    )
+
+
+def one(database: Database, agent_id: str, name: str) -> SessionRef:
+    """The one session that a name means. Raises `UsageError` with the candidates where it means none or several."""
+    found = find(database, agent_id, name)
+    if not found:
+        raise unknown(agent_id, name)
+    if len(found) > 1:
+        shown = ", ".join(f"{ref.session_id} ({ref.session_token})" for ref in found[:8])
+        more = f" and {len(found) - 8} more" if len(found) > 8 else ""
+        raise UsageError(
+            f"{name!r} means {len(found)} sessions: {shown}{more}",
+            hint="use a session id in full",
+            code="ambiguous-session",
+        )
+    return found[0]
+
+
+def files(database: Database, ref: SessionRef) -> list[SessionFile]:
+    """The artifacts of a session, oldest first."""
+    return [
+        SessionFile(*row)
+        for row in database.execute(
+            "select source_path, source_kind, project, harness, captured_at, ended_at, captured_us, manifest_path,"
+            " ledger_sentence, session_key from memory_artifacts"
+            " where agent_id = ? and session_token = ? and session_id = ? order by captured_us, source_path",
+            ref[:3],
+        )
+    ]
+
+
+def of_paths(database: Database, agent_id: str, paths: list[str]) -> dict[str, SessionRef]:
+    """Whose artifacts some paths are, by path; those of other agents and of nobody are left out."""
+    return {
+        path: SessionRef(*row)
+        for path in paths
+        for row in database.execute(
+            "select agent_id, session_token, session_id, session_key from memory_artifacts"
+            " where source_path = ? and agent_id = ?",
+            (path, agent_id),
+        )
+    }
+
+
+def verdicts(database: Database, paths: list[str]) -> dict[str, str]:
+    """The verdict's code (`indexed` where all is well) of some paths."""
+    return {
+        path: code or verdict
+        for path in paths
+        for verdict, code in database.execute("select verdict, code from files where path = ?", (path,))
+    }

@@ -1,0 +1,200 @@
+"""By what the text of a session is known wherever else it stands: phrases that no other session of the vault has."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import chain
+
+from signet_sync.formats.lazy_pattern import late
+from signet_sync.formats.paths import display
+from signet_sync.memories.store import recall_events
+from signet_sync.memories.store.memories import Memory
+from signet_sync.storage import foreign_files as storage_foreign_files
+from signet_sync.storage.database.connection import Database
+from signet_sync.storage.database.removal import Scope
+from signet_sync.sync.store import session_texts
+from signet_sync.sync.workspace import Workspace
+from signet_sync.text.sentences import flatten
+
+MOST_PHRASES = 1000
+LONGEST = 80  # characters of a phrase
+# Of every occurrence of 23 bytes, eight begin at a multiple of 16, wherever it stands.
+_WORD, _STRIDE, _SURE = 8, 16, 23
+_FEW = 16
+_SHORTEST = 12  # characters; taken only from a text that says nothing longer
+_REDACTED = late(r"\[REDACTED:[^\]]*\]")
+# What no encoder of JSON or HTML changes, however often a text was put inside another; but for letters beyond ASCII.
+_PLAIN = late(r'[^"\\<>&\x00-\x1f\x7f]+')
+_QUERIED = late(r"[^\W_]+")
+_MARKUP = "#>*-+|`~ .()[]0123456789"
+
+
+class Sieve:
+    """Looks for any number of needles in one reading: the time is that of the text alone, some 100 MB/s.
+
+    Of a text the first half of every 16 bytes is taken as a number, and only needles that hold one of the numbers are
+    looked for. Those too short for that are looked for one by one, and should be few.
+    """
+
+    def __init__(self, needles: Iterable[bytes]) -> None:
+        self._short: list[bytes] = []
+        self._holding: dict[int, list[bytes]] = {}
+        self.longest = 0
+        for needle in sorted(set(needles)):
+            self.longest = max(self.longest, len(needle))
+            if len(needle) < _SURE:
+                self._short.append(needle)
+                continue
+            for at in range(len(needle) - _WORD + 1):
+                self._holding.setdefault(int.from_bytes(needle[at : at + _WORD], sys.byteorder), []).append(needle)
+        self._numbers = frozenset(self._holding)
+
+    def caught(self, text: bytes) -> set[bytes]:
+        """The needles that stand in a text."""
+        likely = set(self._short)
+        if self._numbers:
+            words = memoryview(text)[: len(text) // _WORD * _WORD].cast("Q")
+            for number in self._numbers.intersection(words[:: _STRIDE // _WORD].tolist()):
+                likely.update(self._holding[number])
+        return {needle for needle in likely if needle in text}
+
+
+def phrases(text: str) -> Iterator[str]:
+    """What a text says, line by line, in pieces that stand the same inside a JSON string."""
+    for part in _REDACTED.split(text):
+        for match in _PLAIN.finditer(part):
+            phrase = match[0].lstrip(_MARKUP)[:LONGEST].rstrip()
+            if len(phrase) >= _SHORTEST:
+                yield phrase
+
+
+def distinctive(database: Database, scopes: Sequence[Scope]) -> set[bytes]:
+    """Phrases of the sessions of some scopes that no other session has, as bytes, raw and as JSON writes them.
+
+    At most `MOST_PHRASES`, spread over the whole text. Every other text of the index is read once.
+    """
+    said = (text for scope in scopes for text in session_texts.texts(database, scope))
+    return _telling(said, session_texts.other_texts(database, scopes))
+
+
+def of_memory(database: Database, memory: Memory) -> set[bytes]:
+    """By what a memory is known: its handle, and phrases that nothing else in the index has."""
+    # A page shows it flattened.
+    said = [memory.content, flatten(memory.content, limit=len(memory.content) + 1)]
+    return {memory.id.encode()} | _telling(said, session_texts.other_texts(database, (), but=[memory[:2]]))
+
+
+def of_texts(database: Database, said: Iterable[str]) -> set[bytes]:
+    """Phrases of some texts, of which no row is left, that nothing in the index has."""
+    return _telling(said, session_texts.other_texts(database, ()))
+
+
+def on_pages(database: Database, scopes: Sequence[Scope]) -> set[bytes]:
+    """What pages show of the sessions of some scopes and no other text says, however short; for `purge`."""
+    said = {
+        phrase
+        for text in session_texts.sayings(database, scopes)
+        for phrase in phrases(flatten(text, limit=len(text) + 1))
+    }
+    raw = {phrase.encode("utf-8", "replace") for phrase in said}
+    sieve = Sieve(raw)
+    for text in session_texts.other_texts(database, scopes):
+        raw -= sieve.caught(text.encode("utf-8", "replace"))
+    return raw
+
+
+def queries_of(database: Database, scopes: Sequence[Scope]) -> set[str]:
+    """Queries of recall events that hold a word of the sessions of some scopes which stands nowhere else."""
+    said = (text for scope in scopes for text in session_texts.texts(database, scope))
+    others = session_texts.other_texts(database, scopes)
+    return _telling_queries(database, said, others, session_texts.remembered_alone(database, scopes))
+
+
+def queries_of_memory(database: Database, memory: Memory) -> set[str]:
+    """The same for a memory."""
+    key = memory[:2]
+    return _telling_queries(database, [memory.content], session_texts.other_texts(database, (), but=[key]), {key})
+
+
+def queries_of_lost(database: Database, scopes: Sequence[Scope], lost: Sequence[Memory]) -> set[str]:
+    """The same for sessions and memories of a database in which seals are all that tells of any session."""
+    keys = {memory[:2] for memory in lost}
+    said = chain(
+        (text for scope in scopes for text in session_texts.texts(database, scope)), (memory.content for memory in lost)
+    )
+    others = chain(session_texts.other_texts(database, scopes, but=keys), session_texts.sealed_texts(database, scopes))
+    return _telling_queries(database, said, others, keys | session_texts.remembered_alone(database, scopes))
+
+
+def _telling_queries(
+    database: Database, said: Iterable[str], others: Iterable[str], gone: Collection[tuple[str, str]]
+) -> set[str]:
+    """Queries with a word that `said`, or a tag of the memories in `gone`, holds and nothing else does."""
+    queries = recall_events.queries(database)
+    words = {query: {word for word in _QUERIED.findall(query.casefold()) if len(word) > 2} for query in queries}
+    left = set().union(*words.values())
+    if not left:
+        return set()
+    tags = list(session_texts.tags(database))
+    told: set[str] = set()
+    for text in chain(said, (text for key, text in tags if key in gone)):
+        folded = text.casefold()
+        told |= {word for word in left if word in folded}
+    for text in chain(others, (text for key, text in tags if key not in gone)):
+        if not told:
+            break
+        folded = text.casefold()
+        told = {word for word in told if word not in folded}
+    return {query for query in queries if not told.isdisjoint(words[query])}
+
+
+def _telling(texts: Iterable[str], others: Iterable[str]) -> set[bytes]:
+    said = [one for one in (list(dict.fromkeys(phrases(text))) for text in texts) if one]
+    if not said:
+        return set()
+    share = max(1, MOST_PHRASES // len(said))
+    chosen = {phrase: phrase.encode("utf-8", "replace") for one in said for phrase in _spread(one, share)}
+    telling = {phrase: raw for phrase, raw in chosen.items() if len(raw) >= _SURE}
+    if len(telling) < _FEW:
+        short = [phrase for phrase in chosen if phrase not in telling]
+        telling |= {phrase: chosen[phrase] for phrase in sorted(short, key=len, reverse=True)[:_FEW]}
+    sieve = Sieve(telling.values())
+    common: set[bytes] = set()
+    for text in others:
+        common |= sieve.caught(text.encode("utf-8", "replace"))
+    found = set()
+    for phrase, raw in telling.items():
+        if raw not in common:
+            found |= {raw, json.dumps(phrase)[1:-1].encode("ascii")}
+    return found
+
+
+def _spread(items: Sequence[str], count: int) -> Iterator[str]:
+    """At most `count` of the items, at equal distances."""
+    if len(items) <= count:
+        yield from items
+        return
+    for number in range(count):
+        yield items[number * len(items) // count]
+
+
+def foreign_files(workspace: Workspace, needles: Iterable[bytes], stone: str) -> list[str]:
+    """Files of the workspace that are not ours and hold one of the needles: named, not touched.
+
+    A generated page is among them where people wrote around our part of it, or where it is held back. Whoever only
+    points to the tombstone, as the ledger of entities does, tells nothing.
+    """
+    sieve, pointer = Sieve(needles), stone.encode()
+    overlap = max(sieve.longest, len(pointer)) - 1
+    database = os.path.realpath(workspace.database.path)
+    ours = {os.path.realpath(workspace.state.path), *(database + suffix for suffix in ("", "-wal", "-shm", "-journal"))}
+    found = []
+    for path, descriptor in storage_foreign_files.foreign_files(workspace.root, ours):
+        if any(
+            sieve.caught(piece.replace(pointer, b"")) for piece in storage_foreign_files.pieces(descriptor, overlap)
+        ):
+            found.append(display(path))
+    return sorted(found)

@@ -1,0 +1,62 @@
+"""Conflict copies of tombstones: two machines removed at once, and neither removal may give way to the other."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from signet_sync.errors import WorkspaceError
+from signet_sync.formats.filename import has_conflict_mark, tombstone_name
+from signet_sync.formats.paths import AGENT, TOMBSTONES
+from signet_sync.formats.snapshot import TOMBSTONE_LIMIT, Found
+from signet_sync.storage import files
+from signet_sync.sync import planner
+from signet_sync.sync.tombstones import files as tombstones_files
+from signet_sync.sync.workspace import Workspace
+
+if TYPE_CHECKING:
+    from signet_sync.formats.artifact import Tombstone
+
+_COPY = re.compile(rf"{TOMBSTONES}/({AGENT}--[a-z2-7]{{16}})(?=[^\w]).*\.md", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """Tombstones that cover what they and their copies covered; the copies that are gone now."""
+
+    stones: Mapping[tuple[str, str], Tombstone]
+    gone: frozenset[str]
+
+
+def take_in(workspace: Workspace, paths: Iterable[str], known: Mapping[tuple[str, str], Tombstone]) -> Joined:
+    """Joins every copy among some paths with the tombstone that is known, and takes the copy away.
+
+    One that an undo has lifted is not taken in. Where nothing may be written the copies count, and stay.
+    """
+    stones: dict[tuple[str, str], Tombstone] = {}
+    gone: set[str] = set()
+    for path in sorted(paths):
+        match = _COPY.fullmatch(path)
+        if match is None or not has_conflict_mark(path[:-3]) or tombstone_name(f"{match[1]}.md") is None:
+            continue
+        found = files.read(workspace.root, path, TOMBSTONE_LIMIT)
+        stone = planner.judge_tombstone(f"{TOMBSTONES}/{match[1]}.md", found)[1]
+        if stone is None or not isinstance(found, Found):
+            continue
+        key = stone.agent_id, stone.session_token
+        standing = stones.get(key) or known.get(key)
+        lifted = bool(tombstones_files.lifted(workspace.root, [stone]))
+        joined = stone if standing is None else standing.joined(stone)
+        if not lifted:
+            stones[key] = joined
+        if workspace.touch_nothing:
+            continue
+        with suppress(OSError, WorkspaceError):  # the next pass tries again
+            if not lifted:
+                tombstones_files.put(workspace.root, joined)
+            if files.retract(workspace.root, path, found.raw):
+                gone.add(path)
+    return Joined(stones, frozenset(gone))

@@ -1,0 +1,122 @@
+"""Tombstone files: written once, durable before anything is deleted, put aside only by an explicit undo.
+
+An undo has to travel like a removal does, and a file that is gone tells nothing: it might be lost. So a tombstone that
+was lifted goes on standing in a folder of its own, and this removal, whoever still knows it or an earlier state of it,
+counts no more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any
+
+from signet_sync.errors import UsageError
+from signet_sync.formats.artifact_fastpath import FieldProblem
+from signet_sync.formats.filename import tombstone_file_name
+from signet_sync.formats.frontmatter import HEAD_LIMIT, FrontmatterProblem, parse, write
+from signet_sync.formats.paths import TOMBSTONES
+from signet_sync.formats.snapshot import TOMBSTONE_LIMIT, Found
+from signet_sync.storage import files
+
+if TYPE_CHECKING:
+    from signet_sync.formats.artifact import Tombstone
+
+LIFTED = f"{TOMBSTONES}/lifted"
+
+
+def path_of(agent_id: str, token: str) -> str:
+    """Where the tombstone of an agent's token stands."""
+    return f"{TOMBSTONES}/{tombstone_file_name(agent_id, token)}"
+
+
+def lifted_path(agent_id: str, token: str) -> str:
+    """Where the tombstone of an agent's token stands once it was lifted."""
+    return f"{LIFTED}/{tombstone_file_name(agent_id, token)}"
+
+
+def text_of(stone: Tombstone) -> bytes:
+    """The file of a tombstone: fields only, `session_ids` only where it is limited to some.
+
+    Raises `UsageError` where these are more than the head of a file holds.
+    """
+    fields: dict[str, Any] = stone.fields()
+    if not stone.session_ids:
+        del fields["session_ids"]
+    data = write(fields, "")
+    if len(data) <= HEAD_LIMIT:
+        return data
+    # One that cannot be read covers every session of its token; what was removed is known without the names, too.
+    data = write({**fields, "removed_paths": []}, "")
+    if len(data) > HEAD_LIMIT:
+        raise UsageError(
+            "the ids of the sessions that were removed of this key are too long for one tombstone",
+            path=path_of(stone.agent_id, stone.session_token),
+            hint=f"remove all sessions of the key: signet-sync remove {stone.session_token}",
+        )
+    return data
+
+
+def put(root: str, stone: Tombstone) -> str:
+    """Writes a tombstone durably; an equal one is left as it is. Gives its path.
+
+    What was lifted of the same token before counts no more, so that it cannot be taken for this removal.
+    """
+    if tombstone_file_name(stone.agent_id, stone.session_token) in files.listing(root, LIFTED, ""):
+        files.unlink(root, lifted_path(stone.agent_id, stone.session_token))
+        files.remove_empty_folders(root, LIFTED, TOMBSTONES)
+    return _put(root, path_of(stone.agent_id, stone.session_token), text_of(stone))
+
+
+def lift(root: str, stone: Tombstone, rest: Tombstone | None = None) -> None:
+    """Puts a tombstone aside: first it stands among the lifted ones, durably, then no longer where it counts.
+
+    `rest` is what goes on counting of it: then `stone` is the part of it that does not.
+    """
+    before = _put_aside(root, stone)
+    if before is not None and before.removed_at == stone.removed_at and before.session_ids and stone.session_ids:
+        # The other part of this removal: another machine may know it as a whole.
+        stone = stone.model_copy(update={"session_ids": tuple(sorted({*before.session_ids, *stone.session_ids}))})
+    _put(root, lifted_path(stone.agent_id, stone.session_token), text_of(stone))
+    if rest is not None:
+        _put(root, path_of(rest.agent_id, rest.session_token), text_of(rest))
+    else:
+        files.unlink(root, path_of(stone.agent_id, stone.session_token))
+
+
+def lifted(root: str, stones: Collection[Tombstone]) -> list[Tombstone]:
+    """Those of the tombstones that somebody has lifted, here or on another machine."""
+    names = set(files.listing(root, LIFTED, "")) if stones else ()
+    return [stone for stone in stones if names and _is_lifted(root, stone, names)]
+
+
+def _is_lifted(root: str, stone: Tombstone, names: Collection[str]) -> bool:
+    if tombstone_file_name(stone.agent_id, stone.session_token) not in names:
+        return False
+    aside = _put_aside(root, stone)
+    return aside is not None and aside.includes(stone)
+
+
+def _put_aside(root: str, stone: Tombstone) -> Tombstone | None:
+    """What was lifted last of a tombstone's token."""
+    from signet_sync.formats.artifact import validate_tombstone
+
+    found = files.read(root, lifted_path(stone.agent_id, stone.session_token), TOMBSTONE_LIMIT)
+    try:
+        aside = validate_tombstone(parse(found.raw).fields) if isinstance(found, Found) else None
+    except (FrontmatterProblem, FieldProblem):
+        return None
+    same = aside is not None and (aside.agent_id, aside.session_token) == (stone.agent_id, stone.session_token)
+    return aside if same else None
+
+
+def _put(root: str, path: str, data: bytes) -> str:
+    found = files.read(root, path, TOMBSTONE_LIMIT)
+    if isinstance(found, Found):
+        if found.raw != data:
+            files.replace(root, path, data, found.raw)
+        return path
+    try:
+        files.create_once(root, path, data)
+    except FileExistsError:
+        files.replace(root, path, data, None)
+    return path

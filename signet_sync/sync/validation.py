@@ -1,0 +1,68 @@
+"""Reads a file and judges it, in the pass or in a worker."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+
+from signet_sync.formats.paths import MEMORY
+from signet_sync.formats.seal import pack
+from signet_sync.formats.snapshot import Found, Trouble
+from signet_sync.storage import files
+from signet_sync.storage.safe_paths import folder
+from signet_sync.sync import planner
+from signet_sync.sync.planner import Bench, Judgement
+from signet_sync.sync.verdicts import Seal
+
+
+def read(descriptor: int | None, path: str, limit: int) -> Found | Trouble:
+    """Reads a file of the open folder `memory/`; one that changes meanwhile is read again, a few times."""
+    if descriptor is None:
+        return Trouble("gone", "its folder is gone")
+    name = path.rpartition("/")[2]
+    for _ in range(3):
+        found = files.read_at(descriptor, name, limit)
+        if not (isinstance(found, Trouble) and found.code == "unsettled"):
+            break
+    return found
+
+
+def is_unsettled(found: Found | Trouble) -> bool:
+    """Says whether there is nothing to be judged now: it is gone, or it changes while it is read."""
+    return isinstance(found, Trouble) and found.code in ("gone", "unsettled")
+
+
+def judge(path: str, found: Found | Trouble, bench: Bench) -> Judgement:
+    """Judges a file; a new seal holds its bytes as they are kept."""
+    judgement = planner.judge(path, found, bench)
+    if not bench.keeps:
+        return replace(judgement, raw=None)
+    if judgement.seal is None or judgement.raw is None:
+        return judgement
+    return replace(judgement, seal=judgement.seal._replace(packed=pack(judgement.raw)), raw=None)
+
+
+class Judge:
+    """Judges files in a worker, by their paths and seals."""
+
+    def __init__(self, root: str, bench: Bench) -> None:
+        self._root = root
+        self._bench = replace(bench, seal_of=_no_seal)
+        self._descriptor: int | None = None
+
+    def __call__(self, asked: tuple[str, Seal | None]) -> Judgement | None:
+        """Gives None where the pass itself has to look: what is unsettled, and what has to be redacted again."""
+        path, seal = asked
+        if self._descriptor is None:
+            with folder(self._root, MEMORY) as descriptor:
+                self._descriptor = os.dup(descriptor)  # as long as the worker lives
+        found = read(self._descriptor, path, self._bench.max_file_bytes)
+        if is_unsettled(found):
+            return None
+        bench = self._bench if seal is None else replace(self._bench, seal_of=lambda _: seal)
+        judgement = judge(path, found, bench)
+        return None if judgement.sealed is not None else judgement
+
+
+def _no_seal(_path: str) -> Seal | None:
+    return None

@@ -1,0 +1,38 @@
+"""Text as full text needs it: a blank between CJK characters; camelCase words of a query also taken apart.
+
+FTS5's unicode61 keeps a run of Chinese, Japanese or Korean together as one word, so that nothing inside it can be
+found; with blanks between, a phrase finds every word. Only texts that need it pay.
+"""
+
+from __future__ import annotations
+
+from signet_sync.formats.lazy_pattern import late
+
+# A class of characters: Han, kana (with the long-vowel mark), Hangul, their compatibility forms and the planes beyond.
+CJK = (
+    "\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3031-\u3035\u3038-\u303b\u3040-\u30ff\u3130-\u318f\u31a0-\u31ff"
+    "\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff66-\uffdc\U0001b000-\U0001b16f"
+    "\U00020000-\U0003ffff"
+)
+_RUN = late(f"[{CJK}]+")
+_HUMP = late(r"[a-z0-9](?=[A-Z])|[A-Z](?=[A-Z][a-z])")
+
+
+def spaced(text: str) -> str:
+    """The text with every CJK character a word of its own; the same object where there is none."""
+    if text.isascii() or _RUN.search(text) is None:
+        return text
+    return _RUN.sub(lambda match: " " + " ".join(match[0]) + " ", text)
+
+
+def indexed(text: str) -> str | None:
+    """What is indexed in place of a text, or None where the text itself is."""
+    changed = spaced(text)
+    return changed if changed is not text else None
+
+
+def word_phrases(word: str) -> list[str]:
+    """The ways a query word may stand in the index: as it is, and with its humps taken apart (`getUserName`)."""
+    plain = spaced(word).strip()
+    parts = _HUMP.sub(r"\g<0> ", plain)
+    return [plain] if parts == plain else [plain, parts]

@@ -1,0 +1,71 @@
+"""What may be remembered: cleaned, bounded, with the id that its words give it. Issue 4, point 8."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable
+
+from signet_sync.errors import UsageError
+from signet_sync.formats.handle import id_of
+from signet_sync.text.sanitizer import sanitize_counted, sanitize_line_counted
+
+# The type decides the section of MEMORY.md's head (`formats.fact.SECTION_OF`).
+TYPES = ("preference", "decision", "constraint", "person", "blocker", "note")
+LONGEST = 4_000  # characters: a memory is a thought, a document belongs into a file
+MOST_TAGS = 32
+
+_TAG = re.compile(r"[\w/-]{1,64}")
+_REDACTED = re.compile(r"\[REDACTED:[^\]]*\]")
+
+
+def memory_id(agent_id: str, kind: str, content: str) -> str:
+    """`m-…`: the same for texts that differ in nothing but blanks, line ends and how Unicode spells a letter."""
+    return id_of("m", agent_id, kind, " ".join(unicodedata.normalize("NFC", content).split()))
+
+
+def cleaned(text: str) -> tuple[str, dict[str, int]]:
+    """The text as it may be kept, line breaks and all, and how often each rule redacted something.
+
+    Raises `UsageError` where it is too long (`memory-too-long`) or nothing is left of it (`memory-empty`).
+    """
+    if len(text) > LONGEST * 4:  # nobody waits for the sanitizer over a file that came in by mistake
+        raise _too_long(len(text))
+    content, redactions = sanitize_counted(text)
+    content = content.strip()
+    if len(content) > LONGEST:
+        raise _too_long(len(content))
+    if not any(map(str.isalnum, _REDACTED.sub("", content))):
+        what, hint = "there are no words in it", 'for example: signet-sync remember "Ada wants short answers"'
+        if redactions:
+            what, hint = "it is a secret and nothing else", "say in words what it is for, and where it is kept"
+        raise UsageError(f"this cannot be remembered: {what}", hint=hint, code="memory-empty")
+    return content, redactions
+
+
+def _too_long(length: int) -> UsageError:
+    return UsageError(
+        f"this is too long to be remembered: {length:,} characters, at most {LONGEST:,}",
+        hint="remember what matters in it, and keep the rest in a file",
+        code="memory-too-long",
+    )
+
+
+def tags_of(given: Iterable[str]) -> tuple[str, ...]:
+    """Tags as they are kept: lower case, `-` for blanks, no leading `#`, each once, sorted.
+
+    Raises `UsageError` (`tag-invalid`) for what is no tag, or holds a secret.
+    """
+    found = set()
+    for text in given:
+        line, redactions = sanitize_line_counted(text)
+        tag = "-".join(unicodedata.normalize("NFC", line).casefold().removeprefix("#").split())
+        if redactions or _TAG.fullmatch(tag) is None:
+            shown = "a tag that holds a secret" if redactions else repr(line[:80])
+            raise UsageError(
+                f"{shown} is no tag", hint="use letters, digits, -, _ and /, at most 64", code="tag-invalid"
+            )
+        found.add(tag)
+    if len(found) > MOST_TAGS:
+        raise UsageError(f"{len(found)} tags are too many, at most {MOST_TAGS}", code="tag-invalid")
+    return tuple(sorted(found))

@@ -1,0 +1,172 @@
+"""What a redaction is: an artifact written anew with marks `[REDACTED:<rule>]` in the place of some of its text.
+
+Who holds the text of before can tell one by that alone, so that a redaction made on one machine is known for one on
+every other, and an older version that comes back is known for what it is.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from signet_sync.formats.body import body_sha256, normalize
+from signet_sync.formats.frontmatter import FrontmatterProblem, Raw, parse, unknown_entries, write
+from signet_sync.formats.timestamps import parse_instant
+from signet_sync.text.redacted_match import MARK, is_filled, is_marked
+from signet_sync.text.sanitizer import (
+    SANITIZER_VERSION,
+    redact,
+    sanitize_line_counted,
+    sanitize_normalized,
+    without_controls,
+)
+
+REMOVED = "[REDACTED:removed]"
+
+# What a redaction makes anew.
+_MADE_ANEW = frozenset(("content_sha256", "hash_scope", "sanitizer_version"))
+# Those of one line that may hold somebody's words. The others are instants, numbers, paths, versions, and what the
+# file is called by: that no redaction changes.
+_LINES = ("project", "harness", "source_node_id", "memory_sentence")
+
+Clean = Callable[[str], str]
+
+
+class Cleaning(NamedTuple):
+    """How text is redacted: bodies, and fields of one line; `version` is what then made a transcript."""
+
+    body: Clean
+    line: Clean
+    version: str | None = None
+
+
+class Rewritten(NamedTuple):
+    """An artifact with redactions: its bytes, and how many marks of each rule are new in it."""
+
+    raw: bytes
+    rules: Mapping[str, int]
+
+
+def _clean_line(text: str) -> str:
+    clean, counts = sanitize_line_counted(text)
+    return clean if counts else text
+
+
+def _clean_body(text: str) -> str:
+    clean = sanitize_normalized(text)
+    # Control characters alone are no reason to write a sealed file.
+    return clean if rules(text, clean) else text
+
+
+def without_secrets(text: str) -> str:
+    """A text of any form with nothing but its secrets replaced."""
+    return redact(text)[0]
+
+
+def cleaned(raw: bytes, clean: Clean = without_secrets) -> bytes:
+    """The same of bytes, which need not be UTF-8."""
+    return clean(raw.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+
+
+SECRETS = Cleaning(_clean_body, _clean_line, SANITIZER_VERSION)
+
+
+def rules(before: str, after: str) -> Counter[str]:
+    """How many marks of each rule stand in a text that do not stand in the one before it."""
+    if before is after or not is_marked(after):
+        return Counter()
+    return _marks(after) - _marks(before)
+
+
+def _marks(text: str) -> Counter[str]:
+    return Counter(mark.removeprefix("[REDACTED:").removesuffix("]") for mark in MARK.findall(text))
+
+
+def rewritten(kind: str, raw: bytes, cleaning: Cleaning) -> Rewritten | None:
+    """An immutable artifact with its text redacted, its hash corrected; None where nothing is to be redacted.
+
+    What is not known of its head stays, redacted. Raises `FrontmatterProblem`, `FieldProblem` for what is no artifact.
+    """
+    from signet_sync.formats.artifact import Content, validate
+
+    document = parse(raw)
+    body = normalize(document.body)
+    clean = normalize(cleaning.body(body))
+    artifact = validate(kind, {**document.fields, "content_sha256": body_sha256(clean)})
+    assert isinstance(artifact, Content)
+    found, fields = rules(body, clean), artifact.fields()
+    for name in _LINES:
+        value = fields.get(name)
+        if isinstance(value, str):
+            fields[name] = cleaning.line(value)
+            found += rules(value, fields[name])
+    unknown: dict[str, Any] = {}
+    for name, entry in unknown_entries(document.head, frozenset(type(artifact).model_fields)):
+        unknown[name] = Raw(cleaning.body(entry))
+        found += rules(entry, unknown[name])
+    if not found:
+        return None
+    if cleaning.version is not None and "sanitizer_version" in fields:
+        fields["sanitizer_version"] = cleaning.version
+    return Rewritten(write({**fields, **unknown}, clean), dict(found))
+
+
+def is_redaction(before: str, after: str) -> bool:
+    """Whether one text is the other with marks in the place of some of its text; equal texts are none.
+
+    Control characters, which no mark could stand for, count as gone from both.
+    """
+    if before == after or not is_marked(after):
+        return False
+    return _fits(before, after) or _fits(*(normalize(without_controls(text)) for text in (before, after)))
+
+
+def _flat(text: str) -> str:
+    """A value of one line as the sanitizer leaves it."""
+    return without_controls(text).replace("\n", " ").replace("\t", " ").strip(" ")
+
+
+def _fits(text: str, pattern: str) -> bool:
+    """Whether a text is a pattern with something in the place of each mark."""
+    pieces = MARK.split(pattern)
+    return len(pieces) > 1 and is_filled(pieces, text, least=1)
+
+
+def redacts(before: bytes, after: bytes) -> bool:
+    """Whether a file is a redaction of another: the same artifact, word for word but for marks in its text.
+
+    Whether the hash in its head fits its body is not looked at, nor what its head holds beside the known fields.
+    """
+    from signet_sync.formats.artifact import Transcript
+
+    try:
+        old, new = parse(before), parse(after)
+    except FrontmatterProblem:
+        return False
+    moved = False
+    for name in Transcript.model_fields.keys() - _MADE_ANEW:
+        one, other = old.fields.get(name), new.fields.get(name)
+        if _same(one, other):
+            continue
+        if name not in _LINES or not isinstance(one, str) or not isinstance(other, str):
+            return False
+        if not is_redaction(_flat(one), _flat(other)):
+            return False
+        moved = True
+    one, other = normalize(old.body), normalize(new.body)
+    return is_redaction(one, other) or (one == other and moved)
+
+
+def _same(one: object, other: object) -> bool:
+    """Whether two values of a head mean the same: blank is null, instants are compared as such."""
+    if one == other or (_is_blank(one) and _is_blank(other)):
+        return True
+    if not isinstance(one, str) or not isinstance(other, str):
+        return False
+    instant = parse_instant(one)
+    return instant is not None and instant == parse_instant(other)
+
+
+def _is_blank(value: object) -> bool:
+    return value is None or value == [] or (isinstance(value, str) and not value.strip())

@@ -1,0 +1,151 @@
+"""Finds secrets that a whole document tells of: the data of Kubernetes' Secrets, columns under a secret's name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from signet_sync.formats.lazy_pattern import late
+from signet_sync.text.secrets.names import Name, words
+from signet_sync.text.secrets.page import Found, Page
+from signet_sync.text.secrets.values import Proof, Where, fits, is_compound, is_placeholder, is_said
+
+_KIND = late(r"kind[\\\"']{0,4}[ \t]*:[ \t]*[\\\"']{0,4}secret(?![\w.-])")
+_LONGEST = 20_000
+_DATA = late(
+    r"(?m)^(?P<indent>[+>|]?[ \t]*)(?:data|stringData):[ \t]*\n(?P<lines>(?:(?P=indent)[ \t]+[^\n]*(?:\n|\Z))+)"
+)
+_LINE = late(r"(?m)^[+>|]?[ \t]*[\w.-]{1,128}:[ \t]+[\"']?(?P<secret>[^\s\"'#|>][^\n\"']*?)[\"']?[ \t]*$")
+_JSON_DATA = late(r"\"(?:data|stringData)\"[ \t]*:\s*\{(?P<pairs>[^{}]{1,8000})\}")
+_JSON_PAIR = late(r"\"[\w.-]{1,128}\"[ \t]*:\s*\"(?P<secret>[^\"\n]{1,4000})\"")
+
+# Under a row of names: the row of dashes that makes it the head of a table.
+_RULER = late(r"[+> \t]{0,8}[-|:+=─━│┼├┤╪╞╡═ \t]{3,400}")
+_SHOUTED = late(r"[A-Z][A-Z0-9_-]*(?:[ ]{2,}[A-Z][A-Z0-9_-]*(?:[ ][A-Z][A-Z0-9_-]*)*)+[ ]*")
+_COMMAS = late(
+    r"(?:[\"']?[A-Za-z][\w .-]{0,39}[\"']?)(?P<comma>[,;\t])[\"']?[A-Za-z][\w.-][\w .-]{0,39}[\"']?(?:(?P=comma)[\"']?[\w .-]{1,40}[\"']?)*"
+)
+_MARKS = " \t`*_\"'"
+_MOST_ROWS = 2000
+
+
+def find(page: Page) -> Iterator[Found]:
+    """What documents tell of."""
+    yield from _kubernetes(page)
+    text, read = page.text, (0, 0)
+    for name in sorted(words(page).names):
+        # What a table's rows hold is read with its head.
+        if read[0] <= name.start < read[1] or not _ENDS_CELL.match(text, name.end):
+            continue
+        table = _Table.of(text, name)
+        if table is not None:
+            read = table.rows
+            yield from _column(text, name, table)
+
+
+# What follows a name that is a cell.
+_ENDS_CELL = late(r"[ \t`*_\"']{0,40}(?:[|│\n]|\Z)|[\"']?[,;\t]|[ ]{2,}")
+
+
+def _kubernetes(page: Page) -> Iterator[Found]:
+    text, end = page.text, 0
+    for kind in page.matches(_KIND, ("kind",)):
+        if kind.start() < end:
+            continue
+        start = max(text.rfind("\n---", end, kind.start()) + 1, end, kind.start() - _LONGEST)
+        end = text.find("\n---", kind.end(), kind.end() + _LONGEST)
+        end = min(kind.end() + _LONGEST, len(text)) if end < 0 else end
+        for data in _DATA.finditer(text, start, end):
+            yield from _given(text, _LINE, *data.span("lines"))
+        for data in _JSON_DATA.finditer(text, start, end):
+            yield from _given(text, _JSON_PAIR, *data.span("pairs"))
+
+
+def _given(text: str, pattern: re.Pattern[str], start: int, end: int) -> Iterator[Found]:
+    for match in pattern.finditer(text, start, end):
+        secret = match["secret"]
+        if len(secret) > 3 and "[REDACTED:" not in secret and not is_placeholder(secret):
+            yield Found(*match.span("secret"), "kubernetes")
+
+
+class _Table(NamedTuple):
+    """The lines below a head, and how a line is cut into cells: at bars, at commas, or at places."""
+
+    cut: str
+    column: int
+    cells: int
+    rows: tuple[int, int]
+
+    @classmethod
+    def of(cls, text: str, name: Name) -> _Table | None:
+        """The table in whose head a name stands."""
+        start = text.rfind("\n", max(0, name.start - 400), name.start) + 1
+        end = text.find("\n", name.end, name.end + 400)
+        if end < 0 or (start == 0 and name.start > 400):
+            return None
+        head, below = text[start:end], text.find("\n", end + 1, end + 2000)
+        second = text[end + 1 : below if below >= 0 else len(text)][:2000]
+        bar = "│" if "│" in head else "|"
+        ruled = _RULER.fullmatch(second) is not None and (
+            "-" in second or "─" in second or "═" in second or "=" in second
+        )
+        if ruled and below >= 0:
+            if bar in head:
+                return cls(bar, head.count(bar, 0, name.start - start), head.count(bar), _rows(text, below + 1, bar, 0))
+            if "  " in head.strip() and " " in second.strip():
+                return cls("", name.start - start, 0, _rows(text, below + 1, "", 0))
+            return None
+        if _SHOUTED.fullmatch(head):
+            return cls("", name.start - start, 0, _rows(text, end + 1, "", 0))
+        commas = _COMMAS.fullmatch(head)
+        if commas is None:
+            return None
+        comma = commas["comma"]
+        around = text[name.start - 1 : name.start].strip("\"'") + text[name.end : name.end + 1].strip("\"'")
+        count = head.count(comma)
+        if around.strip(comma + "\n") or second.count(comma) != count or comma + " " in head:
+            return None
+        return cls(comma, head.count(comma, 0, name.start - start), count, _rows(text, end + 1, comma, count))
+
+
+def _rows(text: str, start: int, cut: str, cells: int) -> tuple[int, int]:
+    at = start
+    for _ in range(_MOST_ROWS):
+        end = text.find("\n", at, at + 2000)
+        line = text[at : end if end >= 0 else min(len(text), at + 2000)]
+        if (
+            not line.strip()
+            or (cut and (cut not in line and not _RULER.fullmatch(line)))
+            or (cells and line.count(cut) != cells)
+        ):
+            break
+        at = end + 1 if end >= 0 else len(text)
+        if end < 0:
+            break
+    return start, at
+
+
+def _column(text: str, name: Name, table: _Table) -> Iterator[Found]:
+    at, stop = table.rows
+    while at < stop:
+        end = text.find("\n", at, stop)
+        end = stop if end < 0 else end
+        line, start = text[at:end], at
+        at = end + 1
+        if table.cut:
+            cells = line.split(table.cut)
+            if len(cells) <= table.column:
+                continue
+            cell = cells[table.column]
+            start += sum(map(len, cells[: table.column])) + table.column
+        else:
+            if line[table.column - 1 : table.column].strip() or not line[table.column : table.column + 1].strip():
+                continue
+            cell = line[table.column :].split(" ")[0]
+            start += table.column
+        value = cell.strip(_MARKS)
+        sure = name.proof <= Proof.SECRET and not is_compound(value) and fits(value, name.proof, Where.GIVEN)
+        if " " not in value and (sure or is_said(value)) and "[REDACTED:" not in value:
+            start += cell.find(value)
+            yield Found(start, start + len(value), "assignment")

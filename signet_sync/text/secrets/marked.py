@@ -1,0 +1,543 @@
+"""Finds what is known by the words around it: key blocks, headers, logins in URLs, options of programs, statements.
+
+A literal leads to each rule (in lower case), and a pattern is matched there, never searched for.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from signet_sync.formats.lazy_pattern import late
+from signet_sync.text.secrets.names import words
+from signet_sync.text.secrets.page import Found, Page
+from signet_sync.text.secrets.providers import BREAK, ESCAPED
+from signet_sync.text.secrets.values import (
+    Proof,
+    Where,
+    decoded,
+    fits,
+    is_compound,
+    is_password,
+    is_phrase,
+    is_placeholder,
+    is_said,
+    is_token,
+)
+
+Span = tuple[int, int]
+Check = Callable[[re.Match[str]], Span | None]
+
+
+class Rule(NamedTuple):
+    """A rule of this module: what its pattern matches at a place is a secret if the check says so."""
+
+    name: str
+    pattern: re.Pattern[str]
+    check: Check
+
+
+# ── key blocks ──
+
+# The fences of a private key, and what may stand between its lines.
+_FENCE = r"[ +A-Z0-9%]{0,40}PRIVATE(?:[ +]|%20)KEY(?:(?:[ +]|%20)BLOCK)?-----"
+_JOINT = r"(?:[\s\"'+>,|]|\\{1,4}[rn\\])*"
+_LONG_RUN = late(r"[A-Za-z0-9+/=]{20}")
+
+
+def _key_block(match: re.Match[str]) -> Span | None:
+    """A block with key material in it; the mere names of its fences in a sentence are no secret."""
+    return match.span() if match["cut"] or _LONG_RUN.search(match["body"]) else None
+
+
+# In PEM, OpenSSH or PGP armour, whole: with CRLF, with escaped newlines, or cut off at its end.
+_BLOCK = Rule(
+    "private-block",
+    late(
+        rf"-----BEGIN{_FENCE}(?:(?P<body>[^-]*(?:-(?!----)[^-]*)*)-{{5,6}}END{_FENCE}"
+        rf"|(?P<cut>{_JOINT}[A-Za-z0-9+/=]{{20,}}(?:{_JOINT}[A-Za-z0-9+/=]{{16,}})*(?:{_JOINT}[A-Za-z0-9+/]{{4,}}={{1,2}})?))"
+    ),
+    _key_block,
+)
+
+# ── client secrets of Entra ID: their mark is inside, and dots part them ──
+
+_AZURE_AD = late(
+    rf"(?:(?<![~.A-Za-z0-9_-])|{ESCAPED})[~._A-Za-z0-9-]{{3}}[0-9]Q~"
+    rf"(?:(?=[~.A-Za-z0-9_-]{{16}})(?:[~.A-Za-z0-9_-]{BREAK}){{33}}[~.A-Za-z0-9_-]+|[~.A-Za-z0-9_-]{{31,}})"
+)
+
+# ── headers ──
+
+# What stands between a header's name, its `:` or `=`, and its value.
+_AROUND = r"[ \t\"'`\\*\]]"
+_SAMPLE_LOGINS = frozenset({b"", b"pass", b"password", b"secret", b"passwd"})
+
+
+def _credential(match: re.Match[str]) -> Span | None:
+    """Basic holds `user:password` in base64; every other scheme something like a token."""
+    secret, scheme = match["secret"], (match["scheme"] or "").lower()
+    if scheme == "basic":
+        _, colon, password = decoded(secret).partition(b":")
+        return match.span("secret") if colon and password not in _SAMPLE_LOGINS else None
+    if secret.startswith("//"):
+        return None
+    if scheme in _SCHEMES and (secret.isalpha() or not any(map(str.isdigit, secret))):
+        # Letters alone are one where nothing follows.
+        ends = match.string[match.end() : match.end() + 1] in _ENDS and not is_compound(secret)
+        return match.span("secret") if ends and is_token(secret, Where.GIVEN, words=True) else None
+    if not any(map(str.isdigit, secret)):
+        return None
+    return match.span("secret") if is_token(secret, Where.CODE, least=8 if scheme else 12) else None
+
+
+_SCHEMES = frozenset({"bearer", "token", "apikey", "api-key", "key", "geniekey", "deepl-auth-key", "bot", "private"})
+_ENDS = ("", "\n", '"', "'", "`", "\\")
+
+
+def _bearer(match: re.Match[str]) -> Span | None:
+    return match.span("secret") if is_said(match["secret"]) else None
+
+
+_LOGINS = late(r"sess|sid$|auth|token|jwt|login|remember|secret|credential|csrf|xsrf", re.I)
+
+
+def _cookie(match: re.Match[str]) -> Span | None:
+    pairs = [pair.partition("=") for pair in match["secret"].split(";")]
+    found = any(
+        is_token(value, Where.GIVEN, words=True) if _LOGINS.search(name) else is_token(value, Where.CODE, least=10)
+        for name, _, value in pairs
+    )
+    return match.span("secret") if found else None
+
+
+_AUTHORIZATION = Rule(
+    "authorization",
+    late(
+        rf"(?i:authorization)[\"'`\\\]]{{0,8}}(?:{_AROUND}{{0,3}}[=:]|[ \t]{{0,4}},)[\[(]?{_AROUND}{{0,8}}"
+        r"(?:(?P<scheme>[A-Za-z][A-Za-z0-9-]{2,19})[ \t:]+(?:(?:token|key|signature|credential|apikey)=[\"'\\]{0,3})?)?"
+        r"(?P<secret>[._~+/A-Za-z0-9_:-]{8,}={0,2})"
+    ),
+    _credential,
+)
+_BEARER = Rule("authorization", late(r"(?i:bearer)[ \t]+(?P<secret>[A-Za-z0-9._~+/-]{16,}={0,2})"), _bearer)
+_COOKIE = Rule(
+    "cookie",
+    late(
+        rf"(?i:cookie)[\"'`\\\]]{{0,8}}{_AROUND}{{0,3}}:{_AROUND}{{0,8}}"
+        r"(?P<secret>[^\s=;\"'\[\\]{1,64}=[^\s;\"'\[\\]+(?:;[ \t]*[^\s;\"'\[\\]+)*)"
+    ),
+    _cookie,
+)
+
+# ── logins ──
+
+_SAMPLES = frozenset(
+    {"pass", "password", "passwd", "pwd", "pw", "secret", "token", "key", "port", "x-oauth-basic", "x", "path"}
+)
+
+
+def _login(match: re.Match[str]) -> Span | None:
+    """What stands behind `user:`; neither the words of a description (`user:password@host`) nor a group's number."""
+    secret = match["secret"]
+    if (
+        len(secret) < 4
+        or secret.lower() in _SAMPLES
+        or is_placeholder(secret)
+        or (secret.isdigit() and len(secret) < 6)
+    ):
+        return None
+    return match.span("secret")
+
+
+def _slashed(match: re.Match[str]) -> Span | None:
+    """The same with a `/` in it: neither a port and a path, nor words."""
+    secret = match["secret"]
+    if secret.partition("/")[0].isdigit() or not any(map(str.isdigit, secret)):
+        return None
+    return _login(match)
+
+
+def _user_token(match: re.Match[str]) -> Span | None:
+    secret = match["secret"]
+    return match.span("secret") if any(map(str.isdigit, secret)) and is_token(secret, Where.CODE, least=16) else None
+
+
+def _whole(match: re.Match[str]) -> Span | None:
+    return match.span("secret")
+
+
+# Password in a URL, a database's included; with a slash in it; a token in place of a login; a hook's path.
+_URLS = (
+    Rule(
+        "url-login",
+        late(r"://[^\s:/?#@\"'`<>\[\]]{0,128}:(?P<secret>[^\s/?\"'`<>\[\]]{3,256})@(?=[\w\[$%{-])"),
+        _login,
+    ),
+    Rule(
+        "url-login",
+        late(
+            r"://[^\s:/?#@\"'`<>\[\]]{1,128}:(?P<secret>[^\s@\"'`<>\[\]]{3,256})@(?=[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+|localhost|\w+:\d)"
+        ),
+        _slashed,
+    ),
+    Rule(
+        "url-login",
+        late(r"://(?P<secret>[A-Za-z0-9_.~%-]{16,256})(?::(?:x-oauth-basic|x|)?)?@(?=[\w\[])"),
+        _user_token,
+    ),
+    Rule(
+        "slack-hook",
+        late(r"://[\w-]{1,20}[.]slack[.]com/(?:services|workflows|triggers)/(?P<secret>[A-Za-z0-9+/_-]{16,})"),
+        _whole,
+    ),
+    Rule(
+        "discord-hook",
+        late(r"://[\w.]{0,12}discord(?:app)?\.com/api(?:/v\d+)?/webhooks/[0-9]{15,22}/(?P<secret>[A-Za-z0-9_-]{40,})"),
+        _whole,
+    ),
+    Rule(
+        "teams-hook",
+        late(r"://[\w-]{1,40}\.(?:webhook\.)?office\.com/webhook(?:b2)?/(?P<secret>[0-9a-zA-Z@/-]{60,})"),
+        _whole,
+    ),
+    Rule("zapier-hook", late(r"://hooks\.zapier\.com/hooks/catch/(?P<secret>[0-9]{4,}/[a-z0-9]{5,})"), _whole),
+    Rule(
+        "google-chat-hook",
+        late(r"://chat\.googleapis\.com/v1/spaces/[\w-]{1,40}/messages\?(?P<secret>key=[\w-]{20,}&token=[\w%-]{20,})"),
+        _whole,
+    ),
+)
+_CLIENT_SECRET = Rule("azure-ad", _AZURE_AD, lambda match: match.span())
+_AZURE_SAS = Rule("azure-sas", late(r"(?<=[?&; ])sig=(?P<secret>[A-Za-z0-9%+/_-]{24,}={0,2})"), _whole)
+
+
+# ── options of programs, statements ──
+
+
+def _option(match: re.Match[str]) -> Span | None:
+    secret = match["secret"]
+    if (
+        secret.startswith(("-", "$", "[REDACTED:", "/"))
+        or "[REDACTED:" in secret
+        or not is_password(secret, Where.LINE)
+    ):
+        return None
+    return match.span("secret")
+
+
+def _literal(match: re.Match[str]) -> Span | None:
+    return match.span("secret") if is_password(match["secret"], Where.QUOTED) else None
+
+
+_ARGUMENT = r"[\"']?(?P<secret>[^\s\"']{4,200})"
+# `--password X`, `-storepass X`, `--api-key X`: what quotes hold is found by the name alone.
+_LONG = late(
+    r"[ \t]--?(?P<name>[A-Za-z][\w./:-]{0,60}?)[ \t=]+(?P<secret>[^\s\"'`\\<>][^\s\"'`\\]{4,511})(?P<after>[ \t]*(?:\n|\Z|[\\|;&>`'\")-]|https?:))?"
+)
+_PASS_NAME = late(
+    r"(?:.*[-_.])?(?:pass(?:w(?:or)?d|phrase|code|wd)?|pwd)|.*(?:[a-z]Pass(?:word)?|password)|storepass|keypass", re.I
+)
+_TOKEN_NAME = late(
+    r"(?:.*[-_.:])?_?(?:token|secret|auth(?:[-_]?(?:token|key))?|api[-_]?key|apikey|with-token)|key"
+    r"|.*(?:(?:access|secret|private|auth|client|signing|encryption|master|admin)[-_]?(?:key|token|secret)|authtoken)",
+    re.I,
+)
+
+
+def _long(match: re.Match[str]) -> Span | None:
+    name, secret = match["name"], match["secret"].rstrip(".,:;)]}|")
+    password = _PASS_NAME.fullmatch(name) is not None
+    if not password and not _TOKEN_NAME.fullmatch(name):
+        return None
+    if (
+        secret in _ABOUT
+        or secret[:1] in "-$[({/"
+        or "[REDACTED:" in secret
+        or ("=" in secret[:-2] and secret.partition("=")[0].isalpha())
+    ):
+        return None
+    # Upper case stands for what the reader has to put there.
+    plain = secret.isupper() and all(c.isalpha() or c in "_-" for c in secret)
+    given = match["after"] is not None and not plain and not is_compound(secret)
+    fit = fits(secret, Proof.PASSWORD if password else Proof.SECRET, Where.GIVEN)
+    if not (is_said(secret) or is_phrase(secret) or given) or not fit:
+        return None
+    start = match.start("secret")
+    return start, start + len(secret)
+
+
+# What a manual says of an option at the end of a line.
+_ABOUT = frozenset(
+    {"options", "option", "command", "commands", "switch", "argument", "arguments", "parameter", "flags"}
+)
+_LONG_OPTION = Rule("option", _LONG, _long)
+_CURL = Rule(
+    "curl-user",
+    late(
+        r"[ \t](?:-[#A-Za-z0-9]{0,6}u|--(?:proxy-)?user|--auth|-U|-a)[ =]{0,2}\\{0,2}[\"']?(?:[^\s:\"'\[/]{0,64}:|[\w.\\/-]{1,64}%)"
+        r"(?P<secret>[^\s\"'\[]{3,})"
+    ),
+    _login,
+)
+_TOKEN_USER = Rule(
+    "curl-user",
+    late(r"[ \t](?:-[A-Za-z0-9]{0,6}u|--user)[ =]{0,2}[\"']?(?P<secret>[A-Za-z0-9_.-]{12,}):(?=[\s\"'])"),
+    _user_token,
+)
+_COOKIE_JAR = Rule(
+    "cookie",
+    late(r"[ \t](?:-b|--cookie)[ =]{0,2}[\"']?(?P<secret>[^\s=;\"'\[\\]{1,64}=[^\"'\n\[\\]{6,})"),
+    _cookie,
+)
+_COMBINED = late(r" -[a-z0-9]{1,6}u[ ]?[\"']?[^ ]")
+# By the letter of the option: the programs that take a password there, and how.
+_OPTIONS = {
+    "p": (
+        r"\b(?:mysql|mariadb)\w*\b[^|;&]*|\b(?:docker|podman|oc|skopeo|buildah|az(?:[ ]acr)?|registry|auth|crane)"
+        r"[ ]login\b[^|;&]*"
+        r"|\bsshpass|\bmongo\w*\b[^|;&]*"
+        r"|\bcqlsh\b[^|;&]*|\bsqlcmd\b[^|;&]*|\bbcp\b[^|;&]*"
+        r"|\b7za?\b[^|;&]*|\b(?:un)?zip\b[^|;&]*|\bmosquitto_\w+\b[^|;&]*|\brdesktop\b[^|;&]*",
+        r"[ ]-[pP][ ]?",
+    ),
+    "a": (r"\bredis-cli\b[^|;&]*", r"[ ]-a[ ]"),
+    "w": (r"\bldap\w+\b[^|;&]*", r"[ ]-w[ ]?"),
+    "k": (r"\bopenssl\b[^|;&]*", r"[ ]-k[ ]"),
+}
+_PROGRAMS = {letter: late(f"(?:{programs})$", re.I) for letter, (programs, _) in _OPTIONS.items()}
+_ARGUMENTS = {letter: Rule("option", late(option + _ARGUMENT), _option) for letter, (_, option) in _OPTIONS.items()}
+_PASS_OPTION = Rule("option", late(rf"[ \t]-pass(?:in|out)?[ =][\"']?pass:{_ARGUMENT}"), _option)
+_HTPASSWD = Rule(
+    "option", late(r"[ \t]-[a-zA-Z]{0,3}b[a-zA-Z]{0,3}[ \t]+\S{1,120}[ \t]+\S{1,64}[ \t]+" + _ARGUMENT), _option
+)
+_FED = Rule(
+    "option",
+    late(
+        r"(?:echo(?:[ \t]+-n)?|printf(?:[ \t]+[\"']?%s(?:\\n)?[\"']?)?|<<<)[ \t]*\\{0,3}"
+        r"(?P<quote>[\"']?)(?P<secret>[^\s\"'|\\]{4,200})\\{0,3}(?P=quote)[ \t]*(?:\||$)"
+    ),
+    _option,
+)
+_FEEDS = ("echo ", "printf ")
+
+_IDENTIFIED = Rule(
+    "statement",
+    late(
+        r"(?i:identified[ \t]+(?:with[ \t]+[\w'\"]{1,40}[ \t]+)?(?:by|as)(?:[ \t]+(?:password|values))?)[ \t]+"
+        r"(?:\\{0,3}[\"'](?P<secret>[^\"'\n\\]{4,200}))"
+    ),
+    _literal,
+)
+
+
+def _given_login(match: re.Match[str]) -> Span | None:
+    secret = match["secret"]
+    return match.span("secret") if "[REDACTED:" not in secret and is_password(secret, Where.GIVEN) else None
+
+
+def _said_login(match: re.Match[str]) -> Span | None:
+    secret = match["secret"].rstrip(".,;:)!?")
+    if not secret or not (is_said(secret) or is_phrase(secret) or _NUMBERED.fullmatch(secret)) or _LABEL.search(secret):
+        return None
+    start = match.start("secret")
+    return start, start + len(secret)
+
+
+_NUMBERED = late(r"[A-Za-z]{4,}\d{2,4}")
+_LABEL = late(r"^//|^\d+$")
+_NETRC = Rule(
+    "netrc",
+    late(
+        r"(?i:login)[ \t]+[^\s\"'`]{1,128}[\s+>]+(?:account[ \t]+\S{1,64}[\s+>]+)?(?:password|passwd)[ \t]+[\"']?(?P<secret>[^\s\"'`\\]{4,200})"
+    ),
+    _given_login,
+)
+# «credentials: admin / X», «log in with admin:X»
+_PAIR = Rule(
+    "login",
+    late(
+        r"(?i:cred(?:ential)?s|login|logon|log[ ]in|zugangsdaten|anmeldedaten)(?:[ \t]+(?:are|is|with|as|using|mit|als|sind|lauten|ist|data|for[ ]\w{1,20}))*"
+        r"[ \t]*[:=]?[ \t]+[`*\"']{0,2}[\w.+-]{2,40}(?:@[\w.-]{3,40})?[`*\"']{0,2}(?:[ ]?[/:][ ]?|[ ]+und[ ]+|[ ]+and[ ]+)[`*\"']{0,2}(?P<secret>[^\s\"'`*]{6,128})"
+    ),
+    _said_login,
+)
+_QUOTED_PAIR = Rule(
+    "login",
+    late(
+        r"(?i:auth(?:entication)?[\"']?(?:[ ]?[=:][ ]?)?[(\[]|login\(|connection\([^,\n]{1,120},[ ]?|credentials?\()[ ]{0,4}"
+        r"\\?[\"'][^\"'\n]{1,80}\\?[\"'],[ ]?b?\\?[\"'](?P<secret>[^\"'\n\\]{4,200})"
+    ),
+    _literal,
+)
+_LISTED_USER = Rule("curl-user", late(r"-u(?:ser)?[\"'],[ ]?[\"'][^\s:\"']{0,64}:(?P<secret>[^\s\"']{3,200})"), _login)
+_MASKED = Rule("masked", late(r"::add-mask::(?P<secret>[^\s\"'`$\[][^\n\"'`]{3,500})"), _whole)
+_VARIABLE = Rule(
+    "masked",
+    late(
+        r"##vso\[task\.setvariable[ ]variable=(?:[^\]\n]{0,80}(?i:issecret=true|pass|token|secret|key))[^\]\n]{0,80}\]"
+        r"(?P<secret>[^\s\"'`$\[(][^\s\"'`]{3,500})"
+    ),
+    _whole,
+)
+# Commands that take a secret at a certain place.
+_PLACED = Rule(
+    "option",
+    late(
+        r"(?:snyk[ ]auth|codecov[ ]-t|(?:ngrok|authtoken)[ ]authtoken"
+        r"|wpa_passphrase[ ]\S{1,64}"
+        r"|htpasswd[ ]-\w*b\w*[ ]\S{1,120}|requirepass|masterauth|masteruser|rootpw(?:[ ]--plaintext)?"
+        r"|gh[ ]secret[ ]set[ ]\S{1,80}(?:[ ][^\n|;&]{0,40})?[ ](?:--body|-b)|config[ ][\w.-]*(?:token|oauth|auth)[\w.-]*)"
+        r"[ ]{0,2}[\"']?(?P<secret>[^\s\"'<>$-][^\s\"'<>]{4,500})(?=[\"']?(?:[ \t]*(?:\n|\Z|[|;&>\\`\"')])|[ ]+[/-]))"
+    ),
+    _option,
+)
+_LOGIN_TO = Rule(
+    "option",
+    late(
+        r"(?:(?<=cargo )|(?<=vault )|(?<=wandb ))login[ ]{1,2}[\"']?(?P<secret>[^\s\"'<>$-][^\s\"'<>]{11,500})(?=[\"']?[ \t]*(?:\n|\Z|[|;&>\\`\"')]))"
+    ),
+    _user_token,
+)
+_SECURE_STRING = Rule(
+    "statement",
+    late(r"(?i:securestring)(?:[ \t]+-(?i:string|asplaintext|force))*[ \t]*\(?[ \t]*[\"'](?P<secret>[^\"'\n]{4,200})"),
+    _literal,
+)
+# host:port:database:user:password
+_PGPASS = Rule("pgpass", late(r"(?:[56]432|\*):[\w.$*-]{1,63}:[\w.$*@-]{1,63}:(?P<secret>[^\s:\"']{4,200})"), _option)
+
+# What leads where: literals of which one stands in the text, a pattern, and for each of its groups how far before its
+# anchor the rules begin.
+_RULES: tuple[tuple[tuple[str, ...], re.Pattern[str], dict[str, tuple[int, tuple[Rule, ...]]]], ...] = (
+    (
+        ("://", "432:", "*:", "mask::"),
+        late(r":(?:(?P<url>//)|(?P<pgpass>(?<=[56]432:))|(?P<any>(?<!\*\*:)(?<=\*:))|(?P<mask>:add-mask::))"),
+        {"url": (0, _URLS), "pgpass": (4, (_PGPASS,)), "any": (1, (_PGPASS,)), "mask": (0, (_MASKED,))},
+    ),
+    (("~",), late(r"~(?P<azure>(?<=q~))"), {"azure": (5, (_CLIENT_SECRET,))}),
+    (("sig=",), late(r"=(?P<sas>(?<=sig=)(?=[a-z0-9%+/_-]{24}))"), {"sas": (3, (_AZURE_SAS,))}),
+    (("bearer ",), late(r"bearer(?P<bearer>[ \t])"), {"bearer": (0, (_BEARER,))}),
+    (("identified ",), late(r"f(?P<sql>(?<=identif)ied[ \t])"), {"sql": (6, (_IDENTIFIED,))}),
+    (
+        ("login", "config ", "zugangsdaten"),
+        late(
+            r"g(?:(?P<login>in[ \t(:](?<=login.))|(?P<config>[ ](?<=config[ ]))|(?P<pair>angsdaten(?<=zugangsdaten)[ :]))"
+        ),
+        {"login": (2, (_NETRC, _PAIR, _QUOTED_PAIR, _LOGIN_TO)), "config": (5, (_PLACED,)), "pair": (2, (_PAIR,))},
+    ),
+    (("-u",), late(r"-u(?:ser)?(?P<listed>(?=[\"'],))"), {"listed": (0, (_LISTED_USER,))}),
+    (("##vso[",), late(r"##vso(?P<variable>\[)"), {"variable": (0, (_VARIABLE,))}),
+)
+_BY_WORD = {"authorization": _AUTHORIZATION, "cookie": _COOKIE, "securestring": _SECURE_STRING}
+_LOGIN_RULES = (_PAIR, _QUOTED_PAIR)
+_BLOCK_MARK = late(r"-----begin")
+_LETTERS = frozenset("puawkbs-")
+
+
+def find_blocks(page: Page) -> Iterator[Found]:
+    """Blocks of private keys, which may hold what looks like other secrets."""
+    done = 0
+    for mark in page.matches(_BLOCK_MARK, ("-----begin",)):
+        if mark.start() >= done and (found := _tried(page.text, mark.start(), (_BLOCK,))):
+            done = found.end
+            yield found
+
+
+def find(page: Page) -> Iterator[Found]:
+    """Everything else that marks lead to."""
+    text = page.text
+    for word, place in words(page).marks:
+        # The names of our own marks lead nowhere.
+        if text.startswith("[REDACTED:", place - 10):
+            continue
+        if word == "logins":
+            found = _tried(text, place, _LOGIN_RULES)
+        elif word == "commands":
+            command = _PLACED.pattern.search(text, max(0, place), place + 700)
+            span = _option(command) if command else None
+            found = Found(*span, "option") if span else None
+        else:
+            found = _tried(text, place, (_BY_WORD[word],))
+        if found:
+            yield found
+    for literals, pattern, groups in _RULES:
+        done = 0
+        for mark in page.matches(pattern, literals):
+            # What a rule read and took is not read again.
+            if mark.start() >= done:
+                back, rules = groups[mark.lastgroup or ""]
+                if found := _tried(text, max(0, mark.start() - back), rules):
+                    done = found.end
+                    yield found
+    if " -" in page.low:
+        yield from _options(page)
+
+
+def _tried(text: str, place: int, rules: tuple[Rule, ...]) -> Found | None:
+    for rule in rules:
+        match = rule.pattern.match(text, place)
+        span = rule.check(match) if match else None
+        if span:
+            return Found(*span, rule.name)
+    return None
+
+
+def _options(page: Page) -> Iterator[Found]:
+    """What programs are given behind their options."""
+    text, low, done = page.text, page.low, 0
+    for place in page.places(" -"):
+        if place < done:
+            continue
+        if (low[place + 2 : place + 3].isalpha() or low.startswith("-", place + 2)) and (
+            found := _tried(text, place, (_LONG_OPTION,))
+        ):
+            done = found.end
+            yield found
+            continue
+        if low[place + 2 : place + 3] not in _LETTERS and (
+            not _COMBINED.match(low, place) or low.find("curl ", max(0, place - 200), place) < 0
+        ):
+            continue
+        letter = text[place + 2 : place + 3].lower()
+        found = _given(text, place, letter)
+        if found:
+            done = found.end
+            yield found
+
+
+def _given(text: str, place: int, letter: str) -> Found | None:
+    if letter == "-" and not text.startswith(("user", "pass", "proxy-user", "auth", "cookie"), place + 3):
+        return None
+    if (
+        letter not in _LETTERS
+        or letter in ("u", "a")
+        or (letter == "-" and text[place + 3 : place + 4] in ("u", "p", "a"))
+        or (letter in "sk" and text[place + 3 : place + 4].isalpha())
+    ):
+        found = _tried(text, place, (_CURL, _TOKEN_USER))
+        if found:
+            return found
+    if letter == "b" or (letter == "-" and text.startswith("cookie", place + 3)):
+        found = _tried(text, place, (_COOKIE_JAR,))
+        if found:
+            return found
+    rule: Rule | None = None
+    head = text[max(text.rfind("\n", max(0, place - 200), place) + 1, place - 200) : place]
+    if letter == "p" and text.startswith("pass", place + 2):
+        rule = _PASS_OPTION
+    elif letter == "b" and "htpasswd" in head:
+        rule = _HTPASSWD
+    if rule and (found := _tried(text, place, (rule,))):
+        return found
+    if (letter == "-" and text.startswith("password-stdin", place + 3)) or letter == "s":
+        at = max(head.rfind(feed) for feed in _FEEDS)
+        return _tried(text, place - len(head) + at, (_FED,)) if at >= 0 else None
+    programs = _PROGRAMS.get(letter)
+    if programs and (program := programs.search(head)):
+        # There a word behind a blank is a database.
+        if letter == "p" and text[place + 3 : place + 4] == " " and program[0].startswith(("mysql", "mariadb")):
+            return None
+        return _tried(text, place, (_ARGUMENTS[letter],))
+    return None

@@ -1,0 +1,585 @@
+"""Finds the values that stand under a secret's name, however a language, a file or a person writes that.
+
+At each name three questions are asked in turn: what joins it to a value (`_LINK`), where that value begins and ends,
+and whether it can be a secret there (`values.fits`). Every pattern here is matched at a place, none is searched for,
+and each reads a bounded stretch, so that the time grows with the number of names alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from signet_sync.formats.lazy_pattern import late
+from signet_sync.text.secrets.names import Name, words
+from signet_sync.text.secrets.page import Found, Page
+from signet_sync.text.secrets.values import (
+    Proof,
+    Where,
+    fits,
+    is_compound,
+    is_mixed,
+    is_phrase,
+    is_placeholder,
+    is_said,
+    is_vocabulary,
+    looks_random,
+)
+
+RULE = "assignment"
+# Nothing longer is read as one value.
+_UP_TO = "{0,1024}"
+_LONGEST = 1024
+
+_SETS = late(r"[.\w]{0,40}?(?:set|with|use)_?(?i:pass|api|secret|access|client|auth|private|pwd)")
+
+# What ends a name (a quote, escaped in JSON within JSON, a bracket, Markdown's stars), remarks, and what gives a value.
+_LINK = late(
+    r"""(?P<close>(?:\\{1,7}["'`]|["'`]|[*_]{1,2}|\]){0,4})
+    (?:\[\d{0,4}\])?                                             # char password[32] =
+    [ \t]{0,40}
+    (?P<remark>\[[^\]\n]{0,40}\]|\([^()\n]{1,40}\)|again|wiederholen|eingeben|bestätigen
+      |(?:for|fürs?|von|vom|of|der|des)[ ](?:["'][^"'\n]{1,120}["']|[^\n:=]{1,80}+(?=[:=]|\Z)))?
+    [ \t]{0,8}
+    (?:
+      (?P<typed>:[ \t]{0,4}(?:[&*?]|\[\])*[A-Za-z_][\w.]{0,32}     # password: Optional[str] | None =
+        (?:[\[<][\w.\[\]<>&*?|, '"]{0,48}?[\]>])?(?:[ ]?\|[ ]?[\w.\[\]]{1,24}){0,3}[ \t]{0,4}=(?![=>])
+        |(?:str|string|String)[ \t]{0,4}:?=(?!=))
+      |(?P<pair>[,;/]?(?:[\s+>|]|\\{1,4}[nrt]){0,40}[,;/]?\s{0,8}-?\\{0,7}["']?      # name: PASSWORD, value:
+        (?i:(?:parameter)?(?:value|default|val|content))\\{0,7}["']?[ \t]*[:=][ \t]*)
+      |(?P<sep>(?::=|=>|->|\?=|\+=|\|\|=?|\?\?=?|={1,3}|!==?|:(?!:)|：|<-|→|›|»|…|[–—-](?=[ ])|[?](?=[ ])|::(?=\S+[ \t]*(?:\n|\Z)))
+        (?:[*_]{1,2}(?=[\s`]))?(?:[ ][…›](?=[ ]))?)
+      |(?P<set>\)\s{0,4}(?:\.(?:send_keys|sendKeys|fill|type|setValue|set|text)\(|\|\||\?\?|or\b)[ \t]*)
+      |(?P<default>,[^()\n]{0,120}?\bdefault[ \t]*=[ \t]*)
+      |(?P<block>\{(?:\s|\\n)[^{}]{0,240}?\bdefault[ \t]*=[ \t]*)
+      |(?P<listed>(?:</(?:b|strong|code)>)?(?:</key>(?:\s|\\n){0,40}<(?:string|data)>
+        |</(?:td|th|dt)>(?:\s|\\n){0,40}<(?:td|dd)(?:[ ][^<>\n]{0,60})?>(?:<code>)?))
+      |(?P<tag>(?:[ ][^<>\n]{0,80})?>|&gt;)
+      |(?P<item>(?<=["'`])[ \t]*,[ \t]*(?=\\{0,7}["'`]|[rbf]["']))
+      |(?P<call>\(\s{0,4}(?=\\{0,7}["'`@]))
+      |(?P<cell>[ \t]*\|[ \t]*(?:=[ \t]*)?)
+    )""",
+    re.X,
+)
+_SAID = late(
+    r"""["'`*_]{0,3}[ \t]{1,4}(?:\([^()\n]{1,40}\)[ \t]
+      |(?:for|fürs?|von|vom|of|der|des|dem|you|we|dafür|dazu|here|hier)\b
+      [ \t](?:(?!(?:is|was|ist|war|lautet|hei(?:ß|ss)t)\b)[^\s.,:;]{1,32}[ \t]){0,5})?
+    (?:(?P<names>lautet|hei(?:ß|ss)t|hieß|reads)|(?P<sets>to|auf)
+      |(?:is|was|are|ist|war|wird|=|equals|(?:(?:should|must|will|can|would|has|could)[ ])?be(?:en)?))
+    (?:[ \t](?:now|jetzt|nun|still|just|simply|früher|once|currently|aktuell|always|been|called))?
+    (?P<reset>[ \t](?:re)?set[ \t]to|[ \t]changed[ \t]to)?(?P<colon>:)?[ \t]{1,4}""",
+    re.X,
+)
+_SPACED = late(r"""["'`]?[ \t]{1,8}""")
+# What stands between `=` and a literal: a call, a default, a conversion.
+_WRAPPED = late(
+    r"""[ \t]*(?:
+      (?P<default>(?:[\w.$:\[\]"'()?!-]{1,60}?[ \t]*(?:\|\||\?\?|\?:|\bor\b)
+        |[\w.$:]{0,40}(?i:env\w*|get\w*|fetch|config|default|option|var|setting)\w*[(\[]
+        [ \t]*["'][\w.:-]{1,60}["'][ \t]*,[ \t]*(?:default[ \t]*=|fallback[ \t]*=)?))
+      |(?P<made>(?:new[ ])?(?i:[\w.:&]{0,24}
+        (?:secretstr|secret|string|str|bytes|bytearray|from|of|valueof|tochararray|literal|some|b64decode|cstr)!?)\()
+    )[ \t]*(?=[rbfuRBFU@]?["'`])""",
+    re.X,
+)
+_OPEN = late(r"""[ \t]{0,40}(?:(?:[rbfuRBFUL@$]{1,2}|b64)(?=\\{0,7}["']))?(?P<quote>(?P<slashes>\\{0,7})["'`])""")
+_BLANKS = late(r"[ \t]{0,40}")
+_QUOTED = {
+    '"': late(r'(?:[^"\\\n]|\\[^\n])' + _UP_TO + r'(?=")'),
+    "'": late(r"(?:[^'\\\n]|\\[^\n])" + _UP_TO + r"(?=')"),
+    "`": late(r"(?:[^`\\\n]|\\[^\n])" + _UP_TO + r"(?=`)"),
+}
+# An argument of a shell: to the blank, commas within it.
+_ARGUMENT = late(r"""(?:[^\s"'`\\<>(){},;&|]|[,;{](?![\s"'`\\<>(){},;&|]|[\w.-]{1,32}=)){1,1024}""")
+_BARE = late(r"""[^\s"'`\\,;<>(){}\[\]&|*]{1,1024}""")
+_LINE = late(r"""[^\s"'`\\<]{1,1024}""")
+_PIECE = late(r"""[^\s"'`\\<>;]{1,1024}""")
+_TEXT = late(r"[^<>\n]{1,1024}(?=</|<!\[|&lt;/)")
+_CDATA = late(r"\s{0,40}<!\[CDATA\[([^\]\n]{1,1024})\]\]>")
+_LINE_ENDS = late(
+    r"[ \t]*(?:,?[ \t]*(?:[#;][^\n]*|//[^\n]*|\\n.*)?(?:\n|\\r|\\n|\Z))|[ \t]+[A-Za-z][\w.-]{1,40}(?:=|[ ]?:[ ])"
+)
+_CELL = late(r"[^|\n]{1,200}(?=\|)")
+_CELL_MARKS = " \t`*_\"'"
+
+# A YAML block: the indented lines below.
+_BLOCK = late(
+    r"[ \t]*[|>][+-]?\d?[+-]?[ \t]*\n(?:[ \t]*\n)?"
+    r"((?P<indent>[+>|]?[ \t]+)[^\n]{0,1024}(?:\n(?P=indent)[^\n]{0,1024}|\n(?=\n(?P=indent))){0,40})"
+)
+
+# How lines begin whose `name=value` is the whole of them.
+_REST_OF_LINE = late(r"[^\n\\]{0,1024}")
+_LINE_HEADS = late(
+    r"[ \t>+|$#*\"'-]{0,40}(?:[A-Za-z]{1,16}[ ]){0,2}"
+    r"(?:(?:export|set|setx|env|ENV|ARG|declare -x|local|readonly|-e|--env|--build-arg)[ \t]+)?\Z"
+)
+# What stands before a name that a prompt or a log names; no statement, no field of a docstring.
+_SAYS = late(
+    r"[ \t]*(?!(?:if|elif|while|for|else|case|lambda|def|return|assert|not|and|or|in|with|try|except)\b|[:@]|\*\s*@|//)"
+    r"[^\n\"`(){};<]{0,100}(?<=[ \t@\]|])\Z"
+)
+_KEYWORDS = frozenset({"return", "continue", "break", "raise", "yield", "pass", "print"})
+
+
+def find(page: Page) -> Iterator[Found]:
+    """The values under secrets' names."""
+    text = page.text
+    for name in words(page).names:
+        found = _value_of(page, name)
+        if found is not None and "[REDACTED:" not in text[slice(*found)] and not _repeats(text, name, found):
+            yield Found(*found, RULE)
+    for place in words(page).uses:
+        found = _used(text, place)
+        if found is not None and "[REDACTED:" not in text[found[0] : found[1]]:
+            yield Found(*found, RULE)
+
+
+def _repeats(text: str, name: Name, span: tuple[int, int]) -> bool:
+    """`CHALLENGE_PASSWORD = "challengePassword"`: the value is the name once more."""
+    value = _plain(text[slice(*span)])
+    return _plain(text[name.start : name.end]).endswith(value) or (
+        value.isalpha() and value.endswith(_plain(text[name.start : name.end]))
+    )
+
+
+def _plain(word: str) -> str:
+    return "".join(filter(str.isalnum, word)).lower()
+
+
+# What a bare `key` asks for, within reach.
+_LONG_VALUE = late(r"(?:[^\w\n]{1,16}|[^\n]{1,24}?[\"'=> ])[A-Za-z0-9+/=_-]{20}")
+
+
+def _value_of(page: Page, name: Name) -> tuple[int, int] | None:
+    text, proof = page.text, name.proof
+    # A test runner's word.
+    if text.startswith("PASS:", name.start):
+        return None
+    if proof is Proof.KEY and not _LONG_VALUE.match(text, name.end):
+        return None
+    link = _LINK.match(text, name.end)
+    if link is None:
+        return _spaced(page, name)
+    if text.startswith("[REDACTED:", name.start - 10):
+        return None
+    at, how = link.end(), link.lastgroup
+    if how in ("tag", "listed"):
+        return _element(page, name, at)
+    if how == "cell":
+        return _cell(page, name, at)
+    if how in ("item", "call"):
+        quoted = _quoted(text, at)
+        if quoted is None:
+            return None
+        value = text[slice(*quoted)]
+        asked = text[max(0, name.start - 3) : name.start].rstrip("\"'`\\#.")[-1:] in ("(", "")
+        sure = proof in (Proof.PASSWORD, Proof.SECRET) and (asked if how == "item" else _SETS.match(text, name.start))
+        return (
+            quoted
+            if (fits(value, proof, Where.QUOTED) if sure else is_said(value) and fits(value, proof, Where.CODE))
+            else None
+        )
+    if how == "pair" and not _names_pair(text, name):
+        if not link[0].rstrip().endswith("="):
+            return None
+        how = "default"
+    if how == "pair" and (block := _BLOCK.match(text, at)):
+        return _block(text, proof, block)
+    if how in ("set", "default", "block"):
+        quoted = _quoted(text, at)
+        return quoted if quoted and fits(text[slice(*quoted)], proof, Where.QUOTED) else None
+    if how == "sep" and link["sep"] == ":":
+        if block := _BLOCK.match(text, at):
+            return _block(text, proof, block)
+        if below := _BELOW.match(text, at):
+            return _below(text, name, below)
+    return _given(page, name, link, at)
+
+
+def _given(page: Page, name: Name, link: re.Match[str], at: int) -> tuple[int, int] | None:
+    text, proof = page.text, name.proof
+    wrapped = _WRAPPED.match(text, at)
+    if wrapped:
+        at = wrapped.end()
+    quoted = _quoted(text, at)
+    if quoted is not None:
+        literal = text[slice(*quoted)]
+        # A cache's key is a digest too.
+        if proof is Proof.KEY and name.end - name.start == 3 and literal.isalnum() and not is_mixed(literal):
+            return None
+        return quoted if fits(literal, proof, Where.QUOTED) else None
+    if wrapped:
+        return None
+    blanks = _BLANKS.match(text, at)
+    start = blanks.end() if blanks else at
+    if marked := _TAG.match(text, start):
+        start = marked.end()
+    where, pattern = _where(text, name, link, start)
+    value = pattern.match(text, start)
+    if value is None:
+        return None
+    end = value.end()
+    if where is Where.LINE and pattern is _BARE and text[end : end + 1] in _CODE_FOLLOWS:
+        where = Where.CODE
+    if where is Where.CODE:
+        if text[end : end + 1] and text[end] in "([{<" and not text.startswith("<br", end):
+            return None
+        if text[end - 1 : end] == ":" and text.startswith("//", end):
+            return None
+    elif not _LINE_ENDS.match(text, end) and where is Where.FIELD:
+        # Words follow: a sentence.
+        where = Where.CODE
+    trimmed = text[start:end]
+    if where is not Where.LINE:
+        trimmed = trimmed.rstrip(".,:;)]}")
+    if not trimmed or text.startswith(("[REDACTED:", "**", "//"), start) or trimmed.endswith("&quot"):
+        return None
+    if trimmed[0] == "{" and "}" not in trimmed:
+        return None
+    if pattern is _ARGUMENT and (text[end : end + 1] in ("(", "[", "}") or "[" in trimmed):
+        return None
+    return (start, start + len(trimmed)) if fits(trimmed, proof, where) else None
+
+
+def _where(text: str, name: Name, link: re.Match[str], start: int) -> tuple[Where, re.Pattern[str]]:
+    """How a value without quotes is written, and the pattern that reads it."""
+    before = text[max(0, name.start - 1) : name.start]
+    separator = (link["sep"] or "").strip()[:1]
+    if link["pair"]:
+        return Where.FIELD, _LINE
+    tight = link["sep"] == "=" and start == link.end() == name.end + 1
+    if tight and name.proof is Proof.PASSWORD and before in ("?", "&"):
+        return Where.LINE, _QUERY
+    if before in ("?", "&"):
+        return Where.CODE, _BARE
+    if before == ";" and tight:
+        return Where.LINE, _PIECE
+    head = text[max(0, name.start - 60) : name.start]
+    escaped = head.rfind("\\n")
+    line = max(head.rfind("\n") + 1, escaped + 2 if escaped >= 0 else 0)
+    alone = (line > 0 or name.start < 60) and _LINE_HEADS.match(head, line) is not None
+    rest = _REST_OF_LINE.match(text, start)
+    last = rest[0].rstrip()[-1:] if rest else ""
+    if tight and name.proof <= Proof.SECRET and last not in _CODE_FOLLOWS and _is_argument(text, name, before):
+        return Where.LINE, _ARGUMENT
+    if separator == "=" and link["sep"] == "=" and alone and start == link.end() and last not in (",", ")", ";", "}"):
+        return Where.LINE, _LINE
+    if separator == ":" and not alone and name.proof <= Proof.SECRET and last not in _CODE_FOLLOWS:
+        value = _LINE.match(text, start)
+        alone = (
+            value is not None
+            and value[0] not in _KEYWORDS
+            and _LINE_ENDS.match(text, value.end()) is not None
+            and _SAYS.match(text, max(line, name.start - 60), name.start) is not None
+        )
+    if separator in _OTHER_MARKS:
+        ends = (value := _LINE.match(text, start)) is not None and _LINE_ENDS.match(text, value.end())
+        return (Where.FIELD if ends and separator not in "-–—?" else Where.CODE), _ARGUMENT
+    if separator == ":" and (alone or before in "*_`"):
+        return Where.FIELD, _LINE if last not in (",", ")", "}", "]", ";", "{", "[", "(") else _BARE
+    return Where.CODE, _BARE
+
+
+# What other than `:` and `=` stands before an answer: arrows of dialogs, dashes, a question's mark.
+_OTHER_MARKS = frozenset("›»…–—-?")
+_QUERY = late(r"""[^\s"'`\\<>&#)\]}]{1,1024}""")
+# YAML's anchors and tags before the value.
+_TAG = late(r"(?:[&!][A-Za-z!][\w.!-]{0,32}[ \t]+)+(?=[^\s])")
+# The next line holds the value: below a heading, a label, in a fence.
+_BELOW = late(
+    r"\*{0,2}[ \t]*\n(?:[ \t]*\n)?(?P<fence>[ \t]*```\w*[ \t]*\n)?[ \t>|+]{0,40}(?P<mark>`?)(?P<secret>[^\s`\"'\\<>]{6,200})(?P=mark)[ \t]*(?:\n|\Z)"
+)
+
+
+def _below(text: str, name: Name, below: re.Match[str]) -> tuple[int, int] | None:
+    value = below["secret"]
+    if value[-1] in ":,;{[(" or name.proof > Proof.SECRET:
+        return None
+    sure = below["fence"] or below["mark"]
+    if (
+        (fits(value, name.proof, Where.LINE) and not is_compound(value))
+        if sure
+        else (is_said(value) or is_phrase(value))
+    ):
+        return below.span("secret")
+    return None
+
+
+def _is_argument(text: str, name: Name, before: str) -> bool:
+    """`--set a=1,auth.password=X`, `-e PASSWORD=X`, `"DB_PASSWORD=X"`: an argument of a program, not of a call."""
+    if not before or before not in "-= ,:\"'\t":
+        return False
+    head = text[max(text.rfind("\n", max(0, name.start - 100), name.start) + 1, name.start - 100) : name.start]
+    if before == " " and head[-2:-1] in (",", "("):
+        return False
+    if before in "\"'":
+        return not head[:-1].rstrip().endswith(("(", ","))
+    return "(" not in head
+
+
+def _quoted(text: str, at: int) -> tuple[int, int] | None:
+    """What stands in the quotes that open here, whichever marks it holds; None if none open, or do not close."""
+    opened = _OPEN.match(text, at)
+    if opened is None:
+        return None
+    quote, slashes = opened["quote"], opened["slashes"]
+    start = opened.end()
+    if slashes:
+        end = text.find(quote, start, start + _LONGEST)
+        # Deeper quotes have more slashes.
+        while end >= 0 and text[end - 1] == "\\":
+            end = text.find(quote, end + 1, start + _LONGEST)
+        if end < 0 or "\n" in text[start:end]:
+            return None
+        return (start, end) if end > start else None
+    if text.startswith(quote * 2, start):
+        start += 2
+    inside = _QUOTED[quote].match(text, start)
+    if inside is None or inside.end() == start:
+        bare = _LINE.match(text, start) if inside is None else None
+        return (start, bare.end()) if bare else None
+    return inside.span()
+
+
+def _element(page: Page, name: Name, at: int) -> tuple[int, int] | None:
+    """What stands in an element of XML or HTML with a secret's name, or under a key in a property list."""
+    text = page.text
+    opens = text[max(0, name.start - 80) : name.start]
+    if ("<" not in opens and "&lt;" not in opens) or opens.endswith("</"):
+        return None
+    data = _CDATA.match(text, at)
+    inside = data or _TEXT.match(text, at)
+    if inside is None:
+        return None
+    start, end = data.span(1) if data else inside.span()
+    value = text[start:end]
+    start += len(value) - len(value.lstrip())
+    value = value.strip()
+    if text.startswith("</", name.end) and (" " in value or is_compound(value)):
+        return None
+    return (start, start + len(value)) if fits(value, name.proof, Where.QUOTED) else None
+
+
+def _cell(page: Page, name: Name, at: int) -> tuple[int, int] | None:
+    """The next cell of a row of a table whose cell before it is the name."""
+    text = page.text
+    line = text.rfind("\n", max(0, name.start - 200), name.start) + 1
+    head = text[line : name.start]
+    if "|" not in head:
+        above = text[max(0, text.rfind("\n", max(0, line - 200), max(0, line - 1))) : line]
+        bare = _LINE.match(text, at)
+        if (
+            head.strip()
+            or not bare
+            or ("|" not in above and "RECORD" not in above)
+            or not _LINE_ENDS.match(text, bare.end())
+        ):
+            return None
+        return bare.span() if fits(bare[0], name.proof, Where.GIVEN) and not is_compound(bare[0]) else None
+    cell = _CELL.match(text, at)
+    if cell is None:
+        return None
+    value = cell[0].strip(_CELL_MARKS)
+    start = cell.start() + cell[0].find(value)
+    proof = name.proof
+    if " " in value or not value:
+        return None
+    if is_said(value) and fits(value, proof, Where.CODE):
+        return start, start + len(value)
+    # In a list of parameters a word says of what type it is.
+    line_end = text.find("\n", cell.end(), cell.end() + 400)
+    cells = text[line : line_end if line_end >= 0 else cell.end() + 1].strip(" \t|").count("|")
+    marked = cell[0].strip()[:1] == "`"
+    given = (is_phrase(value) or ((cells == 1 or marked) and not is_compound(value))) and fits(
+        value, proof, Where.GIVEN
+    )
+    return (start, start + len(value)) if given and proof <= Proof.SECRET else None
+
+
+def _block(text: str, proof: Proof, block: re.Match[str]) -> tuple[int, int] | None:
+    start, end = block.span(1)
+    start += len(block["indent"])
+    lines = text[start:end].split()
+    sure = len(lines) == 1
+    return (start, end) if any(fits(line, proof, Where.LINE if sure else Where.FIELD) for line in lines) else None
+
+
+def _names_pair(text: str, name: Name) -> bool:
+    """`name: DB_PASSWORD` before `value: …`: an environment variable of Kubernetes, a property, a parameter."""
+    head = text[max(0, name.start - 24) : name.start].rstrip("\"'\\ \t")
+    return head.lower().endswith(
+        ("name:", "name=", "key:", "key=", "parameterkey=", "id:", "id=", "variable:", "option:", 'name":', 'key":')
+    )
+
+
+_CODE_FOLLOWS = frozenset("([{<),;]}")
+_QUOTES = frozenset("\"'`")
+_BEFORE_OPTION = ("", " ", "\t", "\n", '"', "'", "`", "(", "[", ",", "=", "+", ">", "n")
+_SET_BEFORE = late(
+    r"(?:\b(?:set|setx|add|config|env|arg)\b[^\n;|]{0,80}?[ \t][^\s]{0,60}"
+    r"|#define[ \t]+|\b(?:login|machine|user)\b\s+\S{1,64}[\s+>]+|\bmysqladmin\b[^\n;|]{0,60})$",
+    re.I,
+)
+_SQL_BEFORE = late(
+    r"\b(?:user|role|login|identified|database|server|encrypted|alter|create|grant|set)\b[^;]{0,120}$", re.I
+)
+_HASHES = ("commit ", "hash ", "revision ", "sha ", "digest ")
+_LAST_WORD = late(r"(?<![^\s\"'`(])(?P<secret>[^\s\"'`]{6,200})[\"'`]?$")
+
+
+def _spaced(page: Page, name: Name) -> tuple[int, int] | None:
+    """Behind a blank: an option's value, SQL, a sentence; or before it: «use X as token»."""
+    text, proof = page.text, name.proof
+    verb = _SAID.match(text, name.end) if not _is_bare_pass(text, name) else None
+    if verb is not None:
+        at = verb.end()
+        quoted = _quoted(text, at)
+        if quoted is not None:
+            value = text[slice(*quoted)]
+            plain = value.isalpha() and is_vocabulary(value)
+            if (
+                not plain
+                and " " not in value
+                and (is_said(value) or is_phrase(value) or (proof <= Proof.SECRET and fits(value, proof, Where.LINE)))
+            ):
+                return quoted
+            return None
+        return _sentence(text, at, proof, verb)
+    spaced = _SPACED.match(text, name.end)
+    if spaced is None:
+        return None
+    at = spaced.end()
+    if text[name.start : name.start + 1] == "-":
+        if text[name.start - 1 : name.start] in _BEFORE_OPTION:
+            quoted = _quoted(text, at)
+            if quoted is not None:
+                return quoted if fits(text[slice(*quoted)], proof, Where.QUOTED) else None
+            bare = _LINE.match(text, at)
+            if bare is None or bare[0].startswith("-") or "[REDACTED:" in bare[0]:
+                return None
+            trimmed = bare[0].rstrip(".,:;)]}|")
+            sure = proof if proof is not Proof.KEY else Proof.TOKEN
+            said = sure is Proof.PASSWORD and is_said(trimmed)
+            return (at, at + len(trimmed)) if said or fits(trimmed, sure, Where.CODE) else None
+    elif text[at : at + 1] in _QUOTES and not _is_bare_pass(text, name):
+        head = text[max(0, name.start - 96) : name.start]
+        quoted = _quoted(text, at)
+        if quoted is not None:
+            value = text[slice(*quoted)]
+            if proof is Proof.PASSWORD and _SQL_BEFORE.search(head):
+                return quoted if fits(value, proof, Where.QUOTED) else None
+            if _SET_BEFORE.search(head) and proof is not Proof.KEY:
+                return quoted if fits(value, proof, Where.QUOTED) else None
+            said = is_said(value) and fits(value, proof, Where.CODE)
+            named = proof <= Proof.SECRET and not is_compound(value) and fits(value, proof, Where.QUOTED)
+            joined = proof <= Proof.TOKEN and is_phrase(value)
+            return quoted if said or joined or (named and _NAMES_IT.search(head)) else None
+    elif proof is not Proof.KEY:
+        return _told(text, name, at)
+    return None
+
+
+# «with the password 'X'», «using password "X"»: what follows is it.
+_NAMES_IT = late(
+    r"(?:with|using|use|try|trying|tried|mit|per|benutze|nutze|nimm|verwende|and|und|/)[ ](?:[\w-]+[ ]){0,2}$", re.I
+)
+_SHELL_NAME = late(r"[A-Z][A-Z0-9_]{3,}")
+
+
+def _told(text: str, name: Name, at: int) -> tuple[int, int] | None:
+    """`ENV DB_PASSWORD X`, «log in with admin and password X»: nothing but a blank between."""
+    bare = _LINE.match(text, at)
+    if bare is None or "[REDACTED:" in bare[0]:
+        return None
+    value = bare[0].rstrip(".,:;!?)]}")
+    if (
+        _is_bare_pass(text, name)
+        or any(map(str.isdigit, text[name.start : name.end]))
+        or value[:1] in "([{"
+        or "[" in value
+        or "(" in value
+    ):
+        return None
+    given = is_said(value) or is_phrase(value)
+    if not given and not text[name.start : name.end].isupper():
+        return None
+    head = text[max(0, name.start - 96) : name.start]
+    if _SET_BEFORE.search(head):
+        shell = _SHELL_NAME.fullmatch(text, name.start, name.end) is not None
+        given = given or (shell and name.proof <= Proof.SECRET and fits(value, name.proof, Where.GIVEN))
+        return (at, at + len(value)) if given and fits(value, name.proof, Where.GIVEN) else None
+    if name.proof is Proof.PASSWORD or _NAMES_IT.search(head):
+        given = (given and any(map(str.isdigit, value))) or is_phrase(value)
+        return (at, at + len(value)) if given and name.proof <= Proof.TOKEN else None
+    return None
+
+
+def _is_bare_pass(text: str, name: Name) -> bool:
+    """«Pass "x"» says what to do."""
+    return text[name.start : name.end].lower() == "pass"
+
+
+# A sentence ends, or another one goes on.
+_CLAUSE_ENDS = late(r"[.,;:!?)\]}”“«]*(?:[ \t]*(?:\n|\Z)|(?<=[.,;!?])[ ]|[ ](?:and|und|but|aber|for|für)[ ])")
+_OPEN_QUOTES = "(„“”»«‚‘›"
+_WORD_AND_NUMBER = late(r"[A-Za-z]{3,}[0-9]{1,4}")
+_TOLD = late(r"\b(?:set|change[ds]?|reset|setze?|ändere)\b[^.\n]{0,60}$", re.I)
+# How words end that say something of a password rather than being one.
+_SAYS_OF_IT = late(
+    r".*(?:ed|ing|able|ible|ly|tion|sion|ive|ous|ful|less|ment|ity|ary|ory|ent|ant|ial|ual|ic|al|thing|where|ence|ance"
+    r"|ers?|ors?|isch|lich|bar|los|haft|ig|iert|ung|pflichtig|text|word|sen|ten|ben|gen|den|hlt|cht|elt|ert)",
+    re.I,
+)
+
+
+def _sentence(text: str, at: int, proof: Proof, verb: re.Match[str]) -> tuple[int, int] | None:
+    value = _LINE.match(text, at)
+    if value is None:
+        return None
+    said = value[0].rstrip(".,:;)!?]}“”«‘‹")
+    quoted = said[:1] in "„“”»«‚›" and len(value[0]) > len(said)
+    while said[:1] and said[0] in _OPEN_QUOTES:
+        said = said[1:]
+        at += 1
+    end = at + len(said)
+    if is_said(said) or (is_phrase(said) and (not verb["sets"] or _TOLD.search(text[max(0, at - 96) : at]))):
+        return at, end
+    if proof > Proof.SECRET or is_placeholder(said):
+        return None
+    named = verb["names"] or verb["colon"]
+    if named and not _LINE_ENDS.match(text, end) and not _CLAUSE_ENDS.match(text, end):
+        named = None
+    if quoted or named or (verb["reset"] and _CLAUSE_ENDS.match(text, end)):
+        return (at, end) if not is_compound(said) and fits(said, proof, Where.GIVEN) else None
+    if proof is not Proof.PASSWORD or not said.isascii() or not _CLAUSE_ENDS.match(text, end):
+        return None
+    if verb["sets"] and not _TOLD.search(text[max(0, at - 96) : at]):
+        return None
+    if _WORD_AND_NUMBER.fullmatch(said):
+        return (at, end) if not is_vocabulary(said.rstrip("0123456789")) else None
+    if said.isalpha():
+        random = len(said) >= 8 and looks_random(said)
+        return (at, end) if random or (len(said) >= 10 and not _SAYS_OF_IT.fullmatch(said)) else None
+    parts = said.replace("_", "-").split("-")
+    plain = len(said) >= 9 and len(parts) > 1 and all(len(part) > 3 and part.isalnum() for part in parts)
+    return (at, end) if plain and not is_compound(said) else None
+
+
+_USES = late(
+    r"\b(?:use|try|take|set|nimm|nutze|benutze|verwende|probiere?|setze?)(?:[ ](?:mal|bitte|einfach|just))?[ ]\Z", re.I
+)
+
+
+def _used(text: str, place: int) -> tuple[int, int] | None:
+    """The word before «as the token»."""
+    start = max(0, place - 200)
+    used = _LAST_WORD.search(text[start:place])
+    if used is None or text.endswith(_HASHES, 0, start + used.start()):
+        return None
+    value = used["secret"]
+    told = not is_compound(value) and fits(value, Proof.PASSWORD, Where.GIVEN)
+    if not is_said(value) and not is_phrase(value) and not (told and _USES.search(text, start, start + used.start())):
+        return None
+    return start + used.start("secret"), start + used.end("secret")

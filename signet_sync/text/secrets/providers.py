@@ -1,0 +1,469 @@
+"""Finds tokens that stand alone, by the table of their makers' prefixes and lengths, `providers.txt`.
+
+Nearly all tokens hold a run of sixteen letters, digits, `_` and `-`, which little else does. So the runs are found
+first, all by one literal; where one begins, its first characters lead to the few heads that it may have; and only what
+has such a head is matched. Forms with a shorter run are found by their literal, before a later run.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache, cached_property
+from hashlib import sha256
+from itertools import product
+from typing import NamedTuple
+
+from signet_sync.formats.lazy_pattern import late
+from signet_sync.text.secrets.makers import MAKERS
+from signet_sync.text.secrets.page import Found, Page
+from signet_sync.text.secrets.values import decoded, is_mixed, is_placeholder
+
+_TABLE = "providers.txt"
+_LEAST_RUN = 16
+
+CLASSES = {
+    "w": "A-Za-z0-9",
+    "u": "A-Za-z0-9_-",
+    "b": "A-Za-z0-9+/",
+    "v": "A-Za-z0-9_",
+    "s": "A-Za-z0-9_.-",
+    "q": "A-Za-z0-9_=-",
+    "g": "A-Za-z0-9+/_=%-",
+    "h": "0-9a-f",
+    "x": "0-9A-Fa-f",
+    "d": "0-9",
+    "U": "A-Z0-9",
+    "l": "a-z0-9",
+}
+PIECE = late(r"\{([a-zA-Z])(\d+)(?:-(\d+))?([!+]?)\}")
+_ROW = late(r"(?P<rule>\S+) +form: (?P<form>\S+) +found: (?P<found>\S+) +left: (?P<left>.+)")
+_CHOICE = late(r"\(([^()]*)\)")
+_IN_RUN = late(r"[A-Za-z0-9_-]*\Z")
+
+# A token may be broken over lines, not within its first 16 characters: by a wrapped terminal, a continued line of a
+# shell, a quoted mail, a diff. It is known where it ends only by its published length.
+BREAK = r"(?:[ \t]*+(?:\\[ \t]*+)?\n[ \t+>|]{0,8})?"
+# The `n` of `\n` and the digits of `%20` in escaped text belong to no word.
+ESCAPED = r"(?:(?<=\\[nrt])|(?<=%[2-7][0-9A-F]))"
+
+
+class Form:
+    """One line of the table: what a token looks like, an example, and a text in which there is none."""
+
+    def __init__(self, rule: str, form: str, found: str, left: str) -> None:
+        self.rule, self.form, self.found, self.left = rule, form, found, left
+
+    @cached_property
+    def pattern(self) -> re.Pattern[str]:
+        """Matches a token where it begins; made when a text first gives reason to."""
+        body, last = "", 0
+        pieces = list(PIECE.finditer(self.form))
+        for piece in pieces:
+            body += _literal(self.form[last : piece.start()])
+            body += _piece(piece, at_end=piece is pieces[-1] and piece.end() == len(self.form))
+            last = piece.end()
+        # Padding of base64 may follow what looks like it.
+        tail = "={0,2}" if pieces and pieces[-1][1] in "bg" else ""
+        return re.compile(body + _literal(self.form[last:]) + tail)
+
+    @cached_property
+    def is_strict(self) -> bool:
+        """No words fit its pieces."""
+        return not {piece[1] for piece in PIECE.finditer(self.form)} & set("uvsqg")
+
+    @property
+    def heads(self) -> list[str]:
+        """All ways in which the literal begins."""
+        return _choices(self.form.partition("{")[0])
+
+    @property
+    def literal(self) -> str:
+        """The longest literal in it."""
+        return max((text for text in PIECE.split(_CHOICE.sub("{w0}", self.form))[::5] if text), key=len)
+
+    def least_run(self, head: str) -> int:
+        """How many characters of the run there are at least, from the last of the head that is in none."""
+        length = len(_tail(head))
+        for literal, letter, count, _, _ in _steps(self.form):
+            if literal is not None:
+                inside = _IN_RUN.match(literal)
+                if not inside:
+                    break
+                length += len(literal)
+                continue
+            length += int(count)
+            if letter in "bsqg":
+                break
+        return length
+
+
+def _steps(form: str) -> Iterator[tuple[str | None, str, str, str, str]]:
+    last = None
+    for piece in PIECE.finditer(form):
+        if last is not None and piece.start() > last:
+            yield form[last : piece.start()], "", "", "", ""
+        yield None, piece[1], piece[2], piece[3] or "", piece[4]
+        last = piece.end()
+
+
+def _tail(head: str) -> str:
+    """The part of a head that belongs to the run."""
+    return re.split(r"[^A-Za-z0-9_-]", head)[-1]
+
+
+def _literal(text: str) -> str:
+    """Text as a pattern, `(a|b)` being a choice."""
+    return "".join(
+        f"(?:{'|'.join(map(re.escape, part.split('|')))})" if number % 2 else re.escape(part)
+        for number, part in enumerate(_CHOICE.split(text))
+    )
+
+
+def _choices(text: str) -> list[str]:
+    parts = [part.split("|") if number % 2 else [part] for number, part in enumerate(_CHOICE.split(text))]
+    return ["".join(chosen) for chosen in product(*parts)]
+
+
+def _piece(piece: re.Match[str], *, at_end: bool) -> str:
+    letters, least, most, mark = CLASSES[piece[1]], int(piece[2]), int(piece[3] or piece[2]), piece[4]
+    if mark == "+":
+        return f"[{letters}]{{{least},}}"
+    if not at_end:
+        return f"[{letters}]{{{least}}}" if most == least else f"[{letters}]{{{least},{most}}}"
+    begins = min(16, most - 6)
+    wrapped = f"(?=[{letters}]{{{begins}}})(?:[{letters}]{BREAK}){{{most - 1}}}" if most > 15 else ""
+    if mark == "!":
+        wrapped = f"(?:{wrapped}|[{letters}]{{{least - 1}}})" if wrapped else f"[{letters}]{{{least - 1}}}"
+        return wrapped + f"[{letters}](?![A-Za-z0-9])"
+    plain = f"[{letters}]{{{least},}}"
+    return f"(?:{wrapped}[{letters}]+|{plain})" if wrapped else plain
+
+
+class _Index(NamedTuple):
+    """The forms, by what leads to them: the first characters of a run, the last ones before it, a literal near it."""
+
+    within: dict[str, list[tuple[str, Form]]]
+    before: dict[str, list[tuple[str, int, Form]]]
+    near: list[tuple[str, Form]]
+
+
+@cache
+def forms() -> tuple[Form, ...]:
+    """Every line of the table."""
+    lines = (line for line in _raw().decode("utf-8").splitlines() if line and not line.startswith("#"))
+    return tuple(Form(*row.group("rule", "form", "found", "left")) for row in map(_row, lines))
+
+
+def _row(line: str) -> re.Match[str]:
+    row = _ROW.fullmatch(line)
+    assert row is not None, line
+    return row
+
+
+def load() -> None:
+    """Reads the table now: later, another version's may stand on the disk."""
+    _index()
+    table_digest()
+
+
+@cache
+def table_digest() -> str:
+    """Sixteen hex digits that change with any byte of the table."""
+    return sha256(_raw()).hexdigest()[:16]
+
+
+@cache
+def _raw() -> bytes:
+    from pkgutil import get_data
+
+    raw = get_data(__package__, _TABLE)
+    assert raw is not None, "the loader of every ordinary installation gives data"
+    return raw
+
+
+@cache
+def _index() -> _Index:
+    index = _Index({}, {}, [])
+    for form in forms():
+        heads = form.heads
+        if not all(heads) or min(map(form.least_run, heads)) < _LEAST_RUN:
+            index.near.append((form.literal, form))
+            continue
+        for head in heads:
+            inside = len(_tail(head))
+            if inside == len(head):
+                index.within.setdefault(head[:3], []).append((head, form))
+            else:
+                index.before.setdefault(head[: len(head) - inside][-2:], []).append((head, len(head) - inside, form))
+    return index
+
+
+_BOUNDARY = late(rf"(?:(?<![A-Za-z0-9])|{ESCAPED})")
+# A short head is one only where nothing is joined to it; a diff's mark is.
+_WHOLE = late(rf"(?:(?<![A-Za-z0-9_-])|{ESCAPED}|(?<=^[-_])|(?<=\n[-_]))", re.M)
+_SHORT = 4
+# Heads that are known even behind what is joined to them.
+_JOINED = late(
+    r"[-_](?=gh[pousr]_|github_pat_|gl[a-z]{2,5}-|sk-ant-|sk-proj-|[rs]k_live_|xox[a-z]-|npm_|pypi-A|dop_v1_|hvs|sbp_|dckr_)"
+)
+
+# What the notation of the table cannot say.
+_JWT = late(
+    r"eyJ[A-Za-z0-9_-]{8,}[.](?:eyJ[A-Za-z0-9_-]{4,}|[A-Za-z0-9_-]{4,}[.][A-Za-z0-9_-]{8,})(?:[.][A-Za-z0-9_-]+)*"
+)
+_JWT_BASE64 = late(r"ZXlK[A-Za-z0-9+/]{60,}={0,2}")
+_BLOCK_BASE64 = late(r"LS0tLS1CRUdJT[A-Za-z0-9+/]{40,}(?:\n[ \t]{0,16}[A-Za-z0-9+/]{20,})*={0,2}")
+_AZURE = late(
+    r"[A-Za-z0-9]{52}JQQJ99[A-Za-z0-9]{26}(?![A-Za-z0-9])|[A-Za-z0-9]{76}AZDO[A-Za-z0-9]{4}(?![A-Za-z0-9])"
+    r"|[A-Za-z0-9_-]{44}Az(?:Fu|Se)[A-Za-z0-9]{4,6}(?![A-Za-z0-9])(?:==)?"
+)
+# A bot's token opens with its id, decimal digits in base64.
+_DISCORD = late(
+    rf"([MNO][A-Za-z0-9_-]{{22,27}})[.][A-Za-z0-9_-]{{6,7}}[.](?:(?=[A-Za-z0-9_-]{{16}})(?:[A-Za-z0-9_-]{BREAK}){{37}}[A-Za-z0-9_-]+|[A-Za-z0-9_-]{{27,}})"
+)
+_HEADLESS = late(
+    r"(?P<mailchimp>[0-9a-f]{32}-us\d{1,2})|(?P<new_relic>[0-9a-f]{36}NRAL)|(?P<maxmind>\w{6}_\w{29}_mmk)"
+    r"|(?P<rapidapi>[0-9a-z]{10}msh[0-9a-z]{15}p1[0-9a-z]{6}jsn[0-9a-z]{12})"
+)
+_AZURE_MARKS = ("JQQJ99", "AZDO", "AzFu", "AzSe")
+_TELEGRAM = late(
+    rf"(?<=[0-9]{{8}}:)AA(?:(?=[A-Za-z0-9_-]{{16}})(?:[A-Za-z0-9_-]{BREAK}){{32}}[A-Za-z0-9_-]+|[A-Za-z0-9_-]{{30,}})"
+)
+# The secret half of a pair stands within a line of its key id.
+_AWS_PAIR = late(
+    r"[^A-Za-z0-9/+\n][^\n]{0,60}?(?:\n[^\n]{0,40}?)?(?<![A-Za-z0-9/+])([A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])"
+)
+
+
+_LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_-"
+_HEX = b"0123456789abcdef-"
+# How what has no head of its own may open, or what may stand before a run that is a token's end.
+_FIRSTS = frozenset("eZLMNO-_")
+_CLOSE = frozenset("\\%.:!")
+_BEFORE_HEX = frozenset((b":", b"/", b".", b"$"))
+_MAY_BE_LETTERS = late(
+    rb"[-_]?(?:A(?:KIA|SIA|BIA|CCA)|hf_|[sr]k_(?:live|test)_|rzp_|gh[pousr]_|npm_|pat[A-Za-z]{14}(?=\.))"
+).match
+
+
+def find(page: Page) -> Iterator[Found]:
+    """The tokens of a text."""
+    text, raw = page.text, page.bytes
+    within, before = _index().within, _index().before
+    done = 0
+    for start, end in page.runs(_LEAST_RUN):
+        if (
+            start >= done
+            and raw[start - 1 : start] in _IN_BASE64
+            and page.encoded_map.startswith(_LONG_BASE64, start - 400)
+        ):
+            # Within a picture or a file no token begins.
+            done = page.encoded_map.find(b" ", start)
+            done = done if done >= 0 else len(raw)
+        # Names have no digits, nearly all tokens have some.
+        if start < done or (
+            end - start < 36 and not raw[start:end].translate(None, _LETTERS) and not _MAY_BE_LETTERS(raw, start)
+        ):
+            continue
+        # Nor do hashes and UUIDs open like a token.
+        if (
+            not raw[start:end].translate(None, _HEX)
+            and raw[start - 1 : start] not in _BEFORE_HEX
+            and not raw.startswith(b"fc-", start)
+        ):
+            found = _of_maker(page, start, end) if end - start in _LENGTHS else None
+        else:
+            key = text[start : start + 3]
+            found = None
+            if (
+                key in within
+                or key[:2] in within
+                or end - start >= 36
+                or key[:1] in _FIRSTS
+                or text[start - 1 : start] in _CLOSE
+                or text[start - 2 : start] in before
+            ):
+                found = _token(text, start, end)
+            found = found or _of_maker(page, start, end)
+        if found:
+            done = found.end
+            yield found
+            if found.rule == "aws-id":
+                pair = _AWS_PAIR.match(text, done)
+                if pair and is_mixed(pair[1]) and not is_placeholder(pair[1]):
+                    yield Found(*pair.span(1), "aws-pair")
+
+
+_IN_BASE64 = frozenset((b"+", b"/"))
+_LONG_BASE64 = b"a" * 400
+# Lengths of hex that keys have, and hashes too.
+_LENGTHS = (32, 36, 40, 64)
+_AROUND = " \t\"'`\\]>"
+_WORD = "abcdefghijklmnopqrstuvwxyz0123456789"
+
+
+def _of_maker(page: Page, start: int, end: int) -> Found | None:
+    """What stands under a maker's bare name: `algolia = "…"`."""
+    before = page.low[max(0, start - 40) : start].rstrip(_AROUND)
+    if before[-1:] not in _GIVEN_BY:
+        return None
+    before = before.rstrip("=:").rstrip(_AROUND)
+    maker = before[len(before.rstrip(_WORD)) :]
+    if maker not in MAKERS or maker in _ALSO_WORDS:
+        return None
+    value = page.text[start:end]
+    hexadecimal = not value.strip("0123456789abcdef-")
+    if (hexadecimal or (end - start >= 20 and is_mixed(value))) and not is_placeholder(value):
+        return Found(start, end, "assignment")
+    return None
+
+
+_GIVEN_BY = frozenset(("=", ":"))
+# Makers whose names stand before other things as well: revisions, versions, hosts.
+_MANY_NAMES = """
+aws gcp azure google github gitlab bitbucket docker npm nuget pypi quay line branch box segment square
+together vault fly parse monday genius keen kite harness drone circle cal ghost polygon facebook instagram
+twitter youtube spotify terraform
+"""
+_ALSO_WORDS = frozenset(_MANY_NAMES.split())
+
+
+def _token(text: str, start: int, end: int) -> Found | None:
+    at, before = start, text[start - 1 : start]
+    index = _index()
+    if text[start - 2 : start] in index.before or before in _PARTS:
+        found = _after(text, start, end, before)
+        if found:
+            return found
+    elif before == "\\":
+        at += 1
+    elif before == "%":
+        at += 2
+    while text[at : at + 1] in ("-", "_"):
+        at += 1
+    within = index.within
+    heads = within.get(text[at : at + 3]) or within.get(text[at : at + 2])
+    if heads:
+        best = _matched(text, at, [(head, form) for head, form in heads if text.startswith(head, at)])
+        if best:
+            return best
+    first = text[at : at + 1]
+    if first == "e" or first == "Z" or first == "L" or (end - start >= 36) or first in "MNO":
+        found = _special(text, at, end)
+        if found:
+            return found
+    if end - at >= 40:
+        joined = _JOINED.search(text, at, end)
+        if joined:
+            place = joined.end()
+            heads = within.get(text[place : place + 3], [])
+            return _matched(
+                text, place, [(head, form) for head, form in heads if text.startswith(head, place)], whole=False
+            )
+    return None
+
+
+def _after(text: str, start: int, end: int, before: str) -> Found | None:
+    """Tokens whose heads hold a `.` or a `:`, so that the run is only their end."""
+    index, best = _index(), None
+    for head, inside, form in index.before.get(text[max(0, start - 2) : start], ()):
+        if text.startswith(head, start - inside):
+            found = _matched(text, start - inside, [(head, form)])
+            if found and (best is None or found.end > best.end):
+                best = found
+    if best:
+        return best
+    if before == ":" and text[start] == "A":
+        match = _TELEGRAM.match(text, start)
+        return Found(_begin(text, start, _BOT), match.end(), "telegram") if match else None
+    if before == ":" and end - start == 64 and (begin := _begin(text, start, _GHOST)) < start:
+        return Found(begin, end, "ghost") if not text[start:end].strip("0123456789abcdef") else None
+    if before == ":" and end - start >= 40 and (begin := _begin(text, start, _ABLY)) < start:
+        return Found(begin, end, "ably") if is_mixed(text[start:end]) else None
+    if before == "!" and (begin := _begin(text, start, _SALESFORCE)) < start:
+        match = _SALESFORCE_REST.match(text, start)
+        return Found(begin, match.end(), "salesforce") if match else None
+    if before in ".:" and end - start >= 20:
+        near = text[max(0, start - 64) : start]
+        for literal, form in index.near:
+            if literal in near:
+                match = form.pattern.search(text, max(0, start - 64), end + 512)
+                if (
+                    match
+                    and match.end() > start
+                    and _BOUNDARY.match(text, match.start())
+                    and _is_token(form, literal, match[0])
+                ):
+                    return Found(*match.span(), form.rule)
+    return None
+
+
+_PARTS = frozenset((".", ":", "!"))
+# What stands before the run of a token that a mark parts.
+_BOT = late(r"(?<![0-9])[0-9]{8,10}:\Z")
+_GHOST = late(r"(?<![0-9a-zA-Z])[0-9a-f]{24}:\Z")
+_ABLY = late(r"(?<![\w.-])[\w-]{6}\.[\w-]{6}:\Z")
+_SALESFORCE = late(r"(?<![0-9a-zA-Z])00D[0-9A-Za-z]{12,15}!\Z")
+_SALESFORCE_REST = late(r"[A-Za-z0-9_.]{60,}")
+
+
+def _begin(text: str, start: int, parts: re.Pattern[str]) -> int:
+    before = parts.search(text, max(0, start - 32), start)
+    return before.start() if before else start
+
+
+def _special(text: str, at: int, end: int) -> Found | None:
+    """Signed tokens, key blocks in base64, bots, and what has its mark inside or at its end."""
+    match: re.Match[str] | None = None
+    first = text[at : at + 4]
+    if first.startswith("eyJ"):
+        match = _JWT.match(text, at)
+        return Found(*match.span(), "jwt") if match and len(set(match[0])) > 12 and _BOUNDARY.match(text, at) else None
+    if first == "ZXlK":
+        match = _JWT_BASE64.match(text, at)
+        return Found(*match.span(), "jwt-base64") if match else None
+    if first == "LS0t":
+        match = _BLOCK_BASE64.match(text, at)
+        return Found(*match.span(), "private-block-base64") if match and b"PRIVATE" in decoded(match[0][:64]) else None
+    if first[:1] in "MNO" and text[end : end + 1] == "." and (match := _DISCORD.match(text, at)):
+        return (
+            Found(*match.span(), "discord")
+            if decoded(match[1]).isdigit() or (is_mixed(match[1]) and is_mixed(match[0][-27:]))
+            else None
+        )
+    if 36 <= end - at <= 52 and (match := _HEADLESS.match(text, at)) and match.end() == end:
+        return Found(*match.span(), (match.lastgroup or "").replace("_", "-"))
+    if end - at >= 48 and any(mark in text[at:end] for mark in _AZURE_MARKS) and (match := _AZURE.match(text, at)):
+        return Found(*match.span(), "azure-marked")
+    return None
+
+
+def _matched(text: str, place: int, heads: list[tuple[str, Form]], *, whole: bool = True) -> Found | None:
+    best: Found | None = None
+    for head, form in heads:
+        if whole and not (_WHOLE if len(head) <= _SHORT else _BOUNDARY).match(text, place):
+            continue
+        match = form.pattern.match(text, place)
+        if match and (best is None or match.end() > best.end) and _is_token(form, head, match[0][len(head) :]):
+            best = Found(*match.span(), form.rule)
+    return best
+
+
+_STAND_IN = late(r"(?i:x{6})|\*{3}|0{10}|[.]{3}|(?i:your|example|placeholder|redacted)")
+_PIECES = late(r"[-_.\n/:]")
+
+
+def _is_token(form: Form, head: str, body: str) -> bool:
+    """What was drawn, not written: no placeholder, and where words could fit no words."""
+    if _STAND_IN.search(body):
+        return False
+    if is_mixed(body) or max(map(len, _PIECES.split(body))) >= 20:
+        return True
+    if form.is_strict or len(head) > _SHORT:
+        return any(map(str.isdigit, body)) or form.rule in _LETTERS_ALONE
+    return False
+
+
+# Sixteen characters of 32, of which six are digits, are often enough letters alone.
+_LETTERS_ALONE = frozenset({"aws-id"})

@@ -1,0 +1,327 @@
+"""What tells a secret value from a placeholder, a word, a number, a piece of code.
+
+A name says how much a value has to prove (`Proof`). Whatever the name, what only stands for a secret is none:
+variables, templates, samples, calls, our own marks.
+"""
+
+from __future__ import annotations
+
+import binascii
+import re
+from base64 import b64decode
+from enum import IntEnum, auto
+from functools import lru_cache
+
+from signet_sync.formats.lazy_pattern import late
+
+# ── what stands for a secret ──
+
+# How values begin that are variables, templates, options, references; `{` and `<` alone do not make a template.
+_REFERENCE = late(
+    r"\$[A-Za-z_][A-Za-z_]*+(?![^\W_]*[0-9!@#%^&*])|\$[({]|\{\{[^{}]*\}\}|\{%|\{[A-Za-z_][\w.:!-]*\}"
+    r"|<[A-Za-z_/!?$%][^<>]*>?|%[A-Za-z_{(][\w.]*[%)s}]|%[sdrvq@]|#\{|@[{(\w]|&[a-z]+;"
+    r"|\[[A-Za-z_ -]+\]|\[[^\]]{2,}\][+*{?]|\^|\(\?|!(?:vault|Ref|Sub|GetAtt|secret|env|include)\b"
+    r"|\.{1,2}/|~/|/[\w.-]+/|[A-Z]:\\|--?[a-z]|\(|\\[a-zA-Z]\b"
+    r"|(?:arn|file|vault|op|env|ref|secret|ssm|cid|urn|https?|s3|gs):"
+)
+_ANYWHERE = late(
+    r"your|examp|placeh|chang[ei][-_ ]?(?:me|this|it)|replac|redact|dummy|[xX]{4}|\*{3}|•|…|\.{3}|process\.env"
+    r"|environ|getenv|\$\{[\w.:-]*\}"
+    r"|\$\([\w ]|\{\{[^{}]*\}\}|<%|(?<!\w)\{[a-z_.]+\}|insert|todo|fixme|not[-_ ]?(?:a[-_ ]|real|set|used)|0{8}"
+    r"|fake|sample|mock|[-_]here\b|<your|<my|\bENV\["
+    r"|\{\d?(?::[^{}]*)?\}|%[sd]\b|\ufffd|secrets\.|undefined|[-_]goes[-_]|\[REDACTED",
+    re.I,
+)
+# Words of labels, types, tests and documentation: a value of nothing else names a secret rather than being one.
+_VOCABULARY = late(
+    r"(?:passwords?|passwd|passphrase|passwort|pass|pwd|pw|word|phrase|secrets?|tokens?|keys?|api|access|auth|oauth2?"
+    r"|authorization|authentication|credentials?|creds?|private|public|client|user(?:name|s)?|names?|admin|root|login|account|id"
+    r"|master|session|cookie|bearer|basic|jwt|csrf|xsrf|refresh|encrypt(?:ed|ion)?|hash(?:ed)?|signing|signature|service|server|app"
+    r"|my|the|an?|some|any|this|is|of|to|in|for|and|or|with|no|new|old|current|own|same|here|default|value|val|text|string|str|data"
+    r"|bytes|bool(?:ean)?|int(?:eger)?|number|object|array|list|map|null|nil|none|true|false|void|empty|unset|missing|invalid|valid"
+    r"|wrong|bad|good|correct|incorrect|required|optional|hidden|plain|clear|raw|random|super|very|long|short|strong|weak|secure"
+    r"|test(?:ing|s|ed|er)?|tmp|temp|demo|foo(?:bar)?|bar|baz|qux|quux|spam|eggs|ham|some(?:thing|one)?|what(?:ever)?|hello|world"
+    r"|enter|type|field|input|prompt|confirm(?:ation|ed)?|repeat|verify|reset|forgot(?:ten)?|set|get|change|update|create|delete"
+    r"|file|path|url|uri|host|port|env|config|settings?|store|manager|provider|generator|reader|writer|parser|stream|prefix|suffix"
+    r"|identifier|keyword|constant|literal|operator|punctuation|comment|variable|function|method|class|type|tag|attribute|property"
+    r"|header|body|query|param(?:eter|s)?|form|json|xml|html|css|base64|hex|utf8?|ascii|sha\d*|md5|hmac|aes|rsa|local|remote|global"
+    r"|kennwort|contrase(?:n|ñ|\\xf1)a|contrasenya|senha|heslo|wachtwoord|has[lł]o|salasana|l[oö]senord|jelsz[oó]|parola|adgangskode"
+    r"|motdepasse|geheim|salt|nonce|iv|seed|pin|code|otp|db|database|sql|mysql|postgres(?:ql)?|redis|mongo|ssh|ftp|smtp|http|https"
+    r"|aws|gcp|azure|google|github|gitlab|slack|stripe|openai|anthropic|docker|npm|pypi|model|on|off|yes|always|never|auto)",
+    re.I,
+)
+_CAMEL = late(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_]+")
+_MAIL_ADDRESS = late(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
+
+# Code rather than a literal: a call, an attribute, an index, a type; only asked of what stands without quotes.
+_CODE = late(
+    r"[A-Za-z_$][\w$]*(?:(?:\.|->|::|\?\.|!\.)[A-Za-z_$][\w$]*)*(?:[(\[{<].*|[)\]},;:?!]*)"
+    r"|[A-Za-z_$][\w$]*(?:(?:\.|->|::|\?\.)[A-Za-z_$][\w$]*)+[(\[{<].*"
+    r"|(?:await|new|not|lambda|typeof|function|func|async|return|if|else|none|null|nil|true|false|undefined)\b.*",
+    re.S,
+)
+
+# ── what it is made of ──
+
+# Numbers, dates, versions, hosts with ports, digests that name their algorithm, sizes.
+_NUMBERS = late(
+    r"[\d.,:_/+%-]+[a-z]{0,3}|v?\d+(?:\.\w+)+|\d{4}-\d\d-\d\d[T ].*|(?:sha|md)\d+[-:=].*"
+    r"|0x[0-9a-f]+|\d+(?:px|em|ms|kb|mb|gb)",
+    re.I,
+)
+_WORDS = late(r"[A-Za-z]+\d{0,3}(?:[-_.:/ ][A-Za-z]*\d{0,3})*[.!?]?")
+_UUID = late(r"[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}", re.I)
+_SESSION_TOKEN = late(r"[a-z2-7]{16}")
+_HEX = late(r"(?:[0-9a-f]+|[0-9A-F]+)")
+_PATH = late(
+    r"/?(?:[A-Za-z_][\w.-]*/)+[\w.-]*|[\w-]+\.(?:py|js|ts|json|ya?ml|toml|txt|pem|key|crt|cer|pub|html?|md|cfg|conf|ini|env|sh|go|rs|java|xml|p12|pfx|jks)"
+)
+
+
+class Proof(IntEnum):
+    """How much a value must prove: the more the name says, the less."""
+
+    PASSWORD = auto()  # a password's own name: anything that is no placeholder
+    SECRET = auto()  # a name that can mean nothing else: `client_secret`, `api_key`, `access_token`
+    TOKEN = auto()  # a word that has other meanings: `token`, `auth`, `secret`
+    KEY = auto()  # `key`, which stands for anything
+
+
+class Where(IntEnum):
+    """How a value is written, which says where it ends and what else it could be."""
+
+    QUOTED = auto()
+    LINE = auto()  # alone on its line behind `=`, as in .env, INI, properties
+    FIELD = auto()  # alone on its line behind `:`, as in YAML
+    CODE = auto()  # anywhere else
+    GIVEN = auto()  # where nothing but a value is given: behind an option, in a header, in a table, to a prompt
+
+
+@lru_cache(maxsize=512)
+def is_placeholder(value: str) -> bool:
+    """Whether it stands for a secret rather than being one: a variable, a template, a sample."""
+    if _REFERENCE.match(value) or value.endswith(("...", "…")) or _ANYWHERE.search(value):
+        return True
+    if len(set(value)) < 4 and len(value) > 3 and not value.isdigit():
+        return True
+    if "@" in value and _MAIL_ADDRESS.fullmatch(value):
+        return True
+    return is_vocabulary(value)
+
+
+def is_vocabulary(value: str) -> bool:
+    """Nothing but words that labels and documentation are made of."""
+    if len(value) > 80:
+        return False
+    return not _VOCABULARY.sub("", value.replace("%20", " ").replace("%3A", ":")).strip(" \t-_.:/!?,;()'\"")
+
+
+def decoded(text: str) -> bytes:
+    """Base64 of either alphabet, cut to whole groups; nothing if it is none."""
+    text = text.rstrip("=").replace("-", "+").replace("_", "/")
+    try:
+        return b64decode(text[: len(text) // 4 * 4])
+    except binascii.Error:
+        return b""
+
+
+def _classes(text: str) -> int:
+    return any("a" <= c <= "z" for c in text) + any("A" <= c <= "Z" for c in text) + any("0" <= c <= "9" for c in text)
+
+
+def is_mixed(text: str) -> bool:
+    """Both cases and digits."""
+    return _classes(text) == 3
+
+
+# Pairs that hardly any word has, English or German.
+_ODD_PAIR = late(
+    r"q[^u]|[jvx][bcdfgjkmpqvwxz]|[bcdfgkmpqtvwxz][jqx]|z[bcdfgjkmnpqrtvx]|[bcdfghjklmnpqrvwx]z(?![aeiouyz])|w[bcgjkmpqvwxz]"
+    r"|[ckpqv]v|[bdfgjkpqvxz]w[^aeiour]|k[fgjkmqvxz]|f[bdghjkmpqvwxz]|h[bcdfghjkpqvxz]|g[bcdfjkpqvxz]|[bcdfghjkmpqtvwxz]{5}"
+)
+
+
+def looks_random(letters: str) -> bool:
+    """Letters that form no words: pairs that no word has, or cases that change all the time."""
+    found = len(_ODD_PAIR.findall(letters.lower()))
+    if found * 7 >= len(letters):
+        return True
+    pieces = _CAMEL.findall(letters)
+    changes = len(pieces) > 3 and sum(map(len, pieces)) / len(pieces) < 2.7
+    return changes and not letters.isupper() and not letters.islower()
+
+
+def _is_random(value: str) -> bool:
+    """Letters with digits among them, no word with a number at its end."""
+    return len(set(value)) >= 6 and any(map(str.isdigit, value)) and any(map(str.isalpha, value))
+
+
+# A digit behind a letter, a letter behind a digit.
+_CHANGE = late(r"[A-Za-z](?=\d)|\d(?=[A-Za-z])")
+
+
+def _is_number(value: str) -> bool:
+    return _NUMBERS.fullmatch(value) is not None
+
+
+def _is_odd(value: str) -> bool:
+    """A digit or a strong mark within."""
+    return any(c.isdigit() or c in "!#$^~@&*%+=<>{}|?" for c in value[:-1])
+
+
+def is_password(value: str, where: Where) -> bool:
+    """What may stand under a password's name."""
+    if len(value) < 4 or is_placeholder(value):
+        return False
+    if " " in value:
+        # A label, unless a word of it can be none.
+        return where is Where.QUOTED and any(
+            len(word) > 4 and is_password(word, Where.CODE) for word in value.split(" ")
+        )
+    if value.isalpha() and _typed(value) and _OWN_WORD.search(value):
+        return False
+    if value.isdigit():
+        return len(value) >= 6 and where in (Where.QUOTED, Where.LINE, Where.GIVEN)
+    if where is Where.CODE and value.isalnum() and value[-1].isdigit() and value[0].isalpha():
+        return len(value) >= 6 and not is_vocabulary(value.rstrip("0123456789"))
+    if where is Where.CODE and _CODE.fullmatch(value) and not _is_random(value):
+        return False
+    if _is_number(value) or not any(map(str.isalpha, value)):
+        return where is Where.QUOTED and len(value) >= 6 and not _is_number(value) and len(set(value)) > 5
+    if not value.isascii() and all(c.isalpha() or c in "-_ :" for c in value):
+        return False
+    if _WORDS.fullmatch(value):
+        if value.isalnum() and value[-1].isdigit():
+            return len(value) >= 6
+        if _PATH.fullmatch(value):
+            return False
+        if value[-1] == "!" and where is not Where.CODE:
+            return len(value) >= 6
+        if where is Where.QUOTED or where is Where.LINE:
+            return len(value) >= (8 if where is Where.QUOTED or _typed(value) else 7) and not value.endswith((".", ":"))
+        if where is Where.FIELD or where is Where.GIVEN:
+            return (
+                len(value) >= (8 if where is Where.FIELD else 7)
+                and value.isascii()
+                and not set(value) & set(".:/")
+                and (not _typed(value) or len(_CAMEL.findall(value)) == 2 or where is Where.GIVEN)
+            )
+        return value.isalpha() and len(value) >= 8 and looks_random(value)
+    if _PATH.fullmatch(value) and not _is_random(value):
+        return False
+    return len(value) >= (6 if where is not Where.QUOTED else 5) and _is_odd(value)
+
+
+_OWN_WORD = late(r"pass|pwd|secret|token|key|cred|auth", re.I)
+
+
+def _typed(value: str) -> bool:
+    """A type's or a variable's name: `SecretStr`, `userPassword`, `accessToken`."""
+    return not value.islower() and not value.isupper() and not looks_random(value)
+
+
+_DOTTED = late(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
+
+
+def is_token(value: str, where: Where, *, least: int = 8, words: bool = False) -> bool:
+    """What may stand under a token's name; `words`: the name is so clear that even words count."""
+    if len(value) < least or " " in value or is_placeholder(value) or _is_number(value) or "://" in value:
+        return False
+    if len(set(value)) < 5 or _SESSION_TOKEN.fullmatch(value) or not any(map(str.isalpha, value)):
+        return False
+    if not value.isascii():
+        return False
+    letters = "".join(filter(str.isalpha, value))
+    if _WORDS.fullmatch(value):
+        if value.isalpha():
+            if looks_random(value) and len(value) >= 12:
+                return True
+            return words and len(value) >= 10 and where in _SURE and not _typed(value)
+        if any(map(str.isdigit, value)) and looks_random(letters) and len(value) >= 12:
+            return True
+        return (
+            words
+            and len(value) >= 10
+            and (where in _SURE or (where is Where.FIELD and len(value) >= 12 and is_phrase(value)))
+            and not set(value) & set(".:/")
+        )
+    if (
+        where in (Where.CODE, Where.FIELD)
+        and _CODE.fullmatch(value)
+        and not (
+            _is_random(value)
+            and (looks_random(letters) or len(_CHANGE.findall(value)) > 2)
+            and not _DOTTED.fullmatch(value)
+        )
+    ):
+        return False
+    if _PATH.fullmatch(value) and not is_mixed(value):
+        return False
+    return (len(value) >= 10 and _is_random(value)) or (len(value) >= 8 and words and _is_odd(value))
+
+
+_SURE = (Where.QUOTED, Where.LINE, Where.GIVEN)
+_DIGESTS = (32, 40, 48, 64)
+
+
+def is_key(value: str) -> bool:
+    """What under a bare `key` can be nothing else: long, of both cases and digits."""
+    return len(value) >= 20 and is_mixed(value) and is_token(value, Where.CODE) and not _UUID.fullmatch(value)
+
+
+def fits(value: str, proof: Proof, where: Where) -> bool:
+    """Whether a value may be the secret that its name promises."""
+    if proof is Proof.PASSWORD:
+        return is_password(value, where)
+    if proof is Proof.SECRET:
+        if " " in value:
+            return is_password(value, where)
+        return is_token(value, where, words=True)
+    if proof is Proof.TOKEN:
+        return is_token(value, where, least=8 if is_mixed(value) else 10)
+    return is_key(value) or (where is Where.QUOTED and len(value) in _DIGESTS and _HEX.fullmatch(value) is not None)
+
+
+# Words that join others to one, and those that end like one: `case-sensitive`, `out-of-date`, `auto-generated`.
+_COMPOUND = late(
+    r"(?:^|[-_])(?:of|to|the|in|by|up|and|or|not|on|at|for|with|as|is|be|non|pre|auto|self|re|un|per|multi|single|end|one"
+    r"|two|well|built|hard|case|time|read|write|user|based|only|like|free|safe|side|end|level|type|id|name|file|path|url"
+    r"|key|keys|value|values|token|tokens|string|password|passwords|secret|secrets|hash|code|list|set)(?=$|[-_])"
+    r"|(?:ed|ing|able|ible|ly|tion|ive|ous|ful|less|ment|ity|ary|ory|ent|ant)$",
+    re.I,
+)
+
+
+def is_compound(value: str) -> bool:
+    """A word that others are joined to, as a language does."""
+    return _COMPOUND.search(value) is not None and not any(map(str.isdigit, value))
+
+
+def is_phrase(value: str) -> bool:
+    """Words joined by `-` or `_` that no language joins: `lantern-orbit-walrus`."""
+    return (
+        len(value) >= 12
+        and value.count("-") + value.count("_") > 1
+        and all(part.isalnum() and part.isascii() for part in re.split("[-_]", value))
+        and not _COMPOUND.search(value)
+        and not (value.isupper() and "_" in value)
+        and not is_placeholder(value)
+    )
+
+
+def is_said(value: str) -> bool:
+    """What in a sentence can be no word: letters with digits or marks among them."""
+    value = value.strip("*_`'\"()")
+    if len(value) < 6 or (value.isalpha() and (len(value) < 12 or (value.islower() and len(value) < 16))):
+        return False
+    if is_placeholder(value) or _is_number(value) or "\\" in value or not any(map(str.isalpha, value)):
+        return False
+    if _WORDS.fullmatch(value):
+        return len(value) >= 12 and looks_random(value)
+    if _PATH.fullmatch(value) or (_CODE.fullmatch(value) and not _is_random(value)):
+        return False
+    return _is_odd(value) and not _FORMULA.fullmatch(value)
+
+
+# `x=1`, `f(x)`, `<tag>`: code in a sentence.
+_FORMULA = late(r"[\w.-]+=.*|[\w.]+\(.*\)|<.*>|--?[a-z].*")

@@ -1,0 +1,418 @@
+"""Memory sentences: Signet's gate for what we read, our stricter one for what we write, and the fallback.
+
+The model proposes, the contract disposes (contracts, *Sentences*; seed 000, *Per-session sentence quality floor*).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from signet_sync.formats.body import JS_BLANKS, js_trim
+from signet_sync.formats.filename import IMMUTABLE_KINDS
+from signet_sync.formats.lazy_pattern import late
+from signet_sync.text.phrases import counted
+
+MIN_WORDS, MAX_WORDS = 12, 48
+LOW_SIGNAL = frozenset({"Investigated issue.", "Worked on task.", "Reviewed code."})
+
+_JS_SPACE = late(f"[{JS_BLANKS}]+")
+_TERMINAL = (".", "!", "?")
+_CONTROL = late("[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
+# Bidi overrides; and what nobody sees but a model reads: zero-width blanks, invisible operators, tag characters.
+_INVISIBLE = late("[\u200b\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff\U000e0000-\U000e007f]")
+
+# Signet's own anchors. Its patterns backtrack quadratically on hostile text, so the runs are walked here instead.
+_SIGNET_ISSUE = late(rf"\b(?:PR|pr|issue|Issue|task|TASK)[-#:{JS_BLANKS}]*+([A-Za-z0-9._-]+)\b", re.ASCII)
+_SIGNET_ROOTS = "platform|surfaces|integrations|libs|dist|runtimes|plugins|web|memorybench|packages"
+_SIGNET_PATH = late(rf"\b(?:{_SIGNET_ROOTS})/[A-Za-z0-9._/-]+\b", re.ASCII)
+_SIGNET_WORDS = late(rf"\b(?:(?:{_SIGNET_ROOTS})/|PR#?|issue#?|task#?)\b", re.ASCII)
+_RUN = late(r"[A-Za-z0-9._-]+", re.ASCII)
+_SIGNET_EXTENSION = late(r"\.(?:tsx|ts|jsx|js|rs|md)\b", re.ASCII)
+_WORD_START = late(r"\w", re.ASCII)
+
+_EXTENSIONS = (
+    "py|pyi|ts|tsx|js|jsx|mjs|cjs|rs|go|rb|java|kt|kts|c|h|cc|cpp|hpp|cs|swift|php|sh|bash|zsh|fish|toml|ya?ml|jsonl?"
+    "|mdx?|rst|txt|sql|s?css|html?|vue|svelte|proto|lock|cfg|ini|conf|env|tf|nix|xml|csv|ipynb|lua|exs?|erl|hs|ml"
+    "|scala|clj|dart|zig|service|plist|db"
+)
+_FILE = late(rf"(?:^|[\s(\"'`\[])\.?[\w-][\w.@-]{{0,120}}\.(?:{_EXTENSIONS})(?![\w-])")
+_PATH = late(r"(?:^|[\s(\"'`])(?:[\w.@-]{1,80}/){1,20}[\w.@-]{1,80}")
+_ISSUE = late(r"\b(?:PR|issue|task)[-#:\s]{1,4}\d+\b|(?:^|[\s(])#\d+\b|\b[A-Z]{2,8}-\d{1,6}\b", re.ASCII)
+_COMPONENT = late(
+    r"\b(?:[a-z]{1,40}[A-Z]\w{0,60}|[A-Z][a-z]{1,40}[A-Z]\w{0,60}|\w{1,40}_\w{1,60}|[A-Za-z]{2,40}-\w{1,40})\b",
+    re.ASCII,
+)
+_SENTENCE_END = late(r"([.!?]['\")\]]{0,3})\s+(?=\S)")
+_SECOND_SENTENCE = late(r"[.!?]['\")\]]{0,3}\s+[A-Z\"'(\[]")
+
+
+@dataclass(frozen=True, slots=True)
+class SessionContext:
+    """What a sentence may be anchored in: the artifact's body, project, kind, harness, UTC day and token."""
+
+    body: str
+    project: str | None
+    kind: str
+    harness: str | None
+    day: str
+    token: str
+
+
+def words(text: str) -> int:
+    """Words as JavaScript's `\\s` separates them."""
+    if text.isascii() and text.isprintable():
+        return len(text.split())
+    return sum(1 for word in _JS_SPACE.split(js_trim(text)) if word)
+
+
+def basename(project: str | None) -> str:
+    """The last part of a project path, as POSIX (and so Signet) takes it; empty where there is none."""
+    return js_trim(project or "").rstrip("/").rpartition("/")[2]
+
+
+def passes_signet(sentence: str, body: str, project: str | None) -> bool:
+    """Signet's gate (vectors: `sentence`): 12–48 words, terminal point, its kinds of anchor."""
+    if js_trim(sentence) in LOW_SIGNAL or not MIN_WORDS <= words(sentence) <= MAX_WORDS:
+        return False
+    if not js_trim(sentence).endswith(_TERMINAL):
+        return False
+    return (
+        signet_anchor(body, project) in sentence
+        or _SIGNET_WORDS.search(sentence) is not None
+        or _signet_file(sentence) is not None
+    )
+
+
+# What says that something was kept instead of what it was: Signet's, ours of 0.1.0, and the fallback below.
+_TEMPLATE = late(
+    r"Session .{1,200} captured durable (?:summary|transcript|compaction) context, preserved lineage metadata, and "
+    r"|Compaction for .{1,200} preserved durable context, linked the active session state, and "
+    r"|(?:In .{1,80} the|The) session of \d{4}-\d\d-\d\d was (?:asked|about) \""
+    r"|(?:In .{1,80} the (?:summary|transcript|compaction|file) of \d{4}-\d\d-\d\d"
+    r"|The session of \d{4}-\d\d-\d\d(?: \(.{1,40}\))? left a \w{4,10}\.md that) "
+    r"(?:(?:opens with|holds) \"|opens without heading|was saved without words)"
+)
+
+
+# Verbs and fillers that fit every session. What is spelled with a hyphen stands here as it is written.
+_FILLERS = """
+a about above accordingly across action actions activities activity actually add added adding additional after again
+against agent ahead aimed all along already also although always among an analysis analyze analyzed and another any
+anything apart approach approaches are area areas around as asked aspect aspects assistant assisted at available back
+basically be because become been before began begin behind being below best better between big bit both brief briefly
+bunch but by call came can case cases certain change changed changes changing check checked checking chose clear code
+coding come completed complete concern concerns considered context continue continued continuing conversation could
+covered day days deal deals decided decision decisions detail details did different discuss discussed discussing
+discussion do does doing done down during each earlier effort efforts either eleven end ended enough etc even
+eventually every everything examined explored far few fifteen final finally find finished first five fix fixed fixes
+fixing follow follow-up follow-ups followed following for found four from full further gave general generally get
+give given go goal goals going gone good got great had handled happened has have having he hello help helped her here
+hi him his how however i idea if impact implemented important improve improved improvement improvements improvements
+in including indeed information initial inside instead into investigated investigating is issue issues it item items
+its itself just keep kept kind know last later latest least left less let like little local long look looked looking
+lot lots made main mainly make making many matter matters may me mean memory might minor more most mostly moved much
+multiple must my necessary need needed never new next nice nine no none nor not note noted nothing now number of off
+often old on once one ones only onto open or order other others our out over overall own part particular parts people
+per perform performed person plan planned please point points possible pre-existing prepared previous problem problems
+process produced progress project provided purpose put quality quickly quite rather re-run really recent recorded
+regarding related relevant remaining report resolved result results resume review reviewed reviewing right round
+run running said same saw say second see seem seemed seen session sessions set seven several shall she should show
+showed shown side similar simple since six small so solution solve solved some something soon specific start started
+state status step steps still stuff successful successfully such summary summarized sure system take taken task tasks
+ten than thank thanks that the their them themselves then there therefore these they thing things third this those
+though thought three through throughout time times to today together told too took toward towards tried try turn turns
+twelve two under understand until up update updated updates upon us use used useful user using usual various very was
+way ways we well went were what when where whether which while who whole whose why will with within without wonderful
+work worked working works would write wrote yes yet you your
+"""
+_GENERIC = frozenset(_FILLERS.split())
+_TOKEN = late(r"[^\W_][\w./@#+:-]*")
+_CJK_SIGN = "[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff]"
+_CJK = late(_CJK_SIGN)
+_CJK_PAIR = late(f"(?=({_CJK_SIGN}{{2}}))")
+# Words of the session's own that a sentence has to hold, besides the project's name.
+LEAST_CONTENT = 2
+
+
+def content_words(sentence: str) -> list[str]:
+    """What a sentence says besides words that fit every session: names, numbers, paths and rarer words, casefolded."""
+    said = sentence.casefold()
+    found = [token.rstrip(".:/@#+-") for token in _TOKEN.findall(_CJK.sub(" ", said))]
+    rarer = (token for token in found if (len(token) > 2 or any(map(str.isdigit, token))) and token not in _GENERIC)
+    return list(dict.fromkeys([*rarer, *_CJK_PAIR.findall(said)]))
+
+
+def is_template(sentence: str) -> bool:
+    """Whether a sentence says of no session what came out of it: a program's form, or words that fit every session."""
+    said = js_trim(sentence)
+    return said in LOW_SIGNAL or _TEMPLATE.match(said) is not None or not content_words(said)
+
+
+def _stands_in(words_of_content: Sequence[str], bodies: Sequence[str]) -> bool:
+    """Whether enough of the words stand in a session's texts; one in another form of it counts, too."""
+    count = 0
+    texts = [body.casefold() for body in bodies]
+    for word in words_of_content:
+        stem = word[:5] if word.isalpha() else word
+        count += any(stem in text if _CJK.match(word) else _begins_word(stem, text) for text in texts)
+        if count >= LEAST_CONTENT:
+            return True
+    return False
+
+
+def _begins_word(stem: str, text: str) -> bool:
+    """Whether a text holds a stem behind no letter, digit or underscore."""
+    at = text.find(stem)
+    while at > 0 and (text[at - 1].isalnum() or text[at - 1] == "_"):
+        at = text.find(stem, at + 1)
+    return at >= 0
+
+
+def signet_anchor(body: str, project: str | None) -> str:
+    """The one text that Signet looks for first: project, else issue, else path or file in the body, else `session`."""
+    name = basename(project)
+    if name:
+        return name
+    issue = _SIGNET_ISSUE.search(body)
+    if issue is not None:
+        return re.sub(f"[{JS_BLANKS}]+", "", issue[0])
+    path = _SIGNET_PATH.search(body)
+    file = _signet_file(body, path.start() if path else None)
+    if path is not None and (file is None or path.start() <= file[0]):
+        return path[0]
+    return file[1] if file else "session"
+
+
+def _signet_file(text: str, before: int | None = None) -> tuple[int, str] | None:
+    """Start and text of the first `name.ts`-like token of Signet, found in linear time."""
+    for run in _RUN.finditer(text):
+        if before is not None and run.start() > before:
+            return None
+        token = run[0]
+        if "." not in token:
+            continue
+        start = _WORD_START.search(token)
+        ends = [m.end() for m in _SIGNET_EXTENSION.finditer(token) if start is not None and m.start() > start.start()]
+        if ends and start is not None:
+            return run.start() + start.start(), token[start.start() : ends[-1]]
+    return None
+
+
+def has_anchor(sentence: str, context: SessionContext) -> bool:
+    """Whether the sentence names something of this session: project, file or path, issue, component in the body."""
+    name = basename(context.project)
+    if _is_telling(name) and re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", sentence):
+        return True
+    if _FILE.search(sentence) or _PATH.search(sentence) or _ISSUE.search(sentence):
+        return True
+    components = (match[0] for match in _COMPONENT.finditer(sentence))
+    return any(name in context.body for name in components if name.casefold() not in _GENERIC)
+
+
+def _is_telling(name: str) -> bool:
+    """Whether a name tells a project from words of any sentence."""
+    return len(name) > int(name.isascii()) and name not in (".", "..") and name.casefold() not in _GENERIC
+
+
+def passes_strict(sentence: str, *contexts: SessionContext) -> bool:
+    """Our gate for all that we write of a session: sound in each of its texts, and saying something of it.
+
+    Names, numbers, paths or rarer words of it must stand in one of them; what fits every session does not count.
+    """
+    if is_template(sentence) or not all(is_sound(sentence, context) for context in contexts):
+        return False
+    names = {basename(context.project).casefold() for context in contexts}
+    said = [word for word in content_words(sentence) if word not in names]
+    return _stands_in(said, [context.body for context in contexts])
+
+
+def is_sound(sentence: str, context: SessionContext) -> bool:
+    """Whether this is one sentence on one line, 12–48 words, with a terminal point and a concrete anchor."""
+    if sentence != js_trim(sentence) or len(sentence) > 2000 or _CONTROL.search(sentence):
+        return False
+    if sentence in LOW_SIGNAL or not MIN_WORDS <= words(sentence) <= MAX_WORDS:
+        return False
+    if not sentence.endswith(_TERMINAL) or _SECOND_SENTENCE.search(sentence):
+        return False
+    return has_anchor(sentence, context)
+
+
+def acceptable(sentence: str, context: SessionContext) -> bool:
+    """The render gate: a stored sentence is kept if it is sound by our gate or passes Signet's."""
+    return passes_signet(sentence, context.body, context.project) or is_sound(flatten(sentence), context)
+
+
+def fallback(context: SessionContext) -> str:
+    """A true sentence about this session, built from its own words; `is_sound` and `is_template` for every input.
+
+    It names the project (without one the file), the day, the first heading, request or line, and the size; it never
+    invents.
+    """
+    kind = context.kind if context.kind in IMMUTABLE_KINDS else "file"
+    place = usable_name(context.project)
+    lead, first = _lead(context.body)
+    harness = context.harness or ""
+    by = f" ({harness})" if len(harness) <= 40 and _HARNESS.fullmatch(harness) else ""
+    subject = (
+        f"In {place} the {kind} of {context.day}"
+        if place
+        else f"The session of {context.day}{by} left a {kind}.md that"
+    )
+    lines = context.body.count("\n") + 1 if context.body else 0
+    size = words(context.body[:200_000])
+    more = " or more" if len(context.body) > 200_000 else ""
+    if not size:
+        return f"{subject} was saved without words of its own, so only its name, times and links remain."
+    told = f'{"opens with" if first else "holds"} "{lead}"' if lead else "opens without heading or request"
+    return (
+        f"{subject} {told} and keeps {counted(lines, 'line')} "
+        f"and {size}{more} {'word' if size == 1 else 'words'} behind its link."
+    )
+
+
+def usable_name(project: str | None) -> str:
+    """The project's name where a sentence may use it as it is; else empty."""
+    name = flatten(basename(project))
+    usable = (
+        name == basename(project)
+        and _is_telling(name)
+        and len(name) <= 60
+        and words(name) <= 4
+        and '"' not in name
+        and not _SENTENCE_END.search(name)
+        and any(c.isalnum() for c in name)
+    )
+    return name if usable else ""
+
+
+_HARNESS = late(r"\w[\w-]*", re.ASCII)
+_MARKUP = late(
+    r"^(?:#{1,6}\s+|>\s*|[-*+]\s+(?:\[[ xX]\]\s+)?|\d{1,3}[.)]\s+|(?:User|Human|Assistant|Model|System)\s*:\s*)+"
+)
+
+
+def _lead(body: str) -> tuple[str, bool]:
+    """The first heading or request of a body, else its first line with a word, and whether the body opens with it.
+
+    Shortened to at most twelve words.
+    """
+    first = ""
+    for position, line in enumerate(body.split("\n", 400)[:400]):
+        text = line.strip()
+        if not any(c.isalnum() for c in text[:200]) or text.startswith(("```", "|", "---")):
+            continue
+        if text.startswith(("#", "User:", "Human:")):
+            cleaned = lead_of(text)
+            if cleaned and not (text.startswith("#") and position > 0 and first and cleaned.lower() in _SECTION_WORDS):
+                return cleaned, not first
+        if not first:
+            first = lead_of(text)
+    return first, True
+
+
+_SECTION_WORDS = frozenset(
+    """
+    context decisions constraints blockers next people notes summary overview goal goals
+    """.split()
+)
+
+
+LEAD_LENGTH = 120
+
+
+def lead_of(line: str) -> str:
+    """What a line says, as a sentence may quote it: its first sentence, without markup, at most twelve words."""
+    # Emphasis goes first: taken out of a flattened text it would let two brackets meet.
+    text = flatten(re.sub(r"[\"“”*~`]+|(?<!\w)_+|_+(?!\w)", "", _MARKUP.sub("", line[:400])))
+    parts = text.split()
+    kept = ""
+    for taken, part in enumerate(parts[:12]):  # noqa: B007 - how many fit is needed below
+        if len(kept) + 1 + len(part) > LEAD_LENGTH:
+            break
+        kept = f"{kept} {part}" if kept else part
+    else:
+        taken = len(parts[:12])
+    cut = taken < len(parts)
+    if not kept and parts:  # one word of a hundred characters: all that can be done is to cut it
+        kept, cut = parts[0][: LEAD_LENGTH - 1] + "…", False
+    kept = kept.strip(" .,;:!?-|")
+    if not any(c.isalnum() for c in kept):
+        return ""
+    end = _SENTENCE_END.search(kept)
+    if end is not None and words(kept[: end.start()]) >= 3:
+        return kept[: end.start()].strip(" .,;:!?-|")
+    kept = _SENTENCE_END.sub(", ", kept)
+    return f"{kept} …" if cut and end is None else kept
+
+
+def flatten(text: str, limit: int = 1000) -> str:
+    """Text as it may be shown on a page: one line that can forge no row, link, heading or marker.
+
+    Control characters become blanks, bidi overrides and what nobody sees go, `[[ ]] <!-- -->` and what else a Markdown
+    reader would act on (links, images, footnotes, HTML, struck text, Obsidian's `%%` and `$$`) are taken apart,
+    backticks become quotes. What would be a tag, a highlight or a formula gets the wide form of its sign: `＃tag`;
+    issues (`#12`) and addresses of the web stay.
+    """
+    if not text.isprintable():
+        text = _INVISIBLE.sub("", _CONTROL.sub(" ", text))
+        text = text.encode("utf-8", "replace").decode("utf-8")
+    if "[" in text or "]" in text:
+        text = re.sub(r"\[(?=\[)", "[ ", text)
+        text = re.sub(r"\](?=[\](])|[!^](?=\[)", r"\g<0> ", text)
+    if "--" in text or "`" in text:
+        text = text.replace("`", "'").replace("<!--", "<! --").replace("-->", "-- >")
+    if "<" in text or "%%" in text or "~~" in text:
+        text = re.sub(r"%(?=%)|(?<!~)~(?=~(?!~))", r"\g<0> ", re.sub(r"<(?=[A-Za-z/?]|![A-Za-z\[])", "‹", text))
+    if "#" in text:
+        text = _SIGNS.sub(_without_tag, text)
+    if "$" in text:
+        text = _without_formulas(text)
+    if "==" in text and _is_highlighted(text):
+        text = text.replace("==", "＝＝")
+    if "  " in text or text[:1] == " " or text[-1:] == " " or not text.isascii():
+        text = " ".join(text.split())
+    return text if len(text) <= limit else text[: limit - 1].rstrip(" #$=~") + "…"
+
+
+# What Obsidian takes for a tag holds something other than digits; inside an address nothing is one.
+_SIGNS = late(
+    r"https?://[\w-]++(?:\.[\w-]++)++[^\s<>]*+"
+    r"|(?P<behind>[0-9A-Za-z]?)(?P<signs>#++)"
+    r"(?:(?=[0-9]*+[^\s0-9\u2000-\u206f\u2e00-\u2e7f'!\"#$%&()*+,.:;<=>?@^`{|}~\[\]\\])(?P<tag>))?"
+)
+_OPENING_HIGHLIGHT = late(r"==[^\s=]")
+_CLOSING_HIGHLIGHT = late(r"[^\s=]==")
+_LONE_HIGHLIGHT = late(r"(?<!\S)==[^\s=]|[^\s=]==(?!\S)")
+_OPENING_DOLLAR = late(r"\$(?=\S)")
+_CLOSING_DOLLAR = late(r"(?<=\S)\$(?!\d)")
+_LONE_CLOSING_DOLLAR = late(r"(?<=[\w)\]}])\$(?!\d)")
+
+
+def _without_tag(found: re.Match[str]) -> str:
+    if found["tag"] is None:
+        return found[0]
+    kept = "#" if found["behind"] else ""  # behind a letter no tag begins
+    return f"{found['behind']}{kept}{'＃' * (len(found['signs']) - len(kept))}"
+
+
+def _is_highlighted(text: str) -> bool:
+    """Whether something is, or would be together with what another field holds."""
+    opening = _OPENING_HIGHLIGHT.search(text)
+    pair = opening is not None and _CLOSING_HIGHLIGHT.search(text, opening.end() - 1) is not None
+    return pair or _LONE_HIGHLIGHT.search(text) is not None
+
+
+def _without_formulas(text: str) -> str:
+    """No dollar is left that could close a formula, whatever stands before this text."""
+    text = _LONE_CLOSING_DOLLAR.sub("＄", re.sub(r"\$(?=\$)", "$ ", text))
+    opening = _OPENING_DOLLAR.search(text)
+    if opening is None:
+        return text
+    return text[: opening.end()] + _CLOSING_DOLLAR.sub("＄", text[opening.end() :])
+
+
+def flatten_cell(text: str, limit: int = 200) -> str:
+    """Flattened for a column of a ledger row: ` | ` would forge the next column."""
+    return flatten(text, limit).replace(" | ", " ¦ ").replace(" |", " ¦").replace("| ", "¦ ")

@@ -1,0 +1,237 @@
+"""Concept tags: the few words that say what a text is about, found by rules alone (seed 004, facts/nexo.md §5).
+
+Candidates, in this order: terms of the glossary, tokens joined by `. _ / -`, words after UAX #29. Each is made normal
+or refused; the first different ones are the tags. Where we part from the original, a comment names the correction;
+`docs/conformance.md` has them all.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator
+from functools import cache, lru_cache
+from typing import Literal
+from unicodedata import is_normalized
+from unicodedata import normalize as unicode_form
+
+from signet_sync.formats.lazy_pattern import late
+from signet_sync.text.cjk import CJK
+
+# Of the rules with their lists: tags derived by another version are derived anew.
+VERSION = "1"
+MOST = 8
+LONGEST = 32  # characters of a tag. Correction "characters": the original counts bytes
+MOST_READ = 4_000  # characters of a text, as many as a memory may have
+MOST_WORDS = 400  # different words of a text: where so many are refused, those behind them are no better
+
+Script = Literal["latin", "cjk", "mixed", "other"]
+
+# Letters and numbers of a script: first and last of each run, with the gaps in which nothing is assigned. As regular
+# expressions they would take longer to compile than the tags of ten texts to derive.
+_RUNS = {
+    "latin": (
+        "41-5a 61-7a aa-aa ba-ba c0-d6 d8-f6 f8-2b8 2e0-2e4 1d00-1d25 1d2c-1d5c 1d62-1d65 1d6b-1d77 1d79-1dbe 1e00-1eff"
+        " 2071-2071 207f-207f 2090-209c 212a-212b 2132-2132 214e-214e 2160-2188 2c60-2c7f a722-a787 a78b-a7ff ab30-ab5a"
+        " ab5c-ab64 ab66-ab69 fb00-fb06 ff21-ff3a ff41-ff5a 10780-107ba 1df00-1df2a"
+    ),
+    "han": (
+        "2e80-2fd5 3005-3005 3007-3007 3021-3029 3038-303b 3400-4dbf 4e00-9fff f900-fad9 16fe2-16fe3 16ff0-16ff1"
+        " 20000-2fa1d 30000-3ffff"
+    ),
+    "kana": (
+        "3041-3096 309d-309f 30a1-30fa 30fd-30ff 31f0-31ff 32d0-32fe 3300-3357 ff66-ff6f ff71-ff9d 1aff0-1b167"
+        " 1f200-1f200"
+    ),
+    "hangul": "1100-11ff 302e-302f 3131-318e 3200-321e 3260-327e a960-a97c ac00-d7fb ffa0-ffdc",
+}
+
+# Runs and joiners are possessive, so that a text is read once whatever stands in it.
+_COMPOUND = late(r"(?<![^\W_])[^\W_]++(?:[._/-][^\W_]++)++")
+_DATE = late(r"\d{4}-\d{2}-\d{2}(?:\.[^\W_]+)?")
+# Correction "redactions": the name of the rule that found a secret says nothing of what the text is about.
+_REDACTED = late(r"\[REDACTED:[a-z0-9-]+\]")
+# Correction "heaps of marks": to sort them is quadratic, and a stream-safe text has no more than thirty (UAX #15).
+_HEAP = late(r"([^\w\s!-~]{30})[^\w\s!-~]++")
+# Correction "phrases": these two characters stand for whole phrases, blanks and all, which are no tag.
+_PHRASES = {ord(ligature): " " for ligature in "\ufdfa\ufdfb"}
+# No more than four characters compose to one: what is longer can't become a tag.
+_COMPOSED = 4
+_LONGEST_NAME = 255  # characters of a file's name
+
+
+def derive(text: str, limit: int = MOST, *, path: str = "") -> tuple[str, ...]:
+    """What a text is about: at most `limit` tags, and never more than `MOST`, in the order in which they were found.
+
+    Of `path` the last part counts as the beginning of the text. Of a longer text the first `MOST_READ` characters are
+    read. Total, linear, deterministic; `()` where there is nothing to tell.
+    """
+    most = min(limit, MOST)
+    if most <= 0:
+        return ()
+    tags: dict[str, None] = {}
+    for candidate in _candidates(_source(text, path)):
+        tag = normalize(candidate)
+        if tag is not None:
+            tags[tag] = None
+            if len(tags) == most:
+                break
+    return tuple(tags)
+
+
+def glossary_terms(text: str, limit: int = MOST) -> tuple[str, ...]:
+    """Terms of the glossary that stand in a text, inside other words too, in the glossary's order; at most `limit`."""
+    low = _lowered(text)
+    found = [term for term in _glossary() if term in low]
+    # Correction "short terms": `css3` and `mkv` are not about `s3` and `kv`.
+    return tuple([term for term in found if not _is_short(term) or _alone(term).search(low)][:limit])
+
+
+def normalize(token: str) -> str | None:
+    """A token as a tag: NFKC, lower case, nothing but letters and numbers at its ends, `-` for `_`.
+
+    None for what can't be one: too long or too short for its script, a number, a date, a stop word.
+    """
+    # Correction "stable": the original strips before it lowers, and its `İ` leaves a mark at the end that the next
+    # round takes off.
+    tag = _bare(_lowered(token)).replace("_", "-")
+    if not tag or len(tag) > LONGEST or tag.isdecimal() or tag in _stop_words() or _DATE.fullmatch(tag):
+        return None
+    # Correction "phrases": of `¸`, too, NFKC makes a blank.
+    if any(map(str.isspace, tag)):
+        return None
+    # Correction "short terms": what stands in the glossary is long enough.
+    return tag if not _is_short(tag) or tag in _glossary() else None
+
+
+def classify_script(token: str) -> Script:
+    """The script of a token's letters: Latin, CJK (Chinese, Japanese, Korean), both, or neither."""
+    found = _scripts(token)
+    if found > {"latin"}:
+        return "mixed"
+    if found:
+        return "latin" if "latin" in found else "cjk"
+    return "other"
+
+
+# ── candidates ──
+
+
+def _source(text: str, path: str) -> str:
+    """What is read of a text and the name of its file; a long text ends with its last whole word."""
+    read = text[:MOST_READ]
+    if len(text) > MOST_READ and not text[MOST_READ].isspace():
+        read = read.rsplit(None, 1)[0] if read.strip() else ""
+    source = f"{path.rpartition('/')[2][:_LONGEST_NAME]} {_REDACTED.sub(' ', read)}"
+    return source if source.isascii() else _HEAP.sub(r"\1", source).translate(_PHRASES)
+
+
+def _candidates(source: str) -> Iterator[str]:
+    yield from glossary_terms(source)
+    yield from dict.fromkeys(token for token in _COMPOUND.findall(source) if len(token) <= LONGEST * _COMPOSED)
+    yield from _words(source)
+
+
+def _words(source: str) -> Iterator[str]:
+    """The first different words after UAX #29, without those whose length alone says that they can't be tags."""
+    # Loaded late: most processes never derive a tag, and its tables take longer to load than all the rest of them.
+    from apsw.unicode import word_iter
+
+    # A Chinese text is all words of one character; one that stands for several, such as `㏒`, is looked at.
+    shortest = 2 if is_normalized("NFKC", source) else 1
+    seen: set[str] = set()
+    for word in word_iter(source):
+        if shortest <= len(word) <= LONGEST * _COMPOSED and word not in seen:
+            seen.add(word)
+            yield word
+            if len(seen) == MOST_WORDS:
+                return
+
+
+@cache
+def _alone(term: str) -> re.Pattern[str]:
+    """Finds a term between characters that are no letters or numbers, or stand without blanks as Chinese does."""
+    beside = rf"[^\W_{CJK}]"
+    return re.compile(f"(?<!{beside}){re.escape(term)}(?!{beside})")
+
+
+# ── tokens ──
+
+
+def _lowered(text: str) -> str:
+    if text.isascii():
+        return text.lower()
+    # Twice: lower case may leave what composes.
+    return unicode_form("NFKC", unicode_form("NFKC", text).lower())
+
+
+def _bare(token: str) -> str:
+    """A token without what is neither letter nor number at its ends."""
+    start, end = 0, len(token)
+    while start < end and not token[start].isalnum():
+        start += 1
+    while start < end and not token[end - 1].isalnum():
+        end -= 1
+    return token[start:end]
+
+
+def _is_short(tag: str) -> bool:
+    """Whether a tag has fewer than three characters, or two where it is Chinese, Korean, or Japanese with Han.
+
+    Two kana alone are mostly grammar.
+    """
+    if len(tag) != 2:
+        return len(tag) < 2
+    found = _scripts(tag)
+    return "latin" in found or found.isdisjoint({"han", "hangul"})
+
+
+def _scripts(token: str) -> set[str | None]:
+    """The scripts of a token's letters, of those that make a difference."""
+    return {*map(_script, token)} - {None}
+
+
+@lru_cache(maxsize=1_000)
+def _script(letter: str) -> str | None:
+    spans = _spans()
+    _, last, script = spans[bisect_right(spans, letter, key=_first) - 1]
+    return script if letter <= last else None
+
+
+_Span = tuple[str, str, str]
+
+
+@cache
+def _spans() -> list[_Span]:
+    """First and last letter of each run and its script, in order, behind one that holds nothing."""
+    runs = ((run.split("-"), script) for script, all_runs in _RUNS.items() for run in all_runs.split())
+    spans = [(chr(int(first, 16)), chr(int(last, 16)), script) for (first, last), script in runs]
+    return [("", "", ""), *sorted(spans)]
+
+
+def _first(span: _Span) -> str:
+    return span[0]
+
+
+# ── lists ──
+
+
+@cache
+def _glossary() -> dict[str, None]:
+    """The terms in their order; a dict, because they are looked up too."""
+    return dict.fromkeys(map(_lowered, _lines("glossary.txt")))
+
+
+@cache
+def _stop_words() -> frozenset[str]:
+    return frozenset(_lines("stop_words.txt"))
+
+
+def _lines(name: str) -> list[str]:
+    """What a list holds, without its headings."""
+    from pkgutil import get_data
+
+    raw = get_data(__package__, name)
+    assert raw is not None, "the loader of every ordinary installation gives data"
+    lines = map(str.strip, raw.decode("utf-8").splitlines())
+    return [line for line in lines if line and not line.startswith("#")]

@@ -1,0 +1,165 @@
+"""The page as an ASGI application: views at their paths, called in threads; their templates filled in, errors told."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pkgutil
+from collections.abc import Awaitable, Callable
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import anyio
+from anyio import CapacityLimiter
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from signet_sync.errors import SignetSyncError, UsageError
+from signet_sync.pages.stage import now_us
+from signet_sync.web import formatting, views
+from signet_sync.web.layout import Frame
+from signet_sync.web.links import Links
+from signet_sync.web.live_updates import Events
+from signet_sync.web.request import Ask, Page, Site, View
+from signet_sync.web.security import TOKEN, Guard, Keys, query_of
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
+
+Listed = tuple[str, str, View]  # a view's path, its name, itself
+
+_HERE = os.path.dirname(os.path.abspath(__file__))
+_AT_ONCE = 4  # requests; each holds a thread and reads the index
+_CARRIED = ("agent", TOKEN)  # of the query: not the view's business
+
+
+def make(
+    site: Site,
+    token: str | Keys,
+    port: int,
+    *,
+    ending: asyncio.Event | None = None,
+    listed: list[Listed] | None = None,
+) -> ASGIApp:
+    """The application behind its guard; `ending` is set when streams are to end, `listed` are other views than ours."""
+    keys = Keys(token) if isinstance(token, str) else token
+    return Guard(_Pages(site, collected() if listed is None else listed, ending or asyncio.Event()).app, keys, port)
+
+
+def collected() -> list[Listed]:
+    """Path, name and function of every view."""
+    found: list[Listed] = []
+    for module in sorted(one.name for one in pkgutil.iter_modules(views.__path__)):
+        found += getattr(import_module(f"{views.__name__}.{module}"), "VIEWS", [])
+    return found
+
+
+class _Pages:
+    """Answers requests for one site."""
+
+    def __init__(self, site: Site, listed: list[Listed], ending: asyncio.Event) -> None:
+        self._site = site
+        self._templates = formatting.environment(os.path.join(_HERE, "templates"))
+        self._limiter = CapacityLimiter(_AT_ONCE)
+        self._paths = {name: path for path, name, _ in listed} | {"static": "/static/{path}", "events": "/events"}
+        routes: list[BaseRoute] = [Route(path, self._endpoint(view), name=name) for path, name, view in listed]
+        routes.append(Route("/events", Events(site.place, ending).answer, name="events"))
+        routes.append(Mount("/static", _Static(directory=os.path.join(_HERE, "static")), name="static"))
+        self.app = Starlette(
+            routes=routes,
+            exception_handlers={HTTPException: self._refused, Exception: self._unexpected},
+        )
+
+    def _endpoint(self, view: View) -> Callable[[Request], Awaitable[Response]]:
+        async def answer(request: Request) -> Response:
+            return await anyio.to_thread.run_sync(self._answer, view, request, limiter=self._limiter)
+
+        return answer
+
+    def _answer(self, view: View, request: Request) -> Response:
+        frame = self._frame(request)
+        try:
+            ask = self._ask(request, frame)
+        except SignetSyncError as error:
+            return self._shown(frame, self._plain_ask(), _told(error))
+        try:
+            page = view(ask)
+        except SignetSyncError as error:
+            page = _told(error)
+        except OSError as error:
+            message = error.strerror or type(error).__name__
+            page = _trouble(503, message, "check permissions and free space, then try again", str(error.filename or ""))
+        return self._shown(frame, ask, page)
+
+    def _ask(self, request: Request, frame: Frame) -> Ask:
+        """What is asked. Raises `UsageError` for an agent that has nothing here."""
+        query = dict(query_of(request.scope))
+        agent = query.get("agent") or self._site.agent
+        if agent != self._site.agent and agent not in frame.agents:
+            raise UsageError(
+                f"no agent here is called {agent}",
+                hint="the agents that have a memory stand in the menu of the page",
+                code="unknown-agent",
+            )
+        given = {name: value for name, value in query.items() if name not in _CARRIED}
+        return Ask(self._site, agent, dict(request.path_params), given, now_us())
+
+    def _plain_ask(self) -> Ask:
+        return Ask(self._site, self._site.agent, {}, {}, now_us())
+
+    def _shown(self, frame: Frame, ask: Ask, page: Page) -> Response:
+        values: dict[str, Any] = {
+            **page.data,
+            "data": page.data,
+            "page": page,
+            "ask": ask,
+            "frame": frame,
+            "url": Links(self._paths, ask.agent, self._site.agent),
+        }
+        text = self._templates.get_template(f"{page.template}.html").render(values)
+        return Response(text.encode("utf-8", "backslashreplace"), page.status, media_type="text/html")
+
+    def _frame(self, request: Request) -> Frame:
+        """Shows the view of the navigation whose path this one begins with."""
+        first = f"/{request.url.path.split('/')[1]}"
+        return Frame(self._site, next((name for name, at in self._paths.items() if at == first), ""))
+
+    async def _refused(self, request: Request, error: Exception) -> Response:
+        """A path that leads nowhere."""
+        status = error.status_code if isinstance(error, HTTPException) else 500
+        page = _trouble(status, "There is nothing at this address.", "the links above lead to all there is")
+        frame = self._frame(request)
+        return await anyio.to_thread.run_sync(self._shown, frame, self._plain_ask(), page, limiter=self._limiter)
+
+    async def _unexpected(self, request: Request, error: Exception) -> Response:
+        """What nobody has foreseen: a traceback in the log of the terminal, none on a page."""
+        from loguru import logger
+
+        logger.opt(exception=error).error("the page failed at {}", request.url.path)
+        line = f"unexpected {type(error).__name__}; the terminal of signet-sync ui says more"
+        return Response(formatting.plain_page("signet-sync", [line]), 500, media_type="text/html")
+
+
+class _Static(StaticFiles):
+    """Styles and scripts: a browser keeps them and asks each time whether they are still the same."""
+
+    def file_response(self, *given: Any, **named: Any) -> Response:
+        """As it is, with the leave to keep it."""
+        response = super().file_response(*given, **named)
+        response.headers["Cache-Control"] = "private, no-cache"
+        return response
+
+
+def _told(error: SignetSyncError) -> Page:
+    """An error of ours as a page: what is unknown is not there, what was asked wrongly is the asker's."""
+    status = 404 if error.code.startswith(("unknown", "no-such")) else 400 if isinstance(error, UsageError) else 503
+    return _trouble(status, error.message, error.hint, error.path or "")
+
+
+def _trouble(status: int, message: str, hint: str, path: str = "") -> Page:
+    title = "Not found" if status == 404 else "That did not work"
+    return Page("error", title, {"message": message, "hint": hint, "path": path}, status)

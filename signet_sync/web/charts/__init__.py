@@ -1,0 +1,1 @@
+"""Draws sessions along time: axis, calendar, lanes, marks."""

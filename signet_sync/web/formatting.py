@@ -1,0 +1,157 @@
+"""How values become text of a page: escaped, nothing invisible in it, times and sizes as a person reads them."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterable
+from datetime import datetime
+from functools import cache
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_context
+from jinja2.runtime import Context
+from markupsafe import Markup
+
+from signet_sync.admin.sizes import human
+from signet_sync.formats.paths import escaped_character
+from signet_sync.formats.timestamps import SECOND, iso, moment_of, parse_instant
+from signet_sync.text.sentences import basename
+
+# C0 but tab and LF, DEL, C1, line and paragraph separators, what turns the direction of text around, the invisible tag
+# letters, the byte order mark, lone surrogates. Right in one language and wrong in none stay: joiners and plain marks.
+_UNSEEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff"
+    "\U000e0000-\U000e007f]"
+)
+_LARGER = ((60, "minute"), (60, "hour"), (24, "day"), (30, "month"), (12, "year"))
+
+
+@cache
+def environment(templates: str) -> Environment:
+    """The templates: every value is escaped and shown whole, and one that was forgotten is an error."""
+    made = Environment(
+        loader=FileSystemLoader(templates),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_shown,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters |= {
+        "when": when,
+        "day": day,
+        "clock": clock,
+        "ago": ago,
+        "size": human,
+        "number": number,
+        "counted": counted,
+        "sentence": sentence,
+        "basename": basename,
+    }
+    return made
+
+
+def _shown(value: Any) -> Any:
+    if value is None:
+        return ""
+    return seen(value) if isinstance(value, str) else value
+
+
+def seen(text: str) -> str:
+    """The text with what nobody would see spelled out; what was escaped stays escaped."""
+    if not _UNSEEN.search(text):
+        return text
+    told = _UNSEEN.sub(lambda match: escaped_character(match[0]), text)
+    return Markup(told) if isinstance(text, Markup) else told  # noqa: S704 - it was markup before
+
+
+def escaped(text: str) -> str:
+    """A text as it stands in HTML, in attributes too."""
+    return html.escape(seen(text))
+
+
+def when(value: int | str | None) -> str:
+    """An instant (microseconds or ISO 8601) as local date and time; what is no instant as it is."""
+    return _time(value, "%Y-%m-%d %H:%M")
+
+
+def day(value: int | str | None) -> str:
+    """The local day of an instant."""
+    return _time(value, "%Y-%m-%d")
+
+
+def clock(value: int | str) -> str:
+    """Hour and minute of an instant by UTC, as the ledger counts days."""
+    stamp = value if isinstance(value, str) else iso(value)
+    return Markup('<time datetime="{}">{}</time>').format(stamp, stamp[11:16])
+
+
+def _time(value: int | str | None, form: str) -> str:
+    instant = _instant(value)
+    if instant is None:
+        return "–" if value is None else str(value)
+    stamp = iso(instant)
+    return Markup('<time datetime="{}" title="{}">{}</time>').format(stamp, stamp, _local(instant).strftime(form))
+
+
+@pass_context
+def ago(context: Context, value: int | str | None) -> str:
+    """How long ago an instant was, counted from the present of the request."""
+    instant = _instant(value)
+    if instant is None:
+        return "never"
+    return Markup('<time datetime="{}" title="{}" data-ago>{}</time>').format(
+        iso(instant), _local(instant).strftime("%Y-%m-%d %H:%M:%S"), since(context["ask"].now_us - instant)
+    )
+
+
+def since(microseconds: int) -> str:
+    """`3 minutes ago`; what lies ahead is told as such."""
+    left, unit = abs(microseconds) // SECOND, "second"
+    if left < 10:
+        return "just now"
+    for size, larger in _LARGER:
+        if left < size:
+            break
+        left, unit = left // size, larger
+    told = counted(left, unit)
+    return f"{told} ago" if microseconds > 0 else f"in {told}"
+
+
+def number(value: int) -> str:
+    """A number with its thousands apart."""
+    return f"{value:,}".replace(",", "\u202f")
+
+
+def counted(value: int, noun: str) -> str:
+    """`1 session`, `2 sessions`."""
+    return f"{number(value)} {noun}" if value == 1 else f"{number(value)} {noun}s"
+
+
+def sentence(text: str) -> str:
+    """A line as a sentence of its own: with a capital letter, unless it begins with our command, and a full stop."""
+    told = text if text.startswith("signet-sync") else text[:1].upper() + text[1:]
+    return told if told.endswith((".", "!", "?")) or not told else f"{told}."
+
+
+def _instant(value: int | str | None) -> int | None:
+    return parse_instant(value) if isinstance(value, str) else value
+
+
+def _local(instant: int) -> datetime:
+    moment = moment_of(instant)
+    try:
+        return moment.astimezone()
+    except OverflowError:  # at the ends of the calendar
+        return moment
+
+
+def plain_page(title: str, lines: Iterable[str], *, head: str = "") -> str:
+    """A page without templates and styles, for who may have neither; `head` is HTML."""
+    told = "".join(f"<p>{escaped(line)}</p>" for line in lines if line)
+    return (
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8">{head}'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1"><title>{escaped(title)}</title></head>'
+        f"<body><h1>{escaped(title)}</h1>{told}</body></html>"
+    )

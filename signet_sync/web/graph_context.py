@@ -1,0 +1,77 @@
+"""What lies around a session: its thread, its neighbours there, what tells of it, the entities that rest on it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from signet_sync.entities import store as entities_store
+from signet_sync.entities.evidence import Evidence, read_item
+from signet_sync.formats.snapshot import Found
+from signet_sync.graph.store import neighbours, nodes, passages
+from signet_sync.graph.threads import ThreadHead
+from signet_sync.recall.store import references
+from signet_sync.sessions.store import outcomes
+from signet_sync.sessions.store.outcomes import Beside
+from signet_sync.storage import files
+from signet_sync.storage.database.connection import Database
+from signet_sync.sync.read_only import Place
+from signet_sync.sync.store.sessions import SessionRef
+from signet_sync.text.sanitizer import sanitize_line
+
+_PROFILES, _ITEMS = 300, 50
+
+
+class Lineage(NamedTuple):
+    """Where a session stands: its thread, the sessions beside it there, its node and the pieces that this is made of.
+
+    `above` are the arcs and epochs that tell of it, each with a line.
+    """
+
+    thread: ThreadHead | None
+    before: Beside | None
+    after: Beside | None
+    node: str | None
+    pieces: int
+    above: list[tuple[str, str]]
+
+
+NOWHERE = Lineage(None, None, None, None, 0, [])
+
+
+class Resting(NamedTuple):
+    """An entity's item of evidence that rests on a session."""
+
+    entity: str
+    title: str
+    item: Evidence
+
+
+def lineage_of(database: Database, ref: SessionRef) -> Lineage:
+    """Where a session stands in the graph."""
+    thread_id, before, after = outcomes.before_and_after(database, ref)
+    node = next(iter(references.best(database, ref)), None)
+    if node is None:
+        return NOWHERE
+    arcs = neighbours.parents(database, ref.agent_id, node)
+    epochs = [epoch for arc in arcs for epoch in neighbours.parents(database, ref.agent_id, arc)]
+    labels = passages.labels(database, ref.agent_id, dict.fromkeys([*arcs, *epochs]))
+    head = nodes.head_of(database, ref.agent_id, thread_id) if thread_id else None
+    pieces = len(neighbours.children(database, ref.agent_id, node))
+    return Lineage(head, before, after, node, pieces, list(labels.items()))
+
+
+def resting(place: Place, database: Database, agent_id: str, paths: Sequence[str]) -> list[Resting]:
+    """Items of an agent's entity files that rest on some artifacts; bounded."""
+    marks = [f"[[{path}|" for path in paths]
+    limit = place.settings().max_file_bytes
+    found: list[Resting] = []
+    for profile in entities_store.entities(database, agent_id)[:_PROFILES] if marks else []:
+        file = files.read(place.root, profile.path, limit)
+        if not isinstance(file, Found):
+            continue
+        for line in file.raw.decode("utf-8", "replace").split("\n"):
+            if "[[memory/" in line and any(mark in line for mark in marks):
+                item = read_item(sanitize_line(line).removeprefix("- "))
+                found += [Resting(profile.id, profile.title, item)] if item else []
+    return found[:_ITEMS]

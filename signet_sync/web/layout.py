@@ -1,0 +1,79 @@
+"""What stands around every view: the workspace's name, the way to the other views, its agents, how the agent fares."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from functools import cached_property
+
+from signet_sync import __version__
+from signet_sync.admin.status import Life, sign_of_life
+from signet_sync.errors import SignetSyncError
+from signet_sync.sync.read_only import reading
+from signet_sync.sync.store import counts
+from signet_sync.web.request import Site
+
+# Name of the view, what it is called, the key that follows `g`.
+NAVIGATION = (
+    ("overview", "Overview", "o"),
+    ("sessions", "Sessions", "s"),
+    ("graph", "Graph", "g"),
+    ("violations", "Problems", "v"),
+    ("recall", "Recall", "r"),
+    ("entities", "Entities", "e"),
+)
+_WELL = ("watching", "polling", "reconciling", "starting")
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Looked up when a template asks for it."""
+
+    site: Site
+    section: str = ""  # the view of the navigation that is shown, or that leads to what is shown
+    version: str = __version__
+    navigation: tuple[tuple[str, str, str], ...] = NAVIGATION
+
+    @property
+    def root(self) -> str:
+        """The workspace's path."""
+        return self.site.place.root
+
+    @property
+    def place(self) -> str:
+        """The same as a person writes it."""
+        home = f"{os.path.expanduser('~')}/"
+        return f"~/{self.root.removeprefix(home)}" if self.root.startswith(home) else self.root
+
+    @property
+    def name(self) -> str:
+        """What a person calls the workspace: its folder."""
+        return os.path.basename(self.root.rstrip("/")) or self.root
+
+    @cached_property
+    def agents(self) -> list[str]:
+        """Every agent with a memory; none where the index cannot be read, which the view itself tells."""
+        try:
+            with reading(self.site.place) as database:
+                return counts.agents(database)
+        except (SignetSyncError, OSError):
+            return []
+
+    @cached_property
+    def life(self) -> Life:
+        """Whether the background agent runs, and what it last said."""
+        return sign_of_life(self.site.place)
+
+    @property
+    def tone(self) -> str:
+        """How well that is: the class of a badge."""
+        return tone_of(self.life.state, running=self.life.running, responding=self.life.responding)
+
+
+def tone_of(state: str, *, running: bool, responding: bool | None) -> str:
+    """The class of a badge for a state of the agent."""
+    if "halted" in state or (running and not responding):
+        return "bad"
+    if not running:
+        return "quiet"
+    return "ok" if state in _WELL else "warn"

@@ -1,0 +1,99 @@
+"""Where the links of a generated page lead on ours: sessions, days, entities, nodes of the graph."""
+
+from __future__ import annotations
+
+import re
+from calendar import monthrange
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+from urllib.parse import unquote
+
+from signet_sync.formats.entity_paths import kind_of, parse_path
+from signet_sync.formats.handle import HANDLE
+from signet_sync.formats.paths import page_agent
+from signet_sync.formats.wikilinks import leaves_workspace
+from signet_sync.storage.database.connection import Database
+from signet_sync.sync.store import sessions
+from signet_sync.web.markdown import Block
+from signet_sync.web.markdown import targets as links_of
+from signet_sync.web.page_lines import Section
+
+# The end of a ledger page's path.
+_DAY = re.compile(r"ledger/(\d{4})/(\d\d)/(\d\d)\.md$", re.ASCII)
+_MONTH = re.compile(r"ledger/(\d{4})-(\d\d)\.md$", re.ASCII)
+_LONGEST = 500  # characters
+
+
+class Target(NamedTuple):
+    """A view and what it is given."""
+
+    view: str
+    given: Mapping[str, str]
+
+
+def targets(database: Database, agent_id: str, page: Iterable[Section]) -> dict[str, Target]:
+    """Where each link and handle of a page leads, by what it says; one that leads nowhere is left out."""
+    named = {part.target for section in page for line in section.lines for part in line.parts if part.target}
+    return of_names(database, agent_id, named)
+
+
+def of_names(database: Database, agent_id: str, named: Iterable[str]) -> dict[str, Target]:
+    """The same for paths and handles from anywhere."""
+    found: dict[str, Target] = {}
+    named = set(named)
+    artifacts = sessions.of_paths(database, agent_id, [name for name in named if name.startswith("memory/")])
+    for name in named:
+        ref = artifacts.get(name)
+        target = _place(name, agent_id) if ref is None else _file(ref, name)
+        if target is not None:
+            found[name] = target
+    return found
+
+
+def of_blocks(database: Database, agent_id: str, shown: Iterable[Block]) -> dict[str, Target]:
+    """Where each link in some Markdown leads that stays within the workspace, as far as we have a view for it.
+
+    Everything else stays text: nothing outside the workspace is so much as looked up because a file says so, and a
+    browser looks up the host of every link that it shows.
+    """
+    candidates = {target: _paths_of(target) for target in links_of(shown)}
+    known = of_names(database, agent_id, {path for paths in candidates.values() for path in paths})
+    return {
+        target: known[path]
+        for target, paths in candidates.items()
+        for path in [next((path for path in paths if path in known), None)]
+        if path is not None
+    }
+
+
+def _paths_of(target: str) -> list[str]:
+    """The paths in the workspace that a link may mean: from its root, or beside the file that holds it."""
+    bare = unquote(target.partition("#")[0].partition("^")[0]).strip()
+    if not bare or len(bare) > _LONGEST or leaves_workspace(target) or leaves_workspace(bare):
+        return []
+    path = bare if bare.endswith(".md") else f"{bare}.md"
+    return [path, f"memory/{path}"] if "/" not in path else [path]
+
+
+def _file(ref: sessions.SessionRef, path: str) -> Target:
+    return Target("session", {"token": ref.session_token, "session": ref.session_id, "path": path})
+
+
+def _place(name: str, agent_id: str) -> Target | None:
+    ours = page_agent(name) == agent_id
+    if ours and (match := _DAY.search(name)):
+        return Target("sessions", {"day": "-".join(match.groups())})
+    if ours and (match := _MONTH.search(name)):
+        month = f"{match[1]}-{match[2]}"
+        return Target("sessions", {"from": f"{month}-01", "to": f"{month}-{_length(int(match[1]), int(match[2]))}"})
+    place = parse_path(name)
+    if place is not None:
+        return Target("entity", {"entity": place.id}) if place.agent_id == agent_id else None
+    if kind_of(name) is not None:
+        return Target("entity", {"entity": name})
+    return Target("node", {"node": name}) if HANDLE.fullmatch(name) else None
+
+
+def _length(year: int, month: int) -> int:
+    """Days of a month; of one that is in no calendar 31, and whoever is asked for it says so."""
+    return monthrange(year, month)[1] if year and 1 <= month <= 12 else 31

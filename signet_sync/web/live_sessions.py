@@ -1,0 +1,76 @@
+"""Sessions that still run: which session the live turns are of, and the newest of them to read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from signet_sync.formats.session_token import derive_token
+from signet_sync.sessions.store import live
+from signet_sync.sessions.store.live import LiveSession
+from signet_sync.storage.database.connection import Database
+from signet_sync.sync.store.sessions import SessionRef
+from signet_sync.web import transcript
+from signet_sync.web.markdown import Block
+
+_CHARACTERS = 64_000
+
+
+class Running(NamedTuple):
+    """A session that still runs: what its page is asked for by, and how far it is."""
+
+    token: str
+    session_id: str
+    key: str
+    turns: int
+    last_at: str
+
+
+class Said(NamedTuple):
+    """A turn of a session that still runs."""
+
+    role: str
+    at: str
+    blocks: list[Block]
+    shortened: bool
+
+
+def every(database: Database, agent_id: str) -> list[Running]:
+    """Those of an agent, the one that somebody spoke in last first."""
+    return [
+        Running(
+            derive_token(agent_id, one.session_key, one.session_id),
+            one.session_id or one.session_key,
+            one.session_key,
+            one.turns,
+            one.last_at,
+        )
+        for one in live.sessions(database, agent_id)
+    ]
+
+
+def buffers(
+    database: Database, agent_id: str, token: str, session_id: str, ref: SessionRef | None
+) -> list[LiveSession]:
+    """The live turns of a session; where it has no files yet they are known by what its token is made of."""
+    key = ref.session_key if ref else None
+    return [
+        one
+        for one in live.sessions(database, agent_id)
+        if (session_id in (one.session_id, one.session_key) or (key and not one.session_id and one.session_key == key))
+        and (ref is not None or derive_token(agent_id, one.session_key, one.session_id) == token)
+    ]
+
+
+def said(database: Database, agent_id: str, of: Sequence[LiveSession]) -> list[Said]:
+    """The newest turns, as many as a page takes."""
+    every = [turn for one in of for turn in live.transcript(database, agent_id, one.session_key, one.session_id)]
+    room = _CHARACTERS
+    found: list[Said] = []
+    for turn in sorted(every, key=lambda turn: (turn.at, turn.turn), reverse=True):
+        if room <= 0:
+            break
+        words = turn.content[:room]
+        found.append(Said(turn.role, turn.at, transcript.words(words), len(words) < len(turn.content)))
+        room -= max(len(words), 1)
+    return found[::-1]

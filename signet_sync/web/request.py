@@ -1,0 +1,41 @@
+"""What a view is asked and what it answers: plain values, so that every view can be called without a server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from signet_sync.sync.read_only import Place
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """The workspace that is shown, and the agent whose memory is shown where a request names none."""
+
+    place: Place
+    agent: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One request: the agent it is about, path parameters and query (each name once), the present in microseconds."""
+
+    site: Site
+    agent: str
+    path: Mapping[str, str]
+    query: Mapping[str, str]
+    now_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What is shown: a template's name without `.html`, the page's title, its values, the HTTP status."""
+
+    template: str
+    title: str
+    data: dict[str, Any] = field(default_factory=dict)
+    status: int = 200
+
+
+View = Callable[[Ask], Page]

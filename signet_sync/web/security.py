@@ -1,0 +1,174 @@
+"""Who may see the page: a browser of this machine that was given the token; and what every answer forbids it."""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from urllib.parse import parse_qsl, quote, urlencode
+
+from starlette.datastructures import MutableHeaders
+from starlette.requests import Request
+from starlette.responses import HTMLResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from signet_sync.web import formatting
+
+TOKEN = "token"  # noqa: S105 - what the parameter is called
+_CSP = (
+    "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "Content-Security-Policy": _CSP,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "X-DNS-Prefetch-Control": "off",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+}
+_METHODS = ("GET", "HEAD")
+_WAY_IN = "Open the whole address that signet-sync ui has printed, or start signet-sync ui again."
+_AS_BYTES = "surrogateescape"
+
+
+@dataclass(slots=True)
+class Keys:
+    """What opens the page: the token of its address, the one that a browser is started with, the cookie for either.
+
+    A program's arguments are there for every user of the machine to read, so what a browser is started with opens the
+    page once. Cookies are not kept apart by port: the one that is set is none of the tokens.
+    """
+
+    token: str = field(default_factory=lambda: secrets.token_urlsafe(32))
+    once: str = field(default_factory=lambda: secrets.token_urlsafe(32))
+    cookie: str = field(default_factory=lambda: secrets.token_urlsafe(32))
+
+    def open(self, given: str) -> bool:
+        """Whether a token opens the page; the one for a browser's start is used up by that."""
+        if self.once and _same(given, self.once):
+            self.once = ""
+            return True
+        return _same(given, self.token)
+
+    def known(self, given: str) -> bool:
+        """Whether a cookie is ours."""
+        return _same(given, self.cookie)
+
+
+class Guard:
+    """Stands before the page: refuses whoever was not let in, and puts the same headers on every answer."""
+
+    def __init__(self, page: ASGIApp, keys: Keys, port: int) -> None:
+        self._page = page
+        self._keys = keys
+        self._hosts = (f"127.0.0.1:{port}", f"localhost:{port}")
+        self._cookie = f"signet-sync-{port}"
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers one request, or hands it on."""
+        if scope["type"] == "http":
+            answer = self._judge(_Request(scope)) or self._page
+            await answer(scope, receive, _with_headers(send))
+
+    def _judge(self, request: _Request) -> HTMLResponse | None:
+        """The answer to a request that goes no further; None for one that does."""
+        if request.method not in _METHODS:
+            return _refusal(405, "This page can only be looked at.", {"Allow": ", ".join(_METHODS)})
+        host = request.only("host")
+        # A path that is no path could lead on from our own address to a host of somebody's choice.
+        if host is None or host not in self._hosts or not request.path.startswith("/"):
+            return _refusal(403, "This page answers to its own address alone.")
+        if request.only("origin") not in ("", *(f"http://{one}" for one in self._hosts)):
+            return _refusal(403, "Another page asked for this one.")
+        given = request.token()
+        if given is not None and self._keys.open(given):
+            if request.is_ours or request.is_visit:
+                return self._let_in(request, host)
+        elif any(map(self._keys.known, request.values_of(self._cookie))) and request.is_ours:
+            return None
+        return _refusal(403, "This page wants the token of its address.", hint=_WAY_IN)
+
+    def _let_in(self, request: _Request, host: str) -> HTMLResponse:
+        """The cookie for the token, and the way to the same page without it.
+
+        A strict cookie does not go along with a redirect of a visit that began on another page: there a page of ours
+        leads on.
+        """
+        place = f"http://{host}{request.path_without_token()}"
+        headers = {"Set-Cookie": f"{self._cookie}={self._keys.cookie}; HttpOnly; SameSite=Strict; Path=/"}
+        if request.is_ours:
+            return HTMLResponse(status_code=303, headers=headers | {"Location": place})
+        body = f'<meta http-equiv="refresh" content="0; url={formatting.escaped(place)}">'
+        return HTMLResponse(formatting.plain_page("signet-sync", [], head=body), headers=headers)
+
+
+class _Request(Request):
+    """What a guard looks at."""
+
+    @property
+    def path(self) -> str:
+        """The path as it came."""
+        return str(self.scope["path"])
+
+    def only(self, name: str) -> str | None:
+        """The one value of a header, empty without one; None where it comes twice: nobody can tell which one counts."""
+        found = self.headers.getlist(name) or [""]
+        return found[0] if len(found) == 1 else None
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether a person or one of our own pages asked, as far as the browser says."""
+        return self.only("sec-fetch-site") in ("", "none", "same-origin")
+
+    @property
+    def is_visit(self) -> bool:
+        """Whether somebody goes to this page from another one; pictures, frames and scripts do not."""
+        return (self.only("sec-fetch-mode"), self.only("sec-fetch-dest")) == ("navigate", "document")
+
+    def token(self) -> str | None:
+        """The token of the address; None without one."""
+        return next((value for name, value in query_of(self.scope) if name == TOKEN), None)
+
+    def path_without_token(self) -> str:
+        """Path and query as they came, but for the token."""
+        path = quote(self.path, safe="/")
+        query = urlencode([(name, value) for name, value in query_of(self.scope) if name != TOKEN], errors=_AS_BYTES)
+        return f"{path}?{query}" if query else path
+
+    def values_of(self, name: str) -> Iterator[str]:
+        """The values of a cookie: servers of other ports can set one of our name, and some that no parser reads."""
+        for header in self.headers.getlist("cookie"):
+            for pair in header.split(";"):
+                given, _, value = pair.strip().partition("=")
+                if given == name:
+                    yield value
+
+
+def query_of(scope: Scope) -> list[tuple[str, str]]:
+    """The query of a request; names of files in it may hold bytes that are not UTF-8, and keep them."""
+    return parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True, errors=_AS_BYTES)
+
+
+def _same(given: str, ours: str) -> bool:
+    return hmac.compare_digest(given.encode("utf-8", "replace"), ours.encode())
+
+
+def _refusal(status: int, message: str, headers: Mapping[str, str] | None = None, *, hint: str = "") -> HTMLResponse:
+    return HTMLResponse(formatting.plain_page("signet-sync", [message, hint]), status, headers)
+
+
+def _with_headers(send: Send) -> Send:
+    """Puts our headers on an answer; whether it may be kept is for the answer itself to say."""
+
+    async def sending(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            headers.update(HEADERS)
+            headers.setdefault("Cache-Control", "no-store")
+        await send(message)
+
+    return sending

@@ -1,0 +1,84 @@
+"""The server of the page: one port of this machine's own address, until it is told to end."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import uvicorn
+
+from signet_sync.errors import UsageError
+from signet_sync.web.app import make
+from signet_sync.web.request import Site
+from signet_sync.web.security import TOKEN, Keys
+
+HOST = "127.0.0.1"
+_GRACE = 1  # seconds for answers that are under way
+
+
+def serve(site: Site, port: int, announce: Callable[[str, str, int], None]) -> None:
+    """Serves until SIGINT or SIGTERM; `announce` is told the address, one for a browser's start, and the port.
+
+    Port 0 is a free one. Raises `UsageError` where the port is taken.
+    """
+    with _listening(port) as listener:
+        asyncio.run(_served(site, listener, announce))
+
+
+def _listening(port: int) -> socket.socket:
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((HOST, port))
+        listener.listen(64)  # from now on nobody is refused whom the address is told
+    except OSError as error:
+        listener.close()
+        why = (error.strerror or "it cannot be used").lower()
+        raise UsageError(
+            f"port {port}: {why}", hint="choose another --port, or none for a free one", code="port-unusable"
+        ) from None
+    return listener
+
+
+async def _served(site: Site, listener: socket.socket, announce: Callable[[str, str, int], None]) -> None:
+    port: int = listener.getsockname()[1]
+    keys, ending = Keys(), asyncio.Event()
+    server = _Server(
+        uvicorn.Config(
+            make(site, keys, port, ending=ending),
+            http="h11",
+            loop="asyncio",
+            ws="none",
+            lifespan="off",
+            interface="asgi3",
+            log_config=None,
+            log_level="critical",
+            access_log=False,  # it would tell the token
+            proxy_headers=False,
+            server_header=False,
+            timeout_graceful_shutdown=_GRACE,
+        )
+    )
+
+    def end() -> None:
+        ending.set()
+        server.should_exit = True
+
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, end)
+    address = f"http://{HOST}:{port}/?{TOKEN}="
+    announce(address + keys.token, address + keys.once, port)
+    await server.serve(sockets=[listener])
+
+
+class _Server(uvicorn.Server):
+    """Leaves the signals to us: uvicorn would raise them once more when all is done, and that is no good end."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Captures none."""
+        yield

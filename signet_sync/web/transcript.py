@@ -1,0 +1,125 @@
+"""A long text for a reader: cut into parts at turns, and a part read as turns of blocks. Pure."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+
+from signet_sync.sessions.digest.lines import Speaker, call_of, is_ours, turn_of
+from signet_sync.text import chunking
+from signet_sync.text.chunking import Piece
+from signet_sync.web.markdown import Block, blocks, numbered, open_fence
+
+PART = 8_000  # tokens: some ten screens
+
+_WORD = re.compile(r"[^\W\d_]+")
+_DIVIDER = "***\n\n"
+
+
+class Turn(NamedTuple):
+    """What somebody said; `goes_on` where it began in an earlier part. `at` is in microseconds.
+
+    `line` is that of its heading, 0 where it has none of its own.
+    """
+
+    speaker: Speaker
+    label: str
+    at: int | None
+    line: int
+    goes_on: bool
+    blocks: list[Block]
+
+
+@dataclass(frozen=True)
+class Script:
+    """A text that was cut: `first` is the number of its first line, `begun` where turns begin."""
+
+    text: str
+    first: int
+    begun: tuple[chunking.Turn, ...]
+    parts: tuple[Piece, ...]
+    ours: bool
+
+    def line_at(self, place: int) -> int:
+        """The line in which a place lies."""
+        return self.first + self.text.count("\n", 0, place)
+
+    def part_of(self, line: int) -> int:
+        """Which part (from 0) holds a line; the last one where the text ends before it."""
+        place = 0
+        for _ in range(line - self.first):
+            following = self.text.find("\n", place) + 1
+            if not following:
+                break
+            place = following
+        return max(bisect_right(self.parts, place, key=lambda piece: piece.start) - 1, 0)
+
+
+# Whoever reads on asks for the next part of the same text.
+@lru_cache(maxsize=1)
+def cut(text: str, first: int = 1, *, spoken: bool) -> Script:
+    """A text cut into parts; `spoken` says that it is a conversation."""
+    begun = tuple(chunking.turns(text)) if spoken else ()
+    return Script(text, first, begun, tuple(chunking.pieces(text, PART, begun)), spoken and is_ours(text))
+
+
+def read(script: Script, part: int) -> list[Turn]:
+    """The turns of a part, counted from 0; none where there is no such part."""
+    if not 0 <= part < len(script.parts):
+        return []
+    return [turn for turn in _turns(script, script.parts[part]) if turn.blocks or turn.label]
+
+
+def words(text: str) -> list[Block]:
+    """The blocks of a text that is no file, such as a turn of a session that still runs."""
+    return blocks(numbered(text, 1))
+
+
+def _turns(script: Script, piece: Piece) -> Iterator[Turn]:
+    next_turn = bisect_right(script.begun, piece.start, key=lambda turn: turn.start)
+    starts = [turn for turn in script.begun[max(next_turn - 1, 0) :] if turn.start < piece.end]
+    line = script.line_at(piece.start)
+    if not starts or starts[0].start > piece.start:
+        end = starts[0].start if starts else piece.end
+        yield Turn("other", "", None, 0, False, _blocks(script, piece.start, end, line))
+        line += script.text.count("\n", piece.start, end)
+    for place, turn in enumerate(starts):
+        end = min(starts[place + 1].start if place + 1 < len(starts) else piece.end, piece.end)
+        if end <= piece.start:
+            continue
+        begin = max(turn.start, piece.start)
+        yield _turn(script, turn, begin, end, line)
+        line += script.text.count("\n", begin, end)
+
+
+def _turn(script: Script, turn: chunking.Turn, begin: int, end: int, line: int) -> Turn:
+    """A turn from one place to another, its heading taken off."""
+    head = turn.start + len(_DIVIDER) * script.text.startswith(_DIVIDER, turn.start)
+    head_end = script.text.find("\n", head, head + 1_000)
+    opening = script.text[head : head_end if head_end >= 0 else min(end, head + 1_000)]
+    heading = turn_of(opening, ours=script.ours)
+    if heading is None:
+        return Turn("other", "", turn.at, 0, begin > turn.start, _blocks(script, begin, end, line))
+    speaker, said = heading
+    label = speaker.capitalize() if speaker != "other" else _role(opening)
+    if begin > turn.start:
+        fence = open_fence(script.text[turn.start : begin].split("\n"))
+        return Turn(speaker, label, turn.at, 0, True, _blocks(script, begin, end, line, fence))
+    # Words may stand behind the label, in the same line.
+    body = head + len(opening) - len(said)
+    inner = line + script.text.count("\n", begin, body)
+    return Turn(speaker, label, turn.at, 0 if said else inner, False, _blocks(script, body, end, inner))
+
+
+def _role(opening: str) -> str:
+    found = _WORD.search(opening)
+    return found[0].capitalize() if found else ""
+
+
+def _blocks(script: Script, begin: int, end: int, line: int, fence: str = "") -> list[Block]:
+    text = script.text[begin:end]
+    return blocks(numbered(text, line), fence=fence, call_of=call_of if script.ours else None)

@@ -1,0 +1,273 @@
+"""Entity files: all of an agent's, and of one what it says, what that rests on, who may change it, what happened."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from signet_sync.entities import proposals, queries
+from signet_sync.entities import store as entities_store
+from signet_sync.entities.drift_resolution import LEDGER
+from signet_sync.entities.event_log.events import Event
+from signet_sync.entities.evidence import read_item, tokens_in
+from signet_sync.entities.repository import Garden
+from signet_sync.entities.results import Listed, Logged, Proposal, Remark, Shown, ShownItem, ShownSection
+from signet_sync.entities.store import GardenFile
+from signet_sync.formats.entity_paths import anchor_of
+from signet_sync.formats.timestamps import parse_instant
+from signet_sync.storage.database.connection import Database
+from signet_sync.sync.store import sessions
+from signet_sync.sync.store.sessions import SessionRef
+from signet_sync.web import markdown
+from signet_sync.web.commands import told
+from signet_sync.web.link_targets import of_names
+from signet_sync.web.markdown import Block, Span
+from signet_sync.web.paging import portion
+from signet_sync.web.request import Ask, Page, View
+
+EVENTS = 40  # on a page
+_WHOLE = "*"
+_KINDS = {"user": "People", "part": "Parts", "relationship": "Relationships"}
+
+
+class Card(NamedTuple):
+    """An entity in the list, with how many proposals wait, and whether a file of it waits for a maintainer."""
+
+    entity: Listed
+    line: Sequence[Span]
+    proposals: int
+    drifted: bool
+
+
+class Source(NamedTuple):
+    """The line of an artifact that something rests on; without `session` the index has the artifact no more."""
+
+    path: str
+    line: int | None
+    session: SessionRef | None
+
+
+class Item(NamedTuple):
+    """An item of a list; one of evidence has a quote and why it matters, any other its words as spans.
+
+    `at` is when it was written down, where it says so itself.
+    """
+
+    number: int
+    at: str
+    spans: Sequence[Span]
+    quote: str
+    why: str
+    source: Source | None
+    event: Event | None
+
+
+class Section(NamedTuple):
+    """A section as it is shown: a narrative has blocks, a list items. `raw` is a file that could not be taken apart."""
+
+    name: str
+    heading: str
+    notes: bool
+    blocks: Sequence[Block]
+    items: Sequence[Item] | None
+    pinned: bool
+    locked: bool
+    log: bool
+    raw: str = ""
+
+
+class Waiting(NamedTuple):
+    """A proposal with what a person answers it with."""
+
+    proposal: Proposal
+    blocks: Sequence[Block]
+    source: Source | None
+    approve: str
+    reject: str
+
+
+class Drifted(NamedTuple):
+    """A file that waits for a maintainer, and the commands that settle it."""
+
+    remark: Remark
+    keep_file: str
+    keep_events: str
+
+
+class Told(NamedTuple):
+    """An event, what it was about, and the lines that it rests on."""
+
+    event: Event
+    state: str
+    about: str
+    sources: Sequence[Source]
+
+
+def entities(ask: Ask) -> Page:
+    """All entities of the agent, by kind."""
+    with queries.looking(ask.site.place, ask.agent, ask.now_us) as garden:
+        found = queries.listed(garden)
+        proposed = Counter(one.entity_id for one in proposals.waiting(garden))
+        queue = queries.queued(garden)
+        chain = entities_store.chain(garden.workspace.database, ask.agent)
+    drifted = {one.id for one in queue}
+    known = {one.id for one in found}
+    kinds = [
+        (heading, [_card(one, proposed, drifted) for one in found if one.kind == kind])
+        for kind, heading in _KINDS.items()
+    ]
+    return Page(
+        "entities",
+        "Entities",
+        {
+            "kinds": [(heading, cards) for heading, cards in kinds if cards],
+            # An entity whose profile is gone or cannot be read stands in no list.
+            "lost": [_drifted(ask, one) for one in queue if one.id not in known],
+            "events": chain.events if chain is not None else 0,
+            "create": told(ask, "entity", "create", "user", "NAME"),
+            "verify": told(ask, "entity", "verify"),
+        },
+    )
+
+
+def _card(one: Listed, proposed: Mapping[str, int], drifted: Collection[str]) -> Card:
+    return Card(one, markdown.spans(one.line), proposed.get(one.id, 0), one.id in drifted)
+
+
+def entity(ask: Ask) -> Page:
+    """One entity. Raises `UsageError` where the agent has none of this name, or several."""
+    with queries.looking(ask.site.place, ask.agent, ask.now_us) as garden:
+        row = queries.known(garden, ask.path["entity"])
+        shown = queries.shown(garden, row)
+        logged = queries.logged(garden, row.id)
+        page = portion(logged, ask.query.get("page"), EVENTS)
+        look = _Look(garden, logged, shown)
+        sections = [look.section(one) for one in shown.sections]
+        proposals = [look.waiting(ask, one) for one in shown.proposals]
+        data = {
+            "entity": shown,
+            "sections": sections,
+            "proposals": proposals,
+            "drifted": [_drifted(ask, one) for one in queries.queued(garden) if one.id == row.id],
+            "lint": queries.untidy(garden, row),
+            "log": page.each(look.told),
+            "beside": _beside(garden, row),
+            "pinned": _WHOLE in shown.pins,
+            "locked": _WHOLE in shown.locks,
+        }
+        links = of_names(garden.workspace.database, ask.agent, _targets(sections, proposals))
+    return Page(
+        "entity",
+        shown.title,
+        {
+            **data,
+            "links": links,
+            "updated_us": row.updated_us,
+            "pin": told(ask, "entity", "unpin" if data["pinned"] else "pin", row.id),
+            "lock": told(ask, "entity", "unlock" if data["locked"] else "lock", row.id),
+            "replay": told(ask, "entity", "replay", row.id, "--check"),
+        },
+    )
+
+
+def _drifted(ask: Ask, remark: Remark) -> Drifted:
+    """The commands name the notes where it is they, and the ledger where it is the ledger."""
+    notes = ["--notes"] if remark.path.endswith("/notes.md") else []
+    keep_file, keep_events = (
+        told(ask, "entity", "resolve", remark.id or LEDGER, "--keep", keep, *notes, "--actor", "maintainer")
+        for keep in ("file", "events")
+    )
+    return Drifted(remark, keep_file, keep_events)
+
+
+def _beside(garden: Garden, row: GardenFile) -> list[tuple[str, str]]:
+    """Ids and titles of those who take part in a relationship, else of the relationships of an entity."""
+    database = garden.workspace.database
+    return [(one, _title(database, garden.agent_id, one)) for one in entities_store.beside(database, row)]
+
+
+def _title(database: Database, agent_id: str, entity_id: str) -> str:
+    found = entities_store.find(database, agent_id, entity_id)
+    return found[0].title if len(found) == 1 else entity_id
+
+
+def _targets(sections: Iterable[Section], proposals: Iterable[Waiting]) -> set[str]:
+    """All that links on the page lead to."""
+    found = set()
+    for section in sections:
+        found |= markdown.targets(section.blocks)
+        found |= {span.target for item in section.items or () for span in item.spans if span.kind == "link"}
+    for proposal in proposals:
+        found |= markdown.targets(proposal.blocks)
+    return found
+
+
+class _Look:
+    """One entity while its page is made: its events by token, whose artifacts they rest on."""
+
+    def __init__(self, garden: Garden, logged: Sequence[Logged], shown: Shown) -> None:
+        self._garden = garden
+        self._events = {one.event.token: one.event for one in logged}
+        # A person may have written headings.
+        self._pins, self._locks = (
+            {anchor_of(" ".join(name.split())) for name in names} for names in (shown.pins, shown.locks)
+        )
+        self._known: dict[str, SessionRef | None] = {}
+
+    def section(self, one: ShownSection) -> Section:
+        """A section with its items taken apart."""
+        raw = one.text if not one.name else ""
+        items = None if one.items is None else [self._item(item) for item in one.items]
+        blocks = [] if raw or items else markdown.blocks(markdown.numbered(one.text, 1))
+        name = anchor_of(one.name)
+        return Section(
+            one.name,
+            one.heading,
+            one.name.startswith("notes/"),
+            blocks,
+            items,
+            name in self._pins,
+            name in self._locks,
+            name == "change-log",
+            raw,
+        )
+
+    def _item(self, item: ShownItem) -> Item:
+        tokens = tokens_in(item.text)
+        event = self._events.get(tokens[-1].text) if tokens else None
+        said = read_item(item.text)
+        if said is None:
+            at, dash, words = item.text.partition(" — ")
+            dated = bool(dash) and parse_instant(at) is not None
+            return Item(
+                item.number, at if dated else "", markdown.spans(words if dated else item.text), "", "", None, event
+            )
+        source = self._source(event.evidence[0]) if event is not None and event.evidence else None
+        if source is None and said.path is not None:
+            source = self._source(said.path)
+        return Item(item.number, "", (), said.quote, said.why, source, event)
+
+    def waiting(self, ask: Ask, one: Proposal) -> Waiting:
+        """A proposal and the commands that answer it."""
+        blocks = markdown.blocks(markdown.numbered(one.text, 1))
+        source = self._source(one.source) if one.source else None
+        approve, reject = (told(ask, "entity", word, one.id) for word in ("approve", "reject"))
+        return Waiting(one, blocks, source, approve, reject)
+
+    def told(self, one: Logged) -> Told:
+        """An event as a line of the log."""
+        sources = [self._source(rests) for rests in one.event.evidence]
+        return Told(one.event, one.state, queries.about(one.event), sources)
+
+    def _source(self, rests: str) -> Source:
+        """`PATH#LINE` taken apart."""
+        path, _, line = rests.partition("#")
+        if path not in self._known:
+            database = self._garden.workspace.database
+            self._known[path] = sessions.of_paths(database, self._garden.agent_id, [path]).get(path)
+        number = int(line) if line.isascii() and line.isdigit() and len(line) < 10 else None
+        return Source(path, number, self._known[path])
+
+
+VIEWS: list[tuple[str, str, View]] = [("/entities", "entities", entities), ("/entities/{entity}", "entity", entity)]

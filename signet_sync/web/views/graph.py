@@ -1,0 +1,113 @@
+"""The graph: a lane for each thread along one line of time, from all of it down to the sessions of a week."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from signet_sync.graph.store import timeline
+from signet_sync.graph.store.timeline import Extent, Head
+from signet_sync.storage.database.connection import Database
+from signet_sync.sync.read_only import reading
+from signet_sync.web.charts import axis as charts_axis
+from signet_sync.web.charts import graph as charts_graph
+from signet_sync.web.charts import lanes
+from signet_sync.web.charts.axis import Axis
+from signet_sync.web.charts.graph import Lane
+from signet_sync.web.paging import portion
+from signet_sync.web.periods import Period, ways
+from signet_sync.web.request import Ask, Page, View
+
+LANES = 25
+
+
+class Row(NamedTuple):
+    """One thread in the picture: its head, how many sessions it has in this time, its lane."""
+
+    head: Head
+    sessions: int
+    lane: Lane
+
+
+class Rest(NamedTuple):
+    """The threads that are on other pages of the picture: how many, their sessions in this time, their bars."""
+
+    threads: int
+    sessions: int
+    bars: str
+
+
+class Wish(NamedTuple):
+    """What part of the picture somebody wants to see; an order that nobody knows is the usual one."""
+
+    period: Period
+    words: str
+    order: str
+    page: str
+
+    @classmethod
+    def of(cls, ask: Ask) -> Wish:
+        """As the query says."""
+        order = "newest" if ask.query.get("sort") == "newest" else ""
+        return cls(Period.of(ask), ask.query.get("q", "").strip(), order, ask.query.get("page", ""))
+
+
+def graph(ask: Ask) -> Page:
+    """The picture of all threads. Raises `UsageError` for a time that is none."""
+    wish = Wish.of(ask)
+    title = "Graph"
+    with reading(ask.site.place) as database:
+        extent = timeline.extent(database, ask.agent)
+        if not extent.sessions:
+            return Page("graph", title, {"extent": extent})
+        axis = wish.period.axis(extent, ask.now_us)
+        if wish.period.at:
+            title = f"Graph, {charts_axis.titled(wish.period.at)}"
+        return Page("graph", title, _picture(database, ask.agent, axis, extent, wish))
+
+
+def _picture(database: Database, agent_id: str, axis: Axis, extent: Extent, wish: Wish) -> dict[str, Any]:
+    active = _active(database, agent_id, axis, wish)
+    chosen = portion(active, wish.page, LANES)
+    heads = timeline.heads(database, agent_id, (thread_id for thread_id, *_ in chosen.rows))
+    held = {thread_id: lanes.counts(database, agent_id, thread_id, axis) for thread_id in heads}
+    peak = charts_graph.peak_of(held.values())
+    rows = [
+        Row(head, sum(held[name].values()), lanes.lane(database, agent_id, name, head.label, axis, held[name], peak))
+        for name, head in heads.items()
+    ]
+    every = lanes.counts(database, agent_id, None, axis)
+    return {
+        "extent": extent,
+        "wish": wish,
+        "at": wish.period.at or None,
+        "scene": lanes.scene(axis),
+        "everything": lanes.everything(axis, every),
+        "all": sum(every.values()),
+        "shown": sum(sessions for _, sessions, _ in active),
+        "rows": rows,
+        "rest": None if wish.words else _rest(axis, every, held.values(), len(active) - len(rows)),
+        "portion": chosen,
+        "ways": ways(wish.period, axis, extent),
+    }
+
+
+def _active(database: Database, agent_id: str, axis: Axis, wish: Wish) -> list[tuple[str, int, int]]:
+    """The threads with sessions in this time whose names hold the words, in the order that is wished for."""
+    active = timeline.activity(database, agent_id, axis.first_us, axis.last_us)
+    if wish.words:
+        words = wish.words.casefold().split()
+        labels = timeline.labels(database, agent_id)
+        active = [one for one in active if all(word in labels.get(one[0], "").casefold() for word in words)]
+    return sorted(active, key=lambda one: (-one[2], one[0])) if wish.order == "newest" else active
+
+
+def _rest(axis: Axis, every: lanes.Counts, shown: Iterable[lanes.Counts], threads: int) -> Rest | None:
+    if threads < 1:
+        return None
+    above = charts_graph.summed(shown)
+    left = {slot: sessions - above.get(slot, 0) for slot, sessions in every.items()}
+    return Rest(threads, sum(left.values()), charts_graph.bars(axis, left, charts_graph.peak_of([left])))
+
+
+VIEWS: list[tuple[str, str, View]] = [("/graph", "graph", graph)]

@@ -1,0 +1,121 @@
+"""One node of the graph: what it tells, what lies above, below and beside it, where it stands in its thread."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from signet_sync.formats.calendar import quarter_of, week_of
+from signet_sync.formats.timestamps import parse_instant
+from signet_sync.graph.store import passages, timeline
+from signet_sync.graph.store.timeline import Head
+from signet_sync.recall.expand import expand
+from signet_sync.storage.database.connection import Database
+from signet_sync.sync.read_only import reading
+from signet_sync.web import markdown
+from signet_sync.web.charts import axis as charts_axis
+from signet_sync.web.charts import graph, lanes
+from signet_sync.web.charts.axis import Axis
+from signet_sync.web.commands import told
+from signet_sync.web.link_targets import Target, of_blocks
+from signet_sync.web.markdown import Block
+from signet_sync.web.paging import portion
+from signet_sync.web.periods import Period, Ways, ways
+from signet_sync.web.request import Ask, Page, View
+
+SESSIONS = 50
+BUDGET = 4_000
+_GROUPS = ("parents", "children", "siblings", "memories")
+# Nodes that tell a piece of an artifact: their text is somebody's, that of the others ours.
+_WRITTEN = ("summary", "compaction", "chunk")
+# A node's id where a text names it; `expand` is asked for it when somebody follows the link.
+_NAMED = re.compile(r"(?<![\w-])[skcaetfmx]-[a-z2-7]{12}(?![\w-])", re.ASCII)
+
+
+class Link(NamedTuple):
+    """Another node: its id, and what it is called where it has a name."""
+
+    id: str
+    label: str
+
+
+def node(ask: Ask) -> Page:
+    """One node, thread, fact, memory or entity, and what lies around it. Raises `UsageError` for what is unknown."""
+    with reading(ask.site.place) as database:
+        found = expand(database, ask.agent, ask.path["node"], BUDGET)
+        about = found["node"]
+        around = [*(one for name in _GROUPS for one in found[name]), *_thread(about)]
+        labels = passages.labels(database, ask.agent, dict.fromkeys(around))
+        blocks, links = _told(database, ask.agent, about)
+        data = {
+            "node": about,
+            "named": about.get("level", about["kind"]),
+            "blocks": blocks,
+            "links": links,
+            "wording": found.get("wording"),
+            "groups": {name: [Link(one, labels.get(one, one)) for one in found[name]] for name in _GROUPS},
+            "left_out": found.get("children_left_out", 0),
+            "transcript": found["transcript"],
+            "sources": found.get("sources", []),
+            "expand": told(ask, "expand", about["id"]),
+            "thread": next((Link(one, labels.get(one, one)) for one in _thread(about)), None),
+            **_along(database, ask, about),
+        }
+    return Page("node", about["label"] or about["id"], data)
+
+
+def _told(database: Database, agent_id: str, about: dict[str, Any]) -> tuple[list[Block], dict[str, Target]]:
+    """A node's text as Markdown, and where its links lead; nodes that a text of ours names are links, too."""
+    text: str = about["text"]
+    named = [] if about["kind"] in _WRITTEN else _NAMED.findall(text)
+    linked = _NAMED.sub(r"[[\g<0>]]", text) if named else text
+    blocks = markdown.blocks(markdown.numbered(linked, 1))
+    return blocks, of_blocks(database, agent_id, blocks) | {one: Target("node", {"node": one}) for one in named}
+
+
+def _thread(about: dict[str, Any]) -> Sequence[str]:
+    thread_id = about["id"] if about["kind"] == "thread" else about.get("thread")
+    return [thread_id] if thread_id else []
+
+
+# ── in its thread ──
+
+
+def _along(database: Database, ask: Ask, about: dict[str, Any]) -> dict[str, Any]:
+    """The lane of the node's thread in the node's time; of a thread its sessions, too."""
+    head = next(iter(timeline.heads(database, ask.agent, _thread(about)).values()), None)
+    if head is None:
+        return {"scene": None, "sessions": None, "ways": Ways()}
+    extent = timeline.extent(database, ask.agent, head.thread_id)
+    whole = about["kind"] == "thread"
+    period = Period.of(ask) if whole else Period(_period(about), "")
+    axis = period.axis(extent, ask.now_us)
+    held = lanes.counts(database, ask.agent, head.thread_id, axis)
+    return {
+        "head": head,
+        "scene": lanes.scene(axis),
+        "lane": lanes.lane(database, ask.agent, head.thread_id, head.label, axis, held, graph.peak_of([held])),
+        "at": period.at or None,
+        "period": charts_axis.titled(period.at) if period.at else None,
+        "ways": ways(period, axis, extent) if whole else Ways(),
+        "sessions": None,
+        **(_sessions(database, ask, head, axis, sum(held.values())) if whole else {}),
+    }
+
+
+def _period(about: dict[str, Any]) -> str:
+    """The quarter of an epoch, the week of anything else."""
+    week = week_of(parse_instant(about["latest"]) or 0)
+    return quarter_of(week) if about.get("level") == "epoch" else week
+
+
+def _sessions(database: Database, ask: Ask, head: Head, axis: Axis, held: int) -> dict[str, Any]:
+    chosen = portion(range(held), ask.query.get("page"), SESSIONS)
+    found = timeline.spots(
+        database, ask.agent, head.thread_id, axis.first_us, axis.last_us, limit=SESSIONS, skip=chosen.first
+    )
+    return {"sessions": found, "portion": chosen}
+
+
+VIEWS: list[tuple[str, str, View]] = [("/graph/{node}", "node", node)]

@@ -1,0 +1,153 @@
+"""The overview: how the agent fares, sessions a day, what is wrong, what came last, what MEMORY.md says."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from signet_sync.admin.status import Advice, advice, standing
+from signet_sync.errors import SignetSyncError
+from signet_sync.formats.paths import head_page
+from signet_sync.formats.timestamps import day_of
+from signet_sync.integrity.report import hint_for
+from signet_sync.pages import readable
+from signet_sync.pages.store import pages
+from signet_sync.recall.store import session_list
+from signet_sync.storage.database.connection import Database
+from signet_sync.sync.read_only import reading
+from signet_sync.sync.store import counts
+from signet_sync.web.charts.calendar import Calendar, calendar
+from signet_sync.web.layout import tone_of
+from signet_sync.web.link_targets import Target, targets
+from signet_sync.web.live_sessions import Running, every
+from signet_sync.web.page_lines import Section, sections
+from signet_sync.web.request import Ask, Page, View
+
+LATEST = 8  # sessions
+WRONG = 5  # files
+HEAD = 2  # lines of each section of MEMORY.md
+PAGE = 400_000  # characters of MEMORY.md
+_WRONG = ("invalid", "violation", "tombstoned")
+_MADE = {"init": "the command makes it; --workspace names another one", "reindex": "the command makes it"}
+_LEDGER = "Session Ledger"  # how the heading begins behind which MEMORY.md lists what else is on the overview
+
+
+class Wrong(NamedTuple):
+    """A file with which something is wrong, and what a person does about it."""
+
+    path: str
+    verdict: str
+    message: str
+    hint: str
+
+
+class Held(NamedTuple):
+    """What the index holds of the agent."""
+
+    sessions: int
+    artifacts: int
+    days: Calendar
+    latest: list[session_list.Entry]
+    running: list[Running]
+    wrong: list[Wrong]
+    notes: list[tuple[str, int]]
+
+
+def show(ask: Ask) -> Page:
+    """The first page; it opens whatever state the workspace is in, and says what to do."""
+    status = standing(ask.site.place)
+    data: dict[str, Any] = {
+        "status": status,
+        "tone": tone_of(status["state"], running=status["running"], responding=status["responding"]),
+        "advice": [(one, ask.site.place.command_line(one.words) if one.words else "") for one in _advice(ask, status)],
+        "held": None,
+        "head": [],
+        "targets": {},
+        "shown_wrong": WRONG,
+    }
+    if status["readable"]:
+        data["head"] = _head(read_page(ask))
+        with reading(ask.site.place) as database:
+            data["held"] = _held(database, ask)
+            data["targets"] = targets(database, ask.agent, data["head"])
+    return Page("overview", "Overview", data)
+
+
+def _advice(ask: Ask, status: dict[str, Any]) -> list[Advice]:
+    """What a person does now, the first thing first."""
+    told = []
+    if status["trouble"]:
+        message, _, remedy = status["trouble"].partition(": ")
+        words = _first_step(ask, status)
+        told.append(Advice(not status["readable"], message, _MADE.get(words, remedy), words))
+    told += advice(status)
+    if status["state"] == "stopped" and status["readable"] and not status["stale_heartbeat"]:
+        remedy = "the command keeps it going as long as it runs; signet-sync service install keeps it going for good"
+        told.append(Advice(False, "no agent runs, so what changes in the vault is not taken in", remedy, "run"))
+    for name in status["set_aside"]:
+        told.append(Advice(False, f"a damaged database was moved aside: {name}", "doctor says what to do", "doctor"))
+    intake = status["intake"]
+    if intake["given_up"] or intake["refused"]:
+        message = f"from harnesses: {intake['given_up']} given up, {intake['refused']} endings refused"
+        told.append(Advice(False, message, "the log says why", "logs intake"))
+    return told
+
+
+def _first_step(ask: Ask, status: dict[str, Any]) -> str:
+    """What makes a workspace, or its index, where there is none."""
+    if not os.path.lexists(ask.site.place.root):
+        return "init"
+    return "" if os.path.exists(status["database"]) else "reindex"
+
+
+def _held(database: Database, ask: Ask) -> Held:
+    sessions, artifacts = counts.counts_of(database, ask.agent)
+    wrong = [
+        Wrong(one.path, one.verdict, one.message, hint_for(one.code, one.path))
+        for one in counts.problems(database)
+        if one.verdict in _WRONG and one.agent_id in (None, ask.agent)
+    ]
+    notes = Counter(one.code for one in counts.notes(database, ask.now_us) if one.agent_id in (None, ask.agent))
+    return Held(
+        sessions,
+        artifacts,
+        calendar(pages.days(database, ask.agent), day_of(ask.now_us)),
+        session_list.page(database, ask.agent, session_list.Filter(), limit=LATEST).entries,
+        every(database, ask.agent)[:LATEST],
+        wrong,
+        notes.most_common(),
+    )
+
+
+def read_page(ask: Ask) -> list[Section]:
+    """The agent's MEMORY.md as it stands; empty where there is none."""
+    try:
+        found = readable.read(ask.site.place, ask.agent, head_page(ask.agent), PAGE)
+    except SignetSyncError:
+        return []
+    return sections(found.text)
+
+
+def _head(page: list[Section]) -> list[Section]:
+    """The first lines of the sections that no other part of the overview shows."""
+    shown = []
+    for section in page:
+        if section.heading.startswith(_LEDGER):
+            break
+        items = [line for line in section.lines if line.item][:HEAD]
+        if items and section.level:
+            shown.append(section._replace(lines=items))
+    return shown
+
+
+def page(ask: Ask) -> Page:
+    """MEMORY.md whole, its links leading to our pages."""
+    found = read_page(ask)
+    with reading(ask.site.place) as database:
+        led: Mapping[str, Target] = targets(database, ask.agent, found)
+    return Page("page", "MEMORY.md", {"sections": found, "targets": led, "path": head_page(ask.agent)})
+
+
+VIEWS: list[tuple[str, str, View]] = [("/", "overview", show), ("/page", "page", page)]

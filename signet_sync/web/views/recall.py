@@ -1,0 +1,300 @@
+"""What was looked up, what rose into MEMORY.md because of it and why, and of one memory all that is known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from typing import NamedTuple
+
+from signet_sync.admin.stats import stats
+from signet_sync.errors import UsageError
+from signet_sync.formats.handle import handle
+from signet_sync.formats.timestamps import DAY, SECOND, day_of
+from signet_sync.graph.store import neighbours
+from signet_sync.memories import promotion
+from signet_sync.memories.promotion import Recalled
+from signet_sync.memories.promotion_score import Gates, Part, Weights, parts
+from signet_sync.memories.signals import Signals
+from signet_sync.memories.store import memories, pins, promotions, recall_events
+from signet_sync.memories.store.memories import Memory
+from signet_sync.pages.dreams_page import DreamView, SweepView
+from signet_sync.storage.database.connection import Database
+from signet_sync.sync.read_only import reading
+from signet_sync.text.word_forms import STOP_WORDS
+from signet_sync.web.commands import told
+from signet_sync.web.paging import portion
+from signet_sync.web.request import Ask, Page, View
+
+MEMORIES = 20  # on a page
+SWEEPS = 8
+HITS = 60
+QUESTIONS = 12
+ANGLES = 30
+DAYS = 120
+_TEXT = 200  # characters of a memory in a list
+_ROUNDED = 0.005
+_A_DAY = DAY // SECOND
+_UNITS = (("day", _A_DAY), ("hour", 3600), ("minute", 60))
+
+
+class Row(NamedTuple):
+    """A memory in a list: its words, its score and what it is made of, and how often it was found."""
+
+    id: str
+    text: str
+    private: bool
+    score: float
+    parts: Sequence[Part]
+    hits: int
+    queries: int
+    days: int
+    last_us: int
+    lacks: Sequence[str] = ()
+    risen: bool = False
+
+
+class Question(NamedTuple):
+    """A query that found something: the memories with the places that they had."""
+
+    query: str
+    at_us: int
+    found: list[tuple[str, str, int]]
+
+
+class Sweep(NamedTuple):
+    """A sweep in which something rose; `forgotten`: how much of it is not remembered any more."""
+
+    sweep: SweepView
+    risen: list[Row]
+    forgotten: int
+
+
+class Quiet(NamedTuple):
+    """Sweeps in a row in which nothing rose."""
+
+    sweeps: int
+    first_us: int
+    last_us: int
+
+
+class Gate(NamedTuple):
+    """A gate that a memory passes or not."""
+
+    name: str
+    has: str
+    needs: str
+    passed: bool
+
+
+class Day(NamedTuple):
+    """A day of the chart: how often the memory was found on it, and how tall that is, from 0 to 1."""
+
+    day: str
+    hits: int
+    height: float
+
+
+def recall(ask: Ask) -> Page:
+    """Everything that was recalled, and what came of it."""
+    settings = ask.site.place.settings()
+    gates, weights = promotion.gates(settings), promotion.weights(settings)
+    with reading(ask.site.place) as database:
+        texts = _Texts(database, ask.agent)
+        numbers = stats(database, ask.agent, ask.now_us)
+        found = promotion.recalled(database, settings, ask.agent, ask.now_us)
+        waiting = [one for one in found if not one.risen]
+        ready = [one for one in waiting if not one.lacks][: gates.most]
+        near = sorted((one for one in waiting if one.lacks), key=lambda one: len(one.lacks))[: promotion.NEAR]
+        shown = portion(found, ask.query.get("page"), MEMORIES)
+        sweeps = portion(_runs(promotions.numbers_of_sweeps(database, ask.agent)), ask.query.get("sweeps"), SWEEPS)
+        data = {
+            "numbers": numbers,
+            "tags": [(tag, hits) for tag, hits in numbers.top_concept_tags_7d if tag not in STOP_WORDS],
+            "ready": [_row(one, texts, weights) for one in ready],
+            "near": [_row(one, texts, weights) for one in near],
+            "recalled": shown.each(lambda one: _row(one, texts, weights)),
+            "questions": _questions(database, ask.agent, texts),
+            "sweeps": sweeps.each(lambda run: _told(run, database, texts, weights)),
+        }
+    return Page(
+        "recall",
+        "Recall",
+        {
+            **data,
+            "gates": gates,
+            "weights": list(zip(Weights._fields, weights, strict=True)),
+            "most": sum(weights),
+            "half_life": settings.recall_half_life_days,
+            "every": _every(settings.dream_interval) if settings.dream_enabled else "",
+            "dream": told(ask, "dream"),
+            "remember": told(ask, "remember", "Deploys happen on Tuesdays, after the backup."),
+            "ask_recall": told(ask, "recall", "when do we deploy?"),
+        },
+    )
+
+
+def _every(seconds: float) -> str:
+    """`once a day`, `every 6 hours`."""
+    if seconds == _A_DAY:
+        return "once a day"
+    unit, length = next(((unit, length) for unit, length in _UNITS if seconds >= 2 * length), ("second", 1))
+    return f"every {seconds / length:.3g} {unit}s"
+
+
+class _Texts:
+    """Memories of an agent by id, each read once."""
+
+    def __init__(self, database: Database, agent_id: str) -> None:
+        self._database = database
+        self.agent_id = agent_id
+        self._known: dict[str, Memory | None] = {}
+
+    def __call__(self, memory_id: str) -> tuple[str, bool]:
+        """A memory's words on one line, and whether it is private."""
+        if memory_id not in self._known:
+            self._known[memory_id] = memories.get(self._database, self.agent_id, memory_id)
+        memory = self._known[memory_id]
+        return ("…", False) if memory is None else (_brief(memory.content, _TEXT), memory.private)
+
+
+def _brief(text: str, most: int) -> str:
+    """The beginning of a text, on one line."""
+    said = " ".join(text[: 4 * most].split())
+    return said if len(said) <= most and len(text) <= 4 * most else f"{said[:most]}…"
+
+
+def _row(one: Recalled, texts: _Texts, weights: Weights) -> Row:
+    memory = one.memory
+    return Row(
+        memory.memory_id,
+        *texts(memory.memory_id),
+        memory.score,
+        parts(memory.signals, weights),
+        memory.signals.recall_count,
+        memory.queries,
+        memory.signals.unique_days,
+        memory.last_us,
+        one.lacks,
+        one.risen,
+    )
+
+
+def _questions(database: Database, agent_id: str, texts: _Texts) -> list[Question]:
+    return [
+        Question(
+            asked.query,
+            asked.at_us,
+            [(memory_id, texts(memory_id)[0], round(1 / score) if score > 0 else 0) for memory_id, score in asked.hits],
+        )
+        for asked in recall_events.latest(database, agent_id, HITS)[:QUESTIONS]
+    ]
+
+
+# ── sweeps ──
+
+
+def _runs(sweeps: Iterable[SweepView]) -> list[SweepView | Quiet]:
+    """The newest first; those in which nothing rose, between two in which something did, as one."""
+    found: list[SweepView | Quiet] = []
+    newest_first = sorted(sweeps, key=lambda sweep: sweep.id, reverse=True)
+    for quiet, run in groupby(newest_first, key=lambda sweep: sweep.promoted <= 0):
+        same = list(run)
+        found += [Quiet(len(same), same[-1].at_us, same[0].at_us)] if quiet else same
+    return found
+
+
+def _told(run: SweepView | Quiet, database: Database, texts: _Texts, weights: Weights) -> Sweep | Quiet:
+    if isinstance(run, Quiet):
+        return run
+    risen = promotions.of_sweep(database, texts.agent_id, run.id)
+    return Sweep(run, [_risen(one, texts, weights) for one in risen], max(run.promoted - len(risen), 0))
+
+
+def _risen(view: DreamView, texts: _Texts, weights: Weights) -> Row:
+    """A promotion with its parts as they were, weighed as today."""
+    return Row(
+        view.memory_id,
+        *texts(view.memory_id),
+        view.score,
+        _parts_then(view, weights),
+        view.hits,
+        view.queries,
+        view.days,
+        view.last_us,
+        risen=True,
+    )
+
+
+def _parts_then(view: DreamView, weights: Weights) -> tuple[Part, ...]:
+    return tuple(Part(name, getattr(view, name), weight) for name, weight in weights._asdict().items())
+
+
+# ── one memory ──
+
+
+def memory(ask: Ask) -> Page:
+    """All that is known of one memory. Raises `UsageError` where the agent has none of this id."""
+    settings = ask.site.place.settings()
+    gates, weights = promotion.gates(settings), promotion.weights(settings)
+    wanted = ask.path["memory"].removeprefix("^")
+    with reading(ask.site.place) as database:
+        found = memories.get(database, ask.agent, wanted)
+        if found is None:
+            raise UsageError(
+                f"agent {ask.agent} remembers nothing called {wanted[:60]}",
+                hint="it may have been forgotten; the list of recalled memories shows what there is",
+                code="unknown-memory",
+            )
+        texts = _Texts(database, ask.agent)
+        now = next(iter(promotion.recalled(database, settings, ask.agent, ask.now_us, wanted)), None)
+        then = promotions.view_of(database, ask.agent, wanted)
+        rose = promotions.of_memory(database, ask.agent, wanted)
+        data = {
+            "memory": found,
+            "pinned": pins.is_pinned(database, ask.agent, wanted),
+            "sources": neighbours.sources_of_memory(database, ask.agent, wanted),
+            "row": None if now is None else _row(now, texts, weights),
+            "gates": [] if now is None else _gates(now.memory.signals, now.memory.queries, now.memory.score, gates),
+            "then": None if then is None else _risen(then, texts, weights),
+            "rose_us": None if rose is None else rose[0],
+            "angles": recall_events.angles_of(database, ask.agent, wanted, ANGLES),
+            "days": _days(recall_events.days_of(database, ask.agent, wanted), ask.now_us),
+        }
+    return Page(
+        "memory",
+        _brief(found.content, 80) or wanted,
+        {
+            **data,
+            "handle": handle(wanted),
+            "reweighed": then is not None
+            and abs(sum(one.adds for one in _parts_then(then, weights)) - then.score) > _ROUNDED,
+            "most": sum(weights),
+            "least": gates.score,
+            "forget": told(ask, "forget", wanted),
+            "pin": told(ask, "unpin" if data["pinned"] else "pin", wanted),
+            "expand": told(ask, "expand", wanted),
+        },
+    )
+
+
+def _gates(signals: Signals, queries: int, score: float, gates: Gates) -> list[Gate]:
+    counted = (
+        ("hits", signals.recall_count, gates.recall_count),
+        ("different queries", queries, gates.queries),
+        ("different days", signals.unique_days, gates.unique_days),
+    )
+    found = [Gate(name, str(has), str(needs), has >= needs) for name, has, needs in counted]
+    return [*found, Gate("score", f"{score:.2f}", f"{gates.score:.2f}", score >= gates.score)]
+
+
+def _days(hits: dict[int, int], now_us: int) -> list[Day]:
+    """Every day from the first hit until now, or the last few months of them."""
+    if not hits:
+        return []
+    today = max(now_us // DAY * DAY, max(hits))
+    first = max(min(hits), today - (DAYS - 1) * DAY)
+    most = max(hits.values())
+    return [Day(day_of(at), hits.get(at, 0), hits.get(at, 0) / most) for at in range(first, today + DAY, DAY)]
+
+
+VIEWS: list[tuple[str, str, View]] = [("/recall", "recall", recall), ("/recall/{memory}", "memory", memory)]

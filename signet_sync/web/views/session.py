@@ -1,0 +1,221 @@
+"""One session: its segments to read, part by part, what led to it and follows it, and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from signet_sync.formats.filename import artifact_name
+from signet_sync.recall import open_session
+from signet_sync.sessions.store import outcomes
+from signet_sync.sessions.store.live import LiveSession
+from signet_sync.storage.database.connection import Database
+from signet_sync.sync.read_only import reading
+from signet_sync.sync.store import sessions
+from signet_sync.sync.store.sessions import SessionFile, SessionRef
+from signet_sync.text.sentences import basename
+from signet_sync.web import commands
+from signet_sync.web.artifact_page import Artifact, Wish, opened
+from signet_sync.web.graph_context import NOWHERE, lineage_of, resting
+from signet_sync.web.link_targets import of_blocks
+from signet_sync.web.live_sessions import buffers, said
+from signet_sync.web.markdown import Block
+from signet_sync.web.request import Ask, Page, View
+
+_TROUBLE = ("violation", "invalid")
+# Of a session that has no files yet.
+_NOTHING: dict[str, Any] = {
+    **dict.fromkeys(("stretches", "shown", "strays", "copies", "memories", "facts", "mentioned", "resting"), ()),
+    **dict.fromkeys(("chosen", "missed", "manifest")),
+    "messages": {},
+    "lineage": NOWHERE,
+}
+
+
+class Stretch(NamedTuple):
+    """A segment or compaction as the page lists it: its instant in microseconds, its files by kind."""
+
+    kind: str
+    label: str
+    at: int
+    paths: dict[str, str]
+
+    @property
+    def opening(self) -> str:
+        """The file by which it is asked for."""
+        return self.paths.get("transcript") or next(iter(self.paths.values()))
+
+
+def session(ask: Ask) -> Page:
+    """A session that has files or still runs; else a page that says what became of it, and what to do."""
+    token, session_id = ask.path["token"], ask.path["session"]
+    with reading(ask.site.place) as database:
+        ref = outcomes.exactly(database, ask.agent, token, session_id)
+        live = buffers(database, ask.agent, token, session_id, ref)
+        if ref is not None:
+            return _told(ask, database, ref, live)
+        if live:
+            return _only_running(ask, database, token, live)
+        return _missing(ask, outcomes.removed_at(database, ask.agent, token, session_id))
+
+
+# ── what there is ──
+
+
+def _told(ask: Ask, database: Database, ref: SessionRef, live: Sequence[LiveSession]) -> Page:
+    held = sessions.files(database, ref)
+    strays = outcomes.strays(database, ref)
+    document = open_session.describe_one(database, ref) if held else None
+    stretches = _stretches(held)
+    codes = {file.source_path: "indexed" for file in held} | {stray.path: stray.code for stray in strays}
+    path = _asked_path(ask, codes)
+    chosen = _chosen(stretches, path)
+    shown = _shown(ask, database, chosen, path, codes)
+    manifest = _manifest(ask, database, document, codes)
+    title = (document and document["sentence"]) or "The files of this session are gone"
+    data = {
+        **_head(ask, ref, document, title),
+        "stretches": stretches,
+        "chosen": chosen,
+        "shown": shown,
+        "strays": [stray for stray in strays if stray.verdict in _TROUBLE],
+        "copies": [stray for stray in strays if stray.verdict not in _TROUBLE],
+        "messages": {stray.path: stray.message for stray in strays},
+        "missed": _missed(ask, path),
+        "manifest": manifest,
+        "running": bool(live),
+        "live": said(database, ask.agent, live),
+        "lineage": lineage_of(database, ref),
+        "memories": outcomes.memories(database, ref),
+        "facts": outcomes.facts(database, ref),
+        "mentioned": outcomes.mentioned(database, ref),
+        "resting": resting(ask.site.place, database, ask.agent, [file.source_path for file in held]),
+    }
+    return _page(ask, database, title, data)
+
+
+def _head(ask: Ask, ref: SessionRef, document: dict[str, Any] | None, title: str) -> dict[str, Any]:
+    project = document and document["project"]
+    return {
+        "heading": title,
+        "token": ref.session_token,
+        "session_id": ref.session_id,
+        "session_key": ref.session_key,
+        "project": project,
+        "project_name": basename(project) if project else None,
+        "harness": document and document["harness"],
+        "command": commands.told(ask, "open", ref.session_id),
+    }
+
+
+def _stretches(held: Iterable[SessionFile]) -> list[Stretch]:
+    """Segments, told by when they were captured, and compactions, in the order of time."""
+    found: dict[tuple[int, bool], dict[str, str]] = {}
+    for file in held:
+        if file.source_kind != "manifest":
+            key = (file.captured_us, file.source_kind == "compaction")
+            found.setdefault(key, {})[file.source_kind] = file.source_path
+    stretches: list[Stretch] = []
+    segments = 0
+    for (at, compacted), paths in sorted(found.items()):
+        segments += not compacted
+        label = "Compaction" if compacted else f"Segment {segments}"
+        stretches.append(Stretch("compaction" if compacted else "segment", label, at, paths))
+    return stretches
+
+
+def _asked_path(ask: Ask, codes: dict[str, str]) -> str | None:
+    """The file of the session that is asked for, if any: by its path or its name."""
+    wanted = ask.query.get("path", "")
+    return next((path for path in (wanted, f"memory/{wanted}") if path in codes), None)
+
+
+def _missed(ask: Ask, path: str | None) -> str | None:
+    return None if path else ask.query.get("path") or None
+
+
+def _chosen(stretches: list[Stretch], path: str | None) -> Stretch | None:
+    """The stretch that is shown: the one of the file that is asked for, else the newest."""
+    if path is None:
+        return stretches[-1] if stretches else None
+    return next((one for one in stretches if path in one.paths.values()), None)
+
+
+def _shown(
+    ask: Ask, database: Database, chosen: Stretch | None, path: str | None, codes: dict[str, str]
+) -> list[Artifact]:
+    """The files to read: summary and transcript of a segment, a compaction, or a file that is not indexed.
+
+    The one that is asked for, else the last, is shown by part; before its first part stands the summary's beginning.
+    """
+    if chosen is None:
+        kind = _kind_of(path) if path else "manifest"
+        return [] if path is None or kind == "manifest" else [_opened(ask, database, path, kind, codes, first=True)]
+    order = [kind for kind in ("summary", "compaction", "transcript") if kind in chosen.paths]
+    if path is not None and path == chosen.paths.get("summary"):
+        order = ["summary"]
+    elif path is not None and (_number(ask, "part") > 1 or _number(ask, "line") or _number(ask, "body")):
+        order = [kind for kind in order if chosen.paths[kind] == path]
+    first = next((kind for kind in order if chosen.paths[kind] == path), order[-1])
+    return [_opened(ask, database, chosen.paths[kind], kind, codes, first=kind == first) for kind in order]
+
+
+def _kind_of(path: str) -> str:
+    name = artifact_name(path.rpartition("/")[2])
+    return name.kind if name else "file"
+
+
+def _opened(ask: Ask, database: Database, path: str, kind: str, codes: dict[str, str], *, first: bool) -> Artifact:
+    if not first:
+        return opened(ask.site.place, database, path, kind, codes[path], mark="S", wish=Wish())
+    line, of_body = _number(ask, "line"), False
+    if not line:
+        line, of_body = _number(ask, "body"), True
+    wish = Wish(_number(ask, "part") - 1, line, of_body)
+    return opened(ask.site.place, database, path, kind, codes[path], mark="L", wish=wish)
+
+
+def _number(ask: Ask, name: str) -> int:
+    text = ask.query.get(name, "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
+
+
+def _manifest(ask: Ask, database: Database, document: dict[str, Any] | None, codes: dict[str, str]) -> Artifact | None:
+    path = document and document["manifest"]
+    return opened(ask.site.place, database, path, "manifest", codes[path], mark="M", wish=Wish()) if path else None
+
+
+def _every_block(data: dict[str, Any]) -> Iterable[Block]:
+    read = [artifact for artifact in (*data["shown"], data["manifest"]) if artifact is not None]
+    for turn in (*(turn for artifact in read for turn in artifact.turns), *data["live"]):
+        yield from turn.blocks
+
+
+def _only_running(ask: Ask, database: Database, token: str, live: Sequence[LiveSession]) -> Page:
+    newest = live[0]
+    ref = SessionRef(ask.agent, token, newest.session_id or newest.session_key, newest.session_key)
+    data = _NOTHING | _head(ask, ref, None, newest.session_key)
+    data |= {"running": True, "live": said(database, ask.agent, live)}
+    return _page(ask, database, newest.session_key, data)
+
+
+def _page(ask: Ask, database: Database, title: str, data: dict[str, Any]) -> Page:
+    links = of_blocks(database, ask.agent, _every_block(data))
+    return Page("session", title, data | {"links": links})
+
+
+# ── sessions that are not there ──
+
+
+def _missing(ask: Ask, removed_at: str | None) -> Page:
+    name = ask.path["session"]
+    data = {
+        "name": name,
+        "removed_at": removed_at,
+        "undo": commands.told(ask, "remove", "--undo", name),
+        "look": commands.told(ask, "reindex", own_agent=False),
+    }
+    return Page("session_missing", "No such session", data, 404)
+
+
+VIEWS: list[tuple[str, str, View]] = [("/sessions/{token}/{session:path}", "session", session)]

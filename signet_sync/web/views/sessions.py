@@ -1,0 +1,168 @@
+"""Sessions day by day, the newest first: filtered, searched, a page at a time."""
+
+from __future__ import annotations
+
+import re
+from datetime import date
+from itertools import groupby
+from typing import Any, NamedTuple
+
+from signet_sync.formats.timestamps import DAY, parse_instant
+from signet_sync.recall.snippets import WORDS
+from signet_sync.recall.store import session_list
+from signet_sync.recall.store.session_list import Cursor, Entry, Filter, Shown
+from signet_sync.storage.database.connection import Database
+from signet_sync.sync.read_only import reading
+from signet_sync.text.sentences import basename
+from signet_sync.web.dates import called
+from signet_sync.web.live_sessions import every
+from signet_sync.web.request import Ask, Page, View
+
+_PAGE = 100
+_LONGEST = 1_000  # characters of a query
+
+
+class Asked(NamedTuple):
+    """The filter as it was written into the form, the filter that is made of it, and what of it cannot be read."""
+
+    written: dict[str, str]
+    wanted: Filter
+    faults: list[str]
+
+    @property
+    def is_filter(self) -> bool:
+        """Whether anything is filtered by."""
+        return self.wanted != Filter()
+
+
+class Day(NamedTuple):
+    """A day of the list: its date, how it is called, how many sessions it has in all (None: only some are wanted)."""
+
+    day: str
+    name: str
+    sessions: int | None
+    entries: list[Entry]
+
+
+class Option(NamedTuple):
+    """A choice of a menu: its value, what it says, whether it is chosen."""
+
+    value: str
+    label: str
+    chosen: bool
+
+
+def sessions(ask: Ask) -> Page:
+    """The list; with a cursor (`after`) what follows a place in it."""
+    asked = _asked(ask)
+    after = _cursor(ask.query.get("after", ""))
+    with reading(ask.site.place) as database:
+        shown = session_list.page(database, ask.agent, asked.wanted, after, _PAGE)
+        pieces = session_list.said(database, ask.agent, asked.wanted.query, shown.entries, loose=shown.loose)
+        running = every(database, ask.agent)
+        data: dict[str, Any] = {
+            "asked": asked,
+            "days": _days(database, ask.agent, asked, shown),
+            "shown": shown,
+            "said": {cursor: marked(piece, asked.wanted.query) for cursor, piece in pieces.items()},
+            "older": _written(shown.entries[-1].cursor) if shown.more else None,
+            "is_first": after is None,
+            "projects": _project_options(database, ask.agent, asked.wanted.project),
+            "harnesses": _harness_options(database, ask.agent, asked.wanted.harness),
+            "running": [] if asked.is_filter or after else running,
+            "invalid": session_list.with_invalid_files(database, ask.agent),
+            "live": {one.session_id for one in running},
+            "import_command": ask.site.place.command_line("import claude-code"),
+        }
+    return Page("sessions", "Sessions", data)
+
+
+# ── what is asked ──
+
+
+def _asked(ask: Ask) -> Asked:
+    names = ("q", "project", "harness", "from", "to", "day")
+    # What is no UTF-8 is in no index, and cannot be asked for.
+    written = {name: ask.query.get(name, "").strip().encode("utf-8", "replace").decode() for name in names}
+    written["q"] = written["q"][:_LONGEST]
+    faults: list[str] = []
+    days = {name: _day(written[name], faults) for name in ("from", "to", "day")}
+    since = max((day for day in (days["from"], days["day"]) if day is not None), default=None)
+    until = min((day + DAY for day in (days["to"], days["day"]) if day is not None), default=None)
+    wanted = Filter(written["q"], written["project"] or None, written["harness"] or None, since, until)
+    return Asked({name: text for name, text in written.items() if text}, wanted, faults)
+
+
+def _day(text: str, faults: list[str]) -> int | None:
+    """Where a day begins, in microseconds."""
+    instant = parse_instant(f"{text}T00:00:00Z") if re.fullmatch(r"\d{4}-\d\d-\d\d", text, re.ASCII) else None
+    if text and instant is None:
+        faults.append(text[:40])
+    return instant
+
+
+def _cursor(text: str) -> Cursor | None:
+    """A place in the list, as `_written` writes it; None for anything else: the list then begins at its beginning."""
+    at, _, rest = text.partition(".")
+    token, _, session_id = rest.partition(".")
+    if not (re.fullmatch(r"-?\d{1,18}", at, re.ASCII) and token and session_id):
+        return None
+    return Cursor(int(at), token, session_id)
+
+
+def _written(cursor: Cursor) -> str:
+    return f"{cursor.membership_us}.{cursor.session_token}.{cursor.session_id}"
+
+
+# ── what is shown ──
+
+
+def _days(database: Database, agent_id: str, asked: Asked, shown: Shown) -> list[Day]:
+    found = [(day, list(entries)) for day, entries in groupby(shown.entries, key=lambda entry: entry.day)]
+    whole = asked.wanted._replace(since_us=None, until_us=None) == Filter()
+    counts = session_list.on_days(database, agent_id, [day for day, _ in found]) if whole else {}
+    return [Day(day, _name_of(day), counts.get(day), entries) for day, entries in found]
+
+
+def _name_of(day: str) -> str:
+    try:
+        return called(date.fromisoformat(day))
+    except ValueError:
+        return day
+
+
+def _project_options(database: Database, agent_id: str, chosen: str | None) -> list[Option]:
+    counted = session_list.projects(database, agent_id)
+    names = [basename(project) for project, _ in counted if project]
+    options = []
+    for project, count in counted:
+        # Two projects of one name are told apart by their paths.
+        name = "no project" if project is None else basename(project)
+        told = project if project and names.count(name) > 1 else name
+        value = session_list.NONE if project is None else project
+        options.append(Option(value, f"{told} ({count:,})", value == chosen))
+    return _with_chosen(options, chosen)
+
+
+def _harness_options(database: Database, agent_id: str, chosen: str | None) -> list[Option]:
+    options = [Option(name, name, name == chosen) for name in session_list.harnesses(database, agent_id)]
+    return _with_chosen(options, chosen)
+
+
+def _with_chosen(options: list[Option], chosen: str | None) -> list[Option]:
+    """The options, and what was asked for though nothing has it."""
+    if chosen is None or any(option.chosen for option in options):
+        return options
+    return [*options, Option(chosen, chosen, chosen=True)]
+
+
+def marked(piece: str, query: str) -> list[tuple[str, bool]]:
+    """A piece of text in pieces: those that begin a word as one of the query's does are marked."""
+    words = sorted({word.casefold() for word in WORDS.findall(query)[:64]}, key=len, reverse=True)
+    if not words:
+        return [(piece, False)]
+    found = re.split(rf"(?<![^\W_])({'|'.join(map(re.escape, words))})", piece, flags=re.IGNORECASE)
+    return [(text, place % 2 == 1) for place, text in enumerate(found) if text]
+
+
+VIEWS: list[tuple[str, str, View]] = [("/sessions", "sessions", sessions)]

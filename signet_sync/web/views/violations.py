@@ -1,0 +1,231 @@
+"""What is wrong with files: sealed ones that changed or went and what heals them; all others that are left out."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from itertools import groupby
+from typing import NamedTuple
+
+from signet_sync.entities import store as entities_store
+from signet_sync.errors import UsageError
+from signet_sync.integrity.operations import Difference, difference
+from signet_sync.integrity.report import hint_for, problem
+from signet_sync.pages import conflict_copies
+from signet_sync.storage.database.connection import Database
+from signet_sync.sync.read_only import reading
+from signet_sync.sync.store import counts
+from signet_sync.sync.store.violations import Batch, OpenViolation, batches
+from signet_sync.text.sentences import flatten
+from signet_sync.web.commands import WORDS, told
+from signet_sync.web.diff import Differing, differing
+from signet_sync.web.paging import Portion, portion
+from signet_sync.web.request import Ask, Page, View
+
+SEALED = 60  # sealed files on a page
+SHOWN = 8  # files of one code, unless that code is asked for
+OF_CODE = 200
+LONGEST = 4_000_000  # bytes of a text that is compared
+
+# What a person has to do something about comes first.
+_ORDER = ("invalid", "violation", "tombstoned", "ignored")
+# Nobody's trouble.
+_LEFT_ALONE = ("foreign-name", "temporary")
+_TONES = {"invalid": "bad", "violation": "bad", "tombstoned": "warn"}
+
+
+class Healing(NamedTuple):
+    """What a command comes to, and the command."""
+
+    does: str
+    command: str
+
+
+class Sealed(NamedTuple):
+    """An open violation and the commands that end it."""
+
+    violation: OpenViolation
+    healing: list[Healing]
+
+
+class Save(NamedTuple):
+    """Sealed files that one pass found together: how many these are, and those that stand on this page.
+
+    `message` is that of all of them, where it is one; `healing` are commands for all at once.
+    """
+
+    found_at: str
+    in_all: int
+    message: str
+    healing: list[Healing]
+    files: list[Sealed]
+
+
+class Group(NamedTuple):
+    """Files that are left out for one reason, as many as are shown of them; `message` where it is that of all."""
+
+    verdict: str
+    code: str
+    tone: str
+    message: str
+    hint: str
+    files: Portion[dict[str, str]]
+
+
+def violations(ask: Ask) -> Page:
+    """Everything that is wrong; with `code` every file of one code."""
+    with reading(ask.site.place) as database:
+        found = batches(database, ask.agent)[::-1]
+        of_all = {batch.id: batch for batch in batches(database)}
+        sealed = {one.path for batch in of_all.values() for one in batch.files}
+        others = _others(database, ask, sealed)
+        drifted = len(entities_store.drift(database, ask.agent))
+    code = ask.query.get("code")
+    shown = portion([one for batch in found for one in batch.files], ask.query.get("page"), SEALED)
+    return Page(
+        "violations",
+        "Problems",
+        {
+            "saves": [] if code else _saves(ask, found, of_all, shown),
+            "sealed": shown.total,
+            "portion": shown,
+            # It restores the files of all agents.
+            "restore_all": told(ask, "violations", "restore", "--all", own_agent=False)
+            if 1 < shown.total == len(sealed)
+            else "",
+            "groups": _groups(others, code, ask.query.get("page")),
+            "others": len(others),
+            "code": code,
+            "drifted": drifted,
+            "check": told(ask, "check"),
+        },
+    )
+
+
+def _saves(ask: Ask, found: list[Batch], of_all: dict[str, Batch], shown: Portion[OpenViolation]) -> list[Save]:
+    wanted = {one.path for one in shown.rows}
+    saves = []
+    for batch in found:
+        files = [Sealed(one, healing(ask, one)) for one in batch.files if one.path in wanted]
+        if files:
+            said = {one.message for one in batch.files}
+            # They heal the files of all agents.
+            together = _together(ask, batch) if 1 < len(batch.files) == len(of_all[batch.id].files) else []
+            message = said.pop() if len(said) == 1 else ""
+            saves.append(Save(batch.found_at, len(batch.files), message, together, files))
+    return saves
+
+
+def _together(ask: Ask, batch: Batch) -> list[Healing]:
+    """The commands that end the violations of a batch at once."""
+    found, chosen = [], ("--batch", batch.id)
+    if all(one.restorable for one in batch.files):
+        command = told(ask, "violations", "restore", *chosen, own_agent=False)
+        found.append(Healing("All of them, back as they were sealed", command))
+    if all(one.acceptable for one in batch.files):
+        words = "All of them, accepted as they are now"
+        if all(one.code == "vanished" for one in batch.files):
+            words = "All of them, accepted as gone; their seals stay"
+        command = told(ask, "violations", "accept", *chosen, "--reason", WORDS, own_agent=False)
+        found.append(Healing(words, command))
+    return found
+
+
+def healing(ask: Ask, one: OpenViolation) -> list[Healing]:
+    """The commands that end a violation, the harmless one first."""
+    found = []
+    if one.restorable:
+        words = "Writes the file back as it was sealed" if one.code == "vanished" else "Puts back the sealed content"
+        found.append(Healing(words, told(ask, "violations", "restore", one.path, own_agent=False)))
+    if one.acceptable:
+        words = "Settles that it is gone; its seal stays" if one.code == "vanished" else "Seals what the file holds now"
+        command = told(ask, "violations", "accept", one.path, "--reason", WORDS, own_agent=False)
+        found.append(Healing(words, command))
+    if one.code == "vanished" and one.session_id:
+        command = told(ask, "remove", one.session_id, "--reason", WORDS)
+        found.append(Healing("Makes it official: the whole session is removed, for good", command))
+    return found
+
+
+def _others(database: Database, ask: Ask, sealed: Collection[str]) -> list[dict[str, str]]:
+    """All other files that are not indexed: those of the agent, and those of which nobody knows whose they are."""
+    found = [
+        problem(one.path, one.verdict, one.code, one.message)
+        for one in counts.problems(database)
+        if one.agent_id in (None, ask.agent) and one.path not in sealed
+    ]
+    return found + [
+        problem(one.path, "ignored", "conflict-copy", f"a copy of {one.original}, with words that are not in it")
+        for one in conflict_copies.standing(ask.site.place.root)
+        if one.agent_id == ask.agent
+    ]
+
+
+def _groups(others: Iterable[dict[str, str]], wanted: str | None, page: str | None) -> list[Group]:
+    """By reason, those first that a person has to do something about; with `wanted` one code alone, page by page."""
+
+    def reason(one: dict[str, str]) -> tuple[bool, int, str]:
+        place = _ORDER.index(one["verdict"]) if one["verdict"] in _ORDER else len(_ORDER)
+        return one["code"] in _LEFT_ALONE, place, one["code"]
+
+    groups = []
+    for _, same in groupby(sorted(others, key=lambda one: (*reason(one), one["path"])), key=reason):
+        files = list(same)
+        code, verdict = files[0]["code"], files[0]["verdict"]
+        if wanted in (None, code):
+            tone = "quiet" if code in _LEFT_ALONE else _TONES.get(verdict, "warn")
+            shown = portion(files, None, SHOWN) if wanted is None else portion(files, page, OF_CODE)
+            said = {one["message"] for one in files}
+            hint = "" if code in _LEFT_ALONE else hint_for(code, "PATH")
+            groups.append(Group(verdict, code, tone, said.pop() if len(said) == 1 else "", hint, shown))
+    return groups
+
+
+def show(ask: Ask) -> Page:
+    """One violation: what changed, line by line. Raises `UsageError` where the path holds none of the agent's."""
+    place = ask.site.place
+    path = ask.query.get("path", "")
+    with reading(place) as database:
+        found = next((one for batch in batches(database, ask.agent) for one in batch.files if one.path == path), None)
+        if found is None:
+            raise UsageError(
+                f"{path or 'nothing'} is no open violation of agent {ask.agent}",
+                hint="the list of problems shows those that are open",
+                code="unknown-violation",
+            )
+        changed = difference(database, place.root, path, place.settings().max_file_bytes) if found.restorable else None
+    compared = None if changed is None or _too_long(changed) else differing(changed.before(), changed.after())
+    return Page(
+        "violation",
+        path.rpartition("/")[2],
+        {
+            "violation": found,
+            "healing": healing(ask, found),
+            "changed": changed,
+            "differing": compared,
+            "why_not": _why_not(changed, compared),
+            "show": told(ask, "violations", "show", path, own_agent=False),
+        },
+    )
+
+
+def _too_long(changed: Difference) -> bool:
+    return max(len(changed.sealed), len(changed.present or b"")) > LONGEST
+
+
+def _why_not(changed: Difference | None, compared: Differing | None) -> str:
+    """Why there is nothing to compare, or nothing."""
+    if changed is None:
+        return "The sealed bytes are not there any more, so nobody knows what changed."
+    if changed.present is None:
+        return "" if changed.state == "gone" else f"The file cannot be read now: {flatten(changed.state, 200)}."
+    if compared is None:
+        return "The file is too long to be compared here."
+    if not compared.rows:
+        return "The texts are equal but for what is never shown: secrets, control characters, ends of lines."
+    return ""
+
+
+VIEWS: list[tuple[str, str, View]] = [
+    ("/violations", "violations", violations),
+    ("/violations/show", "violation", show),
+]

@@ -1,0 +1,343 @@
+"""Twelve planted ailments: `doctor` names each with a remedy that works, and `--fix` heals what is safe to heal."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from agents import sleeper  # noqa: F401 - a fixture
+from workbench import Vault, call, spawn_ordinary, tree
+
+from signet_sync import __version__
+from signet_sync.capture import spool
+from signet_sync.capture.spool import Job
+from signet_sync.storage import state_dir
+
+HOLDS_A_LOCK = """
+import fcntl, os, sys, time
+fcntl.flock(os.open(sys.argv[1], os.O_RDWR | os.O_CREAT), fcntl.LOCK_EX)
+print(flush=True)
+time.sleep(600)
+"""
+
+SYSTEMCTL = """\
+#!/bin/sh
+case "$*" in
+  *restart*) : > {up}; {then} ;;
+  *show*) if [ -e {up} ]; then s=active; else s=failed; fi
+          printf 'ActiveState=%s\\nSubState=running\\nUnitFileState=enabled\\nExecMainStatus=0\\n' $s ;;
+esac
+"""
+
+
+@pytest.fixture
+def vault(tmp_path: Path) -> Vault:
+    """A vault of one session, indexed just now."""
+    vault = Vault(tmp_path / "vault")
+    vault.session()
+    assert vault.call("reindex").code == 0
+    return vault
+
+
+def look(vault: Vault, *words: str) -> Any:
+    """The document of `doctor --json`."""
+    answer = vault.call("doctor", "--json", *words)
+    assert answer.code == (0 if answer.json["ok"] else 1) and answer.err == "", answer
+    return answer.json
+
+
+def ailing(document: Any) -> dict[str, Any]:
+    """What is not well, by name."""
+    return {one["name"]: one for one in document["findings"] if one["level"] != "ok"}
+
+
+def told(vault: Vault, name: str, *words: str) -> Any:
+    """The finding of this name; it has a remedy, and these words are in its message."""
+    found = ailing(look(vault)).get(name)
+    assert found and found["remedy"], (name, look(vault))
+    for word in words:
+        assert word in found["message"], found
+    return found
+
+
+def do(remedy: str) -> None:
+    """What a person does who reads a remedy: types it."""
+    words = shlex.split(remedy, comments=True)
+    if words[0] == "signet-sync":
+        assert call(*words[1:]).code == 0, remedy
+    else:
+        places = f"{os.path.dirname(sys.executable)}{os.pathsep}{os.environ['PATH']}"
+        subprocess.run(
+            ["/bin/sh", "-c", remedy], check=True, stdout=subprocess.DEVNULL, env=os.environ | {"PATH": places}
+        )
+
+
+def fixed(vault: Vault, name: str) -> str:
+    """`doctor --fix` heals it; gives what it said."""
+    document = look(vault, "--fix")
+    assert document["failed"] == [] and document["fixed"] and name not in ailing(document), document
+    return " ".join(document["fixed"])
+
+
+def left_alone(vault: Vault, name: str) -> None:
+    """`doctor --fix` does not touch it."""
+    before = tree(vault.root)
+    document = look(vault, "--fix")
+    assert document["fixed"] == [] and not ailing(document)[name]["fix"] and tree(vault.root) == before
+
+
+# ── 1 ──
+
+
+def test_a_stale_lock(vault: Vault) -> None:
+    dead = subprocess.Popen(["true"])
+    dead.wait()
+    state_dir.beat(state_dir.locate(str(vault.root)), {"state": "watching"})
+    heartbeat = vault.state / "heartbeat.json"
+    heartbeat.write_text(heartbeat.read_text().replace(str(os.getpid()), str(dead.pid)))
+    told(vault, "stale-heartbeat", str(dead.pid), "ended without saying so")
+    assert "heartbeat" in fixed(vault, "stale-heartbeat") and not heartbeat.exists()
+
+    stranger = subprocess.Popen(
+        [sys.executable, "-IS", "-c", HOLDS_A_LOCK, vault.state / "locks/run.lock"], stdout=subprocess.PIPE
+    )
+    try:
+        assert stranger.stdout is not None and stranger.stdout.readline()
+        remedy = told(vault, "stale-lock", str(stranger.pid) if sys.platform == "linux" else "held")["remedy"]
+        left_alone(vault, "stale-lock")
+        if sys.platform == "linux":
+            do(remedy)
+            stranger.wait()
+            assert "stale-lock" not in ailing(look(vault))
+    finally:
+        stranger.kill()
+        stranger.communicate()
+
+
+# ── 2 ──
+
+
+def test_a_wrong_mode(vault: Vault) -> None:
+    def plant() -> None:
+        vault.state.chmod(0o755)
+        (vault.state / "locks").chmod(0o500)
+        vault.db.chmod(0o644)
+
+    plant()
+    do(told(vault, "database-mode", "others may read")["remedy"])
+    assert "database-mode" not in ailing(look(vault))
+    do(told(vault, "state-mode", "we are kept out of", "/locks")["remedy"])
+    assert "state-mode" not in ailing(look(vault))
+    plant()
+    assert "yours alone" in fixed(vault, "state-mode")
+    assert "database-mode" not in ailing(look(vault))
+    assert oct(vault.db.stat().st_mode)[-3:] == "600" and oct((vault.state / "locks").stat().st_mode)[-3:] == "700"
+
+
+# ── 3 ──
+
+
+def test_exhausted_watches(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
+    from test_watcher import exhausted
+    from watchdog.observers import Observer
+
+    with monkeypatch.context() as scarce:
+        scarce.setattr(Observer, "schedule", exhausted)
+        remedy = told(vault, "watches", "no watches left", "would poll")["remedy"]
+        left_alone(vault, "watches")
+    if sys.platform == "linux":
+        limits = dict(re.findall(r"fs\.inotify\.(\w+)=(\d+)", remedy))
+        assert remedy.startswith("sudo sysctl ") and set(limits) == {"max_user_watches", "max_user_instances"}
+        for name, more in limits.items():
+            assert int(more) > int(Path(f"/proc/sys/fs/inotify/{name}").read_text()), name
+    assert "watches" not in ailing(look(vault))
+
+
+# ── 4 ──
+
+
+def test_a_corrupt_database(vault: Vault) -> None:
+    def plant() -> None:
+        raw = bytearray(vault.db.read_bytes())
+        raw[8192:20480] = b"\xa5" * 12288
+        vault.db.write_bytes(raw)
+
+    plant()
+    do(told(vault, "database", "damaged")["remedy"])
+    assert "database" not in ailing(look(vault)) and len(vault.hits("number1x")) == 2
+    do(told(vault, "database-aside", "moved aside")["remedy"])
+    assert "database-aside" not in ailing(look(vault))
+    plant()
+    assert "moved aside" in fixed(vault, "database")
+    assert len(vault.hits("number1x")) == 2
+
+
+# ── 5 ──
+
+
+@contextmanager
+def a_service(vault: Vault, folder: Path, monkeypatch: pytest.MonkeyPatch, then: str = ":") -> Iterator[Path]:
+    """The unit of the vault, installed with a systemctl of our own; the file that is given stands while it runs."""
+    up, programs = folder / "up", folder / "programs"
+    programs.mkdir()
+    program = programs / "systemctl"
+    program.write_text(SYSTEMCTL.format(up=shlex.quote(str(up)), then=then))
+    program.chmod(0o755)
+    with monkeypatch.context() as here:
+        here.setenv("PATH", str(programs))
+        here.setattr(sys, "platform", "linux")
+        here.delenv("SSH_CONNECTION", raising=False)
+        assert vault.call("service", "install", "--json").json["running"]
+        yield up
+
+
+def test_a_dead_service(vault: Vault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with a_service(vault, tmp_path, monkeypatch) as up:
+        up.unlink()
+        finding = told(vault, "service", "is not running")
+        assert finding["level"] == "problem" and finding["remedy"].startswith("systemctl --user restart signet-sync-")
+        do(finding["remedy"])
+        assert "service" not in ailing(look(vault))
+        up.unlink()
+        assert "started signet-sync-vault-" in fixed(vault, "service") and up.exists()
+
+
+# ── 6 ──
+
+
+def test_a_broken_hook(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = Path(os.environ["HOME"]) / ".claude/settings.json"
+    settings.parent.mkdir(parents=True)
+    assert vault.call("hooks", "install", "claude-code").code == 0
+    whole = settings.read_text()
+    python = json.loads(whole)["hooks"]["Stop"][0]["hooks"][0]["command"].split()[0]
+
+    settings.write_text(whole.replace(python, "/gone/python3"))
+    finding = told(vault, "hooks", "claude-code", "/gone/python3", "not there")
+    assert finding["level"] == "problem" and finding["remedy"].endswith("hooks install claude-code")
+    assert "claude-code" in fixed(vault, "hooks")  # and looked again: the hook was called, and answered
+    assert settings.read_text() == whole
+    assert not vault.state.joinpath("spool").exists() and not vault.state.joinpath("logs/hook.log").exists()
+
+    monkeypatch.setenv("SIGNET_AGENT_ID", "No Such")
+    assert "its hook fails" in told(vault, "hook-fails", "claude-code")["message"]
+
+
+# ── 7 ──
+
+
+def test_a_full_spool(vault: Vault) -> None:
+    folder = str(vault.state / "spool")
+
+    def plant() -> None:
+        for number in range(3):
+            job = Job(
+                event="session-start", harness="claude-code", session_id=f"s{number}", agent_id="default",
+                at="2026-03-20T10:00:00.000Z",
+            )  # fmt: skip
+            put = Path(spool.put(folder, job).place)
+            put.rename(put.with_name(f"{1_774_000_000_000 + number:014d}-{put.name[15:]}"))
+
+    plant()
+    do(told(vault, "spool", "3 of what hooks", "nobody takes it in")["remedy"])
+    assert "spool" not in ailing(look(vault)) and spool.size(folder) == (0, 0)
+    plant()
+    assert "worked off" in fixed(vault, "spool") and spool.size(folder) == (0, 0)
+
+
+# ── 8 ──
+
+
+def test_a_clock_in_the_future(vault: Vault) -> None:
+    state_dir.write_json(str(vault.state / "last-pass.json"), {"last_full_pass": "2093-01-01T00:00:00.000Z"})
+    remedy = told(vault, "clock", "last pass", "2093-01-01", "days ahead")["remedy"]
+    left_alone(vault, "clock")
+    set_clock, _, rest = remedy.partition(" && ")
+    assert set_clock.startswith("sudo ")
+    do(rest)
+    assert "clock" not in ailing(look(vault))
+
+    vault.session(2, captured_at="2093-01-01T10:00:00.000Z", ended_at="2093-01-01T10:00:00.000Z")
+    vault.call("reindex")
+    assert "2093" in told(vault, "clock", "memory/2093-", "dated in the future")["message"]
+
+
+# ── 9 ──
+
+
+def moved(vault: Vault, there: Path) -> Vault:
+    vault.root.rename(there)
+    return Vault(there)
+
+
+def test_a_moved_workspace(vault: Vault, tmp_path: Path) -> None:
+    folder, first = vault.state, str(vault.root)
+    vault = moved(vault, tmp_path / "there")
+    do(told(vault, "moved", first)["remedy"])
+    assert "moved" not in ailing(look(vault)) and vault.state == folder
+    vault = moved(vault, tmp_path / "elsewhere")
+    fixed(vault, "moved")
+    assert vault.state == folder
+
+    copy = Vault(tmp_path / "copy")
+    shutil.copytree(vault.root, copy.root, dirs_exist_ok=True)
+    assert str(vault.root) in told(copy, "copied", "copy")["message"]
+    fixed(copy, "copied")
+    assert copy.state != vault.state == folder
+
+
+# ── 10 ──
+
+
+def test_a_live_signet(vault: Vault, sleeper: subprocess.Popen[bytes]) -> None:  # noqa: F811
+    (vault / ".daemon").mkdir()
+    (vault / ".daemon/pid").write_text(str(sleeper.pid))
+    remedy = told(vault, "signet-daemon", str(sleeper.pid), "held back")["remedy"]
+    left_alone(vault, "signet-daemon")
+    assert "projection.takeover" in remedy
+    do(remedy)
+    sleeper.wait()
+    assert "signet-daemon" not in ailing(look(vault))
+
+
+# ── 11 ──
+
+
+def test_a_version_skew(vault: Vault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = state_dir.locate(str(vault.root))
+    sed = f"{shutil.which('sed')} -i s/0.0.7/{__version__}/ {shlex.quote(folder.heartbeat)}"
+    with state_dir.run_lock(folder):
+        state_dir.beat(folder, {"version": "0.0.7", "state": "watching"})
+        finding = told(vault, "version-skew", "0.0.7", __version__, "by itself")
+        assert finding["remedy"].startswith(f"kill {os.getpid()}; signet-sync ") and not finding["fix"]
+        with a_service(vault, tmp_path, monkeypatch, then=sed):
+            state_dir.beat(folder, {"version": "0.0.7", "state": "watching"})
+            assert "started signet-sync-vault-" in fixed(vault, "version-skew")
+            state_dir.beat(folder, {"version": "0.0.7", "state": "watching"})
+            do(told(vault, "version-skew")["remedy"])
+            answer = vault.call("doctor")
+    # Nothing is left that is not well: it is said in few lines.
+    assert answer.code == 0 and answer.out.endswith("all is well\n") and len(answer.out.splitlines()) < 22, answer.out
+
+
+# ── 12 ──
+
+
+def test_an_unreadable_artifact(vault: Vault) -> None:
+    path = next(vault.memory.glob("*--summary.md"))
+    path.chmod(0)
+    answer = spawn_ordinary("--workspace", vault.root, "doctor", "--json")
+    finding = ailing(answer.json)["unreadable"]
+    assert finding["level"] == "problem" and path.name in finding["message"] and not finding["fix"]
+    do(finding["remedy"])
+    assert path.stat().st_mode & 0o400 and "unreadable" not in ailing(look(vault))

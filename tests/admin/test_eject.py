@@ -1,0 +1,304 @@
+"""`eject`: what is left of us afterwards, what is not touched, and that a kill in the middle loses nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import sys
+import threading
+from pathlib import Path
+
+import artifacts_fixture as made
+import crash_runner
+import pytest
+from workbench import NOW, Vault, cast, contents, numbered
+
+from signet_sync.errors import WorkspaceError
+from signet_sync.storage import state_dir
+from signet_sync.storage.state_dir import StateFolder
+
+SETTINGS = (
+    '{\n\t"model": "opus",\n\t"hooks": {\n\t\t"Stop": [ {"hooks": [{"type": "command", "command": "say"}]} ]\n\t}\n}\n'
+)
+MINE = "# What I wrote myself\n\n"
+
+
+def of_two_agents(vault):
+    vault.session(1)
+    vault.session(2)
+    vault.session(3, agent_id="scout")
+    (vault / "MEMORY.md").write_text(MINE)
+    vault.reindex()
+    removed = made.token_for(session_id=numbered(2)["session_id"])
+    assert vault.call("remove", removed, "--reason", "x", "--yes", "--now", NOW).code == 0
+    with (vault / "MEMORY.md").open("a") as page:
+        page.write("\nAnd this below.\n")
+
+
+@pytest.fixture(scope="module")
+def mould(tmp_path_factory):
+    return cast(tmp_path_factory.mktemp("mould"), of_two_agents)
+
+
+@pytest.fixture
+def vault(mould, tmp_path):
+    """Sessions of two agents, a removed one, and words of a person around the generated text of MEMORY.md."""
+    return mould(tmp_path)
+
+
+@pytest.fixture
+def claude(vault):
+    """Settings of a harness in which our hooks stand beside others."""
+    place = Path(os.environ["HOME"]) / ".claude/settings.json"
+    place.parent.mkdir(parents=True)
+    place.write_text(SETTINGS)
+    answer = vault.call("hooks", "install", "claude-code")
+    assert answer.code == 0 and place.read_text() != SETTINGS
+    return place
+
+
+def eject(vault, *more, code=0):
+    answer = vault.call("eject", "--yes", "--json", "--now", NOW, *more)
+    assert answer.code == code, answer
+    return answer.json
+
+
+def unmarked(text):
+    return re.sub(r"<!-- signet:(begin|end \w{16}) -->\n", "", text)
+
+
+def test_nothing_of_us_is_left_but_what_belongs_to_the_person(vault, claude):
+    before, page, scouts = contents(vault.root), vault.page(), vault.page("agents/scout/MEMORY.md")
+    place = vault.state
+    done = eject(vault)
+    assert done["hooks"] == ["claude-code"] and done["state_deleted"] == str(place) and done["notes"] == []
+    assert claude.read_text() == SETTINGS
+    assert not place.exists() and not (vault / ".signet").exists()
+    assert vault.page() == unmarked(page) and vault.page().startswith(MINE) and "step number 1 " in vault.page()
+    assert vault.page("agents/scout/MEMORY.md") == unmarked(scouts)
+    after = contents(vault.root)
+    pages = {"MEMORY.md", "agents/scout/MEMORY.md"}
+    assert {path for path in before if before[path] != after.get(path) and not path.startswith(".signet/")} == pages
+    assert any(path.startswith("memory/tombstones/") for path in after)
+    again = eject(vault)
+    assert again["pages"] == again["hooks"] == [] and again["state_deleted"] is None
+    assert contents(vault.root) == after and not place.exists()
+
+
+def test_whoever_comes_back_starts_anew(vault):
+    eject(vault)
+    page = vault.page()
+    assert vault.reindex()["counts"]["indexed"] == 6
+    assert vault.page().startswith(page) and vault.page().count("<!-- signet:begin -->") == 1
+    assert vault.hits("number1x") and vault.hits("number2x") == []
+
+
+def test_blank_leaves_the_persons_own_words_alone(vault):
+    done = eject(vault, "--blank")
+    assert vault.page() == MINE + "\nAnd this below.\n"
+    assert not (vault / "ledger").exists() and not (vault / "agents/scout/MEMORY.md").exists()
+    changes = {page["path"]: page["change"] for page in done["pages"]}
+    assert changes["MEMORY.md"] == "emptied" and changes["agents/scout/MEMORY.md"] == "removed"
+    assert vault.memory.is_dir() and eject(vault, "--blank")["pages"] == []
+
+
+def test_a_dry_run_shows_what_would_be_lost_and_does_nothing(vault, claude):
+    assert vault.call("remember", "In lantern the kestrel stays.", "--json").code == 0
+    (vault / made.path_for("summary", **who(1))).unlink()
+    vault.reindex()
+    before = contents(vault.root), contents(vault.state), claude.read_text()
+    plan = vault.call("eject", "--dry-run", "--json").json
+    assert plan["only_here"] == {"memories": 1, "originals": 1} and plan["hooks"] == ["claude-code"]
+    assert {page["path"] for page in plan["pages"]} == {"MEMORY.md", "agents/scout/MEMORY.md"}
+    told = vault.call("eject", "--dry-run").out
+    assert "1 memory, 1 original" in told and "export FILE" in told and "violations list" in told
+    assert (contents(vault.root), contents(vault.state), claude.read_text()) == before
+
+
+def who(number):
+    return {name: numbered(number)[name] for name in ("session_id", "captured_at")}
+
+
+def test_nobody_is_ejected_without_being_asked(vault):
+    before = contents(vault.root)
+    answer = vault.call("eject")
+    assert answer.code == 2 and "--yes" in answer.err and contents(vault.root) == before
+
+
+def test_the_state_folder_can_be_kept(vault):
+    done = eject(vault, "--keep-state")
+    assert done["state_deleted"] is None and vault.db.exists() and "signet:begin" not in vault.page()
+    assert vault.reindex()["counts"]["indexed"] == 6
+
+
+def test_what_was_handed_over_is_written_first(vault, claude):
+    transcript = Path(os.environ["HOME"]) / ".claude/projects/x/5e551009-0000-4000-8000-000000000009.jsonl"
+    transcript.parent.mkdir(parents=True)
+    shared = {"sessionId": transcript.stem, "cwd": "/home/ada/code/lantern", "timestamp": "2026-03-28T09:00:00.000Z"}
+    said = {
+        "user": "Bound the retry loop of src/queue.py, kestrelninth.",
+        "assistant": "Done: it stops after five tries.",
+    }
+    for role, text in said.items():
+        with transcript.open("a") as file:
+            file.write(json.dumps({"type": role, "message": {"role": role, "content": text}, **shared}) + "\n")
+    event = {"hook_event_name": "SessionEnd", "session_id": transcript.stem, "transcript_path": str(transcript),
+             "cwd": "/home/ada/code/lantern", "reason": "exit"}  # fmt: skip
+    answer = vault.spawn("hook", "claude-code", input=json.dumps(event).encode())
+    assert answer.code == 0, answer
+    eject(vault)
+    assert any(b"kestrelninth" in path.read_bytes() for path in vault.memory.glob("*.md"))
+
+
+# ── what must not be deleted ──
+
+
+def test_what_hooks_told_of_and_nobody_could_take_in_is_named(vault):
+    bad = vault.state / "spool/bad"
+    bad.mkdir(parents=True)
+    (bad / "job").write_text("{}")
+    assert "1 session that hooks told of" in vault.call("eject", "--dry-run").out
+    (note,) = eject(vault)["notes"]
+    assert "(1)" in note and "signet-sync import" in note
+
+
+def test_while_an_agent_runs_by_hand_nothing_is_done(vault, claude):
+    before = contents(vault.root)
+    with state_dir.run_lock(StateFolder(str(vault.state), vault.state.name)):
+        error = eject(vault, code=4)["error"]
+        told = vault.call("eject", "--dry-run")
+    assert told.code == 0 and "still runs" in told.out
+    assert "still runs" in error["message"] and error["hint"] and contents(vault.root) == before
+    assert claude.read_text() != SETTINGS
+
+
+def test_while_files_are_away_nothing_is_deleted(vault):
+    shutil.move(vault.memory, vault.root / "elsewhere")
+    error = eject(vault, code=5)["error"]
+    assert "accept-removals" in error["hint"] and vault.db.exists()
+
+
+def test_a_copy_of_a_workspace_leaves_the_state_of_the_original_alone(vault):
+    vault.reindex()
+    copy = Vault(vault.root.parent / "copy")
+    shutil.copytree(vault.root, copy.root, dirs_exist_ok=True)
+    before = contents(vault.state)
+    eject(copy)
+    assert contents(vault.state) == before and "signet:begin" in vault.page() and "signet:begin" not in copy.page()
+
+
+def test_links_are_not_followed(vault):
+    precious = vault.root.parent / "precious"
+    precious.mkdir()
+    (precious / "file").write_text("mine")
+    (vault.state / "backups/link").symlink_to(precious)
+    elsewhere = vault.root.parent / "elsewhere"
+    vault.state.rename(elsewhere)
+    vault.state.symlink_to(elsewhere)
+    [note] = eject(vault)["notes"]
+    assert "is a link" in note
+    assert (elsewhere / "signet-sync.db").exists() and (precious / "file").read_text() == "mine"
+
+
+def test_the_state_of_another_workspace_is_refused(vault):
+    place, other = vault.state, vault.root.parent / "other"
+    folder = StateFolder(str(place), place.name)
+    shutil.copytree(vault.root / ".signet", other / ".signet")
+    (place / "workspace.json").write_text(json.dumps({"path": str(other)}))
+    with pytest.raises(WorkspaceError, match="other"):
+        state_dir.discard(folder, str(vault.root))
+    with pytest.raises(WorkspaceError, match="not this workspace's"):
+        state_dir.discard(StateFolder(str(vault.root), "x"), str(vault.root))
+    assert Path(folder.database).exists() and vault.memory.is_dir()
+
+
+# ── the service ──
+
+
+SYSTEMCTL = """#!/bin/sh
+echo "$*" >> "$CALLS"
+case "$*" in
+  *show*) echo ActiveState=active; echo UnitFileState=enabled ;;
+  *disable*) $ENDING ;;
+esac
+"""
+
+
+@pytest.fixture
+def served(vault, tmp_path, monkeypatch):
+    """A vault whose agent runs as a service, as a service manager of our own has it: `ends` says whether it obeys."""
+    programs, stop = tmp_path / "bin", tmp_path / "stop"
+    programs.mkdir()
+    (programs / "systemctl").write_text(SYSTEMCTL)
+    (programs / "systemctl").chmod(0o755)
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+    monkeypatch.setenv("CALLS", str(tmp_path / "calls"))
+    monkeypatch.setenv("ENDING", f"touch {stop}")
+    assert vault.call("service", "install").code == 0
+
+    def agent():
+        with state_dir.run_lock(StateFolder(str(vault.state), vault.state.name)):
+            running.set()
+            while not stop.exists() and not over.is_set():
+                over.wait(0.02)
+
+    running, over = threading.Event(), threading.Event()
+    thread = threading.Thread(target=agent)
+    thread.start()
+    running.wait(10)
+    yield vault
+    over.set()
+    thread.join()
+
+
+def test_the_service_is_stopped_before_anything_is_deleted(served):
+    [unit] = (Path(os.environ["XDG_CONFIG_HOME"]) / "systemd/user").glob("signet-sync-vault-*.service")
+    plan = served.call("eject", "--dry-run", "--json").json
+    assert plan["services"] == [unit.stem] and unit.exists()
+    done = eject(served)
+    assert done["services"] == [str(unit)] and done["state_deleted"] and not unit.exists()
+    assert f"disable --now {unit.name}" in Path(os.environ["CALLS"]).read_text()
+
+
+def test_while_the_service_does_not_stop_nothing_is_deleted(served, monkeypatch):
+    monkeypatch.setattr("signet_sync.admin.eject._ENDING", 0.1)
+    monkeypatch.setenv("ENDING", "exit 1")
+    error = eject(served, code=4)["error"]
+    assert "systemctl --user disable" in error["hint"]
+    assert served.db.exists() and "signet:begin" in served.page()
+
+
+# ── killed ──
+
+
+@pytest.mark.parametrize("every", [55, pytest.param(1, marks=pytest.mark.slow)])
+def test_killed_at_any_step_the_same_command_finishes(vault, claude, every):
+    kept, home = vault.root.parent / "kept", Path(os.environ["HOME"])
+    vault.reindex()
+    expected = unmarked(vault.page())
+    memory = contents(vault.memory)
+    places = {"vault": vault.root, "state": Path(os.environ["SIGNET_STATE"]), "home": home}
+    for name, place in places.items():
+        shutil.copytree(place, kept / name)
+
+    def killed(step):
+        os.chdir(vault.root.parent)
+        crash_runner.arm(step)
+        return crash_runner.command(str(vault.root), "eject", "--yes", "--now", NOW)
+
+    step, code = 1, None
+    while code != 0:
+        for name, place in places.items():
+            shutil.rmtree(place, ignore_errors=True)
+            shutil.copytree(kept / name, place)
+        code = crash_runner.forked(killed, step)
+        assert code in (0, crash_runner.KILLED), (step, code)
+        eject(vault)
+        assert vault.page() == expected, step
+        assert claude.read_text() == SETTINGS and contents(vault.memory) == memory
+        left = [path for path in places["state"].iterdir() if path.name != "establish.lock"]
+        assert left == [] and not (vault / ".signet").exists(), step
+        step += every

@@ -1,0 +1,499 @@
+"""`hooks`: what stands in the settings of harnesses afterwards, what is said, and that all of it can be undone."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import stat
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from workbench import ROOT, Answer, Vault, call, contents
+
+from signet_sync.host.harness_settings import claude_code, files
+from signet_sync.host.harness_settings.condition import Edit
+from signet_sync.host.harness_settings.program import Program
+from signet_sync.host.harness_settings.registry import HARNESSES
+from signet_sync.storage import state_dir
+
+PYTHON = Program.here(None).words[0]
+
+SETTINGS = """{
+\t"model": "opus",
+\t"hooks": {
+\t\t"Stop": [ {"hooks": [{"type": "command", "command": "say done"}]} ]
+\t}
+}
+"""
+
+
+@pytest.fixture
+def vault(home: Path) -> Vault:
+    """The default workspace."""
+    return Vault(home / ".agents")
+
+
+def put(path: Path, text: str | bytes = "") -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def all_harnesses(home: Path) -> None:
+    for place in (".claude", ".codex", ".gemini", ".config/opencode", ".openclaw"):
+        (home / place).mkdir(parents=True)
+
+
+def conditions(*arguments: str) -> dict[str, Any]:
+    answer = call(*arguments, "hooks", "status", "auto", "--json")
+    assert answer.code == 0, answer
+    return {entry["harness"]: entry for entry in answer.json["harnesses"]}
+
+
+def codes(condition: Any) -> list[str]:
+    return [problem["code"] for problem in condition["problems"]]
+
+
+def fed(vault: Vault) -> dict[str, Any]:
+    """What the workspace remembers of who feeds it."""
+    place = Path(state_dir.locate(str(vault.root)).harnesses)
+    return json.loads(place.read_text()) if place.exists() else {}
+
+
+def commands(path: Path) -> dict[str, list[str]]:
+    hooks = json.loads(path.read_bytes())["hooks"]
+    return {
+        event: [handler["command"] for group in groups for handler in group["hooks"]] for event, groups in hooks.items()
+    }
+
+
+def good(answer: Answer) -> Answer:
+    assert answer.code == 0, answer
+    return answer
+
+
+def test_claude_code_and_back_to_the_byte(home: Path, vault: Vault) -> None:
+    path = put(home / ".claude/settings.json", SETTINGS)
+    path.chmod(0o640)
+    answer = good(call("hooks", "install", "claude-code"))
+    hooks = json.loads(path.read_bytes())["hooks"]
+    ours = {"type": "command", "command": f"{PYTHON} -P -m signet_sync hook claude-code", "timeout": 10}
+    assert hooks.pop("Stop") == [
+        {"hooks": [{"type": "command", "command": "say done"}]},
+        {"hooks": [{**ours, "async": True}]},
+    ]
+    assert hooks == {
+        event: [{"hooks": [ours]}] for event in ("SessionStart", "UserPromptSubmit", "PostCompact", "SessionEnd")
+    }
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+    for word in (str(path), "changed", "5 events", str(vault.root), "signet-sync hooks uninstall claude-code"):
+        assert word in answer.out
+    assert conditions()["claude-code"]["installed"]
+    assert fed(vault).keys() == {"claude-code"}
+
+    before = path.stat()
+    assert "already as it should be" in good(call("hooks", "install", "claude-code")).out
+    assert path.stat() == before
+
+    assert "changed" in good(call("hooks", "uninstall", "claude-code")).out
+    assert path.read_text() == SETTINGS
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+    assert fed(vault) == {}
+    assert "nothing of signet-sync" in good(call("hooks", "uninstall", "claude-code")).out
+    assert [entry.name for entry in path.parent.iterdir()] == ["settings.json"]
+
+
+def test_auto_means_what_is_here_and_leaves_no_trace(home: Path, vault: Vault) -> None:
+    all_harnesses(home)
+    put(home / ".gemini/settings.json", "{}")
+    put(home / ".codex/config.toml", 'model = "gpt"')
+    for name in (".claude", ".codex", ".config/opencode/plugins", ".openclaw/hooks"):
+        put(home / name / "neighbour", "x")
+    before = contents(home, but=[".agents"])
+    document = good(call("hooks", "install", "auto", "--trust", "--json")).json
+    assert [entry["harness"] for entry in document["harnesses"]] == list(HARNESSES)
+    assert all(entry["events"] and entry["error"] is None for entry in document["harnesses"])
+    assert fed(vault).keys() == set(HARNESSES)
+    for condition in conditions().values():
+        assert condition["found"] and condition["installed"] and condition["problems"] == [], condition
+    made = [
+        entry["path"] for harness in document["harnesses"] for entry in harness["files"] if entry["change"] == "created"
+    ]
+    assert len(made) == 5
+    assert all(stat.S_IMODE(os.stat(path).st_mode) == 0o600 for path in made)
+    good(call("hooks", "uninstall", "auto"))
+    assert contents(home, but=[".agents"]) == before
+    assert not any(condition["events"] for condition in conditions().values())
+
+
+def test_auto_without_any_harness(vault: Vault) -> None:
+    answer = call("hooks", "install", "auto")
+    assert answer.code == 2
+    assert "no harness was found" in answer.err
+    assert "claude-code, codex, gemini, opencode, openclaw" in answer.err
+    assert "not found on this machine" in good(call("hooks", "status")).out
+
+
+def test_a_named_harness_gets_its_folder_and_loses_it_again(home: Path, vault: Vault) -> None:
+    good(call("hooks", "install", "gemini"))
+    path = home / ".gemini/settings.json"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    hooks = json.loads(path.read_bytes())["hooks"]
+    assert list(hooks) == ["SessionStart", "BeforeAgent", "AfterAgent", "SessionEnd"]
+    assert {group["hooks"][0]["timeout"] for groups in hooks.values() for group in groups} == {10_000}
+    good(call("hooks", "uninstall", "gemini"))
+    assert not path.parent.exists()
+
+
+def test_the_environment_moves_the_folders(home: Path, vault: Vault, tmp_path: Path, monkeypatch: Any) -> None:
+    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_CONFIG_HOME"):
+        monkeypatch.setenv(name, str(tmp_path / "elsewhere" / name))
+    (tmp_path / "elsewhere/XDG_CONFIG_HOME/opencode").mkdir(parents=True)
+    for name in ("claude-code", "codex", "opencode"):
+        good(call("hooks", "install", name))
+    assert sorted(contents(tmp_path / "elsewhere")) == [
+        "CLAUDE_CONFIG_DIR/settings.json",
+        "CODEX_HOME/hooks.json",
+        "XDG_CONFIG_HOME/opencode/plugins/signet-sync.js",
+    ]
+
+
+def test_the_command_runs_in_a_shell_whatever_the_path(home: Path, tmp_path: Path) -> None:
+    root = Vault(tmp_path / 'my "own" vault\'s $HOME & é').root
+    good(call("--workspace", str(root), "hooks", "install", "claude-code"))
+    (command,) = commands(home / ".claude/settings.json")["SessionEnd"]
+    assert shlex.split(command)[1:] == ["-P", "-m", "signet_sync", "--workspace", str(root), "hook", "claude-code"]
+    seen = subprocess.run(
+        ["sh", "-c", "python() { printf '%s\\n' \"$@\"; }; python " + command],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert seen.stdout.splitlines() == shlex.split(command)
+
+
+def test_the_command_that_was_installed_works_from_any_folder(home: Path, vault: Vault, tmp_path: Path) -> None:
+    good(call("hooks", "install", "claude-code"))
+    (command,) = commands(home / ".claude/settings.json")["Stop"]
+    transcript = put(home / ".claude/projects/-code/5e551000.jsonl", "{}\n")
+    project = put(tmp_path / "checkout/json.py", "raise SystemExit('a module of the checkout was run')\n").parent
+    event = {
+        "hook_event_name": "Stop",
+        "session_id": "5e551000",
+        "transcript_path": str(transcript),
+        "cwd": str(project),
+    }
+    done = subprocess.run(
+        ["sh", "-c", command],
+        input=json.dumps(event),
+        cwd=project,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert len(list(Path(state_dir.locate(str(vault.root)).spool).iterdir())) == 1
+
+
+def test_a_control_character_in_the_path_is_refused(home: Path, tmp_path: Path) -> None:
+    root = Vault(tmp_path / "two\nlines").root
+    answer = call("--workspace", str(root), "hooks", "install", "claude-code")
+    assert answer.code == 2
+    assert "control characters" in answer.err
+    assert not (home / ".claude").exists()
+
+
+def test_another_workspace_takes_over_in_place(home: Path, vault: Vault, tmp_path: Path) -> None:
+    path = put(home / ".claude/settings.json", SETTINGS)
+    good(call("hooks", "install", "claude-code"))
+    other = Vault(tmp_path / "other")
+    seen_from_there = conditions("--workspace", str(other.root))["claude-code"]
+    assert codes(seen_from_there) == ["other-workspace"]
+    hint = f"signet-sync --workspace {other.root} hooks install claude-code points them to this one"
+    assert seen_from_there["problems"][0]["hint"] == hint
+    good(other.call("hooks", "install", "claude-code"))
+    assert all(sum("signet_sync" in command for command in found) == 1 for found in commands(path).values())
+    assert (list(fed(vault)), list(fed(other))) == ([], ["claude-code"])
+    assert codes(conditions()["claude-code"]) == ["other-workspace"]
+    good(call("hooks", "uninstall", "claude-code"))
+    assert fed(other) == {}
+    assert path.read_text() == SETTINGS
+
+
+def test_a_second_installation_keeps_since(home: Path, vault: Vault) -> None:
+    good(call("hooks", "install", "claude-code"))
+    first = fed(vault)
+    good(call("hooks", "install", "claude-code"))
+    assert fed(vault) == first
+    assert first["claude-code"]["since"].endswith("Z")
+
+
+def test_an_older_installation_is_renewed(home: Path, vault: Vault) -> None:
+    old = {"hooks": [{"type": "command", "command": "/gone/python -m signet_sync hook claude-code", "timeout": 5}]}
+    path = put(home / ".claude/settings.json", json.dumps({"hooks": {"SessionStart": [old], "PreCompact": [old]}}))
+    condition = conditions()["claude-code"]
+    assert not condition["installed"]
+    assert codes(condition) == ["python-gone", "partly"]
+    good(call("hooks", "install", "claude-code"))
+    assert codes(conditions()["claude-code"]) == []
+    assert "PreCompact" not in commands(path)
+    assert "/gone/python" not in path.read_text()
+
+
+def test_a_command_of_another_python_or_version(home: Path, vault: Vault) -> None:
+    good(call("hooks", "install", "gemini"))
+    path = home / ".gemini/settings.json"
+    text = path.read_text()
+    path.write_text(text.replace(PYTHON, "/bin/sh"))
+    assert codes(conditions()["gemini"]) == ["other-python"]
+    path.write_text(text.replace(" -P", ""))
+    assert codes(conditions()["gemini"]) == ["outdated"]
+    path.write_text(text.replace("10000", "7"))
+    assert codes(conditions()["gemini"]) == ["outdated"]
+
+
+def test_the_name_of_the_interpreter_makes_no_difference(home: Path, vault: Vault, monkeypatch: Any) -> None:
+    good(call("hooks", "install", "claude-code"))
+    names = [os.path.join(os.path.dirname(sys.executable), name) for name in ("python", "python3")]
+    if sys.prefix == sys.base_prefix or not all(map(os.path.exists, names)):
+        pytest.skip("only a virtual environment has its interpreter under several names")
+    for name in names:
+        monkeypatch.setattr(sys, "executable", name)
+        assert codes(conditions()["claude-code"]) == []
+
+
+def test_a_link_is_followed_and_kept(home: Path, vault: Vault) -> None:
+    target = put(home / "dotfiles/claude.json", SETTINGS)
+    link = home / ".claude/settings.json"
+    link.parent.mkdir()
+    link.symlink_to("../dotfiles/claude.json")
+    good(call("hooks", "install", "claude-code"))
+    assert link.is_symlink() and "signet_sync" in target.read_text()
+    assert [entry.name for entry in target.parent.iterdir()] == ["claude.json"]
+    good(call("hooks", "uninstall", "claude-code"))
+    assert link.is_symlink() and target.read_text() == SETTINGS
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (b'{\n  // mine\n  "model": "opus"\n}\n', "line 2: a comment"),
+        (b'{\n  "model": "opus",\n}\n', "line 3"),
+        (b'{"model": "caf\xe9"}', "not UTF-8"),
+        (b"", "empty"),
+        (b'{"hooks": []}', '"hooks" is no object'),
+    ],
+)
+def test_settings_that_cannot_be_edited_stay_as_they_are(home: Path, vault: Vault, text: bytes, told: str) -> None:
+    path = put(home / ".claude/settings.json", text)
+    (home / ".codex").mkdir()
+    for command in ("install", "uninstall"):
+        answer = call("hooks", command, "claude-code")
+        assert answer.code == 2
+        assert told in answer.err and str(path) in answer.err and "nothing was written" in answer.err
+    assert codes(conditions()["claude-code"]) == ["settings-unparsable"]
+    answer = call("hooks", "install", "auto")
+    assert answer.code == 2
+    assert told in answer.err and "codex" in answer.out
+    assert fed(vault).keys() == {"codex"}
+    assert path.read_bytes() == text
+    assert [entry.name for entry in path.parent.iterdir()] == ["settings.json"]
+
+
+def test_a_folder_in_place_of_the_settings(home: Path, vault: Vault) -> None:
+    (home / ".claude/settings.json").mkdir(parents=True)
+    answer = call("hooks", "install", "claude-code")
+    assert answer.code == 2
+    assert "no settings file" in answer.err
+
+
+def test_dry_run_shows_a_diff_and_writes_nothing(home: Path, vault: Vault) -> None:
+    all_harnesses(home)
+    put(home / ".claude/settings.json", SETTINGS.rstrip("\n"))
+    before = contents(home.parent)
+    out = good(call("hooks", "install", "auto", "--trust", "--dry-run")).out
+    assert contents(home.parent) == before
+    assert f"--- {home}/.claude/settings.json\n+++ {home}/.claude/settings.json\n" in out
+    assert f"--- /dev/null\n+++ {home}/.codex/config.toml\n" in out
+    assert "\\ No newline at end of file\n" in out
+    if shutil.which("patch") is None:
+        pytest.skip("patch is not on this machine")
+    patched = subprocess.run(["patch", "-p0", "-d", "/"], input=out, capture_output=True, text=True, check=False)
+    assert patched.returncode == 0, patched
+    assert "nothing would change" in good(call("hooks", "install", "auto", "--trust", "--dry-run")).out
+    out = good(call("hooks", "uninstall", "claude-code", "--dry-run")).out
+    assert '-\t\t"SessionStart": [' in out
+
+
+def test_who_disables_hooks_is_named(home: Path, vault: Vault, tmp_path: Path, monkeypatch: Any) -> None:
+    managed = put(tmp_path / "managed.json", '{"allowManagedHooksOnly": true}')
+    monkeypatch.setattr(claude_code, "MANAGED", str(managed))
+    put(home / ".claude/settings.json", '{"disableAllHooks": true}')
+    put(home / ".codex/config.toml", "[features]\nhooks = false\n[[hooks.Stop]]\n")
+    put(home / ".gemini/settings.json", '{"hooksConfig": {"enabled": false, "disabled": ["signet-sync"]}}')
+    good(call("hooks", "install", "auto"))
+    found = conditions()
+    assert codes(found["claude-code"]) == ["hooks-disabled", "hooks-disabled"]
+    assert codes(found["codex"]) == ["hooks-disabled", "two-places", "untrusted"]
+    assert codes(found["gemini"]) == ["hooks-disabled", "hooks-disabled"]
+    assert str(managed) in good(call("hooks", "status", "claude-code")).out
+
+
+# ── Codex ──
+
+
+def test_codex_trusts_only_when_asked(home: Path, vault: Vault) -> None:
+    config = put(home / ".codex/config.toml", 'model = "gpt"\n')
+    answer = good(call("hooks", "install", "codex"))
+    assert "run /hooks inside Codex" in answer.out
+    assert config.read_text() == 'model = "gpt"\n'
+    condition = conditions()["codex"]
+    assert condition["trusted"] is False and codes(condition) == ["untrusted"]
+
+    answer = good(call("hooks", "install", "codex", "--trust"))
+    state_of = tomllib.loads(config.read_text())["hooks"]["state"]
+    path = home / ".codex/hooks.json"
+    assert set(state_of) == {
+        f"{path}:{event}:0:0"
+        for event in ("session_start", "user_prompt_submit", "post_compact", "stop", "session_end")
+    }
+    for entry in state_of.values():
+        assert entry["enabled"] is True and entry["trusted_hash"] in answer.out
+    assert conditions()["codex"]["trusted"] is True
+    assert "by hand" not in good(call("hooks", "install", "codex")).out
+
+    good(call("hooks", "uninstall", "codex"))
+    assert config.read_text() == 'model = "gpt"\n'
+    assert not path.exists()
+
+
+def test_codex_session_end_takes_three_seconds(home: Path, vault: Vault) -> None:
+    good(call("hooks", "install", "codex"))
+    hooks = json.loads((home / ".codex/hooks.json").read_bytes())["hooks"]
+    assert {event: groups[0]["hooks"][0]["timeout"] for event, groups in hooks.items()} == {
+        "SessionStart": 10,
+        "UserPromptSubmit": 10,
+        "PostCompact": 10,
+        "Stop": 10,
+        "SessionEnd": 3,
+    }
+
+
+def test_codex_asks_again_for_hooks_that_move_up(home: Path, vault: Vault) -> None:
+    good(call("hooks", "install", "codex"))
+    path = home / ".codex/hooks.json"
+    document = json.loads(path.read_bytes())
+    document["hooks"]["Stop"].append({"hooks": [{"type": "command", "command": "say done"}]})
+    path.write_text(json.dumps(document))
+    assert "stood behind ours: Stop" in good(call("hooks", "uninstall", "codex")).out
+    assert commands(path) == {"Stop": ["say done"]}
+
+
+def test_trust_is_for_codex(home: Path, vault: Vault) -> None:
+    answer = call("hooks", "install", "claude-code", "--trust")
+    assert answer.code == 2
+    assert "only Codex" in answer.err
+
+
+def test_a_broken_config_of_codex_stops_only_the_trust(home: Path, vault: Vault) -> None:
+    config = put(home / ".codex/config.toml", "model = \n")
+    answer = call("hooks", "install", "codex", "--trust")
+    assert answer.code == 2
+    assert "line 1" in answer.err and not (home / ".codex/hooks.json").exists()
+    good(call("hooks", "install", "codex"))
+    assert "settings-unparsable" in codes(conditions()["codex"])
+    good(call("hooks", "uninstall", "codex"))
+    assert config.read_text() == "model = \n"
+
+
+# ── harnesses with scripts ──
+
+
+def test_a_file_of_somebody_else_is_left_alone(home: Path, vault: Vault) -> None:
+    path = put(home / ".config/opencode/plugins/signet-sync.js", "export const Mine = 1\n")
+    answer = call("hooks", "install", "opencode")
+    assert answer.code == 2
+    assert "is not ours" in answer.err
+    assert codes(conditions()["opencode"]) == ["foreign-file"]
+    good(call("hooks", "uninstall", "opencode"))
+    assert path.read_text() == "export const Mine = 1\n"
+
+
+@pytest.mark.parametrize("name", ["opencode", "openclaw"])
+def test_a_script_of_another_version_is_renewed(home: Path, vault: Vault, name: str) -> None:
+    good(call("hooks", "install", name))
+    path = Path(conditions()[name]["path"])
+    text = path.read_text()
+    path.write_text(text + "// older\n")
+    assert codes(conditions()[name]) == ["outdated"]
+    path.write_text(text.replace(PYTHON, "/gone/python"))
+    assert codes(conditions()[name]) == ["python-gone"]
+    good(call("hooks", "install", name))
+    assert path.read_text() == text
+
+
+def test_openclaw_has_to_be_told(home: Path, vault: Vault) -> None:
+    assert "openclaw hooks enable signet-sync" in good(call("hooks", "install", "openclaw")).out
+    good(call("hooks", "uninstall", "openclaw"))
+    assert not (home / ".openclaw").exists()
+
+
+# ── the door ──
+
+
+def test_a_change_in_between_is_noticed(tmp_path: Path) -> None:
+    path = put(tmp_path / "settings.json", "{}")
+    edit = Edit(str(path), b"{}", b'{"ours": 1}')
+    path.write_text('{"theirs": 1}')
+    for late in (edit, Edit(str(path), None, b"{}"), Edit(str(path), b"{}", None)):
+        with pytest.raises(files.Changed):
+            files.apply(late)
+    assert path.read_text() == '{"theirs": 1}'
+    assert [entry.name for entry in tmp_path.iterdir()] == ["settings.json"]
+
+
+def test_what_a_crash_left_is_swept(tmp_path: Path) -> None:
+    path = put(tmp_path / "settings.json", "{}")
+    stray = put(tmp_path / f".settings.json.signet-{'0' * 32}.tmp")
+    fresh = put(tmp_path / f".settings.json.signet-{'1' * 32}.tmp")
+    foreign = put(tmp_path / ".settings.json.swp")
+    os.utime(stray, (1, 1))
+    files.apply(Edit(str(path), b"{}", b"[]"))
+    assert not stray.exists() and fresh.exists() and foreign.exists()
+
+
+def test_without_a_workspace_nothing_is_installed(home: Path) -> None:
+    put(home / ".claude/settings.json", SETTINGS)
+    answer = call("hooks", "install", "claude-code")
+    assert answer.code == 3
+    assert "signet-sync init" in answer.err
+    assert (home / ".claude/settings.json").read_text() == SETTINGS
+    good(call("hooks", "uninstall", "claude-code"))
+
+
+def test_status_says_what_came_of_the_hooks(home: Path, vault: Vault) -> None:
+    good(call("hooks", "install", "claude-code"))
+    assert "transcripts read: none yet" in call("hooks", "status", "claude-code").out
+    turn = {"type": "user", "uuid": "u1", "parentUuid": None, "isSidechain": False, "sessionId": "s-1", "cwd": "/w"}
+    said = {"timestamp": "2026-03-28T10:00:00.000Z", "message": {"role": "user", "content": "Fix the queue"}}
+    transcript = put(home / ".claude/projects/-w/s-1.jsonl", json.dumps(turn | said) + "\n")
+    good(call("import", "claude-code", str(transcript)))
+    put(vault.state / "logs" / "hook.log", "T1 claude-code: first\nT2 codex: other\nT3 claude-code: last: one\n")
+    found = conditions()["claude-code"]
+    assert (found["transcripts_read"], found["last_trouble"]) == (1, "T3 last: one")
+    told = call("hooks", "status", "claude-code").out
+    assert f"transcripts read: last {found['last_read']}, 1 in all" in told and "last trouble: T3 last: one" in told
+
+
+def test_what_is_proposed_names_the_workspace_where_it_must(home: Path, vault: Vault, tmp_path: Path) -> None:
+    all_harnesses(home)
+    told = good(Vault(tmp_path / "my vault").call("hooks", "install", "auto")).out
+    assert f"signet-sync --workspace '{tmp_path}/my vault' import codex\n" in told
+    assert "past sessions: signet-sync import claude-code\n" in good(call("hooks", "install", "claude-code")).out

@@ -1,0 +1,355 @@
+"""`hooks install --mcp`: our server in the settings of harnesses beside the hooks, and out again to the byte."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from test_hooks import PYTHON, all_harnesses, codes, conditions, good, put
+from test_hooks_text import CONFIGS, ODD, texts
+from workbench import Vault, call, contents
+
+from signet_sync.admin.doctor.checks import harness as checks_harness
+from signet_sync.admin.doctor.target import Patient
+from signet_sync.host.harness_settings import gemini, mcp_server_json, mcp_server_toml, opencode
+from signet_sync.host.harness_settings.mcp_server import Access, is_ours
+from signet_sync.host.harness_settings.program import Program
+
+WORDS = [PYTHON, "-P", "-m", "signet_sync", "mcp"]
+LISTS = {
+    "claude-code": ".claude.json",
+    "codex": ".codex/config.toml",
+    "gemini": ".gemini/settings.json",
+    "opencode": ".config/opencode/opencode.json",
+}
+# What a person has under our name: it is not ours, whatever it is called.
+THEIRS = {
+    "claude-code": '{"mcpServers": {"signet-sync": {"command": "npx", "args": ["their-server"]}}}',
+    "codex": '[mcp_servers.signet-sync]\nurl = "https://memory.example/mcp"\n',
+    "gemini": '{"mcpServers": {"signet-sync": {"httpUrl": "https://memory.example/mcp"}}}',
+    "opencode": '{"mcp": {"signet-sync": {"type": "remote", "url": "https://memory.example/mcp"}}}',
+}
+
+
+@pytest.fixture
+def vault(home: Path) -> Vault:
+    """The default workspace."""
+    return Vault(home / ".agents")
+
+
+def registered(home: Path) -> dict[str, Any]:
+    """The entry of our server in each list, as the harness reads it."""
+    found = {}
+    for name, path in LISTS.items():
+        text = (home / path).read_text() if (home / path).exists() else ""
+        data = tomllib.loads(text) if path.endswith("toml") else json.loads(text or "{}")
+        servers = data.get("mcp_servers") or data.get("mcpServers") or data.get("mcp") or {}
+        found[name] = servers.get("servers", servers).get("signet-sync")
+    return found
+
+
+def test_the_server_stands_beside_the_hooks_and_goes_with_them(home: Path, vault: Vault) -> None:
+    all_harnesses(home)
+    put(home / ".claude.json", '{\n  "numStartups": 34,\n  "mcpServers": {},\n  "projects": {"/x": {}}\n}')
+    put(home / ".codex/config.toml", '# mine\n[mcp_servers.docs]\ncommand = "npx"')
+    put(home / ".gemini/settings.json", '{\n\t"mcpServers": {\n\t\t"docs": {"command": "npx"}\n\t}\n}\n')
+    put(home / ".config/opencode/opencode.jsonc", '{\n  // mine\n  "theme": "dark",\n}\n')
+    before = contents(home, but=[".agents"])
+    answer = good(call("hooks", "install", "auto", "--mcp", "--agent", "nova", "--scope", "shared"))
+    assert "MCP server: memory of nova, scope shared" in answer.out
+    words = [*WORDS, "--agent", "nova", "--scope", "shared"]
+    parts = {"command": words[0], "args": words[1:]}
+    handed_on = {"env_vars": ["SIGNET_CONFIG", "SIGNET_STATE", "XDG_CONFIG_HOME", "XDG_STATE_HOME"]}
+    assert registered(home) == {
+        "claude-code": {"type": "stdio", **parts},
+        "codex": parts | handed_on,
+        "gemini": parts,
+        "opencode": {"type": "local", "command": words, "enabled": True},
+    }
+    for name, condition in conditions().items():
+        mcp = condition["mcp"]
+        assert condition["installed"] and (name == "codex" or condition["problems"] == [])
+        assert mcp == (
+            {"path": str(home / LISTS[name]), "command": words, "agent_id": "nova", "scope": "shared"}
+            if name in LISTS
+            else None
+        )
+    assert call(*words[4:-4], "--help").code == 0
+    good(call("hooks", "uninstall", "auto"))
+    assert contents(home, but=[".agents"]) == before
+
+
+def test_installed_again_without_it_the_server_stays_as_it_is(home: Path, vault: Vault) -> None:
+    all_harnesses(home)
+    good(call("hooks", "install", "auto", "--mcp", "--trust"))
+    there = contents(home, but=[".agents"])
+    assert "nothing would change" in good(call("hooks", "install", "auto", "--trust", "--dry-run")).out
+    good(call("hooks", "install", "auto"))
+    assert contents(home, but=[".agents"]) == there
+    good(call("hooks", "install", "codex", "--mcp", "--agent", "nova"))
+    assert registered(home)["codex"]["args"] == [*WORDS[1:], "--agent", "nova"]
+    good(call("hooks", "uninstall", "auto"))
+    assert not (home / ".claude.json").exists() and not (home / ".codex").exists()
+
+
+def test_a_dry_run_shows_the_server_and_writes_nothing(home: Path, vault: Vault) -> None:
+    before = contents(home.parent)
+    out = good(call("hooks", "install", "claude-code", "--mcp", "--dry-run")).out
+    assert f"+++ {home}/.claude.json\n" in out and '+    "signet-sync": {' in out
+    assert contents(home.parent) == before
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_a_server_of_somebody_else_with_our_name_is_left_alone(home: Path, vault: Vault, name: str) -> None:
+    path = put(home / LISTS[name], THEIRS[name])
+    before = contents(home, but=[".agents"])
+    answer = call("hooks", "install", name, "--mcp")
+    assert answer.code == 2
+    assert "is not ours" in answer.err and str(path) in answer.err and "give it another name" in answer.err
+    assert contents(home, but=[".agents"]) == before
+    good(call("hooks", "install", name))
+    assert conditions()[name]["mcp"] is None
+    good(call("hooks", "uninstall", name))
+    assert path.read_text() == THEIRS[name]
+
+
+def test_what_a_person_has_made_of_the_server_stays_when_it_is_renewed(home: Path, vault: Vault) -> None:
+    all_harnesses(home)
+    old = ["-P", "-m", "signet_sync", "--workspace", "/gone/vault", "mcp", "--read-only"]
+    claude = {"command": "/gone/python3", "args": old, "env": {"A": "b"}}
+    put(home / ".claude.json", json.dumps({"mcpServers": {"signet-sync": claude}}))
+    mine = (
+        f'[mcp_servers.signet-sync]\n# mine\ncommand = "/gone/python3"\nargs = {json.dumps(old)}\n'
+        'startup_timeout_sec = 20\n\n[mcp_servers.signet-sync.tools.memory_search]\napproval_mode = "approve"\n'
+    )
+    config = put(home / ".codex/config.toml", f'model = "gpt"\n\n{mine}\n# tui\n[tui]\nx = 1\n')
+    opencode_ = {"type": "local", "command": ["/gone/python3", *old], "enabled": False}
+    put(home / ".config/opencode/opencode.json", json.dumps({"mcp": {"signet-sync": opencode_}}))
+    found = conditions()
+    assert codes(found["claude-code"]) == codes(found["codex"]) == ["server-gone"]
+    assert codes(found["opencode"]) == ["server-off", "server-gone"]
+    good(call("hooks", "install", "auto"))
+    renewed = {"command": PYTHON, "args": [*WORDS[1:], "--read-only"]}
+    assert registered(home) == {
+        "claude-code": claude | renewed | {"type": "stdio"},
+        "codex": renewed | {"startup_timeout_sec": 20, "tools": {"memory_search": {"approval_mode": "approve"}}},
+        "gemini": None,
+        "opencode": opencode_ | {"command": [*WORDS, "--read-only"]},
+    }
+    assert codes(conditions()["opencode"]) == ["server-off"] and "# mine\n" in config.read_text()
+    good(call("hooks", "uninstall", "auto"))
+    assert config.read_text() == 'model = "gpt"\n\n# tui\n[tui]\nx = 1\n'
+    assert registered(home) == dict.fromkeys(LISTS)
+
+
+def test_the_server_follows_the_hooks_to_another_workspace(home: Path, vault: Vault, tmp_path: Path) -> None:
+    good(call("hooks", "install", "gemini", "--mcp", "--agent", "nova"))
+    other = Vault(tmp_path / "other")
+    seen_from_there = conditions("--workspace", str(other.root))["gemini"]
+    assert codes(seen_from_there) == ["other-workspace", "server-elsewhere"]
+    good(other.call("hooks", "install", "gemini"))
+    assert registered(home)["gemini"]["args"] == [*WORDS[1:4], "--workspace", str(other.root), "mcp", "--agent", "nova"]
+    good(call("hooks", "uninstall", "gemini"))
+    assert not (home / ".gemini").exists()
+
+
+def test_a_person_may_start_our_server_in_a_way_of_their_own(home: Path, vault: Vault, monkeypatch: Any) -> None:
+    """As the documentation has it for pasting; only where it cannot work it is told, and replaced when asked for."""
+    text = '{"mcpServers": {"signet-sync": {"command": "signet-sync", "args": ["mcp"]}}}'
+    path = put(home / ".claude.json", text)
+    put(home / "bin/signet-sync").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{home}/bin")
+    good(call("hooks", "install", "claude-code"))
+    assert path.read_text() == text and codes(conditions()["claude-code"]) == []
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert codes(conditions()["claude-code"]) == ["server-gone"]
+    good(call("hooks", "install", "claude-code", "--mcp"))
+    assert registered(home)["claude-code"]["args"] == WORDS[1:]
+
+
+def test_opencode_keeps_the_shape_that_its_file_has(home: Path, vault: Vault) -> None:
+    text = '{"mcp": {"servers": {"docs": {"type": "local", "command": ["npx"]}}, "timeout": 5}}\n'
+    path = put(home / ".config/opencode/opencode.json", text)
+    good(call("hooks", "install", "opencode", "--mcp"))
+    assert registered(home)["opencode"] == {"type": "local", "command": WORDS}
+    good(call("hooks", "uninstall", "opencode"))
+    assert path.read_text() == text
+
+
+def test_openclaw_edits_its_own_list(home: Path, vault: Vault) -> None:
+    out = good(call("hooks", "install", "openclaw", "--mcp")).out
+    assert f"""openclaw mcp set signet-sync '{{"command": "{PYTHON}",""" in out
+    assert '"--scope", "shared"' in out  # one server for all chats
+    assert '"--scope", "main"' in good(call("hooks", "install", "openclaw", "--mcp", "--scope", "main")).out
+    put(home / ".openclaw/openclaw.json", '{mcp: {servers: {"signet-sync": {args: ["-m", "signet_sync"]}}}} // mine')
+    assert "openclaw mcp unset signet-sync" in good(call("hooks", "uninstall", "openclaw")).out
+    assert [entry.name for entry in (home / ".openclaw").iterdir()] == ["openclaw.json"]
+
+
+def test_claude_code_with_a_folder_of_its_own_keeps_its_list_there(home: Path, vault: Vault, monkeypatch: Any) -> None:
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(home / "elsewhere"))
+    good(call("hooks", "install", "claude-code", "--mcp"))
+    assert conditions()["claude-code"]["mcp"]["path"] == str(home / "elsewhere/.claude.json")
+    put(home / "elsewhere/.config.json", "{}")
+    good(call("hooks", "install", "claude-code", "--mcp"))
+    assert conditions()["claude-code"]["mcp"]["path"] == str(home / "elsewhere/.config.json")
+
+
+@pytest.mark.parametrize("times", [1, 9])
+def test_a_harness_that_writes_over_us_is_noticed(home: Path, vault: Vault, monkeypatch: Any, times: int) -> None:
+    """What a running Claude Code does: it writes what it had read before."""
+    text = '{\n  "numStartups": 34\n}'
+    path = put(home / ".claude.json", text)
+    written = []
+    replace = os.replace
+
+    def and_they_too(source: str, target: str) -> None:
+        replace(source, target)
+        if target == str(path) and len(written) < times:
+            written.append(target)
+            path.write_text(text)
+
+    monkeypatch.setattr(os, "replace", and_they_too)
+    answer = call("hooks", "install", "claude-code", "--mcp")
+    if times == 1:
+        assert good(answer) and registered(home)["claude-code"] and json.loads(path.read_text())["numStartups"] == 34
+    else:
+        assert answer.code == 3 and "close the programs that write it" in answer.err and path.read_text() == text
+
+
+@pytest.mark.parametrize(("name", "text"), [("claude-code", '{"a": 1,}'), ("codex", "a ="), ("opencode", "// x\n{}")])
+def test_a_list_that_cannot_be_edited_stops_only_the_server(home: Path, vault: Vault, name: str, text: str) -> None:
+    path = put(home / LISTS[name], text)
+    answer = call("hooks", "install", name, "--mcp")
+    assert answer.code == 2 and str(path) in answer.err and "nothing was written" in answer.err
+    good(call("hooks", "install", name))
+    good(call("hooks", "uninstall", name))
+    assert path.read_text() == text
+
+
+def test_without_the_extra_it_is_registered_and_told(home: Path, vault: Vault, monkeypatch: Any) -> None:
+    monkeypatch.setitem(sys.modules, "mcp", None)
+    out = good(call("hooks", "install", "gemini", "--mcp")).out
+    assert "the extra `mcp` is missing: pip install 'signet-sync[mcp]'" in out
+    assert registered(home)["gemini"] and codes(conditions()["gemini"]) == ["server-extra"]
+
+
+def test_doctor_knows_a_server_whose_program_is_gone(home: Path, vault: Vault) -> None:
+    good(call("hooks", "install", "claude-code", "--mcp", "--agent", "nova"))
+    path = home / ".claude.json"
+    path.write_text(path.read_text().replace(PYTHON, "/gone/python3"))
+    patient = Patient(str(vault.root), str(vault.database))
+    found = [finding for finding in checks_harness.harness(patient) if "MCP server" in finding.message]
+    assert [(one.level, one.fix, one.remedy) for one in found] == [
+        ("problem", True, "signet-sync hooks install claude-code")
+    ]
+    assert "/gone/python3, which is not there" in found[0].message
+    assert checks_harness.broken(patient) == ["claude-code"]
+    good(call("hooks", "install", "claude-code"))
+    assert registered(home)["claude-code"]["args"] == [*WORDS[1:], "--agent", "nova"]
+    assert codes(conditions()["claude-code"]) == [] == checks_harness.broken(patient)
+
+
+def test_a_server_that_a_person_has_switched_off_is_told(home: Path, vault: Vault) -> None:
+    all_harnesses(home)
+    put(home / ".gemini/settings.json", '{"mcp": {"excluded": ["signet-sync"], "allowed": ["docs"]}}')
+    good(call("hooks", "install", "auto", "--mcp", "--trust"))
+    config = home / ".codex/config.toml"
+    config.write_text(config.read_text() + "enabled = false\n")
+    found = conditions()
+    assert codes(found["gemini"]) == ["server-off", "server-off"] and codes(found["codex"]) == ["server-off"]
+
+
+def test_leaving_a_workspace_takes_its_server_along(home: Path, vault: Vault) -> None:
+    good(call("hooks", "install", "claude-code", "--mcp"))
+    (home / ".claude/settings.json").unlink()
+    assert "claude-code" in good(call("eject", "--dry-run")).out
+    good(call("eject", "--yes"))
+    assert not (home / ".claude.json").exists()
+
+
+@pytest.mark.parametrize(
+    "flags", [("--agent", "nova"), ("--scope", "shared"), ("--mcp", "--agent", "../x"), ("--mcp", "--scope", "all")]
+)
+def test_flags_that_mean_nothing_are_refused(home: Path, vault: Vault, flags: tuple[str, ...]) -> None:
+    answer = call("hooks", "install", "claude-code", *flags)
+    assert answer.code == 2 and answer.err and not (home / ".claude").exists()
+
+
+# ── the texts ──
+
+PROGRAM = Program(tuple(WORDS[:4]), "/home/mira/vault é")
+
+
+def in_json(text: str, harness: Any) -> str:
+    shape = getattr(harness, "_SHAPE", None) or harness._OLDER
+    there = mcp_server_json.merged(text, shape, PROGRAM, Access("nova"), path="settings.json", search=None)
+    assert there is not None and mcp_server_json.stripped(there, shape, "settings.json") == text
+    return there
+
+
+@pytest.mark.parametrize("text", ODD.values(), ids=ODD.keys())
+def test_odd_formatting_survives(text: str) -> None:
+    for harness in (gemini, opencode):
+        assert "/home/mira/vault é" in in_json(text, harness)
+
+
+@given(texts())
+def test_any_document_gets_its_bytes_back(text: str) -> None:
+    there = json.loads(in_json(text, gemini))
+    assert there.pop("mcpServers") == {"signet-sync": mcp_server_json.split(PROGRAM.server(["--agent", "nova"]))}
+    assert there == json.loads(text)
+
+
+@pytest.mark.parametrize("text", [*CONFIGS, None, "[mcp_servers]\n", '["mcp_servers".docs]\ncommand = "x"\n\n\n'])
+def test_a_table_comes_and_goes(text: str | None) -> None:
+    there = mcp_server_toml.merged(text, PROGRAM, Access(), passed=["SIGNET_DB"], path="config.toml", search=None)
+    assert there is not None
+    assert mcp_server_toml.entry(tomllib.loads(there)) == {
+        "command": PYTHON, "args": [*WORDS[1:4], "--workspace", "/home/mira/vault é", "mcp"], "env_vars": ["SIGNET_DB"]
+    }  # fmt: skip
+    assert mcp_server_toml.without(there, "config.toml") == (text or "")
+    behind = there + "\n# theirs\n[later]\nx = 1\n"
+    assert tomllib.loads(mcp_server_toml.without(behind, "config.toml")) == tomllib.loads(text or "") | {
+        "later": {"x": 1}
+    }
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f'mcp_servers = {{signet-sync = {{command = "{PYTHON}", args = ["-P", "-m", "signet_sync", "mcp"]}}}}\n',
+        '[mcp_servers.signet-sync]\ncommand = "signet-sync"\nargs = [\n  "mcp",\n]\n',
+        '[mcp_servers]\nsignet-sync = {command = "signet-sync", args = ["mcp"]}\n',
+    ],
+)
+def test_a_server_that_cannot_be_edited_safely_is_refused(home: Path, vault: Vault, text: str) -> None:
+    path = put(home / ".codex/config.toml", text)
+    answer = call("hooks", "install", "codex", "--mcp", "--agent", "nova")
+    assert answer.code == 2 and "cannot be edited safely" in answer.err and "codex mcp remove" in answer.err
+    assert path.read_text() == text and not (home / ".codex/hooks.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "ours"),
+    [
+        (PROGRAM.server([]), True),
+        (["signet-sync", "mcp"], True),
+        (["uvx", "--from", "signet-sync[mcp]", "signet-sync", "mcp", "--agent", "nova"], True),
+        (["uvx", "signet-sync[mcp]", "mcp"], True),
+        (["npx", "signet-sync-mcp"], False),
+        (["npx", "signet-sync-of-others", "mcp"], False),
+        (["npx", "un-signet-sync", "mcp"], False),
+        (["signet-sync", "hook", "codex"], False),
+        (["npx", "mcp"], False),
+        ([], False),
+    ],
+)
+def test_our_server_is_known_again(words: list[str], ours: bool) -> None:
+    assert is_ours(words) is ours

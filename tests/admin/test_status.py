@@ -1,0 +1,310 @@
+"""`status`, `logs` and `service`: the kernel decides what is alive; whatever is wrong is a line of the answer."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from agents import LINUX, Session, ago, seconds, until
+from workbench import ROOT, Vault
+
+from signet_sync.capture import spool
+from signet_sync.capture.spool import Job
+from signet_sync.storage import state_dir
+from signet_sync.storage.state_dir import StateFolder
+
+NOW = "2026-03-29T12:00:00.000Z"
+
+
+@pytest.fixture
+def vault(tmp_path: Path) -> Vault:
+    return Vault(tmp_path / "vault")
+
+
+@pytest.fixture
+def indexed(vault: Vault) -> Vault:
+    Session().write(vault)
+    vault.reindex()
+    return vault
+
+
+def folder(vault: Vault) -> StateFolder:
+    return state_dir.locate(str(vault.root))
+
+
+def beat(vault: Vault, *, age: float = 0.0, **facts: Any) -> None:
+    """A heartbeat as an agent leaves it, of so many seconds ago."""
+    given = {"state": "watching", "since": ago(hours=1), "last_full_pass": ago(seconds=5), "interval": 300.0}
+    state_dir.beat(folder(vault), {**given, "watch": "inotify", "version": "0.1.0", "trouble": None, **facts})
+    moment = time.time() - age
+    os.utime(folder(vault).heartbeat, (moment, moment))
+
+
+def status(vault: Vault) -> dict[str, Any]:
+    answer = vault.call("status", "--json")
+    assert answer.code == 0, answer
+    return dict(answer.json)
+
+
+def check(vault: Vault) -> int:
+    return vault.call("status", "--check").code
+
+
+def test_every_field_of_the_contract_is_there(indexed: Vault) -> None:
+    found = status(indexed)
+    assert found["workspace"] == str(indexed.root)
+    assert found["database"] == str(indexed.db)
+    assert (found["running"], found["pid"], found["state"], found["watch"]) == (False, None, "stopped", None)
+    assert found["last_full_pass"] == NOW
+    assert found["counts"] == {
+        "artifacts": 3,
+        "sessions": 1,
+        "agents": 1,
+        "tombstones": 0,
+        "violations": 0,
+        "invalid": 0,
+    }
+    assert found["sizes"]["database"] > 0
+    assert found["since"] is None
+
+
+def test_before_the_first_pass_there_is_nothing_but_a_hint(vault: Vault) -> None:
+    found = status(vault)
+    assert not found["running"]
+    assert "signet-sync reindex" in found["trouble"]
+    assert found["last_full_pass"] is None
+    assert check(vault) == 1
+    assert not Path(os.environ["SIGNET_STATE"]).exists(), "looking writes nothing"
+
+
+def test_a_held_lock_and_a_fresh_heartbeat_are_a_living_agent(indexed: Vault) -> None:
+    with state_dir.run_lock(folder(indexed)):
+        beat(indexed)
+        found = status(indexed)
+        assert (found["running"], found["pid"], found["state"]) == (True, os.getpid(), "watching")
+        assert (found["watch"], found["interval"], found["responding"]) == ("inotify", 300.0, True)
+        assert check(indexed) == 0
+        text = indexed.call("status").out
+        assert f"watching (pid {os.getpid()})" in text
+        assert "3 artifacts · 1 session · 1 agent ·" in text
+
+
+def test_a_heartbeat_without_a_lock_is_stale_though_its_pid_lives(indexed: Vault) -> None:
+    beat(indexed)  # after kill -9 the number belongs to somebody else: here, to this very process
+    found = status(indexed)
+    assert (found["running"], found["pid"], found["state"], found["watch"]) == (False, None, "stopped", None)
+    assert found["stale_heartbeat"]
+    assert check(indexed) == 1
+    assert "ended without saying so" in indexed.call("status").out
+
+
+def test_an_agent_that_gives_no_sign_of_life_is_not_well(indexed: Vault) -> None:
+    with state_dir.run_lock(folder(indexed)):
+        beat(indexed, age=500)
+        found = status(indexed)
+        assert (found["running"], found["responding"]) == (True, False)
+        assert found["silent_seconds"] >= 499
+        assert check(indexed) == 1
+        assert "no sign of life" in indexed.call("status").out
+
+
+def test_a_long_idle_agent_is_well(indexed: Vault) -> None:
+    with state_dir.run_lock(folder(indexed)):
+        beat(indexed, since=ago(days=9), last_full_pass=ago(seconds=200), age=14)
+        assert check(indexed) == 0
+
+
+@pytest.mark.parametrize(
+    ("facts", "code"),
+    [
+        ({"state": "watching"}, 0),
+        ({"state": "polling", "watch": "polling"}, 0),
+        ({"state": "reconciling"}, 0),
+        ({"state": "held: signet daemon", "trouble": "a Signet daemon (pid 7) is alive"}, 0),
+        ({"state": "halted: cliff"}, 1),
+        ({"state": "degraded: the disk is full"}, 1),
+        ({"state": "waiting: workspace"}, 1),
+        ({"state": "starting", "last_full_pass": None}, 1),
+        ({"last_full_pass": ago(seconds=660)}, 1),
+        ({"last_full_pass": ago(seconds=660), "interval": 3600.0}, 0),
+        ({"last_full_pass": "nonsense"}, 1),
+    ],
+)
+def test_check_answers_with_its_exit_code(indexed: Vault, facts: dict[str, Any], code: int) -> None:
+    if facts.get("last_full_pass") in (None, "nonsense") and "last_full_pass" in facts:
+        (folder(indexed).path / Path("last-pass.json")).unlink()
+    with state_dir.run_lock(folder(indexed)):
+        beat(indexed, **facts)
+        assert check(indexed) == code
+
+
+def test_halts_are_told_with_their_way_out_by_a_stopped_agent_too(indexed: Vault) -> None:
+    aside = indexed.root.parent / "aside"
+    indexed.memory.rename(aside)
+    assert indexed.call("reindex").code == 5
+    assert status(indexed)["state"] == "halted: cliff"
+    assert "--accept-removals" in indexed.call("status").out
+    assert check(indexed) == 1
+
+
+def test_what_is_wrong_with_files_is_counted_and_named(indexed: Vault) -> None:
+    path = next(path for path in indexed.memory.iterdir() if "summary" in path.name)
+    path.write_bytes(path.read_bytes() + b"More.\n")
+    (indexed.memory / path.name.replace("summary", "compaction")).write_text("not an artifact")
+    indexed.reindex()
+    found = status(indexed)
+    assert (found["counts"]["violations"], found["counts"]["invalid"]) == (1, 1)
+    assert found["violations"] == [f"memory/{path.name}"]
+    assert "signet-sync violations list" in indexed.call("status").out
+
+
+@pytest.mark.parametrize("damage", ["garbage", "text", "header only", "newer"])
+def test_a_database_that_cannot_be_read_is_a_line_of_the_answer(indexed: Vault, damage: str) -> None:
+    raw = bytearray(indexed.db.read_bytes())
+    if damage == "garbage":
+        raw[100:] = os.urandom(len(raw) - 100)
+    elif damage == "text":
+        raw[:] = b"hello\n" * 5000
+    elif damage == "header only":
+        del raw[4096:]
+    else:
+        raw[60:64] = (999).to_bytes(4, "big")
+    indexed.db.write_bytes(raw)
+    found = status(indexed)
+    assert found["trouble"]
+    assert found["counts"]["artifacts"] == 0
+    assert indexed.call("status").code == 0
+    assert bytes(raw) == indexed.db.read_bytes(), "looking heals nothing"
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"pid": "x"}', "\udcff"])
+def test_a_broken_heartbeat_is_no_agent(indexed: Vault, text: str) -> None:
+    Path(folder(indexed).heartbeat).write_bytes(text.encode("utf-8", "surrogateescape"))
+    assert not status(indexed)["running"]
+    with state_dir.run_lock(folder(indexed)):
+        found = status(indexed)
+        assert found["running"]
+        assert found["state"] == "starting"
+
+
+def test_status_is_quick_and_light(indexed: Vault) -> None:
+    code = (
+        "import sys\n"
+        "from signet_sync.cli.main import run\n"
+        f"assert run(['--workspace', {str(indexed.root)!r}, 'status', '--json']) == 0\n"
+        "heavy = {'pydantic', 'loguru', 'rich', 'yaml', 'watchdog'} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, check=False
+    )
+    assert done.returncode == 0, done.stderr.decode()
+
+
+# ── intake ──
+
+
+def test_a_session_at_work_is_no_job_that_waits(indexed: Vault) -> None:
+    spool_folder = folder(indexed).spool
+    for event in ("stop", "end"):
+        job = Job(event=event, harness="claude-code", session_id="s-1", agent_id="default", at=NOW)
+        spool.put(spool_folder, job)
+    intake = status(indexed)["intake"]
+    assert (intake["waiting"], intake["at_work"]) == (1, 1)
+    assert "1 job waiting · 1 session lately at work" in indexed.call("status").out
+
+
+# ── logs ──
+
+
+def log_file(vault: Vault) -> Path:
+    path = Path(folder(vault).logs) / "signet-sync.log"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def test_logs_shows_the_last_lines(indexed: Vault) -> None:
+    log_file(indexed).write_text("".join(f"line {number}\n" for number in range(100)))
+    answer = indexed.call("logs", "-n", "3")
+    assert answer.out == "line 97\nline 98\nline 99\n"
+    assert answer.err.strip() == str(log_file(indexed))
+    assert indexed.call("logs", "-n", "0").out == ""
+    assert indexed.call("logs", "--json").json == {"path": str(log_file(indexed)), "exists": True}
+
+
+def test_logs_of_hooks_and_intake(indexed: Vault) -> None:
+    log_file(indexed).with_name("hook.log").write_text("1\n2\n")
+    assert indexed.call("logs", "hook", "-n", "1").out == "2\n"
+    assert "signet-sync logs hook" in indexed.call("logs").err
+    assert indexed.call("logs", "intake").code == 2
+
+
+def test_logs_before_anything_was_logged_says_where_they_will_be(vault: Vault) -> None:
+    answer = vault.call("logs")
+    assert answer.code == 2
+    assert "signet-sync run writes the log" in answer.err
+    assert vault.call("logs", "--json").json["exists"] is False
+
+
+def test_logs_follows_over_a_rotation(indexed: Vault) -> None:
+    path = log_file(indexed)
+    path.write_text("first\n")
+    command = [sys.executable, "-m", "signet_sync", "--workspace", str(indexed.root), "logs", "-f"]
+    out = indexed.root.parent / "followed"
+    environ = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
+    with (
+        out.open("wb") as stream,
+        subprocess.Popen(command, stdout=stream, stderr=subprocess.DEVNULL, env=environ) as process,
+    ):
+        try:
+            until(lambda: out.read_text() == "first\n")
+            with path.open("a") as log:
+                log.write("second\n")
+            until(lambda: out.read_text() == "first\nsecond\n")
+            with path.open("a") as log:
+                log.write("last of the old\n")
+            path.rename(path.with_name("signet-sync.1.log"))
+            path.write_text("first of the new\n")
+            until(lambda: out.read_text() == "first\nsecond\nlast of the old\nfirst of the new\n")
+        finally:
+            process.kill()
+
+
+# ── service ──
+
+
+def test_service_print_names_this_workspace(vault: Vault) -> None:
+    unit = vault.call("service", "print")
+    assert unit.code == 0
+    assert str(vault.root) in unit.out
+    assert "Type=notify" in unit.out or not LINUX
+    assert vault.call("service", "print", "--launchd").out.startswith("<?xml")
+    assert "[Service]" in vault.call("service", "print", "--system").out
+
+
+def test_service_status_with_no_service_says_how_to_get_one(vault: Vault) -> None:
+    answer = vault.call("service", "status")
+    assert answer.code == 0
+    assert "signet-sync service install" in answer.out
+    assert vault.call("service", "status", "--json").json["services"] == []
+
+
+@pytest.mark.skipif(not LINUX, reason="systemd is Linux's")
+def test_service_install_without_a_running_systemd_says_what_to_do_by_hand(vault: Vault) -> None:
+    environ = {"XDG_RUNTIME_DIR": "/nonexistent", "DBUS_SESSION_BUS_ADDRESS": "unix:path=/nonexistent"}
+    begin = time.monotonic()
+    answer = vault.spawn("service", "install", "--json", environ=environ)
+    assert answer.code == 0, answer
+    document = json.loads(answer.out)
+    assert document["by_hand"]
+    assert Path(document["path"]).is_file()
+    assert Path(document["path"]).is_relative_to(os.environ["XDG_CONFIG_HOME"])
+    assert vault.spawn("service", "uninstall", "--json", environ=environ).code == 0
+    assert not Path(document["path"]).exists()
+    assert time.monotonic() - begin < seconds(30)

@@ -1,0 +1,350 @@
+"""The life of the agent: one a workspace, ends in time, settings, the service manager, polling, a root that goes."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import agents
+import pytest
+from agents import (
+    Inside,
+    Session,
+    heartbeat,
+    known,
+    manager,
+    page,
+    seconds,
+    status,
+    until,
+    verdict,
+)
+from workbench import ROOT, Vault
+
+from benchmarks.corpus import write_corpus
+from signet_sync.app import daemon
+from signet_sync.app.daemon import Options
+from signet_sync.errors import AnotherAgent
+from signet_sync.host.sd_notify import Notifier
+from signet_sync.sync import engine
+
+Start = Any
+vault, start, quick = agents.vault, agents.start, agents.quick
+
+
+# ── one agent a workspace ──
+
+
+def test_a_second_run_ends_with_4_within_a_second(vault: Vault, start: Start) -> None:
+    first = start()
+    first.passed()
+    times, took = [], 0.0
+    for _ in range(3):
+        begin = time.monotonic()
+        answer = vault.spawn("run")
+        times.append(time.monotonic() - begin)
+        assert answer.code == 4
+        assert f"pid {first.process.pid}" in answer.err
+        took = min(times)
+        if took < 1.0:
+            break
+    assert took < seconds(1.0)
+    assert status(vault)["pid"] == first.process.pid
+    assert status(vault)["running"]
+
+
+@pytest.mark.slow
+def test_of_eight_starters_exactly_one_runs(vault: Vault, start: Start) -> None:
+    agents = [start() for _ in range(8)]
+    until(lambda: sum(agent.process.poll() is not None for agent in agents) == 7, "seven have ended")
+    codes = sorted(str(agent.process.poll()) for agent in agents)
+    assert codes == ["4"] * 7 + ["None"]
+    (winner,) = [agent for agent in agents if agent.process.poll() is None]
+    winner.passed()
+    assert len(list(Path(os.environ["SIGNET_STATE"]).glob("*-*-*/workspace.json"))) == 1, "one id"
+
+
+def test_killed_it_can_be_started_again_at_once(vault: Vault, start: Start) -> None:
+    session = Session().write(vault)
+    first = start()
+    first.passed()
+    assert first.end(signal.SIGKILL)[0] == -signal.SIGKILL
+    left = heartbeat(vault)
+    assert left is not None
+    found = status(vault)
+    assert (found["running"], found["pid"], found["state"], found["stale_heartbeat"]) == (False, None, "stopped", True)
+
+    second = start()
+    assert second.passed()["pid"] == second.process.pid
+    assert vault.hits(session.word)
+
+
+# ── ends ──
+
+
+def test_idle_it_ends_at_once_and_leaves_nothing_behind(vault: Vault, start: Start) -> None:
+    Session().write(vault)
+    agent = start()
+    agent.passed()
+    code, took = agent.end()
+    assert (code, agent.output().count("Traceback")) == (0, 0)
+    assert took < seconds(2.0)
+    assert heartbeat(vault) is None
+    wal = Path(f"{vault.db}-wal")
+    assert not wal.exists() or wal.stat().st_size == 0
+    assert not list((vault / ".signet" / "tmp").iterdir())
+    assert (status(vault)["state"], status(vault)["running"]) == ("stopped", False)
+
+
+def test_in_its_first_pass_it_ends_within_two_seconds(vault: Vault, start: Start) -> None:
+    write_corpus(str(vault.root), 1000)
+    agent = start()
+    until(lambda: (heartbeat(vault) or {}).get("state") == "reconciling", "it has begun")
+    time.sleep(0.2)
+    code, took = agent.end()
+    assert code == 0, agent.output()
+    assert vault.rows("select count(*) from files") == [(0,)], "it was in the midst of it"
+    assert took < seconds(2.0)
+    wal = Path(f"{vault.db}-wal")
+    assert not wal.exists() or wal.stat().st_size == 0
+    assert heartbeat(vault) is None
+
+
+def test_with_its_output_closed_it_runs_all_the_same(vault: Vault) -> None:
+    command = [sys.executable, "-m", "signet_sync", "--workspace", str(vault.root), "run"]
+    environ = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(["sh", "-c", 'exec "$@" >&- 2>&-', "sh", *command], env=environ) as process:
+        try:
+            until(lambda: status(vault)["state"] == "watching", "alive")
+            assert status(vault)["pid"] == process.pid
+        finally:
+            process.terminate()
+    assert process.returncode == 0
+
+
+# ── settings and the service manager ──
+
+
+def test_a_hangup_reads_the_settings_anew_and_bad_ones_leave_the_old(vault: Vault, start: Start) -> None:
+    config = Path(os.environ["SIGNET_CONFIG"])
+    config.parent.mkdir(parents=True, exist_ok=True)
+    for number in range(8):
+        Session(number).write(vault)
+    agent = start("--interval", "3600")
+    agent.passed()
+    before = page(vault)
+    assert "older ledger rows clipped" not in before
+
+    config.write_text("[projection]\nbudget_tokens = 1000\n")
+    agent.send(signal.SIGHUP)
+    until(lambda: "older ledger rows clipped" in page(vault), "the smaller budget")
+    assert len(page(vault)) < len(before)
+
+    small = page(vault)
+    config.write_text("[projection]\nbudget_tokens = 'plenty'\n")
+    passed = status(vault)["last_full_pass"]
+    agent.send(signal.SIGHUP)
+    found = until(lambda: (now := status(vault))["trouble"] and now["last_full_pass"] != passed and now, "told")
+    assert "budget_tokens" in found["trouble"]
+    assert "the last good value or the default counts" in found["trouble"]
+    assert found["state"] == "watching"
+    assert page(vault) == small
+    assert found["interval"] == 3600
+
+    config.write_text("")
+    agent.send(signal.SIGHUP)
+    until(lambda: page(vault) == before and status(vault)["trouble"] is None, "the defaults are back")
+
+
+def test_the_service_manager_hears_everything_that_it_waits_for(vault: Vault, start: Start, tmp_path: Path) -> None:
+    Session().write(vault)
+    with manager(tmp_path) as (address, heard):
+
+        def texts() -> list[str]:
+            return [text for _, text in heard()]
+
+        agent = start(environ={"NOTIFY_SOCKET": address, "WATCHDOG_USEC": "600000"})
+        until(lambda: "STATUS=watching" in texts() and "READY=1" in texts(), "ready")
+        count = texts().count("WATCHDOG=1")
+        until(lambda: texts().count("WATCHDOG=1") >= count + 4, "signs of life of an idle loop", 10)
+        beats = [at for at, text in heard() if text == "WATCHDOG=1"][-4:]
+        assert max(b - a for a, b in itertools.pairwise(beats)) < seconds(0.6)
+
+        agent.send(signal.SIGHUP)
+        until(lambda: texts().count("READY=1") == 2, "ready again")
+        reloading = next(i for i, text in enumerate(texts()) if text.startswith("RELOADING=1\nMONOTONIC_USEC="))
+        assert "READY=1" in texts()[reloading:]
+
+        assert agent.end()[0] == 0
+        until(lambda: "STOPPING=1" in texts(), "stopping")
+
+
+def test_memory_in_no_database_is_no_agent(vault: Vault) -> None:
+    answer = vault.spawn("--db", ":memory:", "run")
+    assert answer.code == 2
+    assert "--db" in answer.err
+
+
+# ── polling ──
+
+
+def test_polling_finds_what_events_would_have_told(vault: Vault, start: Start) -> None:
+    environ = {
+        "SIGNET_WATCH_MODE": "polling",
+        "SIGNET_WATCH_POLL_INTERVAL": "0.3",
+        "SIGNET_RECONCILE_SETTLE_SECONDS": "0.5",
+    }
+    Session().write(vault)
+    agent = start(environ=environ)
+    found = agent.passed()
+    assert (found["state"], found["watch"]) == ("polling", "polling")
+    session = known(agent.vault, Session().write(vault))
+    path = session.path("summary")
+    (vault / path).write_bytes((vault / path).read_bytes() + b"More.\n")
+    until(lambda: verdict(agent.vault, path) == ("violation", "mutated"), "an edit")
+    (vault / path).unlink()
+    until(lambda: verdict(agent.vault, path) == ("violation", "vanished"), "a deletion")
+    time.sleep(0.5)  # the verdict stands a moment before the page, and what is saved in place in that moment is lost
+    (vault / "MEMORY.md").write_text("Mine.\n")
+    until(lambda: "Mine." in page(vault) and "signet:begin" in page(vault), "a page that was written over")
+    assert status(vault)["last_full_pass"] == found["last_full_pass"], "for all that no full pass was needed"
+    assert agent.end()[0] == 0
+
+
+def test_without_a_watch_full_passes_do_it_all(vault: Vault, start: Start) -> None:
+    Session().write(vault)
+    agent = start("--no-watch", "--interval", "1")
+    found = agent.passed()
+    assert (found["state"], found["watch"]) == ("polling", None)
+    known(agent.vault, Session().write(vault))
+    assert agent.end()[0] == 0
+
+
+# ── the service manager ──
+
+
+def test_signs_of_life_come_from_the_loop_that_works(
+    vault: Vault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Session().write(vault)
+    stuck, release = threading.Event(), threading.Event()
+    really = engine.run_pass
+
+    def hanging(workspace: Any, request: Any) -> Any:
+        if stuck.is_set():
+            release.wait(30)
+        return really(workspace, request)
+
+    monkeypatch.setattr(engine, "run_pass", hanging)
+    with manager(tmp_path) as (address, heard):
+        notifier = Notifier({"NOTIFY_SOCKET": address, "WATCHDOG_USEC": "200000"})
+
+        def beats() -> int:
+            return sum(text == "WATCHDOG=1" for _, text in heard())
+
+        with Inside(vault, notifier=notifier) as agent:
+            agent.wait("watching")
+            first = beats()
+            until(lambda: beats() > first + 3, "alive")
+            stuck.set()
+            Session().write(vault)
+            time.sleep(0.6)
+            silent = beats()
+            time.sleep(0.5)
+            assert beats() == silent, "a loop that hangs says nothing"
+            release.set()
+            until(lambda: beats() > silent + 3, "alive again")
+
+
+# ── one agent ──
+
+
+def test_a_second_one_in_the_same_process_is_refused(vault: Vault) -> None:
+    Session().write(vault)
+    with Inside(vault) as agent:
+        agent.wait("watching")
+        with pytest.raises(AnotherAgent):
+            daemon.Daemon(Options(str(vault.root), None, {})).run()
+        assert heartbeat(vault) is not None
+        assert agent.state == "watching"
+    assert socket.gethostname()
+
+
+# ── the root ──
+
+
+def test_a_root_that_is_not_there_yet_is_waited_for(vault: Vault, start: Start) -> None:
+    root = vault.root
+    shutil.rmtree(root)
+    agent = start()
+    found = agent.wait("waiting: workspace")
+    assert found["running"]
+    assert vault.spawn("run").code == 4, "a second one does not wait beside it"
+    time.sleep(0.3)
+    assert not root.exists()
+
+    elsewhere = Vault(root.parent / "mounted")
+    session = Session().write(elsewhere)
+    (elsewhere / "signet-sync.toml").write_text("[reconcile]\ninterval = 77\n")
+    elsewhere.root.rename(root)
+    assert agent.passed()["interval"] == 77, "its own settings count"
+    assert len(vault.hits(session.word)) == 2
+    assert agent.end()[0] == 0
+    assert not list(Path(os.environ["SIGNET_STATE"]).glob("*/heartbeat.json"))
+
+
+def test_stopped_while_it_waits_it_leaves_nothing(vault: Vault, start: Start) -> None:
+    shutil.rmtree(vault.root)
+    agent = start()
+    agent.wait("waiting: workspace")
+    code, took = agent.end()
+    assert code == 0
+    assert took < seconds(2.0)
+    assert not vault.root.exists()
+    assert not list(Path(os.environ["SIGNET_STATE"]).glob("*/heartbeat.json"))
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("mode", ["auto", "off"])
+def test_a_root_that_goes_and_comes_back_is_followed(vault: Vault, mode: str) -> None:
+    session = Session().write(vault)
+    away = vault.root.parent / "away"
+    with Inside(vault, flags={"watch_mode": mode}) as agent:
+        agent.wait("watching", "polling")
+        vault.root.rename(away)
+        agent.wait("waiting: workspace")
+        between = Session().write(Vault(away))
+        assert not vault.root.exists()
+        away.rename(vault.root)
+        until(lambda: vault.hits(between.word), "what happened in between")
+        agent.wait("watching", "polling")
+        assert vault.hits(session.word)
+
+
+@pytest.mark.usefixtures("quick")
+def test_another_workspace_in_its_place_gets_its_own_state(vault: Vault) -> None:
+    mine = Session().write(vault)
+    other = Vault(vault.root.parent / "other")
+    theirs = Session().write(other)
+    other.reindex()
+    with Inside(vault) as agent:
+        agent.wait("watching")
+        first = vault.state
+        vault.root.rename(vault.root.parent / "away")
+        agent.wait("waiting: workspace")
+        other.root.rename(vault.root)
+        agent.wait("watching")
+        assert vault.state != first
+        assert vault.hits(theirs.word)
+        assert not vault.hits(mine.word)
+        assert not (first / "heartbeat.json").exists()
+    assert agent.code == 0

@@ -1,0 +1,328 @@
+"""The agent when files are gone or nothing can be written: it drops nothing, does not spin, and recovers by itself."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import agents
+import apsw
+import pytest
+from agents import (
+    LINUX,
+    Inside,
+    Session,
+    counts,
+    page,
+    seconds,
+    some,
+    status,
+    until,
+    verdicts,
+)
+from workbench import Vault
+
+from signet_sync.app import scheduler
+from signet_sync.storage import state_dir
+from signet_sync.sync import engine
+
+Start = Any
+vault, start, quick = agents.vault, agents.start, agents.quick
+
+
+# ── files that are all gone at once ──
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("how", ["deleted", "moved away", "emptied"])
+def test_without_memory_it_halts_drops_nothing_and_goes_on_when_it_is_back(vault: Vault, how: str) -> None:
+    sessions = some(vault)
+    aside = vault.root.parent / "aside"
+    with Inside(vault) as agent:
+        agent.wait("watching")
+        shutil.copytree(vault.memory, aside)
+        if how == "moved away":
+            shutil.rmtree(aside)
+            vault.memory.rename(aside)
+        elif how == "deleted":
+            shutil.rmtree(vault.memory)
+        else:
+            for file in vault.memory.iterdir():
+                file.unlink()
+        agent.wait("halted: cliff")
+        found = status(vault)
+        assert (found["counts"]["artifacts"], found["counts"]["violations"]) == (27, 0)
+        assert len(vault.hits(sessions[0].word)) == 2
+        assert "signet-sync is halted" in page(vault)
+        assert sessions[0].sentence in page(vault)
+        assert not vault.memory.exists() or how == "emptied", "it makes no folder in its place"
+
+        if how == "emptied":
+            for file in sorted(aside.iterdir()):
+                file.rename(vault.memory / file.name)
+        else:
+            aside.rename(vault.memory)
+        agent.wait("watching")
+        until(lambda: "signet-sync is halted" not in page(vault), "the warning goes")
+        assert counts(vault)["artifacts"] == 27
+        assert counts(vault)["violations"] == 0
+        new = Session().write(vault)
+        until(lambda: vault.hits(new.word), "the watch works")
+
+
+def test_started_without_memory_it_halts(vault: Vault, start: Start) -> None:
+    some(vault)
+    vault.reindex(now="2026-03-29T12:00:00.000Z")
+    aside = vault.root.parent / "aside"
+    vault.memory.rename(aside)
+    agent = start()
+    found = agent.wait("halted: cliff")
+    assert found["counts"]["artifacts"] == 27
+    assert vault.call("status", "--check").code == 1
+    assert "bring them back" in vault.call("status").out
+    aside.rename(vault.memory)
+    agent.passed()
+    assert counts(vault)["artifacts"] == 27
+    assert agent.end()[0] == 0
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_file_that_is_away_for_a_moment_is_not_missed_whatever_else_happens(vault: Vault) -> None:
+    sessions = some(vault, 2)
+    path = sessions[0].path("summary")
+    with Inside(vault, flags={"settle_seconds": 5.0}) as agent:
+        agent.wait("watching")
+        agent.settled()
+        raw = (vault / path).read_bytes()
+        (vault / path).unlink()
+        until(lambda: path in agent.work._again, "seen")
+        agent.work.everything = True
+        new = Session().write(vault)
+        until(lambda: vault.hits(new.word), "passes over others, and over everything")
+        assert verdicts(vault)[path] == ("indexed", "")
+        (vault / path).write_bytes(raw)
+        until(lambda: path not in agent.work._again, "forgotten", 4.0)
+        agent.settled()
+        assert verdicts(vault)[path] == ("indexed", "")
+        assert counts(vault)["violations"] == 0
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_person_may_accept_the_removals_beside_a_halted_agent(vault: Vault) -> None:
+    some(vault)
+    with Inside(vault) as agent:
+        agent.wait("watching")
+        shutil.rmtree(vault.memory)
+        agent.wait("halted: cliff")
+        assert vault.call("reindex", "--accept-removals", "--json").code == 0
+        agent.wait("watching")
+        assert counts(vault)["artifacts"] == 0
+
+
+# ── space, permissions, locks ──
+
+
+@pytest.mark.skipif(not LINUX, reason="prlimit is Linux's")
+def test_with_no_room_to_write_it_says_so_and_recovers_by_itself(vault: Vault, start: Start) -> None:
+    import resource
+
+    some(vault, 2)
+    agent = start()
+    agent.passed()
+    full = resource.RLIMIT_FSIZE
+    _, hard = resource.prlimit(agent.process.pid, full)
+    resource.prlimit(agent.process.pid, full, (4096, hard))
+    new = Session().write(vault)
+    found = agent.wait("degraded")
+    assert vault.call("status", "--check").code == 1
+    begin = time.monotonic()
+    cpu = sum(int(x) for x in Path(f"/proc/{agent.process.pid}/stat").read_text().rpartition(")")[2].split()[11:13])
+    time.sleep(0.6)
+    after = sum(int(x) for x in Path(f"/proc/{agent.process.pid}/stat").read_text().rpartition(")")[2].split()[11:13])
+    assert (after - cpu) / os.sysconf("SC_CLK_TCK") < 0.5 * (time.monotonic() - begin), "it does not spin"
+    assert found["running"]
+    resource.prlimit(agent.process.pid, full, (resource.RLIM_INFINITY, hard))
+    until(lambda: len(vault.hits(new.word)) == 2 and new.sentence in page(vault), "recovered")
+    agent.passed()
+    assert agent.end()[0] == 0
+
+
+@pytest.mark.skipif(not LINUX, reason="prlimit is Linux's")
+def test_with_no_room_at_its_start_it_waits(vault: Vault, start: Start) -> None:
+    import resource
+
+    some(vault, 2)
+    vault.reindex()
+    vault.db.unlink()
+    held = (1024, resource.RLIM_INFINITY)
+    soft = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, held)
+    try:
+        agent = start()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, soft)
+    until(lambda: "ERROR" in agent.output(), "it says so")
+    assert agent.process.poll() is None, agent.output()
+    resource.prlimit(agent.process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    agent.passed()
+    assert counts(vault)["artifacts"] == 6
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_page_that_cannot_be_written_is_told_and_written_later(vault: Vault) -> None:
+    session = Session().write(vault)
+    (vault / "MEMORY.md").mkdir()
+    with Inside(vault) as agent:
+        agent.wait("degraded: MEMORY.md: the page could not be written")
+        assert vault.hits(session.word), "the index does not wait for the page"
+        (vault / "MEMORY.md").rmdir()
+        agent.wait("watching")
+        assert session.sentence in page(vault)
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_ledger_page_that_cannot_be_written_is_written_later(vault: Vault) -> None:
+    Session().write(vault)
+    with Inside(vault) as agent:
+        agent.wait("watching")
+        shutil.rmtree(vault / "ledger")
+        (vault / "ledger").write_text("in the way")
+        new = Session().write(vault)
+        agent.wait("degraded")
+        (vault / "ledger").unlink()
+        agent.wait("watching")
+        assert new.sentence in "".join(file.read_text() for file in (vault / "ledger").rglob("*.md"))
+        assert new.sentence in page(vault)
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_pass_of_another_command_is_waited_for_without_a_word(vault: Vault) -> None:
+    Session().write(vault)
+    with Inside(vault) as agent:
+        agent.wait("watching")
+        agent.settled()
+        with state_dir.workspace_lock(state_dir.locate(str(vault.root))):
+            new = Session().write(vault)
+            time.sleep(0.8)
+            assert agent.state == "watching"
+            assert not vault.hits(new.word)
+        until(lambda: vault.hits(new.word), "as soon as it may")
+
+
+@pytest.mark.parametrize("lock", ["workspace", "database"])
+def test_it_ends_in_time_whoever_holds_a_lock(vault: Vault, start: Start, lock: str) -> None:
+    Session().write(vault)
+    agent = start()
+    agent.passed()
+    with ExitStack() as stack:
+        if lock == "workspace":
+            stack.enter_context(state_dir.workspace_lock(state_dir.locate(str(vault.root))))
+        else:
+            blocker = apsw.Connection(str(vault.db))
+            stack.callback(blocker.close)
+            blocker.execute("begin immediate")
+        Session().write(vault)
+        time.sleep(0.6)
+        code, took = agent.end()
+    assert code == 0
+    assert took < seconds(2.0)
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_database_locked_by_another_program_is_told_and_waited_for(vault: Vault) -> None:
+    Session().write(vault)
+    with Inside(vault) as agent:
+        agent.wait("watching")
+        agent.settled()
+        blocker = apsw.Connection(str(vault.db))
+        blocker.execute("begin immediate")
+        new = Session().write(vault)
+        agent.wait("degraded: the database is locked by another program")
+        blocker.execute("rollback")
+        blocker.close()
+        agent.wait("watching")
+        assert vault.hits(new.word)
+
+
+# ── a database that was damaged while nobody ran ──
+
+
+@pytest.mark.usefixtures("quick")
+def test_started_over_a_damaged_table_it_mends_it(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is read before the first pass, whose errors are answered: one outside of it would end every start."""
+    monkeypatch.setattr(scheduler, "LONGEST_BACKOFF", 0.1)
+    session = Session().write(vault)
+    vault.reindex(now="2026-03-29T12:00:00.000Z")
+    pages = vault.rows("select pageno from dbstat join sqlite_schema using(name) where tbl_name = 'memory_artifacts'")
+    with vault.db.open("r+b") as file:
+        for (number,) in pages:
+            file.seek((number - 1) * 4096)
+            file.write(bytes(4096))
+    with Inside(vault) as agent:
+        agent.wait("watching")
+        assert vault.hits(session.word)
+        assert len(status(vault)["set_aside"]) == 1
+
+
+# ── errors that nobody thought of ──
+
+
+ERRORS = [ValueError("a bug"), apsw.ConnectionClosedError("closed"), apsw.IOError("disk"), MemoryError(), OSError(5)]
+
+
+@pytest.mark.usefixtures("quick")
+def test_no_error_of_a_pass_ends_the_agent(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
+    really = engine.run_pass
+    left = list(ERRORS)
+
+    def failing(workspace: Any, request: Any) -> Any:
+        if left:
+            raise left.pop()
+        return really(workspace, request)
+
+    monkeypatch.setattr(scheduler, "LONGEST_BACKOFF", 0.1)
+    monkeypatch.setattr(engine, "run_pass", failing)
+    with Inside(vault) as agent:
+        agent.wait("degraded")
+        new = Session().write(vault)
+        agent.wait("watching")
+        assert not left
+        assert vault.hits(new.word)
+
+
+def test_it_tries_again_with_growing_patience(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
+    tries: list[float] = []
+
+    def failing(_workspace: Any, _request: Any) -> Any:
+        tries.append(time.monotonic())
+        raise ValueError("always")
+
+    monkeypatch.setattr(engine, "run_pass", failing)
+    with Inside(vault) as agent:
+        until(lambda: len(tries) == 3, "three tries")
+        assert agent.state == "degraded: unexpected ValueError, see signet-sync logs"
+        gaps = [later - earlier for earlier, later in itertools.pairwise(tries)]
+        assert gaps[0] >= 0.9
+        assert gaps[1] >= 1.9
+        begin = time.monotonic()
+        agent.stop()
+        until(lambda: agent.code is not None, "ended")
+        assert time.monotonic() - begin < seconds(2.0), "it is stopped in the midst of its patience"
+
+
+@pytest.mark.slow
+def test_a_permanent_error_does_not_fill_the_log(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(_workspace: Any, _request: Any) -> Any:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(scheduler, "LONGEST_BACKOFF", 0.01)
+    monkeypatch.setattr(engine, "run_pass", failing)
+    with Inside(vault) as agent:
+        agent.wait("degraded")
+        time.sleep(5)
+    assert (vault.state / "logs" / "signet-sync.log").stat().st_size < 10_000

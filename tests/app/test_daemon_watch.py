@@ -1,0 +1,282 @@
+"""What no event tells the agent: a deaf watch, a sleep, its own writes, changes without an end."""
+
+from __future__ import annotations
+
+import gc
+import os
+import threading
+import time
+
+import agents
+import pytest
+from agents import (
+    LINUX,
+    Counted,
+    Inside,
+    Session,
+    some,
+    until,
+    verdicts,
+)
+from workbench import Vault
+
+from signet_sync.app import heartbeat, scheduler
+from signet_sync.settings.model import Settings
+
+vault, quick = agents.vault, agents.quick
+
+
+# ── what no event tells ──
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_full_pass_that_finds_an_unannounced_change_sets_the_watch_anew(vault: Vault) -> None:
+    Session().write(vault)
+    with Inside(vault, interval=0.4) as agent:
+        agent.wait("watching")
+        agent.settled(0.3)
+        watcher = agent.work.watcher
+        watcher._inbox.add = lambda _paths, **_: None  # type: ignore[method-assign]
+        lost = Session().write(vault)
+        until(lambda: vault.hits(lost.word), "found by a full pass")
+        until(lambda: agent.work.watcher is not watcher, "set anew")
+        agent.work.workspace.settings = Settings(interval=3600.0)
+        agent.settled()
+        new = Session().write(vault)
+        until(lambda: vault.hits(new.word), "it hears again")
+
+
+@pytest.mark.usefixtures("quick")
+def test_announced_changes_never_make_it_doubt_the_watch(vault: Vault) -> None:
+    Session().write(vault)
+    with Inside(vault, interval=0.4) as agent:
+        agent.wait("watching")
+        agent.settled(0.3)
+        watcher = agent.work.watcher
+        watches = watcher._watches
+        for _ in range(12):
+            session = Session().write(vault)
+            (vault / session.path("transcript")).unlink()
+            time.sleep(0.13)
+        assert agent.work.watcher is watcher
+        assert watcher._watches is watches
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_change_during_a_full_pass_is_no_reason_to_doubt_the_watch(vault: Vault) -> None:
+    Session().write(vault)
+    late: list[Session] = []
+
+    class Late(Counted):
+        def _rolling(self) -> list[str]:
+            if self.passes and len(late) < 2:
+                late.append(Session().write(vault))
+            return super()._rolling()
+
+    class Slow(Inside):
+        kind = Late
+
+    with Slow(vault, interval=0.4) as agent:
+        agent.wait("watching")
+        watcher = agent.work.watcher
+        watches = watcher._watches
+        until(lambda: len(late) == 2 and vault.hits(late[-1].word), "changes that the pass saw first")
+        agent.settled()
+        assert agent.work.watcher is watcher
+        assert watcher._watches is watches
+
+
+@pytest.mark.usefixtures("quick")
+def test_reading_content_anew_is_no_change(vault: Vault) -> None:
+    some(vault, 3)
+    with Inside(vault, interval=0.4) as agent:
+        agent.wait("watching")
+        agent.work.workspace.settings = Settings(interval=1.0, reread_days=0.00001)
+        agent.settled()
+        watcher = agent.work.watcher
+        watches, passes = watcher._watches, agent.full_passes
+        until(lambda: agent.full_passes > passes + 1, "content was read anew")
+        assert any(request.reread for request in agent.passes)
+        assert agent.work.watcher is watcher
+        assert watcher._watches is watches
+
+
+@pytest.mark.usefixtures("quick")
+def test_waking_from_sleep_it_looks_at_everything(vault: Vault) -> None:
+    Session().write(vault)
+    with Inside(vault) as agent:
+        agent.wait("watching")
+        agent.settled()
+        passes = agent.full_passes
+        wall, monotonic = agent.work._clocks
+        agent.work._clocks = wall - 8 * 3600, monotonic  # eight hours that the one clock did not count
+        until(lambda: agent.full_passes > passes, "a full pass")
+        agent.settled()
+        assert agent.full_passes == passes + 1
+
+
+@pytest.mark.usefixtures("quick")
+def test_its_own_writes_never_wake_it_again_and_again(vault: Vault) -> None:
+    some(vault, 3)
+    vault.session(5, agent_id="researcher", captured_at=Session().who["captured_at"])
+    with Inside(vault) as agent:
+        agent.wait("watching")
+        agent.settled()
+        Session().write(vault)
+        count = agent.settled(0.8)
+        assert (vault / "agents" / "researcher" / "MEMORY.md").exists()
+        time.sleep(1.5)
+        assert len(agent.passes) == count
+
+
+@pytest.mark.usefixtures("quick")
+def test_another_programs_busy_file_makes_no_work(vault: Vault) -> None:
+    Session().write(vault)
+    with (vault / "memory" / "memories.db-wal").open("wb", buffering=0) as busy, Inside(vault) as agent:
+        busy.write(b"x")
+        agent.wait("watching")
+        count = agent.settled(1.0)
+        for _ in range(16):
+            busy.write(b"x" * 100)
+            time.sleep(0.05)
+        time.sleep(0.5)
+        assert len(agent.passes) == count
+        assert verdicts(vault)["memory/memories.db-wal"] == ("ignored", "foreign-name")
+
+
+@pytest.mark.usefixtures("quick")
+def test_full_passes_without_an_end_put_no_verdict_off(vault: Vault) -> None:
+    doomed = Session().write(vault)
+    path = doomed.path("summary")
+    with Inside(vault) as agent:
+        agent.wait("watching")
+        agent.settled()
+        (vault / path).unlink()
+
+        def missed() -> bool:
+            agent.work.everything = True
+            agent.work.watcher.wake()
+            return verdicts(vault)[path] == ("violation", "vanished")
+
+        until(missed, "confirmed", 10)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("quick")
+def test_a_full_pass_over_a_file_in_the_making_is_no_reason_to_doubt_the_watch(vault: Vault) -> None:
+    Session().write(vault)
+    name, raw = Session().summary()
+    with Inside(vault, interval=0.4, flags={"settle_seconds": 3.0}) as agent:
+        agent.wait("watching")
+        agent.settled()
+        watcher = agent.work.watcher
+        (vault.memory / name).write_bytes(raw[:-20])
+        passes = agent.full_passes
+        until(lambda: agent.full_passes >= passes + 2, "full passes")
+        time.sleep(0.7)
+        assert agent.work.watcher is watcher
+
+
+@pytest.mark.usefixtures("quick")
+def test_changes_without_an_end_starve_nothing(vault: Vault) -> None:
+    doomed = Session().write(vault)
+    note = vault / "memory" / "note.md"
+    with Inside(vault, flags={"debounce": 0.1, "longest_wait": 0.3, "settle_seconds": 0.5}) as agent:
+        agent.wait("watching")
+        agent.settled()
+        (vault / doomed.path("summary")).unlink()
+        ended = threading.Event()
+
+        def busy() -> None:
+            number = 0
+            while not ended.wait(0.05):
+                number += 1
+                (vault / "memory" / f"note-{number}.md").write_text("x")
+
+        thread = threading.Thread(target=busy)
+        thread.start()
+        try:
+            until(lambda: verdicts(vault).get(doomed.path("summary")) == ("violation", "vanished"), "confirmed", 20)
+            until(lambda: "checkpoint" not in agent.work._due, "a checkpoint", 20)
+        finally:
+            ended.set()
+            thread.join()
+    assert not note.exists()
+
+
+@pytest.mark.skipif(not LINUX, reason="prlimit is Linux's")
+def test_a_heartbeat_grows_old_only_when_the_agent_does_nothing(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scheduler, "BEAT", 0.2)
+    monkeypatch.setattr(heartbeat, "TOUCH", 0.05)
+    Session().write(vault)
+    with Inside(vault) as agent:
+        agent.wait("watching")
+        agent.settled()
+        file = vault.state / "heartbeat.json"
+        before, text = file.stat().st_mtime_ns, file.read_text()
+        until(lambda: file.stat().st_mtime_ns > before, "a sign of life")
+        assert file.read_text() == text, "touched, not written"
+        file.unlink()
+        until(file.exists, "written again")
+    assert not file.exists()
+
+
+def test_full_text_is_merged_when_nothing_moves_any_more(vault: Vault) -> None:
+    """Not while changes come; and once there is nothing left to merge no timer of it is left."""
+    Session().write(vault)
+    with Inside(vault) as agent:
+        agent.wait("watching")
+        agent.settled()
+        pieces = "select count(distinct segid) from memory_artifacts_fts_idx"
+        for _ in range(12):
+            last = Session()
+            last.write(vault)
+            until(lambda word=last.word: vault.hits(word), "found")
+        assert vault.rows(pieces)[0][0] > 8
+        until(lambda: "merge" not in agent.work._due, "merged")
+        assert vault.rows(pieces)[0][0] < 8
+
+
+def test_what_the_first_pass_has_made_is_not_looked_through_again(vault: Vault) -> None:
+    Session().write(vault)
+    gc.unfreeze()
+    try:
+        with Inside(vault) as agent:
+            agent.wait("watching")
+            until(lambda: gc.get_freeze_count() > 10_000, "set apart")
+            count = gc.get_freeze_count()
+            session = Session()
+            session.write(vault)
+            until(lambda: vault.hits(session.word), "found")
+            agent.work.everything = True
+            agent.reload()
+            until(lambda: agent.full_passes > 1, "another full pass")
+            assert gc.get_freeze_count() <= count, "once"
+    finally:
+        gc.unfreeze()
+
+
+def test_its_own_pages_and_manifests_are_no_news(vault: Vault) -> None:
+    first = Session()
+    first.write(vault)
+    with Inside(vault) as agent:
+        agent.wait("watching")
+        agent.settled(1.0)
+        for number in range(3):
+            before, session = len(agent.passes), Session()
+            session.write(vault)
+            agent.settled(1.0)
+            page, manifest = (vault / path for path in ("MEMORY.md", session.path("manifest")))
+            assert session.sentence[:40] in page.read_text(), number
+            assert "Session Ledger" in manifest.read_text(), number
+            asked = set().union(*(request.paths for request in agent.passes[before:]))
+            assert asked and "MEMORY.md" not in asked
+            heard = agent.work.watcher.gather(0.0, 0.0, 0.05)
+            assert heard is None
+        before = len(agent.passes)
+        page.write_text(page.read_text().replace("# Working Memory", "# My Memory", 1))
+        until(lambda: any("MEMORY.md" in request.paths for request in agent.passes[before:]), "a person's hand")
+        agent.settled(0.6)
+        before = len(agent.passes)
+        os.utime(manifest)
+        until(lambda: any(session.path("manifest") in request.paths for request in agent.passes[before:]), "touched")

@@ -1,0 +1,493 @@
+"""The answer of a pass that would find nothing to do, from a snapshot: it is what the pass itself would have said."""
+
+from __future__ import annotations
+
+import json
+import marshal
+import os
+import shutil
+import subprocess
+import sys
+import time
+from contextlib import nullcontext, suppress
+from hashlib import sha256
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from workbench import NOW, Vault, contents, numbered, spawn, tree
+
+from signet_sync.app import unchanged
+from signet_sync.errors import SignetSyncError
+from signet_sync.formats.timestamps import iso, parse_instant
+from signet_sync.storage.database.connection import Database
+from signet_sync.storage.database.tables import TABLES, VERSION
+from signet_sync.sync.store.rules import set_version
+
+LATER = "2026-03-29T23:59:59.999Z"
+SECOND = 10**6
+
+
+@pytest.fixture(autouse=True)
+def short_rest(monkeypatch):
+    """Clocks of file systems tick every few milliseconds; nobody waits longer than that here."""
+    monkeypatch.setattr(unchanged, "_YOUNG_NS", 20_000_000)
+
+
+@pytest.fixture
+def told(monkeypatch):
+    """Whether each `reindex` was answered by the snapshot."""
+    answers = []
+    ask = unchanged.answer
+
+    def asked(look, now_us):
+        document = ask(look, now_us)
+        answers.append(document is not None)
+        return document
+
+    monkeypatch.setattr(unchanged, "answer", asked)
+    return answers
+
+
+@pytest.fixture
+def vault(tmp_path):
+    return settled(tmp_path / "vault")
+
+
+def settled(place):
+    """Three sessions, a removed one, an entity, a memory; a pass has found nothing to do and left its snapshot."""
+    vault = Vault(place)
+    for number in (1, 2, 3, 4):
+        vault.session(number)
+    vault.reindex()
+    for words in (
+        ("remove", numbered(4)["session_id"], "--reason", "asked for", "--yes"),
+        ("entity", "create", "user", "Ada"),
+        ("remember", "the lantern queue is drained at night"),
+    ):
+        answer = vault.call(*words, "--now", NOW)
+        assert answer.code == 0, answer
+    rest(vault)
+    return vault
+
+
+def rest(vault, now=NOW):
+    """Full passes until one leaves a snapshot."""
+    for _ in range(4):
+        time.sleep(0.03)
+        vault.reindex(now=now)
+        if snapshot(vault).exists():
+            return
+    raise AssertionError("no snapshot")
+
+
+def snapshot(vault):
+    return vault.db.with_name(vault.db.name + unchanged.SNAPSHOT)
+
+
+def without_time(document):
+    return {key: value for key, value in document.items() if key != "elapsed_ms"}
+
+
+def rows(vault):
+    """All that stands in the database, table by table."""
+    with vault.database() as database:
+        return {name: list(database.execute(f"select * from {name}")) for name in TABLES if "_fts" not in name}
+
+
+def everything(vault):
+    backups = vault.state / "backups"
+    return contents(vault.root), rows(vault), sorted(os.listdir(backups)) if backups.exists() else []
+
+
+def same_as_without(vault, told, now=NOW):
+    """One `reindex`; where the snapshot answered, a pass over the same says the same and finds nothing to write."""
+    answer = vault.call("reindex", "--json", "--now", now)
+    if not told[-1]:
+        return False
+    before = everything(vault)
+    snapshot(vault).unlink()
+    again = vault.call("reindex", "--json", "--now", now)
+    assert told[-1] is False
+    assert (answer.code, without_time(answer.json)) == (again.code, without_time(again.json))
+    assert everything(vault) == before
+    return True
+
+
+def test_where_nothing_changed_the_snapshot_answers_and_nothing_is_written(vault, told):
+    before = [tree(place, but={"last-pass.json"}) for place in (vault.root, vault.state)]
+    document = vault.reindex(now=LATER)
+    assert told == [True]
+    assert document["now"] == LATER and document["counts"]["unchanged"] == document["counts"]["indexed"]
+    assert json.loads((vault.state / "last-pass.json").read_text()) == {"last_full_pass": LATER}
+    assert [tree(place, but={"last-pass.json"}) for place in (vault.root, vault.state)] == before
+    assert same_as_without(vault, told, LATER)
+
+
+def test_a_person_is_told_the_same(vault, told):
+    first = vault.call("reindex", "--now", NOW)
+    snapshot(vault).unlink()
+    second = vault.call("reindex", "--now", NOW)
+    assert told == [True, False]
+    assert [line for line in first.out.splitlines() if " in " not in line] == [
+        line for line in second.out.splitlines() if " in " not in line
+    ]
+
+
+def test_what_asks_for_more_than_a_look_is_done(vault, told):
+    for more in ("--full", "--index-only", "--accept-removals", "--agent=default"):
+        vault.call("reindex", "--json", "--now", NOW, more)
+    assert told == []
+
+
+def test_no_module_of_a_pass_is_loaded(vault):
+    code = (
+        "import sys; from signet_sync.cli.main import run; "
+        f"run(['--workspace', {str(vault.root)!r}, 'reindex', '-h'][:3] + ['--json', '--now', {NOW!r}]); "
+        "print(*sorted(name for name in sys.modules if name.partition('.')[0] in ('signet_sync', 'apsw', 'pydantic',"
+        " 'loguru', 'yaml', 'frontmatter', 'markdown_it', 'rich')), file=sys.stderr)"
+    )
+    environ = {**os.environ, "PYTHONPATH": os.getcwd()}
+    for _ in range(4):
+        time.sleep(0.12)
+        done = subprocess.run([sys.executable, "-c", code], env=environ, capture_output=True, text=True, check=True)
+    loaded = set(done.stderr.split())
+    assert json.loads(done.stdout)["counts"]["read"] == 0
+    assert "signet_sync.app.unchanged" in loaded
+    assert loaded.isdisjoint({"apsw", "pydantic", "loguru", "yaml", "frontmatter", "markdown_it", "rich"})
+    assert not any(name.startswith(("signet_sync.storage.database", "signet_sync.sync")) for name in loaded)
+
+
+# ── a snapshot that proves nothing ──
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda raw: b"",
+        lambda raw: raw[:100],
+        lambda raw: raw[:-1],
+        lambda raw: raw + b"\0",
+        lambda raw: raw[:-40] + bytes([raw[-40] ^ 1]) + raw[-39:],
+        lambda raw: raw.replace(b"snapshot 1", b"snapshot 2", 1),
+        lambda raw: raw[: len(unchanged._HEAD)] + b"\xff" * 8 + raw[len(unchanged._HEAD) + 8 :],
+    ],
+    ids=["empty", "head", "torn", "longer", "flipped", "version", "length"],
+)
+def test_a_damaged_one_is_none(vault, told, damage):
+    snapshot(vault).write_bytes(damage(snapshot(vault).read_bytes()))
+    vault.reindex()
+    assert told == [False]
+
+
+def sealed_as_ours(body):
+    """A file that is whole, by its head and its digest, whatever it says."""
+    return unchanged._HEAD + len(body).to_bytes(unchanged._LENGTH, "big") + sha256(body).digest() + body
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        lambda kept: b"",
+        lambda kept: b"\xff no marshal",
+        lambda kept: marshal.dumps(kept)[:-20],
+        lambda kept: marshal.dumps(list(kept)),
+        lambda kept: marshal.dumps({}),
+        lambda kept: marshal.dumps(kept | {"memory": []}),
+        lambda kept: marshal.dumps(kept | {"memory": dict.fromkeys(kept["memory"], "x")}),
+        lambda kept: marshal.dumps(kept | {"until_us": "tomorrow"}),
+        lambda kept: marshal.dumps(kept | {"document": None}),
+        lambda kept: marshal.dumps(kept | {"picture": None}),
+        lambda kept: marshal.dumps(kept | {"picture": kept["picture"] | {"program": ["of another version"]}}),
+    ],
+    ids=[
+        "nothing", "no marshal", "cut", "list", "empty", "memory", "folders", "until", "document", "picture", "program",
+    ],
+)  # fmt: skip
+def test_a_forged_one_takes_the_full_way(vault, told, forged):
+    snapshot(vault).write_bytes(sealed_as_ours(forged(unchanged._read(str(snapshot(vault))))))
+    document = vault.reindex()
+    assert told == [False] and document["counts"]["indexed"] == 9
+
+
+def test_what_stands_in_its_place_is_none(vault, told, tmp_path):
+    kept = tmp_path / "kept"
+    shutil.copy(snapshot(vault), kept)
+    for put in (os.mkfifo, os.mkdir, lambda path: os.symlink(kept, path)):
+        snapshot(vault).unlink(missing_ok=True)
+        put(snapshot(vault))
+        vault.reindex()
+        assert told[-1] is False
+        with suppress(OSError):
+            snapshot(vault).rmdir()
+
+
+def test_one_of_another_workspace_is_none(vault, told, tmp_path):
+    other = settled(tmp_path / "other")
+    shutil.copy(snapshot(other), snapshot(vault))
+    vault.reindex()
+    assert told[-1] is False
+
+
+def test_a_copied_workspace_is_another_one(vault, told, tmp_path):
+    shutil.copytree(vault.root, tmp_path / "copy", symlinks=True)
+    Vault(tmp_path / "copy").reindex()
+    assert told[-1] is False
+
+
+def test_a_young_file_leaves_none(vault, told, monkeypatch):
+    monkeypatch.setattr(unchanged, "_YOUNG_NS", 10**12)
+    snapshot(vault).unlink()
+    vault.reindex()
+    vault.reindex()
+    assert told == [False, False] and not snapshot(vault).exists()
+
+
+def test_none_stands_in_a_vault(tmp_path, told):
+    vault = Vault(tmp_path / "vault")
+    vault.session(1)
+    for _ in range(3):
+        time.sleep(0.03)
+        vault.call("--db", vault.root / "own.db", "reindex", "--json", "--now", NOW)
+    assert not any(told) and not list(vault.root.rglob("*.snapshot"))
+
+
+def test_a_commit_drops_it_before_it_counts(vault):
+    with vault.database(readonly=False) as database:
+        assert snapshot(vault).exists()
+        with database.transaction():
+            set_version(database, "of a test", "1")
+            assert snapshot(vault).exists()
+        assert not snapshot(vault).exists()
+
+
+def test_what_another_command_commits_during_a_pass_leaves_none(vault, told, monkeypatch):
+    snapshot(vault).unlink()
+    ask = unchanged.lasts_until
+
+    def meanwhile(workspace, now_us):
+        other = Database(str(vault.db))
+        with other.transaction():
+            set_version(other, "of a test", "1")
+        other.connection.close()
+        return ask(workspace, now_us)
+
+    monkeypatch.setattr(unchanged, "lasts_until", meanwhile)
+    vault.reindex()
+    assert not snapshot(vault).exists()
+
+
+def test_a_page_edited_during_a_pass_leaves_none(vault, monkeypatch):
+    snapshot(vault).unlink()
+    ask = unchanged.lasts_until
+
+    def meanwhile(workspace, now_us):
+        with (vault / "MEMORY.md").open("a") as page:
+            page.write("a person's line\n")
+        return ask(workspace, now_us)
+
+    monkeypatch.setattr(unchanged, "lasts_until", meanwhile)
+    vault.reindex()
+    assert not snapshot(vault).exists()
+
+
+# ── whatever a pass reacts to ──
+
+
+def in_place(path):
+    """Another content of the same length under the same times, as far as a program can."""
+    before = path.stat()
+    with path.open("r+b") as handle:
+        raw = handle.read()
+        handle.seek(len(raw) // 2)
+        handle.write(bytes([raw[len(raw) // 2] ^ 1]))
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+def an_artifact(vault, which):
+    found = sorted(path for path in vault.memory.iterdir() if path.is_file())
+    return found[which % len(found)]
+
+
+def a_page(vault, which):
+    found = sorted([*vault.root.glob("*.md"), *vault.root.glob("ledger/**/*.md")])
+    return found[which % len(found)]
+
+
+def an_entity(vault, which):
+    found = sorted(path for path in (vault.root / "entities").rglob("*") if path.is_file())
+    return found[which % len(found)]
+
+
+def renamed(path):
+    path.rename(path.with_name("2026-01-01T10-00-00.000Z--" + path.name.partition("--")[2]))
+
+
+def tombstone(vault, which):
+    name = an_artifact(vault, which).name.split("--")
+    token = name[1] if len(name) > 1 else "a" * 16
+    vault.put((f"default--{token}.md", b"---\nversion: 1\n---\n"), "memory/tombstones")
+
+
+def exchanged(vault):
+    other = vault.db.with_name("other")
+    shutil.copy(vault.db, other)
+    other.rename(vault.db)
+
+
+def lost(vault):
+    for suffix in ("", "-wal", "-shm"):
+        vault.db.with_name(vault.db.name + suffix).unlink(missing_ok=True)
+
+
+def restored(vault):
+    """The database of before, under the name of the one of now."""
+    kept = vault.db.read_bytes()
+    vault.call("remember", "a line of later")
+    vault.db.write_bytes(kept)
+
+
+def bumped(vault):
+    with vault.database(readonly=False) as database:
+        database.connection.execute(f"pragma user_version = {VERSION - 1}")
+
+
+def by_hand(vault, sql):
+    with vault.database(readonly=False) as database:
+        database.connection.set_commit_hook(None)
+        database.execute(sql)
+
+
+def journalled(vault):
+    (vault.state / "journal").mkdir(exist_ok=True)
+    (vault.state / "journal" / "0123456789abcdef.json").write_text("{}")
+
+
+def lines_added(path, text="a line of a person\n"):
+    with path.open("a") as handle:
+        handle.write(text)
+
+
+CHANGES = {
+    "artifact edited in place": lambda vault, which: in_place(an_artifact(vault, which)),
+    "artifact touched": lambda vault, which: os.utime(an_artifact(vault, which)),
+    "artifact longer": lambda vault, which: lines_added(an_artifact(vault, which)),
+    "artifact renamed": lambda vault, which: renamed(an_artifact(vault, which)),
+    "artifact deleted": lambda vault, which: an_artifact(vault, which).unlink(),
+    "artifact unreadable": lambda vault, which: an_artifact(vault, which).chmod(0),
+    "artifacts new": lambda vault, which: vault.session(20 + which % 20),
+    "conflict copy": lambda vault, which: shutil.copy(
+        path := an_artifact(vault, which), path.with_name(f"{path.stem} (conflicted copy 2026-03-28).md")
+    ),
+    "memory a link": lambda vault, which: (
+        vault.memory.rename(vault.root / "elsewhere"),
+        vault.memory.symlink_to(vault.root / "elsewhere"),
+    ),
+    "memory gone": lambda vault, which: vault.memory.rename(vault.root / "away"),
+    "tombstone": tombstone,
+    "removal": lambda vault, which: vault.call(
+        "remove", numbered(1 + which % 3)["session_id"], "--reason", "asked for", "--yes"
+    ),
+    "page edited": lambda vault, which: lines_added(a_page(vault, which)),
+    "page edited in place": lambda vault, which: in_place(a_page(vault, which)),
+    "page deleted": lambda vault, which: a_page(vault, which).unlink(),
+    "page copied": lambda vault, which: shutil.copy(
+        path := a_page(vault, which), path.with_name(f"{path.stem} (conflicted copy 2026-03-28).md")
+    ),
+    "entity edited": lambda vault, which: lines_added(an_entity(vault, which)),
+    "entity edited in place": lambda vault, which: in_place(an_entity(vault, which)),
+    "entity deleted": lambda vault, which: an_entity(vault, which).unlink(),
+    "settings": lambda vault, which: (vault / "signet-sync.toml").write_text(
+        f"[projection]\nbudget_tokens = {600 + which}\n"
+    ),
+    "settings broken": lambda vault, which: (vault / "signet-sync.toml").write_text("[projection\n"),
+    "remember": lambda vault, which: vault.call("remember", f"the {which}th lantern is blue"),
+    "database exchanged": lambda vault, which: exchanged(vault),
+    "database lost": lambda vault, which: lost(vault),
+    "database restored": lambda vault, which: restored(vault),
+    "schema": lambda vault, which: bumped(vault),
+    "row by hand": lambda vault, which: by_hand(vault, "delete from files where path like '%manifest%'"),
+    "page state by hand": lambda vault, which: by_hand(vault, "delete from pages"),
+    "backups gone": lambda vault, which: shutil.rmtree(vault.state / "backups", ignore_errors=True),
+    "journal": lambda vault, which: journalled(vault),
+    "daemon of others": lambda vault, which: (
+        (vault / ".daemon").mkdir(exist_ok=True),
+        (vault / ".daemon" / "pid").write_text(str(os.getppid())),
+    ),
+    "displaced": lambda vault, which: (vault / ".signet" / "tmp" / "x").write_text("x"),
+    "nothing": lambda vault, which: None,
+}
+
+
+moments = st.sampled_from([0, 1, 59 * SECOND, 86_400 * SECOND, 40 * 86_400 * SECOND, -1, -86_400 * SECOND])
+steps = st.lists(st.tuples(st.sampled_from(sorted(CHANGES)), st.integers(0, 30), moments), min_size=1, max_size=4)
+
+
+@given(steps=steps)
+@settings(max_examples=int(os.environ.get("UNCHANGED_EXAMPLES", "8")))
+def test_no_change_is_missed(tmp_path_factory, steps):
+    check(tmp_path_factory.mktemp("example"), steps)
+
+
+@pytest.mark.parametrize("change", sorted(CHANGES))
+def test_no_change_of_a_kind_is_missed(tmp_path, change):
+    told = check(tmp_path, [(change, 1, 0)])
+    assert told is (change == "nothing")
+
+
+def check(place, steps):
+    """Whether the snapshot answered after the last of some changes; and each answer is that of a pass."""
+    told, now, last = [], parse_instant(NOW), False
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SIGNET_STATE", str(place / "state"))
+        patch.setattr(unchanged, "_YOUNG_NS", 20_000_000)
+        ask = unchanged.answer
+
+        def asked(look, now_us):
+            document = ask(look, now_us)
+            told.append(document is not None)
+            return document
+
+        patch.setattr(unchanged, "answer", asked)
+        vault = settled(place / "vault")
+        for change, which, moved in steps:
+            # After others before it there may be no such file any more.
+            with nullcontext() if len(steps) == 1 else suppress(OSError, ZeroDivisionError, SignetSyncError):
+                CHANGES[change](vault, which)
+            now += moved
+            last = same_as_without(vault, told, iso(now))
+            time.sleep(0.03)
+            same_as_without(vault, told, iso(now))
+    return last
+
+
+@pytest.mark.parametrize("left_out", ["database", "vault", "state"])
+def test_with_a_stamp_left_out_a_change_is_missed(tmp_path, monkeypatch, left_out):
+    """What the test above would not see if it could not fail."""
+    picture = unchanged._picture
+
+    def blind(*given):
+        found = picture(*given)
+        return found and found | {left_out: {}}
+
+    monkeypatch.setattr(unchanged, "_picture", blind)
+    monkeypatch.setattr(unchanged, "_is_at_rest", lambda picture: True)
+    change = {"database": "row by hand", "vault": "page edited", "state": "backups gone"}[left_out]
+    with pytest.raises(AssertionError):
+        check(tmp_path, [(change, 1, 0)])
+
+
+def test_a_change_of_the_program_is_seen(vault, told, monkeypatch):
+    monkeypatch.setattr(unchanged, "_program", lambda: "another")
+    vault.reindex()
+    assert told == [False]
+
+
+def test_a_process_of_its_own_gives_the_same(vault):
+    for _ in range(3):
+        time.sleep(0.12)
+        answer = spawn("--workspace", vault.root, "reindex", "--json", "--now", NOW)
+    inode = snapshot(vault).stat().st_ino
+    again = spawn("--workspace", vault.root, "reindex", "--json", "--now", NOW)
+    assert without_time(answer.json) == without_time(again.json)
+    assert snapshot(vault).stat().st_ino == inode

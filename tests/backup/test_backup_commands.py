@@ -1,0 +1,458 @@
+"""`backup create`, `list`, `restore`: everything that no file holds comes back, and nothing that was removed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import stat
+import zlib
+from pathlib import Path
+
+import apsw
+import crash_runner
+import keepsakes as kept
+import pytest
+from keepsakes import BACKED_UP
+from workbench import NOW, ROOT, Answer, Vault
+
+from signet_sync.storage.database.tables import VERSION
+from signet_sync.sync.store import bodies
+
+LATER = "2026-03-29T13:00:00.000Z"
+
+
+@pytest.fixture(scope="module")
+def _made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Path]:
+    """A filled vault, its state and a backup of it, made once: the tests work on copies."""
+    place = tmp_path_factory.mktemp("made")
+    with kept.elsewhere(place) as vault:
+        kept.done(vault.call("backup", "create", str(place / "file.backup"), "--now", NOW))
+    return vault.root, place / "state", place / "file.backup"
+
+
+@pytest.fixture
+def vault(_made: tuple[Path, Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Vault:
+    """The same workspace on this test's machine, moved to another place."""
+    root, states, _ = _made
+    monkeypatch.setenv("HOME", str(root.parent / "home"))
+    shutil.copytree(root, tmp_path / "vault", copy_function=shutil.copy2)
+    shutil.copytree(states, tmp_path / "machine/state", copy_function=shutil.copy2)
+    (workspace,) = (tmp_path / "machine/state").glob("*/workspace.json")
+    workspace.write_text(f'{{"path": "{tmp_path / "vault"}"}}\n')
+    return Vault(tmp_path / "vault")
+
+
+@pytest.fixture
+def file(_made: tuple[Path, Path, Path], tmp_path: Path) -> Path:
+    return Path(shutil.copy2(_made[2], tmp_path / "file.backup"))
+
+
+def restore(vault: Vault, *more: str | Path, code: int = 0, now: str = LATER) -> Answer:
+    answer = vault.call("backup", "restore", *map(str, more), "--json", "--now", now)
+    assert answer.code == code, answer
+    return answer
+
+
+def wipe(vault: Vault) -> None:
+    shutil.rmtree(vault.state)
+
+
+def remove(vault: Vault, name: str = kept.FIRST) -> None:
+    kept.done(vault.call("remove", name, "--reason", "asked for", "--yes", "--now", LATER))
+
+
+# ── a move ──
+
+
+def test_copied_workspace_and_file_are_all_that_a_new_machine_needs(
+    vault: Vault, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, page = kept.native(vault), vault.page()
+    assert all(before.values()) or [t for t, rows in before.items() if not rows] == ["memory_artifact_tombstones"]
+    shutil.move(vault.root, tmp_path / "elsewhere")
+    shutil.rmtree(tmp_path / "machine")
+    monkeypatch.setenv("SIGNET_STATE", str(tmp_path / "new/state"))
+    monkeypatch.setenv("HOME", str(tmp_path / "new/home"))
+    moved = Vault(tmp_path / "elsewhere")
+    answer = restore(moved, file, now=NOW).json
+    after = kept.native(moved)
+    (capture,) = after.pop("captures")
+    assert capture[1] == str(tmp_path / "new/home/.claude/projects/a/b.jsonl"), "its home is another one"
+    assert {**before, "captures": [capture]} == {**after, "captures": [capture]}
+    assert answer["rows"] == {t: len(rows) for t, rows in before.items() if t != "marks"} | {"sealed_bytes": 0}
+    assert answer["before"] is None, "nothing was there that could be kept"
+    assert moved.page() == page
+    assert restore(moved, file, now=NOW).json["total"] == 0, "a second time nothing is left to come"
+
+
+def test_a_backup_tells_nothing_of_the_home_that_it_was_made_in(_made: tuple[Path, Path, Path]) -> None:
+    root, _, file = _made
+    assert os.fsencode(root.parent) not in file.read_bytes()
+    assert b"~/.claude/projects/a/b.jsonl" in file.read_bytes()
+
+
+def test_sealed_bytes_come_back_for_files_that_changed_or_went_meanwhile(vault: Vault, file: Path) -> None:
+    wipe(vault)
+    changed, gone = vault / kept.vault_path("summary", 1), vault / kept.vault_path("summary", 2)
+    raw = changed.read_bytes(), gone.read_bytes()
+    changed.write_bytes(raw[0] + b"forged\n")
+    gone.unlink()
+    restore(vault, file)
+    kept.done(vault.call("violations", "restore", "--all", "--yes"))
+    assert (changed.read_bytes(), gone.read_bytes()) == raw
+
+
+def test_a_seal_that_lost_its_bytes_gets_them_back(vault: Vault, file: Path) -> None:
+    before = kept.native(vault)
+    with vault.database(readonly=False) as database, database.transaction():
+        bodies.keep(database, [path for (path,) in database.execute("select path from seals")])
+        database.execute("update seals set packed = null where packed <> x''")
+    # The next pass could not take them from a file that changed.
+    (vault / kept.vault_path("summary", 1)).write_bytes(b"forged")
+    assert restore(vault, file).json["rows"]["sealed_bytes"] == 3
+    assert kept.native(vault)["seals"] == before["seals"]
+
+
+# ── what is there ──
+
+
+def test_rows_that_are_there_win_and_are_kept_first(vault: Vault, file: Path) -> None:
+    lamp = kept.memory(kept.LAMP, kind="preference").id
+    with vault.database(readonly=False) as database, database.transaction():
+        database.execute("update memories set tags = '[\"mine\"]' where id = ?", (lamp,))
+        database.execute("delete from pins")
+    answer = restore(vault, file).json
+    assert answer["rows"]["pins"] == 3 and answer["total"] == 3
+    assert vault.rows("select tags from memories where id = ?", lamp) == [('["mine"]',)]
+    with apsw.Connection(answer["before"]) as connection:
+        assert connection.execute("select count(*) from pins").get == 0
+    assert stat.S_IMODE(os.stat(answer["before"]).st_mode) == 0o600
+
+
+def test_the_newest_backup_is_taken_where_none_is_named_and_any_by_its_name(vault: Vault) -> None:
+    made = kept.done(vault.call("backup", "create", "--json", "--now", LATER)).json["path"]
+    with vault.database(readonly=False) as database, database.transaction():
+        database.execute("delete from pins")
+    assert restore(vault).json["rows"]["pins"] == 3
+    with vault.database(readonly=False) as database, database.transaction():
+        database.execute("delete from pins")
+    assert restore(vault, Path(made).stem, now="2026-03-29T14:00:00.000Z").json["rows"]["pins"] == 3
+    error = restore(vault, "native-1999.db", code=2).json["error"]
+    assert error["code"] == "no-backup" and "backup list" in error["hint"]
+
+
+# ── what was removed ──
+
+
+def test_nothing_of_a_session_that_was_removed_since_comes_back(vault: Vault, file: Path, tmp_path: Path) -> None:
+    remove(vault)
+    before = kept.native(vault)
+    answer = restore(vault, file).json
+    assert answer["left_out"]["removed_sessions"] == 1 and answer["total"] == 0, answer
+    assert kept.native(vault) == before
+    wipe(vault)
+    restore(vault, file)
+    after = kept.native(vault)
+    for table in ("seals", "memories", "memory_promotions", "pins", "artifact_telemetry", "flow_results"):
+        assert after[table] == before[table], table
+    queries = [row[2] for row in after["recall_events"]]
+    assert queries == ["what about the wick"] * 2 + ["Bogotá"], "none in its words"
+    file.unlink()
+    for word in ("zqxcanary", "opals", "number1x", kept.FIRST):
+        assert kept.holding(tmp_path, word) == []
+
+
+def test_where_no_bytes_tell_its_words_no_older_query_of_its_agent_comes_back(vault: Vault, tmp_path: Path) -> None:
+    bare = Path(shutil.copy2(next(vault.state.glob("backups/*.db")), tmp_path / "automatic.db"))
+    remove(vault)
+    wipe(vault)
+    assert restore(vault, bare).json["left_out"]["removed_sessions"] == 1
+    assert [row[0] for row in kept.native(vault)["recall_events"]] == ["scout"]
+
+
+def test_a_memory_that_was_forgotten_since_stays_forgotten(vault: Vault, file: Path, tmp_path: Path) -> None:
+    kept.done(vault.call("forget", kept.memory(kept.PRIVATE).id, "--now", LATER))
+    answer = restore(vault, file).json
+    assert answer["left_out"]["forgotten_memories"] == 1 and answer["total"] == 0
+    file.unlink()
+    assert kept.holding(tmp_path, "moths") == []
+    assert "forgotten since" in restored_by_hand(vault, tmp_path)
+
+
+def restored_by_hand(vault: Vault, tmp_path: Path) -> str:
+    """What a person reads who restores a backup of before something was forgotten."""
+    place = str(tmp_path / "second.backup")
+    kept.done(vault.call("remember", kept.PRIVATE, "--private", "--now", LATER))
+    kept.done(vault.call("backup", "create", place, "--now", LATER))
+    kept.done(vault.call("forget", kept.memory(kept.PRIVATE).id, "--now", LATER))
+    return kept.done(vault.call("backup", "restore", place, "--now", LATER)).out
+
+
+def test_a_removal_in_the_backup_takes_files_away_only_where_somebody_agrees(vault: Vault, tmp_path: Path) -> None:
+    old = {path.name: path.read_bytes() for path in vault.memory.glob("*.md")}
+    remove(vault)
+    newer = tmp_path / "newer.backup"
+    kept.done(vault.call("backup", "create", str(newer), "--now", LATER))
+    wipe(vault)
+    shutil.rmtree(vault.memory / "tombstones")
+    vault.put(old)  # an older copy of the vault
+    answer = vault.call("backup", "restore", str(newer), "--now", LATER)
+    assert answer.code == 2 and "--yes" in answer.err and kept.vault_path("summary", 1) in answer.err
+    assert (vault / kept.vault_path("summary", 1)).exists()
+    assert len(restore(vault, newer, "--yes").json["removed_files"]) == 3
+    assert not (vault / kept.vault_path("summary", 1)).exists()
+    assert kept.holding(vault.state, "number1x") == []
+
+
+def test_a_removal_that_was_undone_since_removes_nothing(vault: Vault, tmp_path: Path) -> None:
+    old = {path.name: path.read_bytes() for path in vault.memory.glob("*.md")}
+    remove(vault)
+    between = tmp_path / "between.backup"
+    kept.done(vault.call("backup", "create", str(between), "--now", LATER))
+    kept.done(vault.call("remove", kept.FIRST, "--undo", "--yes", "--now", LATER))
+    vault.put(old)
+    vault.reindex(now=LATER)
+    answer = restore(vault, between).json
+    assert answer["left_out"]["undone_removals"] == 1 and answer["removed_files"] == []
+    assert (vault / kept.vault_path("summary", 1)).exists()
+
+
+def test_a_removal_reaches_every_backup_of_the_state_folder(vault: Vault) -> None:
+    for hour in (13, 14):
+        kept.done(vault.call("backup", "create", "--now", f"2026-03-29T{hour}:00:00.000Z"))
+    assert len(list(vault.state.glob("backups/*.db"))) > 1
+    remove(vault)
+    assert len(list(vault.state.glob("backups/*.db"))) == 1
+    assert kept.holding(vault.state, "zqxcanary") == []
+
+
+def test_a_lost_database_still_knows_what_was_forgotten(vault: Vault, file: Path) -> None:
+    kept.done(vault.call("forget", kept.memory(kept.PRIVATE).id, "--now", LATER))
+    vault.db.unlink()
+    answer = restore(vault, file).json
+    assert answer["left_out"]["forgotten_memories"] == 1 and answer["rows"]["memories"] == 0
+
+
+# ── what is refused ──
+
+
+def resealed(path: Path) -> None:
+    """Gives a backup that somebody changed the checksum of what it is now."""
+    raw = path.read_bytes()
+    path.write_bytes(raw[:60] + zlib.crc32(raw[:60] + bytes(4) + raw[64:]).to_bytes(4, "big") + raw[64:])
+
+
+def test_rows_that_no_signet_sync_writes_are_told_and_left(vault: Vault, file: Path) -> None:
+    with apsw.Connection(str(file)) as connection:
+        connection.execute("update pins set agent_id = '../../up' where rowid = 1")
+        connection.execute("update dream_sweeps set sweep_id = 'soon'")
+        connection.execute("insert into forgotten_memories values('../x'), (null)")
+        connection.execute("insert into acceptances values('memory/x.md', 0, ?, 'y')", (NOW,))
+        accepted = [(kept.vault_path("summary", 1), x) for x in (b"y", "password=hunter2hunter2")]
+        connection.executemany("insert into acceptances values(?, 0, '2026-03-28T12:00:00Z', ?)", accepted)
+        connection.execute("update about set value = x'ff' where key = 'made_at'")
+    resealed(file)
+    wipe(vault)
+    answer = vault.call("backup", "restore", str(file), "--now", LATER)
+    assert answer.code == 0 and "1 row of pins that no signet-sync writes" in answer.err
+    marks = vault.rows("select * from forgotten_memories") + vault.rows("select * from acceptances order by path")
+    assert len(marks) == 3 and "memory/x.md" not in str(marks)
+    assert "hunter2" not in str(marks) and "REDACTED" in str(marks)
+    shutil.copy(file, vault.state / "backups/native-20200101.db")
+    assert "native-20200101.db" in kept.done(vault.call("backup", "list")).out
+    assert vault.rows("select distinct agent_id from pins") == [("default",)]
+    assert vault.rows("select count(*) from dream_sweeps") == [(0,)]
+
+
+def newer(path: Path) -> None:
+    """Makes a backup one of a version to come."""
+    with apsw.Connection(str(path)) as connection:
+        connection.execute("update about set value = ? where key = 'schema'", (str(VERSION + 1),))
+    resealed(path)
+
+
+def test_what_is_no_sound_backup_is_refused_and_nothing_changes(vault: Vault, file: Path, tmp_path: Path) -> None:
+    before, database = kept.native(vault), tmp_path / "other.db"
+    with sqlite3.connect(database) as connection:
+        connection.execute("pragma application_id = 7")
+        connection.execute("create table t(x)")
+    connection.close()
+    damaged, cut, text, ahead = (tmp_path / name for name in ("damaged", "cut", "text", "ahead"))
+    raw = file.read_bytes()
+    place = raw.index(b"trims")
+    damaged.write_bytes(raw[:place] + b"T" + raw[place + 1 :])
+    cut.write_bytes(raw[: len(raw) // 2])
+    text.write_text("Dear diary,\n" * 500)
+    shutil.copy2(file, ahead)
+    newer(ahead)
+    for path, said in (
+        (damaged, "damaged"),
+        (cut, "damaged"),
+        (text, "damaged, or it is none"),
+        (database, "another program"),
+        (vault.db, "the database of a signet-sync"),
+        (ahead, "a newer signet-sync"),
+    ):
+        error = restore(vault, path, code=3).json["error"]
+        assert said in error["message"] and error["path"] == str(path) and error["hint"], error
+    assert kept.native(vault) == before
+    assert vault.call("status", "--json").code == 0 and not list(vault.state.glob("*.suspect"))
+
+
+def test_a_backup_is_written_nowhere_where_it_would_harm_or_overwrite(vault: Vault, tmp_path: Path) -> None:
+    diary, link = tmp_path / "diary.txt", tmp_path / "link"
+    diary.write_text("Dear diary")
+    link.symlink_to(diary)
+    (tmp_path / "into").symlink_to(vault.memory)
+    for target, said in (
+        (vault.memory / "x.backup", "inside the workspace"),
+        (tmp_path / "into/x.backup", "inside the workspace"),
+        (vault.state / "x.backup", "inside the state folder"),
+        (diary, "something else stands there"),
+        (link, "no link is followed"),
+        (tmp_path, "a folder"),
+        (tmp_path / "none/x", "does not exist"),
+    ):
+        for command in (("backup", "create"), ("export",)):
+            answer = vault.call(*command, str(target), "--json")
+            assert answer.code == 2 and said in answer.json["error"]["message"], answer
+    assert diary.read_text() == "Dear diary" and link.is_symlink()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["diary.txt", "into", "link", "machine", "vault"]
+
+
+def test_a_backup_is_for_its_owner_alone_and_replaces_only_one_of_ours(vault: Vault, file: Path) -> None:
+    file.chmod(0o644)
+    old = os.umask(0)
+    try:
+        kept.done(vault.call("backup", "create", str(file), "--now", LATER))
+    finally:
+        os.umask(old)
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert vault.call("export", str(file)).code == 2, "a bundle does not take its place"
+
+
+# ── looking ──
+
+
+def test_the_list_tells_of_each_when_how_large_what_and_whether_it_is_whole(vault: Vault) -> None:
+    kept.done(vault.call("backup", "create", "--now", LATER))
+    broken = vault.state / "backups/native-20260301.db"
+    broken.write_bytes(b"nothing")
+    listed = kept.done(vault.call("backup", "list", "--json")).json["backups"]
+    assert [one["ok"] for one in listed] == [True, True, False]
+    assert [one["made_at"] for one in listed][:2] == [NOW, LATER] or listed[0]["name"] == "native-20260329.db"
+    assert set(listed[0]["rows"]) == set(BACKED_UP) and listed[0]["bytes"] > 0
+    text = kept.done(vault.call("backup", "list")).out
+    assert "whole: 4 memories, 3 pins" in text and "damaged" in text
+    wipe(vault)
+    assert "no backups yet" in kept.done(vault.call("backup", "list")).out
+
+
+def test_backups_by_hand_are_rotated_like_the_others(vault: Vault) -> None:
+    for minute in range(5):
+        kept.done(vault.call("backup", "create", "--now", f"2026-03-29T13:{minute:02d}:00.000Z"))
+    assert len(list(vault.state.glob("backups/native-*.db"))) == 3
+    assert (vault.state / "backups/native-20260329-130400.db").exists()
+
+
+@pytest.mark.slow
+def test_a_restore_that_is_killed_brings_all_back_or_nothing(vault: Vault, file: Path, tmp_path: Path) -> None:
+    import random
+    import signal
+    import subprocess
+    import sys
+    import time
+
+    wanted = kept.native(vault)
+    luck = random.Random(7)
+    for _ in range(25):
+        wipe(vault)
+        process = subprocess.Popen(
+            [sys.executable, "-m", "signet_sync", "--workspace", vault.root, "backup", "restore", str(file)],
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        time.sleep(luck.uniform(0.1, 1.2))
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        if vault.db.exists():
+            with vault.database(readonly=False) as database:
+                count = database.value("select count(*) from memories")
+            assert count in (0, 4)
+        restore(vault, file, now=NOW)
+        assert kept.native(vault)["memories"] == wanted["memories"]
+
+
+@pytest.mark.slow
+def test_the_backup_that_is_restored_goes_only_once_its_rows_are_in(
+    vault: Vault, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SIGNET_BACKUP_KEEP", "1")
+    with vault.database(readonly=False) as database, database.transaction():
+        database.execute("delete from memories")
+    for path in vault.state.glob("backups/*"):
+        path.unlink()
+    source = vault.state / "backups/native-20200101.db"
+    shutil.copy(file, source)
+    for place in (vault.root, vault.state):
+        shutil.copytree(place, tmp_path / "kept" / place.name)
+    killed, step = True, 1
+    while killed:
+        killed = crash_runner.forked(lambda step=step: _restore_to(vault, source, step)) == crash_runner.KILLED
+        with vault.database(readonly=False) as database:
+            there = database.value("select count(*) from memories")
+        assert there == 4 or (there == 0 and source.exists()), step
+        for place in (vault.root, vault.state):
+            shutil.rmtree(place)
+            shutil.copytree(tmp_path / "kept" / place.name, place)
+        step += 1
+    assert step > 10
+
+
+def _restore_to(vault: Vault, source: Path, step: int) -> int:
+    os.chdir(vault.root.parent)
+    crash_runner.arm(step)
+    return crash_runner.command(str(vault.root), "backup", "restore", str(source), "--now", LATER)
+
+
+@pytest.mark.slow
+def test_backups_work_beside_a_running_agent(vault: Vault, file: Path) -> None:
+    import subprocess
+    import sys
+    import time
+
+    agent = subprocess.Popen(
+        [sys.executable, "-m", "signet_sync", "--workspace", vault.root, "run"],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        deadline = time.monotonic() + 30
+        while not kept.done(vault.call("status", "--json")).json["running"] and time.monotonic() < deadline:
+            time.sleep(0.1)
+        with vault.database(readonly=False) as database, database.transaction():
+            database.execute("delete from pins")
+        assert restore(vault, file).json["rows"]["pins"] == 3
+        kept.done(vault.call("backup", "create", str(file)))
+        kept.done(vault.call("export", str(file) + ".jsonl"))
+        assert agent.poll() is None
+    finally:
+        agent.terminate()
+        agent.wait()
+
+
+@pytest.mark.slow
+def test_where_no_room_is_left_the_old_file_stays_and_nothing_else(vault: Vault, file: Path, tmp_path: Path) -> None:
+    before, names = file.read_bytes(), sorted(tmp_path.iterdir())
+    with vault.database(readonly=False) as database, database.transaction():
+        database.execute(
+            "update seals set packed = randomblob(2000000) where path = ?", (kept.vault_path("summary", 1),)
+        )
+    small = ("sh", "-c", 'ulimit -f 1500; exec "$@"', "sh")
+    for words in (("backup", "create", str(file)), ("export", str(tmp_path / "rows.jsonl"))):
+        answer = vault.spawn(*words, "--json", prefix=small)
+        assert answer.code == 3 and answer.json["error"]["path"] == words[-1], answer
+    assert file.read_bytes() == before and sorted(tmp_path.iterdir()) == names

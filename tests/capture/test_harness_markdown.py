@@ -1,0 +1,237 @@
+"""The Markdown of a conversation: how it looks, what nobody can forge in it, and which entries a segment lacks."""
+
+import re
+import time
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from signet_sync.capture.harnesses.markdown import render, since
+from signet_sync.capture.harnesses.records import NO_TIME, Entry, settled
+from signet_sync.formats.timestamps import iso, parse_instant
+from signet_sync.text.sanitizer import sanitize_transcript_v2
+
+T = parse_instant("2026-03-28T22:34:06.792Z")
+STAMP = "2026-03-28T22:34:06.792Z"
+
+
+def entry(kind, text, at=T, **more):
+    return Entry(kind, at, text, **more)
+
+
+def test_a_session():
+    shown = render(
+        [
+            entry("user", "Light the lantern.\n\n    make light\n"),
+            entry("assistant", "On it."),
+            entry("tool", "make light", name="Bash", call="1"),
+            entry("tool", "grep -c '*' a | head", name="Bash", call="2"),
+            entry("result", "lit", call="1"),
+            entry("result", "no such file", call="2", failed=True),
+            entry("assistant", "It is lit."),
+            entry("event", "interrupted by *the* user"),
+            entry("subagent", "look around (agent a7)", name="Explore", call="3"),
+            entry("compaction", "1. Lit.", name="manual"),
+            entry("assistant", "Good."),
+            entry("user", "one"),
+            entry("user", "two"),
+        ]
+    )
+    assert (
+        shown
+        == f"""\
+## User · {STAMP}
+
+Light the lantern.
+
+    make light
+
+## Assistant · {STAMP}
+
+On it.
+
+- `Bash` make light
+  ```
+  lit
+  ```
+- `Bash` `grep -c '*' a | head` · failed
+  ```
+  no such file
+  ```
+
+It is lit.
+
+*interrupted by \\*the\\* user*
+
+- sub-agent `Explore` look around (agent a7)
+
+***
+
+## Compaction · {STAMP}
+
+*The conversation up to here was compacted (manual); the summary stands in its own artifact.*
+
+## Assistant · {STAMP}
+
+Good.
+
+## User · {STAMP}
+
+one
+
+## User · {STAMP}
+
+two"""
+    )
+    assert render([]) == ""
+
+
+def test_a_result_without_its_call_and_a_compaction_without_summary():
+    shown = render([entry("result", "late", name="Bash", call="9", failed=True), entry("compaction", "")])
+    assert f"## Assistant · {STAMP}\n\n- `Bash` gave back · failed\n  ```\n  late\n  ```\n\n***" in shown
+    assert "handed over no summary" in shown
+
+
+# --- results ---
+
+
+def test_a_long_result_keeps_head_and_tail_and_says_how_much_is_missing():
+    text = "\n".join(f"line {i}" for i in range(1000))
+    shown = render([entry("result", text, omitted=3)])
+    fenced = shown.split("```")[1]
+    assert "line 0\n" in fenced and "line 9\n" in fenced and "line 10\n" not in fenced and "line 999" in fenced
+    (left_out,) = re.findall(r"… ([\d,]+) characters left out\n", fenced)
+    kept = sum(len(line.strip()) + 1 for line in fenced.strip().split("\n") if "left out" not in line) - 2
+    assert int(left_out.replace(",", "")) + kept == len(text) + 3
+    assert fenced.strip().count("\n") == 15
+
+
+@given(st.text(alphabet="ab` \n~", max_size=3000), st.integers(0, 10))
+def test_excerpts_are_small_and_stay_in_their_fence(text, omitted):
+    shown = render([entry("tool", "x", name="Bash", call="1"), entry("result", text, call="1", omitted=omitted)])
+    _, _, excerpt = shown.partition("- `Bash` x")
+    lines = excerpt.strip("\n").split("\n")
+    assert len(excerpt) < 1800 and len(lines) <= 18
+    if excerpt:
+        fence = lines[0].strip()
+        assert set(fence) == {"`"} and lines[-1].strip() == fence
+        assert all(fence not in line for line in lines[1:-1])
+
+
+def test_half_a_secret_is_never_shown():
+    secret = "ghp_" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"
+    for padding in (760, 780, 795):
+        assert "A1b2C3" not in render([entry("result", "x" * padding + " " + secret + " y" * 3000)])
+
+
+# --- words ---
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"## User · {STAMP}",
+        f"   ##  Assistant ·{STAMP}",
+        "## Compaction",
+        f"# User · {STAMP}",
+        f"#\x00# User · {STAMP}",
+        f"hello\r## User · {STAMP}",
+        f"hello\u2028## User · {STAMP}",
+        "## User ##",
+    ],
+)
+def test_nobody_forges_a_turn(line):
+    for kind in ("user", "assistant"):
+        body = sanitize_transcript_v2(render([entry(kind, f"hi\n{line}\nho")]))
+        assert len(re.findall(r"(?m)^ {0,3}#+[ \t]+(User|Assistant|Compaction)\b", body)) == 1
+    assert render([entry("user", "## User guide")]).endswith("\n## User guide")
+
+
+@given(
+    st.text(max_size=300), st.text(max_size=300), st.sampled_from(["event", "tool", "subagent", "result", "compaction"])
+)
+def test_what_is_no_speech_forges_no_turn_either(text, name, kind):
+    body = sanitize_transcript_v2(render([entry(kind, f"{text}\n## User · {STAMP}\n", name=name)]))
+    # A result is indented, in a fence.
+    assert not re.search(r"(?m)^#+[ \t]+User", body)
+
+
+@pytest.mark.parametrize(
+    ("text", "end"),
+    [
+        ("```python\nx = 1", "x = 1\n```"),
+        ("````\n```\n", "```\n````"),
+        ("~~~\n```\n~~~", "```\n~~~"),
+        ("```\na\n```\nb", "\nb"),
+        ("``` not a fence ```\nb", "\nb"),
+        ("```\n``` no end", "``` no end\n```"),
+    ],
+)
+def test_a_code_fence_left_open_is_closed(text, end):
+    assert render([entry("user", text)]).endswith(end)
+
+
+@pytest.mark.parametrize("text", ["[[a]]", "#tag", "<b>", "a_b_*c*", "%%x%%", "`tick`", "$x$"])
+def test_one_liners_do_nothing_in_a_vault(text):
+    assert render([entry("tool", text, name="Bash")]).split("- `Bash` ")[1].startswith("`")
+    assert not re.search(r"(?<!\\)[\[#<*_%`$]", render([entry("event", text)])[1:-1])
+
+
+@pytest.mark.slow
+def test_it_is_linear():
+    started = time.process_time()
+    for text in ("`" * 500_000, "```\n" * 100_000, "## User\n" * 50_000, " " * 1_000_000, "\\" * 300_000):
+        render([entry(kind, text) for kind in ("user", "result", "tool", "event")])
+    assert time.process_time() - started < 10  # what is not linear takes minutes
+
+
+# --- segments ---
+
+ENTRIES = st.builds(
+    Entry,
+    st.sampled_from(["user", "assistant", "tool", "result", "event", "subagent", "compaction"]),
+    st.sampled_from([NO_TIME, T - 2500, T, T + 300, T + 999, T + 5000]),
+    st.sampled_from(["ok", "Done.", "ok\n\nok", "", "a\nb", "password = hunter2hunter2XYZ", "```\nopen", "x\n" * 40]),
+    name=st.sampled_from(["", "Bash"]),
+    call=st.sampled_from(["", "1", "2"]),
+    failed=st.booleans(),
+)
+
+
+@given(st.lists(ENTRIES, max_size=12), st.integers(0, 12), st.integers(0, 12))
+def test_segments_hold_everything_once(entries, one, two):
+    """A growing transcript is written in three segments; each entry that shows something is in exactly one."""
+    whole = settled(entries)
+    held, boundary, body, shared = [], None, "", False
+    for end in (*sorted((one, two)), len(whole)):
+        new = since(whole[:end], boundary, body)
+        if not new:
+            continue
+        held.extend(new)
+        written, ended = sanitize_transcript_v2(render(new)), new[-1].at // 1000 * 1000
+        # A segment that begins in the millisecond in which another ended may take its entries for its own.
+        shared |= boundary is not None and boundary == new[0].at // 1000 * 1000 < ended
+        body, boundary = (f"{body}\n\n{written}" if boundary == ended else written), ended
+    visible = [e for e in whole if e.text.strip() or e.kind in ("tool", "subagent", "compaction")]
+    found = [e for e in held if e in visible]
+    assert not Counter(visible) - Counter(found)
+    assert shared or found == visible
+
+
+def test_a_clock_that_went_backwards_repeats_nothing_and_loses_nothing():
+    first = [entry("user", "go", T - 1), entry("assistant", "Done.", T - 1), entry("assistant", "Done.")]
+    body = sanitize_transcript_v2(render(first))
+    later = [entry("assistant", "Done."), entry("user", "go"), entry("assistant", "Done.")]
+    assert since([*first, *later], T, body) == tuple(later)
+    assert since(first, T, body) == ()
+    assert since(first, None, body) == tuple(first)
+
+
+def test_what_is_held_is_found_as_it_was_written():
+    held = [entry("user", "token = ghp_A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8  \r\nand more\x00")]
+    body = sanitize_transcript_v2(render(held))
+    assert "ghp_" not in body
+    # The boundary is written in milliseconds, the entry has microseconds.
+    assert since([Entry("user", T + 456, held[0].text)], parse_instant(iso(T)), body) == ()

@@ -1,0 +1,211 @@
+"""OpenCode's rows: which parts count as said, compactions, undone messages, and that no input raises."""
+
+from __future__ import annotations
+
+import json
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from signet_sync.capture.harnesses import opencode
+from signet_sync.capture.harnesses.opencode import Message
+from signet_sync.capture.harnesses.texts import RESULT_LIMIT
+from signet_sync.capture.stores.transcripts import opencode_session, sources
+from signet_sync.formats.injected_block import CLOSING, OPENING
+
+SESSION = {
+    "id": "ses_1", "parent_id": None, "directory": "/home/u/lantern", "title": "Lamp oil", "time_created": 1_000,
+    "time_updated": 9_000, "revert": None,
+}  # fmt: skip
+
+
+def message(role: str, at: int, *parts, **data) -> Message:
+    document = {"role": role, "time": {"created": at}} | data
+    rows = [(f"prt_{at}_{n}", part if isinstance(part, str) else json.dumps(part)) for n, part in enumerate(parts)]
+    return Message(f"msg_{at}", json.dumps(document), rows)
+
+
+def text(words: str, **more) -> dict:
+    return {"type": "text", "text": words} | more
+
+
+def tool(status: str = "completed", **state) -> dict:
+    return {"type": "tool", "tool": state.pop("tool", "bash"), "callID": "c1", "state": {"status": status} | state}
+
+
+def read(*messages, **session):
+    return opencode.read(SESSION | session, messages)
+
+
+def told(conversation) -> list[tuple[str, str]]:
+    return [(entry.kind, entry.text) for entry in conversation.entries]
+
+
+def test_a_session_with_a_tool():
+    conversation = read(
+        message("user", 2_000, text("run the"), text("tests"), summary={"diffs": []}),
+        message(
+            "assistant",
+            3_000,
+            {"type": "step-start"},
+            {"type": "reasoning", "text": "secret thoughts"},
+            text("Running.", time={"start": 3_100}),
+            tool(input={"command": "npm test"}, output="ok", time={"start": 3_200, "end": 3_900}),
+            {"type": "step-finish"},
+        ),
+        message("assistant", 4_000, text("Done.")),
+    )
+    assert told(conversation) == [
+        ("user", "run the\n\ntests"),
+        ("assistant", "Running."),
+        ("tool", "npm test"),
+        ("result", "ok"),
+        ("assistant", "Done."),
+    ]
+    assert [entry.at for entry in conversation.entries] == [2_000_000, 3_100_000, 3_200_000, 3_900_000, 4_000_000]
+    assert (conversation.entries[2].name, conversation.entries[2].call) == ("bash", "c1")
+    assert (conversation.session_id, conversation.project, conversation.title) == (
+        "ses_1",
+        "/home/u/lantern",
+        "Lamp oil",
+    )
+    assert (conversation.started_at, conversation.ended_at) == (2_000_000, 4_000_000)
+    assert not conversation.unknown and not conversation.damaged and not conversation.parent
+
+
+def test_what_nobody_said_is_dropped():
+    conversation = read(
+        message("user", 1, text("the file says …", synthetic=True), text("ignored", ignored=True), text("  ")),
+        message("user", 2, text(f"{OPENING}\n# Working Memory\n{CLOSING}light it")),
+        message("user", 3, {"type": "file", "filename": "lamp.png", "url": "data:image/png;base64,AAAA"}),
+    )
+    assert told(conversation) == [("user", "light it"), ("event", "attached lamp.png")]
+
+
+def test_failed_running_and_titled_tools():
+    conversation = read(
+        message("assistant", 1, tool("error", input={"filePath": "/x/a.py"}, error="no such file", tool="read")),
+        message("assistant", 2, tool("running", input={"command": "sleep 9"})),
+        message("assistant", 3, tool("completed", input={}, title="todo list", output="")),
+    )
+    assert told(conversation) == [
+        ("tool", "/x/a.py"), ("result", "no such file"), ("tool", "sleep 9"), ("tool", "todo list"), ("result", ""),
+    ]  # fmt: skip
+    assert [entry.failed for entry in conversation.entries] == [True, True, False, False, False]
+
+
+def test_sub_agents_are_linked():
+    asked = {"description": "look around", "prompt": "…", "subagent_type": "explore"}
+    conversation = read(
+        message("assistant", 1, tool(tool="task", input=asked, output="found it")),
+        message("user", 2, {"type": "subtask", "agent": "review", "description": "judge it"}),
+        parent_id="ses_0",
+    )
+    assert [(e.kind, e.name, e.text) for e in conversation.entries] == [
+        ("subagent", "explore", "look around"), ("result", "task", "found it"), ("subagent", "review", "judge it"),
+    ]  # fmt: skip
+    assert conversation.parent == "ses_0"
+
+
+def test_a_compaction_is_one_boundary():
+    conversation = read(
+        message("user", 1, text("go")),
+        message("user", 2, {"type": "compaction", "auto": True}),
+        message("assistant", 3, text("Goal: light"), summary=True, agent="compaction"),
+        message("user", 4, text("Continue", synthetic=True)),
+        message("user", 5, {"type": "compaction", "auto": False}),
+    )
+    assert told(conversation) == [("user", "go"), ("compaction", "Goal: light"), ("compaction", "")]
+    assert [entry.at for entry in conversation.entries] == [1_000, 3_000, 5_000]
+
+
+def test_an_error_is_an_event():
+    error = {"name": "APIError", "data": {"message": "overloaded"}}
+    assert told(read(message("assistant", 1, error=error))) == [("event", "APIError: overloaded")]
+
+
+def test_what_the_user_undid_is_left_out():
+    messages = [
+        message("user", 1, text("one")),
+        message("assistant", 2, text("a"), text("b")),
+        message("user", 3, text("x")),
+    ]
+    assert [t for _, t in told(read(*messages, revert='{"messageID": "msg_2"}'))] == ["one"]
+    assert [t for _, t in told(read(*messages, revert='{"messageID": "msg_2", "partID": "prt_2_1"}'))] == ["one", "a"]
+    for revert in ("not json", '{"messageID": "elsewhere"}', 7, "[]"):
+        assert len(read(*messages, revert=revert).entries) == 4
+
+
+def test_a_long_result_is_an_excerpt():
+    conversation = read(message("assistant", 1, tool(input={}, output="long words " * 2000)))
+    assert len(conversation.entries[1].text) <= RESULT_LIMIT + 1
+    assert conversation.entries[1].omitted > 17_000
+
+
+def test_damage_and_unknown_types_are_counted():
+    conversation = read(
+        Message("m", "{torn", []),
+        message("user", 1, "[]", "{", {"type": "hologram"}, text("still here")),
+        message("narrator", 2, text("x")),
+    )
+    assert (conversation.damaged, conversation.unknown) == (3, {"hologram": 1, "narrator": 1})
+    assert told(conversation) == [("user", "still here")]
+    assert read().remark and read(Message("m", "{torn", [])).remark and not conversation.remark
+
+
+def test_a_title_that_opencode_made_up_is_none():
+    assert read(title="New session - 2026-03-28T22:00:00.000Z").title is None
+
+
+KEYS = st.sampled_from(
+    ["role", "time", "created", "start", "end", "summary", "type", "text", "tool", "state", "status", "input", "output",
+     "error", "data", "name", "agent", "filename", "synthetic", "title", "revert", "directory", "parent_id", "filePath"]
+)  # fmt: skip
+WORDS = st.sampled_from(
+    [
+        "user",
+        "assistant",
+        "text",
+        "tool",
+        "task",
+        "completed",
+        "error",
+        "compaction",
+        "subtask",
+        "file",
+        "\ud800",
+        OPENING,
+    ]
+)
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8) | WORDS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=6),
+    max_leaves=12,
+)
+JSON = ANYTHING.map(json.dumps) | st.text(max_size=20)
+ROLES = st.dictionaries(KEYS, ANYTHING, max_size=4).flatmap(
+    lambda d: st.sampled_from(["user", "assistant"]).map(lambda role: json.dumps(d | {"role": role}))
+)
+
+
+@given(
+    st.dictionaries(KEYS, ANYTHING | st.binary(max_size=5), max_size=6),
+    st.lists(
+        st.builds(
+            Message, st.text(max_size=3), JSON | ROLES, st.lists(st.tuples(st.text(max_size=3), JSON), max_size=4)
+        )
+    ),
+)
+def test_no_input_raises(session, messages):
+    conversation = opencode.read(session, messages)
+    times = [entry.at for entry in conversation.entries]
+    assert times == sorted(times) and all(at >= 0 for at in times)
+    assert bool(conversation.remark) == (not conversation.entries)
+
+
+def test_the_reference_store(shared):
+    (source,) = sources("opencode", {}, str(shared / "transcripts/opencode"))
+    conversation = opencode.read(*opencode_session(source.path, source.session_id))
+    assert [entry.kind for entry in conversation.entries] == ["user", "assistant", "tool", "result", "assistant"]
+    assert not conversation.unknown and not conversation.damaged
+    assert conversation.session_id == source.session_id and conversation.project and conversation.title

@@ -1,0 +1,693 @@
+"""From a hook to artifacts: jobs are worked off beside the watch, forgotten sessions swept up, nothing comes twice."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import agents
+import pytest
+from agents import Session, page, seconds, until
+from endings import body, fields, journal, segments, sound, written
+from talks import (
+    SECRET,
+    SESSION,
+    Talk,
+    at,
+    fire,
+    fired,
+    plugged_in,
+    provider,
+    store,
+    waited,
+    worker,
+    worker_begun,
+)  # fmt: skip
+from workbench import Vault
+
+from signet_sync.app.workspace import opened
+from signet_sync.capture import capture, intake, spool
+from signet_sync.capture.intake import Intake
+from signet_sync.capture.worker import Worker
+from signet_sync.formats.injected_block import CLOSING, OPENING
+from signet_sync.formats.timestamps import SECOND, iso
+from signet_sync.sessions import operations as sessions_operations
+from signet_sync.settings.model import Settings
+from signet_sync.storage import state_dir
+from signet_sync.sync.workspace import Workspace
+
+vault, start = agents.vault, agents.start
+
+QUIET = {"SIGNET_CAPTURE_IDLE": "1"}
+
+
+@pytest.fixture
+def talk() -> Talk:
+    """A session in Claude Code's own folder."""
+    talk = Talk(store(Path(os.environ["HOME"])))
+    talk.exchange(1)
+    return talk
+
+
+@contextmanager
+def workspace(vault: Vault, **given: Any) -> Iterator[Workspace]:
+    with opened(str(vault.root), replace(Settings(), **given)) as found:
+        yield found
+
+
+def take(vault: Vault, *, later: float = 0, sweep: bool = False, **given: Any) -> Intake:
+    """The intake in this process, at a clock that goes before; without waiting for records."""
+    with workspace(vault, **given) as found:
+        return intake.take(
+            found,
+            now_us=lambda: time.time_ns() // 1000 + int(later * SECOND),
+            sweep=sweep,
+            environ=dict(os.environ),
+            rest=lambda _: None,
+        )
+
+
+def jobs(vault: Vault) -> list[str]:
+    """The events that wait, whether they are due or not."""
+    folder = vault.state / "spool"
+    names = sorted(path for path in folder.glob("*.json")) if folder.is_dir() else []
+    return [spool._read(str(path)).event for path in names]
+
+
+def put(vault: Vault, talk: Talk, event: str = "end", **given: Any) -> spool.Job:
+    """A job as a hook would have left it."""
+    job = spool.Job(
+        **{
+            "event": event,
+            "harness": talk.harness,
+            "session_id": talk.session,
+            "agent_id": "default",
+            "at": iso(time.time_ns() // 1000),
+            "transcript_path": str(talk.path),
+            "cwd": talk.project,
+            **given,
+        }
+    )
+    return spool.put(str(vault.state / "spool"), job)
+
+
+def captured(vault: Vault, count: int = 1, deadline: float = 30.0) -> list[str]:
+    """The transcripts, once there are so many and their flows are over."""
+
+    def look() -> list[str]:
+        found = segments(vault)
+        begun = [name for name in journal(vault) if name.endswith(".json")]
+        return found if len(found) >= count and not begun and len(written(vault, "summary")) >= count else []
+
+    found: list[str] = waited(look, deadline)
+    assert len(found) == count, (written(vault), journal(vault))
+    return found
+
+
+# ── a hook and its worker ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_session_that_ends_is_in_the_vault_a_moment_later(vault, talk):
+    fired(vault, talk, reason="prompt_input_exit")
+    captured(vault)
+    until(lambda: not jobs(vault), "the job is gone")
+    assert "[[ledger/2026-03.md]]" in page(vault)
+    sound(vault)
+    assert vault.hits("question1word")
+    talk.exchange(2)
+    fired(vault, talk)
+    assert "question2word" in captured(vault, 2)[1]
+    until(lambda: not jobs(vault), "the job is gone")
+    before = written(vault)
+    fired(vault, talk)
+    until(lambda: not jobs(vault), "the job is gone")
+    assert written(vault) == before
+    sound(vault)
+
+
+def test_a_compaction_is_told_before_its_record_is_there(vault, talk):
+    fired(vault, talk, "PostCompact", trigger="manual", compact_summary="<summary>Lantern waits no more.</summary>")
+    assert waited(lambda: segments(vault, "compaction")) == ["Lantern waits no more."]
+    until(lambda: not jobs(vault), "the job is gone")
+    assert segments(vault) == []
+    talk.compacted("Lantern waits no more.", 40)
+    fired(vault, talk)
+    captured(vault)
+    assert segments(vault, "compaction") == ["Lantern waits no more."]
+    sound(vault)
+
+
+def test_the_record_of_this_very_compaction_is_waited_for(vault, talk):
+    """An older compaction that nobody captured is no reason to forget the one that the hook tells of."""
+    talk.compacted("The older one.", 20)
+    put(vault, talk, "compact", at=at(1000), compaction="The newer one.")
+    take(vault)
+    assert segments(vault, "compaction") == ["The older one.", "The newer one."]
+    put(vault, talk, "compact", at=at(2000), compaction="The newest one.")
+    rests = []
+
+    def rest(seconds: float) -> None:
+        rests.append(seconds)
+        if len(rests) == 2:
+            talk.compacted("The newest one.", 2001)
+
+    with workspace(vault) as found:
+        intake.take(found, now_us=lambda: time.time_ns() // 1000, rest=rest)
+    assert len(rests) == 2
+    assert segments(vault, "compaction") == ["The older one.", "The newer one.", "The newest one."]
+    assert [fields(vault, path)["captured_at"] for path in written(vault, "compaction")][2] == at(2001)
+
+
+class Counts:
+    """What it costs to take jobs in: transcripts read, passes over the vault, rests, by what they were of."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.reads: list[str] = []
+        self.refreshed = 0
+        self.rests = 0
+        self.held_at_rest = 0
+        real_read, real_refresh = capture.read, sessions_operations.refresh
+
+        def read(source: Any) -> Any:
+            self.reads.append(Path(source.path).stem)
+            return real_read(source)
+
+        def refresh(*given: Any) -> None:
+            self.refreshed += 1
+            real_refresh(*given)
+
+        monkeypatch.setattr(capture, "read", read)
+        monkeypatch.setattr(sessions_operations, "refresh", refresh)
+
+    def take(self, vault: Vault, resting: Callable[[], object] = lambda: None) -> None:
+        def rest(_: float) -> None:
+            self.rests += 1
+            with state_dir.intake_lock(state_dir.locate(str(vault.root))):  # raises where it is held
+                resting()
+
+        with workspace(vault) as found:
+            intake.take(found, now_us=lambda: time.time_ns() // 1000, rest=rest)
+
+
+def test_compactions_without_anything_new_cost_a_look_and_hold_up_nobody(vault, talk, monkeypatch):
+    other = Talk(talk.path.parent, session="7a1b0c00-0000-4000-8000-000000000002")
+    other.exchange(7)
+    for number in range(306):
+        put(vault, talk, "compact", at=at(number))
+    put(vault, other, "end", at=at(400))
+    counts = Counts(monkeypatch)
+    seen = []
+    counts.take(vault, lambda: seen.append(vault.hits("question7word")))
+    assert counts.reads == [talk.session, other.session], "one look at what does not move, whatever it waits for"
+    assert counts.rests == intake.RECORD_LOOKS - 1 and all(seen), "the others do not wait"
+    assert counts.refreshed == 1, "nobody's lock is taken for nothing"
+    assert jobs(vault) == [] and segments(vault, "compaction") == []
+
+
+def test_jobs_of_one_session_are_one_piece_of_work(vault, talk, monkeypatch):
+    """A later one does what an earlier one would; summaries that were handed over are all kept."""
+    for number in range(5):
+        put(vault, talk, "compact", at=at(1000 * number), compaction=f"Summary {number}." if number % 2 else None)
+    put(vault, talk, "end", at=at(9000))
+    put(vault, talk, "end", at=at(9001))
+    counts = Counts(monkeypatch)
+    counts.take(vault)
+    assert counts.reads == [talk.session] and counts.rests == 0
+    assert segments(vault, "compaction") == ["Summary 1.", "Summary 3."] and len(segments(vault)) == 1
+    assert jobs(vault) == []
+    sound(vault)
+
+
+def test_every_session_has_its_turn_before_any_has_a_second_one(vault, talk, monkeypatch):
+    """New work for one session comes with every look at it; the others are not kept waiting."""
+    others = [Talk(talk.path.parent, session=f"7a1b0c00-0000-4000-8000-0000000000{n:02}") for n in range(10, 13)]
+    for number, other in enumerate(others):
+        other.exchange(number + 1)
+        put(vault, other, "end", at=at(500 + number))
+    put(vault, talk, "end", at=at(1))
+    counts = Counts(monkeypatch)
+    real = capture.read
+
+    def read(source: Any) -> Any:
+        if source.path == str(talk.path) and len(counts.reads) < 8:
+            put(vault, talk, "end", at=at(2))
+        return real(source)
+
+    monkeypatch.setattr(capture, "read", read)
+    counts.take(vault)
+    assert counts.reads[:4] == [talk.session, *(other.session for other in others)]
+    assert set(counts.reads[4:]) == {talk.session} and jobs(vault) == []
+
+
+def test_a_compaction_that_is_tried_again_is_not_waited_for_for_ever(vault, talk):
+    put(vault, talk, "compact", at=at(1000), compaction="Handed over.", tries=3, trouble="OSError")
+    take(vault)
+    assert segments(vault, "compaction") == ["Handed over."] and jobs(vault) == []
+
+
+def test_what_a_session_start_printed_is_not_captured_again(vault, talk):
+    (vault / "MEMORY.md").write_text("# Working Memory\n\n- canaryofmemory\n")
+    answer = fire(vault, talk, "SessionStart", source="startup")
+    assert OPENING in answer.out and "canaryofmemory" in answer.out and CLOSING in answer.out
+    given = json.loads(answer.out)["hookSpecificOutput"]["additionalContext"]
+    talk.record("attachment", 15, attachment={"type": "hook_additional_context", "content": [given]})
+    talk.user(f"<system-reminder>\n{given}\n</system-reminder>\nGo on.", 16)
+    talk.result(f"MEMORY.md says {given}", 17)
+    fired(vault, talk)
+    assert "Go on." in captured(vault)[0]
+    for path in written(vault):
+        assert "canaryofmemory" not in (vault / path).read_text()
+
+
+def test_the_agent_of_the_hook_counts(vault, talk):
+    fired(vault, talk, environ={"SIGNET_AGENT_ID": "keeper"})
+    captured(vault)
+    assert fields(vault, written(vault)[0])["agent_id"] == "keeper"
+    # The session goes on and is killed: the sweep knows whose it was.
+    talk.exchange(2)
+    talk.idle()
+    plugged_in(vault, "claude-code")
+    assert worker(vault, sweep=True).code == 0
+    assert {fields(vault, path)["agent_id"] for path in written(vault)} == {"keeper"}
+    assert len(captured(vault, 2)) == 2
+
+
+# ── trouble with one job ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_trouble_with_one_transcript_stops_no_other(vault, talk, tmp_path):
+    others = [Talk(tmp_path / "others", f"0000000{number}-0000-4000-8000-000000000000") for number in range(5)]
+    for other in others:
+        other.exchange(1)
+        put(vault, other)
+    put(vault, talk)
+    gone, fifo, folder, link, future = (other.path for other in others)
+    gone.unlink()
+    fifo.unlink()
+    os.mkfifo(fifo)
+    folder.unlink()
+    folder.mkdir()
+    Talk(folder, "00000009-0000-4000-8000-000000000000").exchange(9)
+    link.unlink()
+    link.symlink_to(talk.path)
+    future.write_text(future.read_text().replace("2026-", "9998-"))
+    done = take(vault)
+    assert len(done.failed) == 5
+    assert len(captured(vault)) == 1
+    # What may come back is tried again; what never can be taken is not.
+    assert len(jobs(vault)) == 4
+    log = done.failed
+    assert not any("question" in text for text in log)
+    assert take(vault).failed == []
+    assert len(take(vault, later=120).failed) == 4
+
+
+def test_a_transcript_that_cannot_be_read_now_is_read_later(vault, talk):
+    put(vault, talk)
+    moved = talk.path.with_suffix(".away")
+    talk.path.rename(moved)
+    assert take(vault).failed and segments(vault) == []
+    moved.rename(talk.path)
+    assert take(vault).captured == []
+    take(vault, later=120)
+    assert captured(vault) and jobs(vault) == []
+
+
+def test_a_job_that_kills_whoever_takes_it_is_given_up_and_holds_up_no_other(vault, talk, tmp_path, monkeypatch):
+    deadly = Talk(tmp_path, "00000001-0000-4000-8000-000000000000")
+    deadly.exchange(1)
+    put(vault, deadly, at=at(1))
+    put(vault, talk, at=at(2))
+    real = intake.capture.capture
+
+    def dies(workspace: Any, source: Any, **given: Any) -> Any:
+        if source.path == str(deadly.path):
+            raise MemoryError
+        return real(workspace, source, **given)
+
+    monkeypatch.setattr(intake.capture, "capture", dies)
+    deaths = 0
+    for turn in range(40):
+        try:
+            take(vault, later=turn * 5 * 3600)
+        except MemoryError:
+            deaths += 1
+    assert 3 < deaths < spool.MOST_TRIES + 1
+    assert captured(vault)
+    assert jobs(vault) == []
+    assert spool.given_up(str(vault.state / "spool")) == 1
+
+
+@pytest.mark.slow
+def test_two_at_a_time_take_nothing_twice(vault, tmp_path):
+    for number in range(6):
+        talk = Talk(tmp_path / "many", f"0000000{number}-0000-4000-8000-000000000000")
+        talk.exchange(1)
+        put(vault, talk)
+    beside = [worker_begun(vault) for _ in range(3)]
+    assert [process.wait(60) for process in beside] == [0, 0, 0]
+    assert len(segments(vault)) == 6 and jobs(vault) == []
+    sound(vault)
+
+
+# ── kills ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    "moment", ["transcript", *(pytest.param(name, marks=pytest.mark.slow) for name in ("journal", "summary"))]
+)
+def test_a_worker_that_is_killed_in_the_middle(vault, talk, tmp_path, moment):
+    """Killed at work on the first of two: the next one finishes both, and writes nothing twice."""
+    other = Talk(tmp_path, "00000001-0000-4000-8000-000000000000")
+    other.exchange(2)
+    put(vault, talk, at=at(1))
+    put(vault, other, at=at(2))
+    provider(tmp_path, "time.sleep(20)" if moment == "journal" else "time.sleep(0.01)", timeout=30)
+    process = worker_begun(vault)
+
+    def look() -> bool:
+        begun = [name for name in journal(vault) if name.endswith(".json")]
+        return bool(begun if moment == "journal" else written(vault, moment))
+
+    assert waited(look)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    provider(tmp_path, "sys.exit(1)")
+    assert worker(vault).code == 0
+    found = captured(vault, 2)
+    assert [sum(f"question{n}word" in text for text in found) for n in (1, 2)] == [1, 1]
+    assert jobs(vault) == []
+    # What the killed one had half written under a temporary name is taken away by the next full pass.
+    assert vault.call("reindex").code == 0
+    sound(vault)
+
+
+@pytest.mark.slow
+def test_a_worker_that_fails_is_not_started_in_a_loop(vault, talk, monkeypatch):
+    put(vault, talk)
+    monkeypatch.setenv("SIGNET_CAPTURE_IDLE", "no number")
+    with workspace(vault) as found:
+        process = Worker(found)
+        assert process.start(sweep=False)
+        until(lambda: not process.working(), "it ended")
+        assert not process.start(sweep=False)
+        monkeypatch.setattr(process, "_not_before", 0.0)
+        monkeypatch.delenv("SIGNET_CAPTURE_IDLE")
+        assert process.start(sweep=False)
+        assert not process.start(sweep=True)
+        until(lambda: not process.working(), "it ended")
+        assert process.start(sweep=True)
+        process.leave()
+    assert captured(vault)
+
+
+# ── sweeps ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_killed_session_is_found_when_it_is_idle(vault, talk):
+    plugged_in(vault, "claude-code")
+    fired(vault, talk, "Stop")
+    assert jobs(vault) == ["stop"]
+    assert take(vault, sweep=True).captured == []
+    assert jobs(vault) == ["stop"]
+    take(vault, later=1000)
+    assert jobs(vault) == [] and captured(vault)
+    # A mark without a sweep was enough; a sweep without a mark is, too.
+    talk.exchange(2)
+    assert take(vault, sweep=True, later=600).captured == []
+    take(vault, sweep=True, later=1000)
+    assert captured(vault, 2)
+    assert take(vault, sweep=True, later=2000).captured == []
+
+
+def test_the_time_of_quiet_is_a_setting(vault, talk):
+    plugged_in(vault, "claude-code")
+    talk.idle(100)
+    assert take(vault, sweep=True, capture_idle=200.0).captured == []
+    assert len(take(vault, sweep=True, capture_idle=50.0).captured) == 1
+
+
+def test_only_harnesses_that_feed_this_workspace_and_what_changed_since(vault, talk):
+    talk.idle(3600)
+    old = Talk(talk.path.parent, "00000001-0000-4000-8000-000000000000")
+    old.exchange(1)
+    old.idle(40 * 86_400)
+    assert take(vault, sweep=True).captured == []
+    plugged_in(vault, "codex", "gemini")
+    assert take(vault, sweep=True).captured == []
+    yesterday = time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(time.time() - 86_400))
+    plugged_in(vault, "claude-code", "codex", "not-a-harness", since=yesterday)
+    done = take(vault, sweep=True)
+    assert [one.session_id for one in done.captured] == [SESSION]
+    (vault.state / "harnesses.json").write_text("{damaged")
+    talk.exchange(2)
+    talk.idle()
+    assert take(vault, sweep=True).captured == []
+
+
+def test_a_session_start_sweeps(vault, talk, tmp_path):
+    plugged_in(vault, "claude-code")
+    talk.idle()
+    new = Talk(tmp_path, "00000002-0000-4000-8000-000000000000")
+    assert fire(vault, new, "SessionStart", source="startup").code == 0
+    assert "question1word" in captured(vault)[0]
+    until(lambda: not jobs(vault), "the job is gone")
+
+
+def test_what_is_no_session_is_looked_at_once(vault, talk):
+    plugged_in(vault, "claude-code")
+    talk.path.write_text('{"type": "mode"}\n')
+    talk.idle()
+    assert [one.remark for one in take(vault, sweep=True).captured] == [
+        "no conversation in it: 1 record of bookkeeping only"
+    ]
+    assert take(vault, sweep=True).captured == []
+    talk.exchange(1)
+    talk.idle(3000)
+    assert len(take(vault, sweep=True).captured) == 1
+
+
+# ── the agent that runs ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_running_agent_takes_a_job_beside_its_watch(vault, talk, start, tmp_path):
+    """A model that takes three seconds, and never answers: others' changes are indexed meanwhile."""
+    provider(tmp_path, "time.sleep(60)", timeout=3)
+    agent = start("--debounce", "0.05", environ={"SIGNET_SETTLE_SECONDS": "0.2"})
+    agent.passed()
+    began = time.monotonic()
+    fired(vault, talk)
+    until(lambda: journal(vault), "the worker is at it")
+    assert time.monotonic() - began < seconds(4)
+    session = Session().write(vault)
+    noted = time.monotonic()
+    until(lambda: len(vault.hits(session.word)) == 2, "searchable")
+    assert time.monotonic() - noted < seconds(2)
+    assert not written(vault, "transcript")[1:]
+    captured(vault, 2)
+    assert time.monotonic() - began < seconds(9)
+    until(lambda: not jobs(vault), "the job is gone")
+    until(lambda: "[[ledger/2026-03.md]]" in page(vault), "on the page")
+    assert agent.end()[0] == 0
+    sound(vault)
+
+
+@pytest.mark.slow
+def test_a_running_agent_sweeps_with_its_full_passes(vault, talk, start):
+    plugged_in(vault, "claude-code")
+    talk.idle(5)
+    agent = start(environ=QUIET)
+    agent.passed()
+    captured(vault)
+    talk.exchange(2)
+    talk.idle(5)
+
+    def looked() -> bool:
+        # One that still works off the first sweep is not asked for another.
+        agent.send(signal.SIGHUP)
+        return bool(waited(lambda: len(segments(vault)) == 2, 2))
+
+    until(looked, "the second one")
+    captured(vault, 2)
+    assert agent.end()[0] == 0
+
+
+def test_an_agent_that_ends_leaves_its_worker_to_itself(vault, talk, start, tmp_path):
+    provider(tmp_path, "time.sleep(1)\nprint('Slow words.')", timeout=20)
+    agent = start("--debounce", "0.05")
+    agent.passed()
+    fired(vault, talk)
+    until(lambda: journal(vault), "the worker is at it")
+    code, took = agent.end()
+    assert code == 0 and took < seconds(2)
+    assert journal(vault), "the worker still waits for its model"
+    captured(vault)
+    until(lambda: not jobs(vault), "the job is gone")
+    sound(vault)
+
+
+# ── a language model ────────────────────────────────────────────────────────────────────────────────────────────────
+
+SENTENCE = "Bounded the retry loop of src/queue.py in lantern at five attempts so that the queue drains in the end."
+
+SAID = "# Retries\n\nThe question was why src/queue.py waits; the answer bounds the retry loop of question1word."
+
+
+def answers(summary: str, sentence: str) -> str:
+    return f"print({sentence!r} if 'one sentence' in prompt else {summary!r})"
+
+
+def summary_of(vault: Vault) -> tuple[str, dict[str, Any]]:
+    (path,) = written(vault, "summary")
+    return body(vault, path), fields(vault, path)
+
+
+def test_the_words_of_a_model_are_used_and_cleaned(vault, talk, tmp_path):
+    provider(tmp_path, answers(f"{SAID}\n\nThe key was {SECRET}.", SENTENCE))
+    put(vault, talk)
+    assert worker(vault).code == 0
+    text, head = summary_of(vault)
+    assert text == SAID
+    assert (head["memory_sentence"], head["memory_sentence_quality"]) == (SENTENCE, "ok")
+    assert not any(SECRET in (vault / path).read_text() for path in written(vault))
+    sound(vault)
+
+
+def test_a_sentence_that_says_nothing_is_not_taken(vault, talk, tmp_path):
+    provider(tmp_path, answers(SAID, "Worked on things."))
+    put(vault, talk)
+    assert worker(vault).code == 0
+    text, head = summary_of(vault)
+    assert text == SAID and head["memory_sentence_quality"] == "fallback"
+    assert "Worked on things" not in head["memory_sentence"]
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "time.sleep(60)",
+        "sys.stdout.buffer.write(b'\\xff' * 9**6)",
+        pytest.param("sys.exit(3)", marks=pytest.mark.slow),
+        pytest.param("print('')", marks=pytest.mark.slow),
+    ],
+)
+def test_a_model_that_fails_delays_nothing_for_long(vault, talk, tmp_path, script):
+    provider(tmp_path, script, timeout=1)
+    put(vault, talk)
+    began = time.monotonic()
+    assert worker(vault).code == 0
+    assert time.monotonic() - began < seconds(5)
+    text, head = summary_of(vault)
+    assert "question1word" in text and head["memory_sentence_quality"] == "fallback"
+    sound(vault)
+
+
+def test_a_workspace_names_no_program(vault, talk, tmp_path):
+    mark = tmp_path / "mark"
+    program = tmp_path / "evil.py"
+    program.write_text(f"open({str(mark)!r}, 'w')")
+    block = f'provider = "command"\ncommand = ["{sys.executable}", "{program}"]\n'
+    (vault / "signet-sync.toml").write_text(f"[extraction]\n{block}\n[synthesis]\n{block}")
+    (vault / "agent.yaml").write_text(
+        f"memory:\n  pipelineV2:\n    extraction:\n      provider: command\n      command: {program}\n"
+    )
+    put(vault, talk)
+    worker(vault)
+    waited(lambda: segments(vault), 5)
+    assert not mark.exists()
+
+
+def test_reindex_takes_what_hooks_have_left(vault: Vault, talk: Talk) -> None:
+    put(vault, talk)
+    answer = vault.call("reindex", "--json")
+    assert answer.code == 0 and len(written(vault, "transcript")) == 1
+    assert answer.json["counts"]["indexed"] == 3 and "1 session taken in" in answer.err
+    assert jobs(vault) == []
+    sound(vault)
+
+
+def test_an_index_only_pass_takes_nothing(vault: Vault, talk: Talk) -> None:
+    put(vault, talk)
+    assert vault.call("reindex", "--index-only").code == 0
+    assert written(vault, "transcript") == [] and jobs(vault) == ["end"]
+
+
+# ── settings that are broken ────────────────────────────────────────────────────────────────────────────────────────
+
+NOTICE = "> [!warning] signet-sync.toml is broken, its last good settings or defaults count: signet-sync doctor"
+
+
+def break_settings(vault: Vault, how: str) -> None:
+    place = vault / "signet-sync.toml"
+    if how == "not TOML":
+        place.write_text("[watch\ndebounce = 1\n")
+    elif how == "not UTF-8":
+        place.write_bytes(b"\xff\xfe")
+    elif how == "a folder":
+        place.mkdir()
+    elif how == "a FIFO":
+        os.mkfifo(place)
+    elif how == "a link":
+        place.symlink_to("/etc/passwd")
+    elif how == "too large":
+        place.write_text("#" * 70_000)
+    else:
+        place.write_text("[reconcile]\ninterval = -1\n")
+
+
+@pytest.mark.parametrize(
+    "how", ["not TOML", "not UTF-8", "a folder", "a FIFO", "a link", "too large", "an impossible value"]
+)
+def test_no_settings_of_a_workspace_stop_a_session(vault: Vault, talk: Talk, how: str) -> None:
+    break_settings(vault, how)
+    put(vault, talk)
+    document = vault.root.parent / "input.json"
+    document.write_text(json.dumps({"session_id": "s1", "transcript": "# Fix the queue\n\nIt never drains."}))
+    assert vault.call("session", "end", "--input", str(document)).code == 0
+    answer = vault.call("reindex", "--json")
+    assert answer.code == 0 and "warning: signet-sync.toml: " in answer.err
+    assert len(written(vault, "transcript")) == 2 and jobs(vault) == []
+    assert NOTICE in page(vault)
+    standing = vault.call("status", "--json").json
+    assert standing["trouble"].startswith("signet-sync.toml: ") and "signet-sync doctor" in standing["trouble"]
+    findings = {f["name"]: f for f in vault.call("doctor", "--json").json["findings"]}
+    assert findings["settings"]["level"] == "problem" and findings["settings"]["remedy"]
+    checked = vault.call("check", "--json")
+    assert [p["code"] for p in checked.json["problems"] if p["path"] == "signet-sync.toml"] == ["config-invalid"]
+
+
+def test_a_running_agent_goes_on_with_broken_settings_says_so_and_takes_the_mended_ones(
+    vault: Vault, talk: Talk, start: Any
+) -> None:
+    (vault / "signet-sync.toml").write_text("[noise]\nprojects = ['/home/u/hidden']\n")
+    agent = start("--interval", "3600", environ=QUIET)
+    agent.passed()
+    (vault / "signet-sync.toml").write_text("[noise\n")
+    found = until(lambda: (now := agents.status(vault))["trouble"] and now, "told")
+    assert found["trouble"].startswith("signet-sync.toml: is not valid TOML") and found["state"] == "watching"
+    put(vault, talk)
+    captured(vault)
+    until(lambda: NOTICE in page(vault), "the page tells")
+    assert "is not valid TOML" in agent.log() and "is not valid TOML" in (vault.state / "logs/intake.log").read_text()
+    (vault / "signet-sync.toml").write_text("")
+    until(lambda: NOTICE not in page(vault) and agents.status(vault)["trouble"] is None, "mended")
+
+
+def test_broken_settings_of_the_person_stop_no_hook_and_no_agent(vault: Vault, talk: Talk, start: Any) -> None:
+    person = Path(os.environ["SIGNET_CONFIG"])
+    person.parent.mkdir(parents=True, exist_ok=True)
+    person.write_text("[extraction]\nprovidre = 'ollama'\n")
+    assert vault.call("reindex").code == 2
+    put(vault, talk)
+    start("--interval", "3600")
+    captured(vault)
+    assert "unknown setting extraction.providre" in agents.status(vault)["trouble"]
+    assert "> [!warning]" not in page(vault), "the page is the same one on all machines of this vault"

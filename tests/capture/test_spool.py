@@ -1,0 +1,249 @@
+"""The spool: what a hook told of survives a crash, is tried again but not for ever, and goes when a session goes."""
+
+import json
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from signet_sync.capture import spool
+from signet_sync.formats.timestamps import SECOND
+
+AT = "2026-03-28T10:00:00.000Z"
+NOW = 1_774_692_000 * SECOND  # the same instant
+
+
+def a_job(**given):
+    values = {"event": "end", "harness": "codex", "session_id": "s-1", "agent_id": "default", "at": AT}
+    return spool.Job(**values | given)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return str(tmp_path / "state" / "key" / "spool")
+
+
+def names(folder):
+    return sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+
+
+def test_a_job_comes_back_as_it_was_given(folder):
+    job = a_job(
+        transcript_path="/t/a.jsonl", cwd="/p/é", reason="other", compaction="# Sum\n\ntext", session_id="s/é'\""
+    )
+    spool.put(folder, job)
+    (found,) = spool.jobs(folder)
+    assert found.document() == job.document()
+    assert (found.place, found.mark) == (job.place, job.mark)
+    status = os.stat(found.place)
+    assert stat.S_IMODE(status.st_mode) == 0o600
+    assert stat.S_IMODE(os.stat(folder).st_mode) == 0o700
+
+
+def test_only_what_is_listed_stands_in_the_file(folder):
+    document = json.loads(Path(spool.put(folder, a_job()).place).read_text())
+    assert set(document) == {
+        *("v", "event", "harness", "session_id", "agent_id", "at", "transcript_path", "cwd", "reason", "compaction"),
+        *("tries", "retry_at", "trouble"),
+    }
+
+
+def test_jobs_come_oldest_first_and_names_sort_by_time(folder):
+    for second in (3, 1, 2):
+        spool.put(folder, a_job(at=f"2026-03-28T10:00:0{second}.000Z"))
+    assert [job.at[18] for job in spool.jobs(folder)] == ["1", "2", "3"]
+    placed = [os.path.basename(spool.put(folder, a_job()).place) for _ in range(20)]
+    assert len(set(placed)) == 20
+    assert [name[:14] for name in placed] == sorted(name[:14] for name in placed)
+
+
+def test_a_stop_takes_the_place_of_the_one_before_of_the_same_session_and_agent(folder):
+    for session, agent in (("a", "default"), ("a", "default"), ("b", "default"), ("a", "scout")):
+        spool.put(folder, a_job(event="stop", session_id=session, agent_id=agent))
+    assert len(names(folder)) == 3
+
+
+def test_a_marker_that_was_renewed_while_it_was_worked_on_stays(folder):
+    spool.put(folder, a_job(event="stop"))
+    (taken,) = spool.jobs(folder)
+    spool.put(folder, a_job(event="stop", at="2026-03-28T10:05:00.000Z"))
+    spool.finish(taken)
+    assert spool.retry_later(taken, "x", NOW)
+    (left,) = spool.jobs(folder)
+    assert (left.at, left.tries) == ("2026-03-28T10:05:00.000Z", 0)
+    spool.finish(left)
+    assert names(folder) == []
+    spool.finish(left)  # gone already: nothing to say
+
+
+def test_nothing_waits_where_there_is_no_folder(folder):
+    assert not spool.waiting(folder)
+    assert spool.jobs(folder) == []
+    assert spool.size(folder) == (0, 0)
+    assert spool.drop(folder, "s-1") == 0
+    spool.sweep(folder)
+    assert not os.path.exists(folder)
+    spool.prepare(folder)
+    assert os.path.isdir(folder)
+
+
+def test_a_job_that_fails_waits_longer_each_time_and_is_given_up(folder):
+    spool.put(folder, a_job())
+    waits, now = [], NOW
+    for _ in range(spool.MOST_TRIES):
+        (job,) = spool.jobs(folder, now)
+        kept = spool.retry_later(job, "the transcript cannot be read", now)
+        waits.append(job.retry_at - now / SECOND)
+        assert spool.jobs(folder, now) == []
+        assert spool.waiting(folder) == kept
+        now = int(job.retry_at * SECOND)
+    assert waits == [60, 240, 960, 3840, 15360, 21600, 21600, 21600]
+    assert not kept
+    assert [name.rpartition(".")[2] for name in names(f"{folder}/bad")] == ["given-up"]
+    document = json.loads(Path(folder, "bad", names(f"{folder}/bad")[0]).read_text())
+    assert (document["tries"], document["trouble"]) == (8, "the transcript cannot be read")
+
+
+def test_a_secret_in_a_path_is_not_kept_with_a_job_that_is_given_up(folder):
+    secret = "ghp_7kQ2mX9vB4nR8tW3yZ6cF1hJ5pL0sD2gA8eK"
+    spool.put(folder, a_job(transcript_path=f"/t/{secret}/s.jsonl", cwd=f"/code/{secret}"))
+    (job,) = spool.jobs(folder, NOW)
+    assert job.transcript_path == f"/t/{secret}/s.jsonl"  # where else is it to be found
+    assert not spool.retry_later(job, "still not there", NOW + 8 * 86_400 * SECOND)
+    raw = Path(folder, "bad", names(f"{folder}/bad")[0]).read_text()
+    assert secret not in raw and "[REDACTED:" in raw and "s.jsonl" in raw
+
+
+def test_a_job_of_last_week_is_tried_once_more_and_not_again(folder):
+    spool.put(folder, a_job())
+    (job,) = spool.jobs(folder, NOW + 8 * 86_400 * SECOND)
+    assert not spool.retry_later(job, "still not there", NOW + 8 * 86_400 * SECOND)
+    assert not spool.waiting(folder)
+
+
+def test_a_clock_that_was_set_back_does_not_put_a_job_off_for_years(folder):
+    spool.put(folder, a_job(at="2030-01-01T00:00:00.000Z"))
+    (job,) = spool.jobs(folder, 1_900_000_000 * SECOND)
+    assert spool.retry_later(job, "x", 1_893_456_000 * SECOND)
+    assert len(spool.jobs(folder, NOW)) == 1
+
+
+SOUND = a_job().document()
+HOSTILE = {
+    "empty": (b"", "damaged"),
+    "torn": (json.dumps(SOUND).encode()[:-9], "damaged"),
+    "list": (b"[]", "damaged"),
+    "deep": (b"[" * 100_000, "damaged"),
+    "version": (json.dumps(SOUND | {"v": "2"}).encode(), "unknown-version"),
+    "no version": (json.dumps({k: v for k, v in SOUND.items() if k != "v"}).encode(), "unknown-version"),
+    "more": (json.dumps(SOUND | {"last_assistant_message": "secret"}).encode(), "damaged"),
+    "prompt": (json.dumps(SOUND | {"prompt": 7}).encode(), "damaged"),
+    "less": (json.dumps({k: v for k, v in SOUND.items() if k != "cwd"}).encode(), "damaged"),
+    "agent": (json.dumps(SOUND | {"agent_id": "../x"}).encode(), "damaged"),
+    "event": (json.dumps(SOUND | {"event": "format"}).encode(), "damaged"),
+    "a NUL": (json.dumps(SOUND | {"session_id": "a\0b"}).encode(), "damaged"),
+    "half a character": (json.dumps(SOUND | {"session_id": "a\ud800"}).encode(), "damaged"),
+    "blank": (json.dumps(SOUND | {"session_id": "\n"}).encode(), "damaged"),
+    "kind": (json.dumps(SOUND | {"compaction": 5}).encode(), "damaged"),
+    "bytes": (b"\xff\xfe{}", "damaged"),
+}
+
+
+def test_a_job_of_a_newer_version_waits_for_it_and_goes_with_a_removal(folder):
+    spool.put(folder, a_job())
+    Path(folder, "0.json").write_text(json.dumps(SOUND | {"v": 2, "more": "than we know"}))
+    assert len(spool.jobs(folder)) == 1
+    assert Path(folder, "0.json").exists() and not Path(folder, "bad").exists()
+    assert spool.drop(folder, lambda _: False) == 1, "it may hold anything"
+    assert not Path(folder, "0.json").exists()
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_what_is_no_job_is_put_aside_with_its_reason(folder, name):
+    raw, reason = HOSTILE[name]
+    spool.put(folder, a_job())
+    Path(folder, "0.json").write_bytes(raw)
+    assert len(spool.jobs(folder)) == 1
+    assert names(f"{folder}/bad") == [f"0.json.{reason}"]
+    assert Path(folder, "bad", f"0.json.{reason}").read_bytes() == raw
+
+
+def test_what_is_no_file_is_put_aside_and_never_opened(folder, tmp_path):
+    spool.prepare(folder)
+    elsewhere = tmp_path / "mine.json"
+    elsewhere.write_text(json.dumps(SOUND))
+    os.symlink(elsewhere, f"{folder}/link.json")
+    os.mkfifo(f"{folder}/pipe.json")
+    os.mkdir(f"{folder}/folder.json")
+    assert spool.jobs(folder) == []
+    assert names(f"{folder}/bad") == [f"{kind}.json.not-a-file" for kind in ("folder", "link", "pipe")]
+    assert elsewhere.exists()
+
+
+def test_dropping_a_session_leaves_no_word_of_it(folder):
+    canary = "canary-é-7d1f"
+    for event in spool.EVENTS:
+        spool.put(folder, a_job(event=event, session_id=canary, compaction=f"about {canary}"))
+    spool.put(folder, a_job(session_id="another"))
+    spool.put(folder, a_job(session_id=canary, agent_id="scout"))
+    torn = json.dumps(SOUND | {"session_id": canary}).encode()[:-5]
+    Path(folder, "torn.json").write_bytes(torn)
+    Path(folder, "torn.json.ab.4194305.tmp").write_bytes(torn)  # beyond the highest id that a process can have
+    reused = Path(folder, f"torn.json.cd.{os.getpid()}.tmp")
+    reused.write_bytes(torn)
+    os.utime(reused, (0, 0))
+    spool.jobs(folder)
+    assert names(f"{folder}/bad") == ["torn.json.damaged"]
+    assert spool.drop(folder, lambda job: (job.agent_id, job.session_id) == ("default", canary)) == 7
+    assert [job.agent_id for job in spool.jobs(folder) if job.session_id == canary] == ["scout"]
+    assert spool.drop(folder, lambda job: job.session_id == canary) == 1
+    left = b"".join(path.read_bytes() for path in Path(folder).rglob("*") if path.is_file())
+    assert canary.encode() not in left
+    assert json.dumps(canary)[1:-1].encode() not in left
+    assert [job.session_id for job in spool.jobs(folder)] == ["another"]
+    assert names(f"{folder}/bad") == []
+
+
+def test_what_a_living_process_writes_is_not_taken_from_it(folder):
+    spool.prepare(folder)
+    half = Path(folder, f"0.json.ab.{os.getpid()}.tmp")
+    half.write_bytes(b'{"v":1')
+    assert spool.drop(folder, lambda job: True) == 0
+    assert half.exists()
+
+
+def test_sweeping_takes_what_a_crash_left_and_what_lay_aside_for_long(folder):
+    spool.put(folder, a_job())
+    dead = 4_194_305  # beyond the highest id that a process can have
+    for writer in (dead, os.getpid()):
+        Path(folder, f"0.json.ab.{writer}.tmp").touch()
+    Path(folder, "1.json").write_bytes(b"")
+    spool.jobs(folder)
+    spool.sweep(folder)
+    assert len(names(folder)) == 3
+    assert f"0.json.ab.{os.getpid()}.tmp" in names(folder)
+    later = int((os.stat(folder).st_mtime + 31 * 86_400) * SECOND)
+    spool.sweep(folder, later)
+    assert [name.rpartition(".")[2] for name in names(folder)] == ["json", "bad"]
+    assert names(f"{folder}/bad") == []
+
+
+def test_the_size_counts_jobs_and_all_bytes(folder):
+    place = spool.put(folder, a_job()).place
+    Path(folder, "1.json").write_bytes(b"x" * 100)
+    assert spool.size(folder) == (2, os.stat(place).st_size + 100)
+    spool.jobs(folder)
+    assert spool.size(folder) == (1, os.stat(place).st_size + 100)
+
+
+def test_a_full_disk_leaves_nothing_half_written(folder, monkeypatch):
+    spool.prepare(folder)
+
+    def full(_handle, _data):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "write", full)
+    with pytest.raises(OSError, match="No space"):
+        spool.put(folder, a_job())
+    assert names(folder) == []

@@ -1,0 +1,660 @@
+"""The command line: help, errors in one line with a remedy, exit codes, JSON shapes, what is imported, completion."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import shlex
+import shutil
+import stat
+import subprocess
+import sys
+import tomllib
+from dataclasses import fields
+
+import artifacts_fixture as made
+import click
+import pytest
+from workbench import NOW, ROOT, Vault, call, contents, numbered, spawn, spawn_ordinary, tree
+
+from signet_sync import __version__
+from signet_sync.backup import bundle_format
+from signet_sync.cli.main import COMMANDS, group
+from signet_sync.settings.model import Settings, load
+
+GROUPS = {
+    "violations": ("list", "show", "restore", "accept"),
+    "service": ("install", "uninstall", "status", "print"),
+    "telemetry": ("show", "reset"),
+    "backup": ("create", "list", "restore"),
+}
+ID = numbered(1)["session_id"]
+EVERY = [(name,) for name in COMMANDS] + [(group, name) for group, names in GROUPS.items() for name in names]
+
+
+@pytest.fixture
+def vault(tmp_path):
+    found = Vault(tmp_path / "vault")
+    for number in (1, 2, 3):
+        found.session(number)
+    found.reindex()
+    return found
+
+
+# ── help ──
+
+
+@pytest.mark.parametrize("words", EVERY, ids=" ".join)
+def test_every_command_has_help(words):
+    for flag in ("--help", "-h"):
+        answer = call(*words, flag)
+        assert answer.code == 0 and answer.err == ""
+        assert answer.out.startswith(f"Usage: signet-sync {' '.join(words)}")
+        assert all(len(line) <= 100 for line in answer.out.splitlines())
+
+
+def test_the_overview_lists_every_command_and_the_exit_codes():
+    for words in ((), ("--help",)):
+        answer = call(*words)
+        assert answer.code == 0
+        for name, (_, text) in COMMANDS.items():
+            assert re.search(rf"^  {name} +{re.escape(text[:20])}", answer.out, re.MULTILINE), name
+        assert "0 fine" in answer.out and "130 interrupted" in answer.out
+    assert call("--version").out == f"signet-sync {__version__}\n"
+
+
+# ── errors ──
+
+
+def one_line_error(answer, code):
+    """The error of a person: one line on stderr with a remedy, nothing on stdout."""
+    assert answer.code == code, answer
+    assert answer.out == ""
+    assert re.fullmatch(r"signet-sync: [^\n]+ — [^\n]+\n", answer.err), answer.err
+    return answer.err
+
+
+def json_error(answer, code):
+    """The error of a program: one document on stdout, nothing on stderr."""
+    assert answer.code == code, answer
+    assert answer.err == ""
+    (error,) = answer.json.values()
+    assert list(answer.json) == ["error"] and list(error) == ["code", "message", "hint", "path"]
+    assert error["code"] and error["message"] and error["hint"]
+    return error
+
+
+def test_a_workspace_that_is_missing_or_a_file(tmp_path):
+    (tmp_path / "file").write_text("x")
+    for name, what in (("none", "does not exist"), ("file", "is not a folder")):
+        for words in (("reindex",), ("check",), ("remove", "x", "--reason", "y", "--yes"), ("render",)):
+            answer = call("--workspace", tmp_path / name, *words)
+            assert what in one_line_error(answer, 3) and str(tmp_path / name) in answer.err
+        error = json_error(call("--workspace", tmp_path / name, "reindex", "--json"), 3)
+        assert error["code"] == "workspace-unusable" and error["path"] == str(tmp_path / name)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file"]
+
+
+# What is asked of a machine or of what is left of a workspace, what makes one, and what waits for one.
+WITHOUT_WORKSPACE = {
+    "init", "demo", "run", "hook", "mcp", "ui", "hooks status", "hooks uninstall", "service install", "service print",
+    "service status", "service uninstall", "doctor", "notify", "completion",
+}  # fmt: skip
+SAID = {"HARNESS": "codex", "--input": "input.json", "FILE": "rows.jsonl"}
+
+
+# What may be named in several ways, and so is required in none.
+EITHER = {
+    "violations restore": ["nothing"],
+    "violations accept": ["nothing"],
+    "redact": ["nothing", "--reason", "nothing"],
+}
+
+
+def with_samples(words, command):
+    """The command line with something for all that it asks for."""
+    line = [*words, *EITHER.get(" ".join(words), ())]
+    for parameter in command.params:
+        names = [parameter.human_readable_name, *parameter.opts]
+        samples = getattr(parameter.type, "choices", None) or [SAID[name] for name in names if name in SAID]
+        if parameter.required:
+            option = [parameter.opts[0]] if isinstance(parameter, click.Option) else []
+            line += [*option, samples[0] if samples else "nothing"]
+    return [*line, *(["--yes"] if any("--yes" in one.opts for one in command.params) else [])]
+
+
+def leaves(command, words=()):
+    if not isinstance(command, click.Group):
+        return [(words, command)]
+    context = click.Context(command)
+    below = [leaves(command.get_command(context, name), (*words, name)) for name in command.list_commands(context)]
+    own = [(words, command)] if command.invoke_without_command and words else []
+    return [*own, *(one for several in below for one in several)]
+
+
+def test_every_command_says_of_a_missing_workspace_that_it_cannot_be_used(tmp_path, monkeypatch):
+    """One exit code for all: 3."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO()))
+    (tmp_path / "rows.jsonl").write_bytes(b"".join(bundle_format.lines([], "", seals=False)))
+    inputs = {
+        "session end": {"session_id": "s", "transcript": "User: hi"},
+        "session compact": {"session_id": "s", "compaction": "short"},
+        "entity apply": {"op": "append", "id": "x", "section": "y", "text": "z"},
+    }
+    codes = {}
+    for words, command in leaves(group):
+        name = " ".join(words)
+        if name in WITHOUT_WORKSPACE:
+            continue
+        (tmp_path / "input.json").write_text(json.dumps(inputs.get(name)))
+        answer = call("--workspace", tmp_path / "none", *with_samples(words, command))
+        codes[name] = (answer.code, answer.err.strip().rpartition("\n")[2])
+        if answer.code == 3 and "the workspace does not exist" in answer.err:
+            del codes[name]
+    assert codes == {}
+    assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.parametrize("flags", [("--json",), ("--check",), ("--prometheus",), ("--check", "--json")])
+def test_status_of_a_missing_workspace_tells_what_it_knows_and_exits_3(tmp_path, flags):
+    answer = call("--workspace", tmp_path / "none", "status", *flags)
+    assert answer.code == 3 and answer.out
+    if "--json" in flags:
+        assert "no such workspace" in answer.json["trouble"] and answer.err == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (("remove", "nothing"), "unknown-session"),
+        (("remove", "nothing", "--undo"), "unknown-tombstone"),
+        (("open", "nothing"), "unknown-session"),
+        (("violations", "accept", "nothing"), "unknown-violation"),
+        (("violations", "show", "nothing"), "unknown-violation"),
+        (("entity", "set", "nothing", "focus"), "unknown-entity"),
+        (("entity", "append", "nothing", "focus"), "unknown-entity"),
+        (("entity", "prune", "nothing", "focus", "1"), "unknown-entity"),
+        (("entity", "deprecate", "nothing"), "unknown-entity"),
+        (("entity", "propose", "nothing", "focus"), "unknown-entity"),
+        (("entity", "resolve", "nothing"), "unknown-entity"),
+        (("history", "restore", "nothing"), "no-repository"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else value,
+)
+def test_what_is_not_there_is_said_before_an_option_is_asked_for(vault, words, code):
+    assert json_error(vault.call(*words, "--json"), 2)["code"] == code
+
+
+def test_what_is_there_still_needs_its_option(vault):
+    path = f"memory/{next(path.name for path in vault.memory.glob('*--summary.md'))}"
+    assert vault.call("entity", "create", "user", "Ada").code == 0
+    for words in (("remove", ID), ("violations", "accept", path), ("entity", "set", "ada", "goals")):
+        error = json_error(vault.call(*words, "--json"), 2)
+        assert error["code"] == "usage" and ("--reason" in error["message"] or "--text" in error["message"])
+    assert len(list(vault.memory.glob("*.md"))) == 9
+
+
+READERS = [
+    ("search", "x"), ("open", "x"), ("violations", "list"), ("violations", "show", "x"), ("telemetry", "show"),
+    ("render",), ("remove", "x", "--dry-run"), ("check", "--with-index"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("words", READERS, ids=" ".join)
+def test_commands_that_only_read_say_that_there_is_no_index(tmp_path, words):
+    (tmp_path / "vault").mkdir()
+    assert "reindex" in one_line_error(call("--workspace", tmp_path / "vault", *words), 3)
+    json_error(call("--workspace", tmp_path / "vault", *words, "--json"), 3)
+    assert not (tmp_path / "machine").exists() and not list((tmp_path / "vault").iterdir())
+
+
+def test_names_that_mean_nothing_or_too_much(vault):
+    assert "no session" in one_line_error(vault.call("open", "nobody"), 2)
+    assert json_error(vault.call("open", "nobody", "--json"), 2)["code"] == "unknown-session"
+    error = json_error(vault.call("open", "5e5510", "--json"), 2)
+    assert error["code"] == "ambiguous-session"
+    assert all(numbered(number)["session_id"] in error["message"] for number in (1, 2, 3))
+    assert json_error(vault.call("open", numbered(1)["session_id"], "--agent", "other", "--json"), 2)
+    assert json_error(vault.call("render", "--agent", "other", "--json"), 2)["code"] == "unknown-agent"
+    answer = vault.call("open", numbered(1)["session_id"], "--path", "compaction")
+    assert "no compaction" in one_line_error(answer, 2) and "summary" in answer.err
+
+
+@pytest.mark.parametrize("words", [("reindex",), ("check",), ("render",), ("violations", "restore", "--all")])
+def test_a_time_that_is_none(vault, words):
+    for now in ("yesterday", "", "2026-13-01T00:00:00Z", "12:00"):
+        assert "--now" in one_line_error(vault.call(*words, "--now", now), 2)
+    json_error(vault.call(*words, "--now", "soon", "--json"), 2)
+
+
+def test_wrong_flags_and_commands(vault):
+    assert one_line_error(call("hooks", "install"), 2)
+    for words in (("nonsense",), ("reindex", "--nonsense"), ("search",), ("open",), ("violations", "restore")):
+        answer = vault.call(*words)
+        assert answer.code == 2 and "Traceback" not in answer.err and "--help" in answer.err
+    assert json_error(vault.call("reindex", "--nonsense", "--json"), 2)["code"] == "usage"
+
+
+ASKERS = [("remove", "ID", "--reason", "x"), ("violations", "restore", "--all"), ("telemetry", "reset")]
+
+
+@pytest.mark.parametrize("words", ASKERS, ids=" ".join)
+def test_where_nobody_can_answer_yes_must(vault, words):
+    path = vault / made.path_for("summary", session_id=ID, captured_at=numbered(1)["captured_at"])
+    path.write_bytes(path.read_bytes() + b"edited\n")
+    vault.reindex()
+    before = contents(vault.memory)
+    words = [ID if word == "ID" else word for word in words]
+    answer = vault.spawn(*words, stdin=subprocess.DEVNULL)
+    assert "--yes" in one_line_error(answer, 2)
+    assert "--yes" in json_error(vault.call(*words, "--json"), 2)["message"]
+    assert contents(vault.memory) == before
+    assert vault.call(*words, "--yes", "--json").code == 0
+
+
+def test_a_database_that_cannot_be_written(vault):
+    folder = vault.db.parent
+    vault.session(4)
+    vault.db.chmod(0o400)
+    folder.chmod(0o500)
+    try:
+        answer = spawn_ordinary("--workspace", vault.root, "reindex", "--json", "--now", NOW)
+        assert json_error(answer, 3)
+        reading = spawn_ordinary("--workspace", vault.root, "search", "number1x", "--json")
+    finally:
+        folder.chmod(0o700)
+    assert "Traceback" not in answer.err + reading.err
+    assert reading.code in (0, 3)
+
+
+def test_a_database_of_a_newer_schema_or_another_program(vault, tmp_path):
+    with vault.database(readonly=False) as database:
+        database.execute("pragma user_version = 99")
+    raw = vault.db.read_bytes()
+    for words in (("reindex",), ("search", "x"), ("open", "x"), ("render",)):
+        assert "99" in one_line_error(vault.call(*words), 3) and "upgrade" in vault.call(*words).err
+    assert vault.db.read_bytes() == raw
+    assert "upgrade" in vault.call("status", "--json").json["trouble"]
+    other = tmp_path / "other.db"
+    import apsw
+
+    with apsw.Connection(str(other)) as connection:
+        connection.execute("create table theirs(x)")
+    raw = other.read_bytes()
+    answer = call("--db", other, "--workspace", vault.root, "reindex", "--json")
+    assert "another program" in json_error(answer, 3)["message"]
+    assert other.read_bytes() == raw
+
+
+def test_a_database_inside_memory_is_refused(vault):
+    answer = call("--db", vault / "memory/x.db", "--workspace", vault.root, "reindex")
+    assert "sync services" in one_line_error(answer, 3)
+    assert not (vault / "memory/x.db").exists()
+
+
+def test_an_argument_that_is_not_text(vault):
+    for words in (
+        ["--workspace", b"/none/\xff\n"],
+        ["--workspace", str(vault.root).encode(), "open", b"\xff"],
+        ["--workspace", str(vault.root).encode(), "search", b"\xff \x01 \xed\xa0\x80"],
+    ):
+        words = words if len(words) > 2 else [*words, "reindex"]
+        answer = spawn(*map(os.fsdecode, words))
+        assert answer.code in (0, 2, 3) and "Traceback" not in answer.err, answer
+        assert answer.err.count("\n") <= 1
+
+
+@pytest.mark.parametrize("words", [("check",), ("search", "lantern"), ("status", "--json"), ("--help",)])
+def test_a_reader_that_goes_away_ends_it_quietly(vault, words):
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        [sys.executable, "-m", "signet_sync", "--workspace", vault.root, *words],
+        env=os.environ | {"PYTHONPATH": str(ROOT)}, stdout=writing, stderr=subprocess.PIPE, check=False,
+    )  # fmt: skip
+    os.close(writing)
+    assert done.stderr == b"" and done.returncode == 0
+
+
+def test_a_traceback_only_with_vv(vault, monkeypatch):
+    vault.db.unlink()
+    vault.db.mkdir()
+    answer = vault.call("reindex")
+    assert answer.code == 3 and "Traceback" not in answer.err and answer.err.count("\n") == 1
+
+
+def test_interrupted_between_two_files_is_130_and_loses_nothing(vault, tmp_path):
+    before = vault.dump()
+    vault.session(4)
+    code = """
+import os, signal, sys
+from signet_sync.cli import main as cli; from signet_sync.sync import planner as reconcile
+real = reconcile.judge
+def judge(*given):
+    os.kill(os.getpid(), signal.SIGINT)
+    return real(*given)
+import signet_sync.sync.validation as agent
+agent.planner.judge = judge
+sys.exit(cli.run(sys.argv[1:]))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code, "--workspace", vault.root, "reindex", "--now", NOW],
+        env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 130 and done.stderr.strip() == "signet-sync: interrupted"
+    assert vault.dump() == before
+    assert vault.reindex()["counts"]["indexed"] == 12
+
+
+# ── JSON ──
+
+
+REINDEX = ["workspace", "database", "now", "mode", "elapsed_ms", "counts", "problems", "notes", "agents", "halted"]
+COUNTS = [
+    "scanned", "read", "indexed", "unchanged", "ignored", "invalid", "violation", "tombstoned", "tombstones",
+    "removed_rows",
+]  # fmt: skip
+
+
+def keys(document, wanted, extra=()):
+    """The names that are settled come first and in order; behind them only those that were added on purpose."""
+    assert list(document)[: len(wanted)] == list(wanted)
+    assert set(document) - set(wanted) == set(extra), set(document) - set(wanted)
+
+
+def test_the_shape_of_reindex(vault):
+    vault.put({"note.md": b"", made.path_for("summary").removeprefix("memory/"): made.summary(memory_sentence="x.")[1]})
+    document = vault.reindex()
+    keys(document, REINDEX, ["held", "trouble", "entity_drift"])
+    keys(document["counts"], COUNTS)
+    assert all(type(number) is int for number in document["counts"].values())
+    assert (document["workspace"], document["database"]) == (str(vault.root), str(vault.db))
+    assert (document["now"], document["mode"]) == (NOW, "incremental") and type(document["elapsed_ms"]) is float
+    for problem in document["problems"]:
+        keys(problem, ["path", "verdict", "code", "message", "hint"])
+    for note in document["notes"]:
+        keys(note, ["path", "code", "message"])
+    page = document["agents"]["default"]
+    keys(page, ["memory_md", "changed", "sessions_in_window", "rows_rendered", "rows_clipped", "tokens"])
+    shutil.rmtree(vault.memory)
+    halted = vault.reindex(code=5)["halted"]
+    assert {"state": "cliff", "would_remove": 11, "indexed": 11}.items() <= halted.items() and halted["hint"]
+
+
+def test_the_shape_of_check(vault):
+    (vault.memory / "note.md").write_text("")
+    document = vault.call("check", "--json").json
+    assert set(document) == {"workspace", "now", "ok", "counts", "problems", "notes", "mended"}
+    keys(document["counts"], COUNTS)
+    assert document["ok"] is True
+
+
+def test_the_shape_of_status(vault):
+    document = vault.call("status", "--json").json
+    settled = {"workspace", "database", "running", "pid", "state", "since", "last_full_pass", "counts", "watch"}
+    assert settled <= set(document)
+    keys(document["counts"], ["artifacts", "sessions", "agents", "tombstones", "violations", "invalid"])
+    assert document["counts"] == {
+        "artifacts": 9, "sessions": 3, "agents": 1, "tombstones": 0, "violations": 0, "invalid": 0,
+    }  # fmt: skip
+    assert (document["running"], document["pid"], document["state"]) == (False, None, "stopped")
+    assert document["last_full_pass"] == NOW
+    assert vault.call("status", "--check").code == 1
+    assert "stopped" in vault.call("status").out
+
+
+def test_the_shape_of_search_and_open(vault):
+    document = vault.call("search", "--json", "lantern", "number1x").json
+    assert list(document) == ["query", "hits"] and document["query"] == "lantern number1x"
+    hit = document["hits"][0]
+    keys(hit, ["path", "kind", "agent_id", "session_token", "session_key", "ended_at", "score", "snippet"])
+    scores = [hit["score"] for hit in document["hits"]]
+    assert scores == sorted(scores, reverse=True) and len(scores) == 2
+    document = vault.call("open", "--json", numbered(1)["session_id"]).json
+    keys(
+        document,
+        ["agent_id", "session_id", "session_key", "session_token", "project", "harness", "segments", "compactions",
+         "manifest", "sentence", "verdicts", "live"], ["status"],
+    )  # fmt: skip
+    keys(document["segments"][0], ["captured_at", "ended_at", "summary", "transcript"])
+    assert set(document["verdicts"].values()) == {"indexed"} and len(document["verdicts"]) == 3
+    for path in document["verdicts"]:
+        assert (vault / path).is_file()
+
+
+def test_the_shape_of_remove(vault):
+    answer = vault.call("remove", numbered(1)["session_id"], "--reason", "x", "--yes", "--json", "--now", NOW)
+    settled = ["agent_id", "session_token", "tombstone", "removed_paths", "removed_rows", "git_history", "foreign"]
+    assert set(answer.json) == {*settled, "pending", "quoted_in"}
+    assert answer.json["git_history"] == "no-repository" and answer.json["removed_rows"] == 3
+
+
+def test_every_command_that_prints_data_prints_one_document(vault, tmp_path):
+    for words in (
+        ("reindex",), ("check",), ("render",), ("status",), ("search", "x"), ("open", numbered(1)["session_id"]),
+        ("violations", "list"), ("violations", "restore", "--all"), ("telemetry", "show"),
+        ("telemetry", "reset", "--yes"), ("doctor",), ("service", "status"), ("logs",), ("init",),
+        ("remove", numbered(1)["session_id"], "--dry-run"), ("demo", str(tmp_path / "demo")),
+    ):  # fmt: skip
+        answer = vault.call(*words, "--json")
+        assert answer.code in (0, 1) and isinstance(answer.json, dict), (words, answer)
+        assert answer.err == "", (words, answer.err)
+
+
+def test_text_goes_to_people_and_quiet_says_less(vault):
+    answer = vault.call("reindex", "--now", NOW)
+    assert "9 of 9 files indexed (9 unchanged)" in answer.out
+    assert call("--quiet", "--workspace", vault.root, "reindex", "--now", NOW).out == ""
+    assert vault.call("check", "--now", NOW).out.endswith("ok\n")
+    rendered = vault.call("render", "--now", NOW).out
+    assert rendered.strip() in vault.page()
+    answer = vault.call("render", "--write", "--now", "2026-04-27T12:00:00.000Z")
+    assert answer.code == 0 and "written" in answer.err and "no-one" not in vault.page()
+    assert vault.call("search", "nothingofthekind").out == ""
+
+
+def test_no_colour_in_a_pipe_nor_where_it_is_not_wanted(vault):
+    for words in (("check",), ("doctor",)):
+        assert "\x1b" not in vault.spawn(*words).out
+    script = shutil.which("script")
+    if script is None:
+        pytest.skip("script is not here to play a terminal")
+    command = f"{sys.executable} -m signet_sync --workspace {vault.root} status"
+    shown = {}
+    here = {k: v for k, v in os.environ.items() if k != "NO_COLOR"} | {"PYTHONPATH": str(ROOT), "TERM": "xterm"}
+    for name, environ in (("colour", {}), ("none", {"NO_COLOR": "1"})):
+        done = subprocess.run(
+            [script, "-qec", command, "/dev/null"], capture_output=True, check=False, stdin=subprocess.DEVNULL,
+            env=here | environ,
+        )  # fmt: skip
+        shown[name] = done.stdout
+    assert b"\x1b[" in shown["colour"] and b"\x1b[" not in shown["none"]
+
+
+# ── what is imported ──
+
+
+@pytest.mark.parametrize(
+    "words", [("--help",), ("--version",), ("status",), ("status", "--json"), ("search", "lantern"), ("open", "ID")]
+)
+def test_quick_commands_import_nothing_heavy(vault, words):
+    code = (
+        "import sys; from signet_sync.cli.main import run; code = run(sys.argv[1:]);"
+        "print([n for n in ('pydantic', 'loguru', 'rich', 'yaml', 'frontmatter', 'watchdog') if n in sys.modules],"
+        " file=sys.stderr); sys.exit(code)"
+    )
+    words = [numbered(1)["session_id"] if word == "ID" else word for word in words]
+    done = subprocess.run(
+        [sys.executable, "-c", code, "--workspace", vault.root, *words],
+        env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0 and done.stderr.splitlines()[-1] == "[]", done.stderr
+
+
+@pytest.mark.parametrize("words", [("status",), ("search", "lantern")], ids=" ".join)
+def test_who_only_asks_loads_nothing_of_a_pass(vault, words):
+    """Rules of the sanitizer, sentences and pages are hundreds of patterns, each compiled when its module is loaded."""
+    code = (
+        "import sys; from signet_sync.cli.main import run; code = run(sys.argv[1:]);"
+        " print(*sys.modules, file=sys.stderr); sys.exit(code)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, "--workspace", vault.root, *words],
+        env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    rules = (
+        "sync.planner",
+        "text.sanitizer",
+        "text.sentences",
+        "pages.memory_page",
+        "app.workspace",
+        "sync.engine",
+    )
+    assert not {f"signet_sync.{name}" for name in rules}.intersection(done.stderr.split())
+
+
+# ── setting up ──
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_scripts(shell):
+    script = call("completion", shell)
+    assert script.code == 0 and "_SIGNET_SYNC_COMPLETE" in script.out
+    if shutil.which(shell):
+        checked = subprocess.run([shell, "-n"], input=script.out, text=True, capture_output=True, check=False)
+        assert checked.returncode == 0, checked.stderr
+    assert call("completion", "csh").code == 2
+
+
+def test_completion_answers():
+    environ = {"_SIGNET_SYNC_COMPLETE": "bash_complete", "COMP_WORDS": "signet-sync re", "COMP_CWORD": "1"}
+    answer = spawn(environ=environ)
+    assert answer.code == 0
+    assert {line.partition(",")[2] for line in answer.out.splitlines()} == {
+        "recall", "redact", "reindex", "remember", "remove", "render",
+    }  # fmt: skip
+
+
+def test_init_makes_a_workspace_whose_settings_are_the_defaults(tmp_path):
+    root = tmp_path / "new"
+    answer = call("init", root, "--json")
+    assert answer.code == 0 and answer.json["made"] == [str(root), "memory", "signet-sync.toml"]
+    assert stat.S_IMODE(root.stat().st_mode) == 0o700
+    template = (root / "signet-sync.toml").read_text()
+    assert load(str(root)) == (Settings(), [])
+    # Every line that holds a setting can be taken out of its comment as it is.
+    live = re.sub(r"^# (?=[a-z_]+ = )", "", template, flags=re.MULTILINE)
+    (root / "signet-sync.toml").write_text(live)
+    assert load(str(root)) == (Settings(), [])
+    allowed = {f.metadata["key"] for f in fields(Settings) if f.metadata["workspace"]}
+    told = {f"{table}.{name}" for table, entries in tomllib.loads(live).items() for name in entries}
+    assert told == allowed
+    before = contents(root)
+    again = call("init", root, "--json")
+    assert again.json["made"] == [] and contents(root) == before
+    (tmp_path / "file").write_text("")
+    assert one_line_error(call("init", tmp_path / "file"), 3)
+
+
+def test_what_init_proposes_can_be_pasted(tmp_path, monkeypatch):
+    root = tmp_path / "my vault"
+    told = call("init", root).out
+    lines = [shlex.split(line) for line in told.partition("next:\n")[2].splitlines()]
+    assert [words[:3] for words in lines] == [["signet-sync", "--workspace", str(root)]] * 3
+    monkeypatch.setenv("SIGNET_WORKSPACE", str(root))
+    assert "--workspace" not in call("init").out
+
+
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [
+        ('command = ["/nowhere/program"]', "language model: the program /nowhere/program"),
+        ('command = ["sh"]', "language model: command"),
+        ("", "synthesis.provider is command, but synthesis.command is not set"),
+    ],
+)
+def test_doctor_looks_for_the_program_that_summarizes(vault, tmp_path, monkeypatch, setting, words):
+    mine = tmp_path / "mine.toml"
+    mine.write_text(f'[synthesis]\nprovider = "command"\n{setting}\n')
+    monkeypatch.setenv("SIGNET_CONFIG", str(mine))
+    assert words in vault.call("doctor").out
+
+
+def test_demo_shows_the_main_job_and_refuses_what_is_not_its_own(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    answer = call("demo")
+    assert answer.code == 0
+    root = tmp_path / "signet-demo"
+    for said in ("# Working Memory", "hash-mismatch", "conflict-copy", "four things to try"):
+        assert said in answer.out
+    for line in re.findall(r"^  (.*--workspace signet-demo .*)$", answer.out, re.MULTILINE):
+        words = line.partition("#")[0].split()
+        said = words[words.index("--workspace") :]
+        assert words[0] != "'python" and said[2] in ("recall", "expand", "remember", "run")
+        assert said[2] == "run" or call(*said).out
+    assert call("--workspace", root, "search", "fingerprint", "--json").json["hits"]
+    assert call("--workspace", root, "check").code == 1
+    assert call("demo").code == 0
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/file").write_text("x")
+    before = tree(tmp_path / "mine")
+    assert "not empty" in one_line_error(call("demo", "mine"), 2)
+    assert tree(tmp_path / "mine") == before
+    assert not (tmp_path / "machine/home/.agents").exists()
+
+
+def test_the_order_of_settings(vault, tmp_path, monkeypatch):
+    def tokens():
+        return vault.reindex()["agents"]["default"]["tokens"]
+
+    whole = tokens()
+    (vault / "signet-sync.toml").write_text("[projection]\nbudget_tokens = 500\n")
+    small = tokens()
+    assert small < whole and small <= 500
+    (tmp_path / "machine").mkdir(exist_ok=True)
+    (tmp_path / "machine/config.toml").write_text("[projection]\nbudget_tokens = 5000\n")
+    assert tokens() == whole
+    monkeypatch.setenv("SIGNET_PROJECTION_BUDGET_TOKENS", "500")
+    assert tokens() == small
+    monkeypatch.setenv("SIGNET_WORKSPACE", str(vault.root))
+    assert call("status", "--json").json["workspace"] == str(vault.root)
+
+
+def test_a_database_of_ones_choice(vault, tmp_path, monkeypatch):
+    answer = vault.call("--help")
+    assert answer.code == 0
+    place = tmp_path / "elsewhere/my.db"
+    answer = call("--db", place, "--workspace", vault.root, "reindex", "--json", "--now", NOW)
+    assert answer.code == 0 and answer.json["database"] == str(place)
+    assert call("--db", place, "--workspace", vault.root, "search", "number1x", "--json").json["hits"]
+    monkeypatch.setenv("SIGNET_DB", str(place))
+    assert vault.call("status", "--json").json["database"] == str(place)
+    answer = call("--db", ":memory:", "--workspace", vault.root, "reindex", "--json", "--now", NOW)
+    assert answer.code == 0 and answer.json["counts"]["indexed"] == 9
+
+
+def test_doctor_names_a_remedy_for_all_that_is_not_well(vault):
+    document = vault.call("doctor", "--json").json
+    assert {finding["level"] for finding in document["findings"]} <= {"ok", "warning", "problem"}
+    assert all(finding["remedy"] for finding in document["findings"] if finding["level"] != "ok")
+    assert document["ok"] is True
+    session_id, captured_at = numbered(1)["session_id"], numbered(1)["captured_at"]
+    (vault / made.path_for("summary", session_id=session_id, captured_at=captured_at)).write_bytes(b"x")
+    vault.reindex()
+    before = tree(vault.root)
+    answer = vault.call("doctor")
+    assert answer.code == 1 and "1 open violation" in answer.out and "violations list" in answer.out
+    assert tree(vault.root) == before
+    vault.db.write_bytes(b"no database")
+    assert vault.call("doctor").code == 1
+    assert json.loads(vault.call("doctor", "--json").out)["ok"] is False
+
+
+def test_a_group_without_a_command_tells_its_commands() -> None:
+    answer = call("entity")
+    assert (answer.code, answer.out) == (2, "")
+    assert answer.err.startswith("Usage: signet-sync entity ") and "\n  create " in answer.err

@@ -1,0 +1,362 @@
+"""Entities where everything comes together: passes and the running agent, `check`, MEMORY.md, removal, agents apart."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+
+import agents
+import pytest
+from agents import Inside, until
+from workbench import NOW, Vault, contents, numbered, tree
+
+from signet_sync.app.changed_paths import Poll, worth
+from signet_sync.app.workspace import opened
+from signet_sync.entities import operations, reports
+from signet_sync.entities import stage as entities_stage
+from signet_sync.formats.timestamps import parse_instant
+from signet_sync.settings.model import Settings
+
+NOW_US = parse_instant(NOW)
+CANARY = "qzxvbodycanary"
+SAYING = f"The {CANARY} of lantern stays where it was put."
+quick = agents.quick
+
+# An audit hook cannot be taken away again: while nobody listens it hears nothing.
+_opened: list[str] | None = None
+
+
+def _hear(event, arguments):
+    if _opened is not None and event == "open" and isinstance(arguments[0], str):
+        _opened.append(arguments[0].rpartition("/")[2])
+
+
+sys.addaudithook(_hear)
+
+
+@contextmanager
+def names_opened():
+    """The names of all that is opened meanwhile."""
+    global _opened
+    _opened = heard = []
+    try:
+        yield heard
+    finally:
+        _opened = None
+
+
+@pytest.fixture
+def vault(tmp_path):
+    """A vault with one session."""
+    found = Vault(tmp_path / "vault")
+    found.session(1)
+    found.reindex()
+    return found
+
+
+@contextmanager
+def at_work(vault, **settings):
+    with opened(str(vault.root), Settings(**settings)) as workspace:
+        yield workspace
+
+
+def made(vault, name="Inner Critic", kind="part", agent="default", says="It warns before anything can go wrong."):
+    """An entity that says who it is; gives its id and the path of its profile."""
+    with at_work(vault) as workspace:
+        done = operations.create(workspace, agent, kind, name, now_us=NOW_US)
+        anchor = {"user": "overview", "part": "identity"}[kind]
+        operations.set_section(workspace, agent, done.id, anchor, says, now_us=NOW_US)
+    return done.id, done.path
+
+
+def edited(vault, path, old, new):
+    file = vault / path
+    text = file.read_text(encoding="utf-8")
+    assert old in text
+    file.write_text(text.replace(old, new), encoding="utf-8")
+
+
+def operations_of(vault, agent="default"):
+    with at_work(vault) as workspace:
+        return [logged.event.op for logged in reports.log(workspace, agent)]
+
+
+def verified(vault, agent="default"):
+    with at_work(vault) as workspace:
+        return [remark.code for remark in reports.verify(workspace, agent)]
+
+
+# ── passes ──
+
+
+def test_a_persons_edit_is_recorded_by_the_next_pass_and_shown(vault):
+    _, path = made(vault)
+    edited(vault, path, "It warns before", "It whispers before")
+    vault.reindex()
+    assert operations_of(vault)[0] == "human_edit"
+    assert verified(vault) == []
+    assert "It whispers before anything can go wrong." in vault.page()
+    assert vault.call("recall", "--json", "whispers").json["hits"][0]["tier"] == "curated"
+
+
+def test_a_pass_over_nothing_changed_reads_no_entity_file_and_writes_nothing(vault):
+    _, path = made(vault)
+    edited(vault, path, "It warns", "It whispers")
+    vault.reindex()
+    vault.reindex()
+    before = tree(vault.root)
+    with names_opened() as heard:
+        vault.reindex()
+    assert "entities" in heard
+    assert [name for name in heard if name.endswith((".jsonl", "profile.md", "notes.md"))] == []
+    assert tree(vault.root) == before
+
+
+def test_a_vault_without_entities_pays_a_look_or_two_for_them(vault):
+    with names_opened() as heard:
+        vault.reindex()
+    assert len([name for name in heard if name in ("entities", "agents")]) <= 3
+    with names_opened() as heard, at_work(vault) as workspace:
+        tended = entities_stage.tend(workspace, ["memory/x--summary.md", "MEMORY.md"], NOW_US)
+    assert tended == entities_stage.Tended()
+    assert "entities" not in heard
+    program = (
+        "import sys; from signet_sync.cli import main as cli;"
+        f" cli.run(['--workspace', {str(vault.root)!r}, 'reindex', '--json']);"
+        " sys.exit(bool({'markdown_it', 'pydantic'} & set(sys.modules)))"
+    )
+    assert subprocess.run([sys.executable, "-c", program], stdout=subprocess.DEVNULL, check=False).returncode == 0
+
+
+def test_a_rebuild_and_a_pass_that_only_indexes_know_the_same_entities(vault):
+    made(vault)
+    made(vault, "Ada", "user", "scout", "She keeps the light.")
+    vault.reindex("--full")
+    assert vault.rows("select count(*) from garden_files") == [(4,)]
+    assert vault.dump() == vault.dump_from_scratch()
+
+
+def test_an_edit_that_an_indexing_pass_saw_is_recorded_by_the_next_that_may_write(vault):
+    _, path = made(vault)
+    edited(vault, path, "It warns", "It whispers")
+    before = contents(vault.root)
+    vault.reindex("--index-only")
+    assert contents(vault.root) == before
+    vault.reindex()
+    assert operations_of(vault)[0] == "human_edit"
+
+
+def test_a_ledger_that_lost_its_end_is_noticed_by_the_next_pass(vault):
+    made(vault)
+    vault.reindex()
+    (page,) = (vault / "entities" / "ledger").iterdir()
+    page.write_bytes(b"\n".join(page.read_bytes().split(b"\n")[:-2]) + b"\n")
+    vault.reindex()
+    with at_work(vault) as workspace:
+        assert "truncated" in {remark.code for remark in reports.drift(workspace, "default")}
+
+
+def test_what_cannot_be_looked_into_is_not_taken_for_gone(vault, tmp_path):
+    made(vault)
+    vault.reindex()
+    rows = vault.rows("select path from garden_files")
+    os.rename(vault / "entities", tmp_path / "elsewhere")
+    (vault / "entities").symlink_to(tmp_path / "elsewhere")
+    document = vault.reindex()
+    assert "were not looked at" in " ".join(document["trouble"])
+    assert vault.rows("select path from garden_files") == rows
+    assert vault.rows("select * from garden_drift") == []
+
+
+# ── what the agent hears ──
+
+
+def test_hints_of_entities_are_worth_a_look_and_others_are_not(vault):
+    _, path = made(vault)
+    folder = path.rpartition("/")[0]
+    hinted = {path, f"{folder}/notes.md", folder, "entities", "agents/scout/entities/parts"}
+    hinted |= {"entities/ledger/2026-03.jsonl"}
+    others = {f"{folder}/.profile.md.swp", "entities/readme.md", "entities/ledger", "src/entities/user.py"}
+    with at_work(vault) as workspace:
+        assert worth(workspace, frozenset(hinted | others)) == hinted
+
+
+def test_what_is_young_or_gone_is_looked_at_once_more(vault):
+    _, path = made(vault)
+    edited(vault, path, "It warns", "It whispers")
+    with at_work(vault) as workspace:
+        now_us = (vault / path).stat().st_ctime_ns // 1000 + 1000
+        assert entities_stage.tend(workspace, [path], now_us, settle_seconds=2.0).unsettled == {path}
+        assert operations_of(vault)[0] == "set"
+        text = (vault / path).read_bytes()
+        (vault / path).unlink()
+        assert entities_stage.tend(workspace, [path], now_us, settle_seconds=2.0).unsettled == {path}
+        (vault / path).write_bytes(text)
+        assert not entities_stage.tend(workspace, [path], now_us, settle_seconds=2.0, confirmed=[path]).unsettled
+    assert operations_of(vault)[0] == "human_edit"
+
+
+def test_where_there_are_no_events_a_look_tells_what_moved_once(vault):
+    _, path = made(vault)
+    with at_work(vault) as workspace:
+        poll = Poll()
+        poll.moved(workspace)
+        assert poll.moved(workspace) == frozenset()
+        edited(vault, path, "It warns", "It whispers")
+        assert poll.moved(workspace) == {path}
+        assert poll.moved(workspace) == frozenset()
+
+
+@pytest.mark.usefixtures("quick")
+def test_the_running_agent_hears_people_edit_and_new_entities_come(vault):
+    _, first = made(vault)
+    with Inside(vault) as agent:
+        agent.wait("watching")
+        _, second = made(vault, "Ada", "user", says="She keeps the light.")
+        agent.settled(0.2)
+        passes = agent.full_passes
+        edited(vault, first, "It warns", "It whispers")
+        edited(vault, second, "She keeps", "She tends")
+        until(lambda: "It whispers" in vault.page() and "She tends" in vault.page(), "on the page", 10.0)
+        assert operations_of(vault).count("human_edit") == 2
+        assert agent.full_passes == passes
+
+
+# ── check ──
+
+
+def test_check_tells_what_is_untidy_and_what_was_changed_and_writes_nothing(vault):
+    _, path = made(vault)
+    vault.reindex()
+    assert vault.call("check", "--json").json["ok"]
+    edited(vault, path, "## Role\n", "## Roles\n")
+    (page,) = (vault / "entities" / "ledger").iterdir()
+    page.write_bytes(page.read_bytes().replace(b"It warns before", b"It cares before"))
+    before = tree(vault.root)
+    answer = vault.call("check", "--json")
+    assert answer.code == 1
+    document = answer.json
+    assert {(note["path"], note["code"]) for note in document["notes"]} >= {(path, "anchor-wrong")} or {
+        note["code"] for note in document["notes"]
+    } & {"heading-wrong", "anchor-wrong"}
+    ledger = f"entities/ledger/{page.name}"
+    assert {(entry["path"], entry["verdict"]) for entry in document["problems"]} == {(ledger, "violation")}
+    assert all(entry["hint"] for entry in document["problems"])
+    assert document["counts"]["violation"] == len(document["problems"])
+    assert vault.call("check", "--format", "sarif").code == 1
+    assert tree(vault.root) == before
+
+
+def test_check_tells_of_a_file_that_is_no_entity_any_more_and_of_a_lost_end(vault):
+    _, path = made(vault)
+    vault.reindex()
+    (page,) = (vault / "entities" / "ledger").iterdir()
+    page.write_bytes(b"\n".join(page.read_bytes().split(b"\n")[:-2]) + b"\n")
+    assert vault.call("check", "--json").json["ok"]
+    codes = {entry["code"] for entry in vault.call("check", "--json", "--with-index").json["problems"]}
+    assert codes == {"ledger-truncated"}
+    (vault / path).write_text("# Nobody\n", encoding="utf-8")
+    problems = vault.call("check", "--json", "--agent", "default").json["problems"]
+    assert [(entry["path"], entry["verdict"]) for entry in problems] == [(path, "invalid")]
+    assert vault.call("check", "--json", "--agent", "scout").json["problems"] == []
+
+
+# ── MEMORY.md ──
+
+
+def test_the_page_shows_an_entity_once_and_none_that_is_deprecated(vault):
+    entity, path = made(vault)
+    vault.reindex()
+    section = vault.page().partition("## People & Relationships")[2].partition("\n## ")[0]
+    line = f"- **Inner Critic** (part, active): It warns before anything can go wrong. [[{path}|profile]] ^{entity}"
+    assert section.strip().split("\n") == [line]
+    assert vault.page().count("Inner Critic") == 1
+    with at_work(vault) as workspace:
+        operations.deprecate(workspace, "default", entity, reason="it was somebody else", now_us=NOW_US)
+    vault.reindex()
+    assert "Inner Critic" not in vault.page()
+
+
+def test_agents_have_their_own_entities_ledgers_and_pages(vault):
+    _, mine = made(vault)
+    _, theirs = made(vault, "Ada", "user", "scout", "She keeps the light.")
+    edited(vault, theirs, "She keeps", "She tends")
+    vault.reindex()
+    assert theirs.startswith("agents/scout/entities/user/ada--u-")
+    assert "human_edit" in operations_of(vault, "scout")
+    assert "human_edit" not in operations_of(vault)
+    assert "She tends the light." in vault.page("agents/scout/MEMORY.md")
+    assert "Ada" not in vault.page()
+    assert mine not in vault.page("agents/scout/MEMORY.md")
+    assert verified(vault) == verified(vault, "scout") == []
+
+
+# ── removal ──
+
+
+def with_evidence(vault, agent="default"):
+    """An entity whose evidence rests on a session full of words that stand nowhere else."""
+    given = {
+        "body": f"# Session 2\n\n{SAYING}\n",
+        "memory_sentence": "In lantern the qjkxsentencecanary bounded the retry loop.",
+    }
+    paths = vault.session(2, agent_id=agent, **given)
+    vault.reindex()
+    entity, path = made(vault, agent=agent)
+    source = paths["summary"]
+    lines = (vault / source).read_text(encoding="utf-8").split("\n")
+    number = next(number for number, line in enumerate(lines, 1) if CANARY in line)
+    with at_work(vault) as workspace:
+        operations.append(
+            workspace, agent, entity, "evidence", "it is what it fears", evidence=f"{source}#{number}", now_us=NOW_US
+        )
+        operations.append(workspace, agent, entity, "highlights", "It was calm all week.", now_us=NOW_US)
+    return path
+
+
+def holding(root, word):
+    return [path for path in tree(root) if os.path.isfile(root / path) and word.encode() in (root / path).read_bytes()]
+
+
+def test_a_removal_takes_evidence_along_and_the_chain_stays_whole(vault):
+    path = with_evidence(vault)
+    edited(vault, path, "It warns", f"It says: {SAYING}\nIt warns")
+    vault.reindex()
+    assert SAYING in (vault / path).read_text(encoding="utf-8").partition("## Role")[0]
+    answer = vault.call("remove", "--yes", "--json", "--reason", "asked for", numbered(2)["session_id"])
+    assert answer.code == 0, answer
+    for word in (CANARY, CANARY[3:], "sentencecanary"):
+        assert holding(vault.root, word) == [], word
+        assert holding(vault.state, word) == [], word
+    text = (vault / path).read_text(encoding="utf-8")
+    assert "It was calm all week." in text
+    assert "It warns before anything can go wrong." in text
+    assert "ev:" not in text.partition("## Evidence")[2].partition("\n## ")[0]
+    assert verified(vault) == []
+    vault.reindex()
+    assert verified(vault) == []
+    assert vault.call("check", "--json", "--with-index").json["problems"] == []
+
+
+def test_a_removal_leaves_the_entities_of_other_agents_alone(vault):
+    path = with_evidence(vault, "scout")
+    assert vault.call("remove", "--yes", "--json", "--reason", "asked for", numbered(1)["session_id"]).code == 0
+    assert CANARY in (vault / path).read_text(encoding="utf-8")
+    assert "erase" not in operations_of(vault, "scout")
+
+
+def test_a_purge_takes_lines_of_entities_out_of_the_history(vault):
+    pytest.importorskip("pygit2")
+    Path(os.environ["SIGNET_CONFIG"]).write_text("[history]\nenabled = true\n", encoding="utf-8")
+    path = with_evidence(vault)
+    assert vault.call("checkpoint", "--json", "--now", NOW, "all of it").json["ok"]
+    answer = vault.call(
+        "remove", "--yes", "--json", "--reason", "asked for", "--purge-history", numbered(2)["session_id"]
+    )
+    assert answer.code == 0, answer
+    assert answer.json["git_history"] == "clean", answer
+    assert "It was calm all week." in (vault / path).read_text(encoding="utf-8")
+    assert verified(vault) == []

@@ -1,0 +1,661 @@
+"""The grammar of entity files: read and written back alike, edited in one place, forged in none."""
+
+import re
+import time
+from dataclasses import replace as but
+
+import pytest
+from hypothesis import assume, example, given
+from hypothesis import strategies as st
+
+from signet_sync.entities.documents.document import (
+    SIZE_LIMIT,
+    Document,
+    DocumentProblem,
+    blank,
+    body_sha,
+    find,
+    parse,
+    render,
+    reread,
+    text_of,
+)
+from signet_sync.entities.documents.edits import (
+    append,
+    append_item,
+    items,
+    prune_item,
+    put_body,
+    replace,
+    with_fields,
+    with_title,
+)
+from signet_sync.entities.documents.escaping import TEXT_LIMIT, Fitted, fit, fit_item, fit_title, log_item
+from signet_sync.entities.documents.lint import lint
+from signet_sync.errors import UsageError
+from signet_sync.formats.body import body_sha256, normalize, well_formed
+from signet_sync.formats.entity_paths import KINDS, Shape, shapes
+
+PART = shapes("part")
+# What opens, closes or forges something for a reader of Markdown or for Obsidian, and plain words between.
+PIECES = [
+    "word", "two words", "", "", " ", "# One", "## Role", "##", "### Three", "## Evil ##", "   ## in", "    ## code",
+    "===", "---", "- ", "- item", "* star", "1. one", "  - deeper", "  more", "> quote", "> ## quoted", "- ## listed",
+    "```", "````", "~~~", "```py", "  ```", "<!-- section role -->", "<!-- section evil -->", "<!--", "-->", "<!-->",
+    "<!-- a --> b", "text <!-- section role -->", "<div>", "</div>", "<pre>", "</pre>", "<script>", "</script>", "<?",
+    "?>", "<!DOCTYPE", "<![CDATA[", "]]>", "%%", "%% hidden %%", "$$", "$$ x $$", "[a]: /b", "[[memory/a.md|x]]",
+    "| a | b |", "\\", "\t", "\tx", "a\\", "kind: x", "---\nid: x\n---", "\x0c", "\xa0", "\u2028## Role", "\x85",
+    "😀 会話", "^id", "\x00",
+]  # fmt: skip
+LINES = st.lists(st.sampled_from(PIECES), max_size=8)
+HOSTILE = LINES.map("\n".join) | st.text(max_size=40)
+# What an agent may leave untidy; everything else is about structure, which is not in its hands.
+UNTIDY = {"too-long", "evidence-without-token", "token-invalid", "timestamp-not-utc"}
+ENDS = st.sampled_from(["\n", "\n", "\n", "\r\n", "\r"])
+
+
+def new(kind="part", **more):
+    named = {"title": "Inner Critic", "entity_id": f"{kind[0]}-abcdefghijkl", "agent_id": "default"}
+    return blank(kind, **{**named, "created_at": "2026-03-28T22:34:06.792Z", **more})
+
+
+def with_text(document, **texts):
+    for name, text in texts.items():
+        document = replace(document, name, fit(text)[0])
+    return document
+
+
+def problem(text):
+    with pytest.raises(DocumentProblem) as caught:
+        parse(text)
+    return caught.value
+
+
+def refusal(call, *arguments):
+    with pytest.raises(UsageError) as caught:
+        call(*arguments)
+    return caught.value
+
+
+def letters(text):
+    return [c for c in text if c.isalnum()]
+
+
+FULL = with_text(
+    new(),
+    identity="It speaks first.\n\n### When\n\nUnder pressure.",
+    role="Keeps us safe.",
+    extensions="### Tone\n\nDry.",
+)
+FULL = append_item(append_item(FULL, "highlights", fit_item("one")), "highlights", fit_item("two"))
+
+
+# --- the file ---
+
+
+def test_a_new_profile_as_it_is_written():
+    bodies = "".join(
+        f"## {heading}\n<!-- section {heading.lower().replace(' ', '-')} -->\n\n"
+        for heading in (
+            "Participants",
+            "Dynamics",
+            "Tensions",
+            "Highlights",
+            "Evidence",
+            "Open Questions",
+            "Change Log",
+        )
+    )
+    document = new("relationship", title="Ada & Grace", relation="ally", participants=["p-a", "p-b"])
+    assert render(document) == (
+        '---\nkind: "relationship"\nid: "r-abcdefghijkl"\nagent_id: "default"\nschema_version: 1\ntype: "ally"\n'
+        'participants:\n  - "p-a"\n  - "p-b"\ncreated_at: "2026-03-28T22:34:06.792Z"\n'
+        'updated_at: "2026-03-28T22:34:06.792Z"\nstatus: "active"\npins:\nlocks:\n---\n# Ada & Grace\n\n'
+        f"{bodies}## Extensions\n<!-- section extensions -->\n"
+    )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("file", ["profile", "notes"])
+def test_a_new_file_is_read_as_it_was_made_and_is_tidy(kind, file):
+    more = {"participants": ["p-a", "p-b"]} if kind == "relationship" else {}
+    document = new(kind, file=file, **more)
+    assert parse(render(document)) == document
+    assert [section.heading for section in document.sections] == [shape.heading for shape in shapes(kind, file)]
+    assert lint(document, shapes(kind, file)) == []
+    assert {text_of(section) for section in document.sections} == {""}
+
+
+def test_a_schema_may_have_grown():
+    wanted = (*PART, Shape("voice", "Voice", "narrative", 10))
+    document = reread(new(sections=wanted))
+    assert find(document, "voice").heading == "Voice" and lint(document, wanted) == []
+
+
+@st.composite
+def files(draw):
+    """Files as people leave them: lines of all kinds in the sections, line ends and head as others save them."""
+    heads = [
+        'kind: "part"\nid: "p-a"',
+        "kind: part\n# mine\ntags: [a, b]\n\nid: 'p-a'",
+        "id: p-a\nnotes: |\n  ---x\n  # y",
+    ]
+    known = [f"## {shape.heading}\n<!-- section {shape.anchor} -->" for shape in (PART[0], PART[2])]
+    known += ["## Role", "## Mine", "Set\n---", "## Odd\n\n<!--  section odd-1  -->\n"]
+    sections = draw(st.lists(st.tuples(st.sampled_from(known), LINES), unique_by=lambda drawn: drawn[0], max_size=4))
+    sections.insert(0, ("## Role\n<!-- section role -->", draw(LINES)))
+    lead = draw(st.sampled_from([[], ["word", ""], ["<!-- x -->"], ["> ## a", ""], ["```", "# no", "```"]]))
+    lines = [*lead, "# Title", *(line for opening, body in sections for line in (opening, *body))]
+    text = f"---\n{draw(st.sampled_from(heads))}\n---\n" + "\n".join(lines) + draw(st.sampled_from(["", "\n", "\n\n"]))
+    end = draw(ENDS)
+    return draw(st.sampled_from(["", "", "\ufeff"])) + text.replace("\n", end)
+
+
+def taken(text):
+    try:
+        return parse(text)
+    except DocumentProblem as refused:
+        assert refused.code in {"title-missing", "section-twice", "frontmatter-missing", "frontmatter-invalid"}
+        assume(False)
+
+
+@given(files())
+@example("---\nkind: part\n---\n# T\n## A\n<!-- section a -->")
+@example("---\nkind: part\n---  \n\n# T\r## A\r\n<!-- section a -->\n\r\n\nx\n## B\n---\n")
+def test_what_is_read_is_written_back_to_the_byte(text):
+    document = taken(text)
+    assert render(document) == text
+    assert reread(document) is document
+
+
+@given(st.text(max_size=60) | LINES.map("\n".join))
+def test_any_text_is_read_or_refused(text):
+    for whole in (text, f"---\nid: x\n---\n{text}", f"---\nid: x\n---\n# T\n{text}"):
+        try:
+            assert render(parse(whole)) == whole
+        except DocumentProblem as refused:
+            assert refused.code and refused.message and refused.hint
+
+
+@given(files(), st.data(), HOSTILE)
+@example("---\nid: x\n---\n# T\n## Role\n<pre>\nx", None, "```\n</pre>\n\n## Evil\n```")
+@example("---\nid: x\n---\r\n# T\n## Role\n<!-- section role -->", None, "word")
+def test_an_edit_changes_one_section_and_no_byte_outside(text, data, words):
+    document = taken(text)
+    named = [section for section in document.sections if section.anchor is not None]
+    assume(named)
+    name = data.draw(st.sampled_from(named)).anchor if data is not None else named[0].anchor
+    try:
+        fitted = fit(words)[0]
+    except UsageError:
+        return
+    after = replace(document, name, fitted)
+    # A list takes in a heading behind it that somebody has indented.
+    if not any(section.opening.startswith(" ") for section in document.sections):
+        reread(after)
+    assert text_of(find(after, name)) == normalize(fitted)
+    assert (after.head, after.lead) == (document.head, document.lead)
+    for old, now in zip(document.sections, after.sections, strict=True):
+        assert old == now or (old.anchor == name and now.opening.rstrip("\r\n") == old.opening.rstrip("\r\n"))
+
+
+@given(LINES, LINES, LINES, st.sampled_from(PART))
+@example(["<div>"], [], ["x"], PART[1])
+@example(["word", "---"], ["```", "## Role"], ["- a", "    ## Role"], PART[0])
+@example(["- item"], ["\tx", "<pre>"], ["  <!-- section role -->"], PART[0])
+def test_hostile_text_forges_nothing(first, second, third, shape):
+    document, said = new(), []
+    for text in ("\n".join(first), "\n".join(second), "\n".join(third)):
+        try:
+            fitted = fit(text)[0]
+        except UsageError:
+            continue
+        said.append(fitted)
+        document = append(document, shape.anchor, fitted)
+    reread(document)
+    assert [section.anchor for section in document.sections] == [known.anchor for known in PART]
+    assert text_of(find(document, shape.anchor)) == normalize("\n\n".join(said))
+    assert {finding.code for finding in lint(document, PART)} <= UNTIDY
+
+
+@given(HOSTILE)
+@example("a\n---\n===\n# b\n---")
+@example("    # x\n# y")
+@example("<pre\n<!-- -->\n<?\n$$")
+def test_fitting_happens_once_and_loses_no_word(text):
+    try:
+        fitted, notes = fit(text)
+    except UsageError as refused:
+        assert refused.code == "text-empty" and letters(text) == []
+        return
+    assert fit(fitted) == (fitted, ())
+    assert letters(fitted) == letters(well_formed(text))
+    assert notes == () or fitted != text
+
+
+# --- text made to fit ---
+
+
+@pytest.mark.parametrize(
+    ("text", "fitted", "note"),
+    [
+        ("# One\n## Two\n### Three", "### One\n### Two\n### Three", "###"),
+        ("One\n===\n\nTwo\nlines\n---", "### One\n\n### Two lines", "###"),
+        ("x\n\n  ## in\n\n    ## code", "x\n\n  ### in\n\n    ## code", "###"),
+        ("> ## quoted\n\n- ## listed", "> ## quoted\n\n- ## listed", None),
+        ("```py\n## code <!-- x -->\n%%time", "```py\n## code <!-- x -->\n%%time\n```", "fence"),
+        ("~~~~\n```", "~~~~\n```\n~~~~", "fence"),
+        ("a <!-- section role --> b", "a < !-- section role --> b", "comments"),
+        ("a --> b", "a --> b", None),
+        ("%% hidden %%", "% % hidden % %", "comments"),
+        ("<pre>\n\nx", "‹pre>\n\nx", "HTML"),
+        ("<div>\n\nx</div>", "<div>\n\nx</div>", None),
+        ("$$ x $$ and $$ y", "$ $ x $ $ and $ $ y", "formula"),
+        ("$$\nx\n$$", "$$\nx\n$$", None),
+        ("[[memory/a.md|a]] **b** `c`", "[[memory/a.md|a]] **b** `c`", None),
+        ("\n\n   a  \r\nb\u202e\x07\n\n", "a\nb", None),
+    ],
+)
+def test_narratives_are_made_to_fit_and_it_is_said(text, fitted, note):
+    found, notes = fit(text)
+    assert found == fitted
+    assert (note is None and notes == ()) or (note is not None and len(notes) == 1 and note in notes[0])
+
+
+@pytest.mark.parametrize(
+    ("text", "item"),
+    [
+        ("a\nb  c", "a b c"),
+        ("- [x] done", "done"),
+        ("## Evil", "Evil"),
+        ("> 1. * quoted", "quoted"),
+        ("~~~ code", "code"),
+        ("see [[memory/a.md|a]] and [[b]]", "see [[memory/a.md|a]] and [[b]]"),
+        ("not [[../a.md]] nor [[/b|c]]", "not [ [../a.md] ] nor [ [/b|c] ]"),
+        ("a <!-- section role --> b", "a <! -- section role -- > b"),
+        ("[ref]: /url", "[ref] : /url"),
+        ("`code` <b>", "'code' ‹b>"),
+    ],
+)
+def test_items_are_one_line_that_opens_nothing(text, item):
+    assert fit_item(text) == item
+
+
+@given(HOSTILE)
+@example("[[a|]] - - -")
+@example("[[a]]" * 300)
+def test_an_item_is_one_item_and_stays_what_it_is(text):
+    try:
+        item = fit_item(text)
+    except UsageError as refused:
+        assert refused.code == "text-empty" and letters(text) == []
+        return
+    assert fit_item(item) == item
+    document = reread(append_item(append_item(FULL, "highlights", item), "evidence", item))
+    assert [item.text for item in items(find(document, "highlights"))] == ["one", "two", item]
+    assert [item.text for item in items(find(document, "evidence"))] == [item]
+
+
+@given(HOSTILE)
+def test_any_title_is_read_as_it_was_given(text):
+    try:
+        title = fit_title(text)
+    except UsageError as refused:
+        assert refused.code == "text-empty" and letters(text) == []
+        return
+    assert fit_title(title) == title
+    assert parse(render(new(title=title))) == new(title=title)
+
+
+@given(files())
+def test_a_title_changes_and_nothing_else(text):
+    document = taken(text)
+    after = reread(with_title(document, "Other # Name #"))
+    assert after.title == "Other # Name" and with_title(after, "Title").title == document.title
+    assert (after.head, after.sections) == (document.head, document.sections)
+    assert after.lead.replace("# Other # Name", "# Title") == document.lead
+
+
+@pytest.mark.parametrize("call", [fit, fit_item, fit_title])
+def test_nothing_is_not_written(call):
+    assert refusal(call, " \n\t\n").code == "text-empty"
+    if call is not fit_title:
+        assert refusal(call, "x" * (TEXT_LIMIT + 1)).code == "text-too-long"
+
+
+def test_a_line_of_the_change_log():
+    line = log_item("2026-03-28T22:34:06Z", "status: active → resting\n## x")
+    assert line == "2026-03-28T22:34:06Z — status: active → resting ## x"
+    document = append_item(FULL, "change-log", line)
+    assert lint(document, PART) == []
+
+
+# --- editing ---
+
+
+def test_a_text_keeps_the_blank_lines_around_it():
+    body = "\n\n\nold  \n\n\n\n"
+    document = put_body(FULL, "identity", body)
+    assert find(replace(document, "identity", Fitted("new")), "identity").body == "\n\n\nnew  \n\n\n\n"
+    assert find(replace(FULL, "concerns", Fitted("new")), "concerns").body == "\nnew\n\n"
+    assert find(replace(FULL, "extensions", Fitted("new")), "extensions").body == "\nnew\n"
+    tight = put_body(FULL, "identity", "old\n")
+    assert find(replace(tight, "identity", Fitted("<div>")), "identity").body == "<div>\n\n"
+
+
+def test_what_is_appended_stands_behind_what_was_there():
+    document = append(FULL, "role", Fitted("Since school."))
+    assert find(document, "role").body == "\nKeeps us safe.\n\nSince school.\n\n"
+    assert find(append(new(), "role", Fitted("First.")), "role").body == "\nFirst.\n\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "then"),
+    [
+        ("\n", "\n- new\n\n"),
+        ("\n- a\n- b\n\n", "\n- a\n- b\n- new\n\n"),
+        ("\n- a\n\n  more\n\n", "\n- a\n\n  more\n- new\n\n"),
+        ("\n- a\nlazy\n\n", "\n- a\nlazy\n\n- new\n\n"),
+        ("\nProse.\n\n", "\nProse.\n\n- new\n\n"),
+        ("\n<div>\n- a\n\n", "\n<div>\n- a\n\n- new\n\n"),
+        ("\n* star\n\n", "\n* star\n- new\n\n"),
+    ],
+)
+def test_an_item_follows_on_the_next_line_of_a_list_and_else_after_a_blank_one(body, then):
+    document = reread(append_item(put_body(FULL, "evidence", body), "evidence", Fitted("new")))
+    assert find(document, "evidence").body == then
+    assert items(find(document, "evidence"))[-1].text == "new"
+
+
+def test_lines_end_as_in_the_file():
+    text = render(FULL).replace("\n", "\r\n")
+    document = put_body(append(parse(text), "identity", Fitted("a\nb")), "role", "tight\r\n")
+    document = replace(document, "role", Fitted("new"))
+    document = with_fields(append_item(document, "evidence", Fitted("c")), {"status": "resting", "pins": ["role"]})
+    reread(document)
+    assert re.search(r"(?<!\r)\n|\r(?!\n)", render(document)) is None
+    assert text_of(find(document, "identity")).endswith("pressure.\n\na\nb")
+    assert body_sha(find(parse(text), "identity")) == body_sha(find(FULL, "identity"))
+
+
+def test_hashes_are_of_what_is_said():
+    identity = find(FULL, "identity")
+    assert body_sha(identity) == body_sha256("It speaks first.\n\n### When\n\nUnder pressure.")
+    for body in ("\n\n" + identity.body, identity.body + "\n\n", identity.body.replace("\n", " \t\r\n")):
+        assert body_sha(but(identity, body=body)) == body_sha(identity)
+    assert body_sha(but(identity, body=identity.body.replace("first", "last"))) != body_sha(identity)
+
+
+LISTS = (
+    "- one\n* two\n  more\n\n  and more\n3. three\n- [ ] four\n\n> - quoted\n\n```\n- code\n```\n\n-\n- five\n\n\n- one"
+)
+
+
+def test_items_are_those_of_top_level_lists():
+    section = but(find(FULL, "highlights"), body=f"\n{LISTS}\n")
+    found = items(section)
+    assert [item.text for item in found] == ["one", "two\nmore\n\nand more", "three", "[ ] four", "", "five", "one"]
+    assert [item.number for item in found] == [1, 2, 3, 4, 5, 6, 7]
+    assert found[0].key == found[6].key != found[1].key
+    lines = [section.body[item.start : item.end] for item in found]
+    assert lines[1] == "* two\n  more\n\n  and more\n" and lines[5] == "- five\n"
+
+
+def test_an_item_is_pruned_by_key_or_number_and_its_neighbours_stay():
+    document = put_body(FULL, "highlights", f"\n{LISTS}\n\n")
+    second = items(find(document, "highlights"))[1]
+    for name in (second.key, "2", " #2 "):
+        pruned, gone = prune_item(document, "highlights", name)
+        assert gone == "two\nmore\n\nand more"
+        assert find(reread(pruned), "highlights").body == f"\n{LISTS}\n\n".replace("* two\n  more\n\n  and more", "")
+    assert (
+        refusal(prune_item, document, "highlights", items(find(document, "highlights"))[0].key).code == "item-ambiguous"
+    )
+    for name in ("9", "0", "", "nothing", "١"):
+        assert refusal(prune_item, document, "highlights", name).code == "item-unknown"
+
+
+@pytest.mark.parametrize(
+    ("body", "number", "then"),
+    [
+        ("\nProse.\n1. one\n2. two\n\n", "1", "\nProse.\n\n2. two\n\n"),
+        ("\nProse\n- one\n---\nmore\n\n", "1", "\nProse\n\n---\nmore\n\n"),
+        ("\n- one\n- two\n- three\n\n", "2", "\n- one\n- three\n\n"),
+        ("\n- one\n\n- two\n\n- three\n\n", "3", "\n- one\n\n- two\n\n"),
+    ],
+)
+def test_what_stood_around_an_item_stays_what_it_was(body, number, then):
+    document, _ = prune_item(put_body(FULL, "highlights", body), "highlights", number)
+    assert find(reread(document), "highlights").body == then
+
+
+def test_the_last_item_leaves_an_empty_section():
+    document, _ = prune_item(FULL, "highlights", "2")
+    assert find(document, "highlights").body == "\n- one\n\n"
+    document, _ = prune_item(document, "highlights", "1")
+    assert find(document, "highlights") == find(new(), "highlights")
+
+
+@given(files(), HOSTILE)
+def test_an_item_that_is_added_and_pruned_leaves_what_was_there(text, words):
+    document = taken(text)
+    assume(any(section.anchor == "role" for section in document.sections))
+    try:
+        item = fit_item(words)
+    except UsageError:
+        return
+    more = append_item(document, "role", item)
+    try:
+        reread(more)
+    except DocumentProblem as refused:
+        assert refused.code == "edit-unclean"
+        return
+    known = items(find(more, "role"))
+    if known and known[-1].text == item:
+        less, gone = prune_item(more, "role", str(len(known)))
+        assert gone == item and body_sha(find(less, "role")) == body_sha(find(document, "role"))
+
+
+def test_an_edit_that_would_swallow_the_rest_is_seen():
+    for body in ("\n```\n", "\n<!--\n", "\n## Evil\n", "\n<!-- section role -->\n\n## Role\n<!-- section role -->\n"):
+        with pytest.raises(DocumentProblem) as caught:
+            reread(put_body(FULL, "identity", body))
+        assert caught.value.code == "edit-unclean" and caught.value.hint
+
+
+def test_sections_are_named_by_anchor_or_heading():
+    document = parse(render(FULL).replace("## Extensions", "## Mine\n\n## mine\n\n## Extensions"))
+    assert find(document, "open-questions") is find(document, "Open Questions") is find(document, " OPEN  questions ")
+    assert find(document, "Identity") is find(document, "IDENTITY") is find(document, "identity")
+    assert refusal(find, document, "Mine").code == "section-ambiguous"
+    unknown = refusal(find, document, "nobody")
+    assert unknown.code == "section-unknown" and unknown.exit_code == 2 and "open-questions" in unknown.hint
+
+
+# --- frontmatter ---
+
+HEADS = [
+    'kind: "part"\nid: "p-a"\npins:\n  - "x"\nlocks:\nupdated_at: "2026"',
+    "kind: part\npins: [a, b]\n# mine\nmood: 'calm'  # today\nupdated_at: 2026-01-01T00:00:00Z\n\naliases:\n- a\n- b",
+    "mood: |\n  pins: x\n  two\nupdated_at: >-\n  2026-01-01\n  T00\npins:\n- a\n\n# end",
+    '"updated_at": quoted\n"mood": "ä\\u2028"\npins: # none',
+    "mood: 'a\n\npins: b'\nupdated_at: \"x\n\ny\"",
+    "  mood: x\n  updated_at: y",
+]
+CHANGES = st.dictionaries(
+    st.sampled_from(["updated_at", "pins", "status", "schema_version", "locks"]),
+    st.sampled_from(["2027-01-01T00:00:00Z", 'a: b # "c"\n', "", None, 7, [], ["identity", "x: y"]]),
+    min_size=1,
+)
+
+
+@given(st.sampled_from(HEADS), CHANGES, ENDS)
+def test_fields_change_and_others_stay(head, changes, end):
+    document = parse(f"---\n{head}\n---\n# T\n## Role\n".replace("\n", end))
+    after = reread(with_fields(document, changes))
+    assert (after.lead, after.sections) == (document.lead, document.sections)
+    assert {key: after.fields[key] for key in document.fields if key not in changes} == {
+        key: value for key, value in document.fields.items() if key not in changes
+    }
+    assert with_fields(after, changes).head == after.head
+
+
+def test_lines_of_other_fields_stay_to_the_byte():
+    document = parse(f"---\n{HEADS[1]}\n---\n# T\n")
+    after = with_fields(document, {"updated_at": "2027", "pins": [], "status": "active"})
+    assert after.head == (
+        "---\nkind: part\npins:\n# mine\nmood: 'calm'  # today\n"
+        'updated_at: "2027"\n\naliases:\n- a\n- b\nstatus: "active"\n---\n'
+    )
+
+
+def test_a_list_at_the_margin_is_a_list():
+    document = parse("---\npins:\n- a\n- b\n# mine\nmood: 'x'\n---\n# T\n")
+    assert with_fields(document, {"pins": ["c"]}).head == "---\npins:\n  - \"c\"\n# mine\nmood: 'x'\n---\n"
+
+
+def test_a_head_that_is_written_anew_keeps_its_marks_and_the_lines_of_others():
+    document = parse("\ufeff---\r\nmood: 'a\r\n\r\npins: b'\r\n\"pins\": []\r\n---\r\n# T\r\n")
+    after = reread(with_fields(document, {"pins": ["c"]}))
+    assert after.head == "\ufeff---\r\nmood: 'a\r\n\r\npins: b'\r\npins:\r\n  - \"c\"\r\n---\r\n"
+
+
+@pytest.mark.parametrize("key", ["until", '"until"'])
+def test_a_field_may_leave_and_the_lines_of_others_stay(key):
+    document = parse(f"---\nkind: part\n# mine\n{key}: 'x'\nmood: 'calm'  # today\n---\n# T\n")
+    after = reread(with_fields(document, {"status": "active"}, gone=("until", "since")))
+    assert after.head == "---\nkind: part\n# mine\nmood: 'calm'  # today\nstatus: \"active\"\n---\n"
+
+
+# --- refusals ---
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "line"),
+    [
+        ("", "frontmatter-missing", 1),
+        ("# T\n", "frontmatter-missing", 1),
+        ("---\na: &x 1\n---\n# T\n", "frontmatter-invalid", 1),
+        ("---\na: 1\n---\n", "title-missing", 0),
+        ("---\na: 1\n---\n\n## Role\n# T\n", "title-missing", 5),
+        ("---\na: 1\n---\n```\n# T\n```\n", "title-missing", 0),
+        ("---\na: 1\n---\n# T\n## A\n<!-- section a -->\n## B\n<!-- section a -->\n", "section-twice", 7),
+        ("---\na: 1\n---\n# T\n" + "x" * SIZE_LIMIT, "too-large", 0),
+    ],
+)
+def test_what_is_no_entity_file_is_refused_with_a_place_and_a_hint(text, code, line):
+    found = problem(text)
+    assert (found.code, found.line) == (code, line)
+    assert found.message == str(found) and found.hint
+
+
+HEADINGS_THAT_ARE_NONE = (
+    "```\n## F\n```\n> ## Q\n\n- ## L\n\n<!--\n## C\n-->\n\n<pre>\n## P\n</pre>\n\n    ## I\n\n\\## E\n#### H"
+)
+
+
+def test_only_headings_at_the_top_make_sections():
+    document = parse(f"---\na: 1\n---\n# T\n\n## A\n{HEADINGS_THAT_ARE_NONE}\n\nB\n---\n   ## C ##\nx\n")
+    assert [section.heading for section in document.sections] == ["A", "B", "C"]
+    assert [section.anchor for section in document.sections] == [None, None, None]
+
+
+@pytest.mark.parametrize(
+    ("below", "anchor"),
+    [
+        ("<!-- section a -->", "a"),
+        ("\n\n  <!--section   a-->  ", "a"),
+        ("<!-- section a --> words", None),
+        ("words\n<!-- section a -->", None),
+        ("<!-- section A -->", None),
+        ("<!--\nsection a -->", None),
+        ("    <!-- section a -->", None),
+        ("- <!-- section a -->", None),
+        ("```\n<!-- section a -->\n```", None),
+    ],
+)
+def test_an_anchor_is_a_comment_alone_under_the_heading(below, anchor):
+    assert parse(f"---\na: 1\n---\n# T\n## A\n{below}\n").sections[0].anchor == anchor
+
+
+# --- the linter ---
+
+UNDATED = [("change-log", "timestamp-not-utc")]
+SIX = "".join(f"\n- item {number}" for number in range(6))
+
+
+@pytest.mark.parametrize(
+    ("old", "new_text", "expected"),
+    [
+        ("## Needs\n<!-- section needs -->\n\n", "", [("needs", "section-missing")]),
+        ("## Role\n<!-- section role -->\n", "## Role\n", [("role", "anchor-missing")]),
+        ("<!-- section role -->", "<!-- section rule -->", [("role", "anchor-wrong")]),
+        ("## Role\n", "## Function\n", [("role", "heading-wrong")]),
+        ("## Role\n", "## Mine\n\n## Role\n", [(None, "section-unknown")]),
+        ("Dry.\n", "Dry.\n\n## Mine\n\nx\n", []),
+        ("Dry.\n", "Dry.\n\n## Mine\n<!-- section mine -->\n", [("mine", "anchor-unknown")]),
+        ("Dry.", "# Second", [("extensions", "title-twice")]),
+        ("Dry.", "x\n\n<!-- section needs -->", [("extensions", "anchor-stray")]),
+        ("Dry.", "long words " * 600, [("extensions", "too-long")]),
+        ("- two", SIX + SIX, [("highlights", "too-long")]),
+        ("<!-- section change-log -->\n", "<!-- section change-log -->\n- x\n", UNDATED),
+        ("<!-- section change-log -->\n", "<!-- section change-log -->\n- 2026-03-28 — 3 events\n", []),
+        ("<!-- section change-log -->\n", "<!-- section change-log -->\n- 2026-03-28T01:02 x\n", UNDATED),
+        ("<!-- section evidence -->\n", "<!-- section evidence -->\n- x\n", [("evidence", "evidence-without-token")]),
+        ("<!-- section evidence -->\n", "<!-- section evidence -->\n- x ev:2026\n", [("evidence", "token-invalid")]),
+        ('updated_at: "2026-03-28T22:34:06.792Z"', "updated_at: 2026-03-28 22:34", [(None, "timestamp-not-utc")]),
+        ('agent_id: "default"\n', "", [(None, "field-missing")]),
+        ('id: "p-a', 'id: "u-a', [(None, "field-invalid")]),
+        ('kind: "part"', 'kind: "relationship"', [(None, "field-invalid")] * 2),
+    ],
+)  # fmt: skip
+def test_findings(old, new_text, expected):
+    text = render(FULL)
+    assert old in text
+    document = parse(text.replace(old, new_text, 1))
+    found = lint(document, PART)
+    assert [(finding.anchor, finding.code) for finding in found] == expected
+    assert all(finding.message and finding.hint for finding in found)
+
+
+def test_sections_out_of_order_are_named():
+    sections = FULL.sections
+    document = but(FULL, sections=(sections[1], sections[0], *sections[2:]))
+    assert [(f.anchor, f.code) for f in lint(document, PART)] == [("identity", "section-misordered")]
+
+
+def test_an_eighth_item_of_evidence_is_above_the_cap():
+    token = "ev:20260328T223406Z-01KMV9AJJ8000G40R40M30E209"
+    document = FULL
+    for number in range(8):
+        assert lint(document, PART) == []
+        document = append_item(document, "evidence", Fitted(f'"q{number}" — why {token}'))
+    assert [f.code for f in lint(document, PART)] == ["too-long"]
+    quoted = append_item(FULL, "evidence", Fitted(f'"{"q" * 161}" — why {token}'))
+    assert [f.code for f in lint(quoted, PART)] == ["quote-too-long"]
+
+
+# --- cost ---
+
+
+@pytest.mark.parametrize(
+    "unit",
+    ["> ", "- ", "[", "[a]: b\n", "<!--", "`", "*_", "\t", "# x\n", "<a ", "1. ", "x\n===\n", "~~~\n", "| ", "&", "\\"],
+)
+def test_long_runs_of_marks_are_read_and_fitted_in_time(unit):
+    start = time.process_time()
+    text = unit * ((TEXT_LIMIT - 3) // len(unit))
+    parse(f"---\na: 1\n---\n# T\n## A\n{text}\n")
+    fit(f"x\n\n{text}")
+    assert time.process_time() - start < 3
+
+
+def test_an_edit_costs_next_to_nothing_and_a_file_is_read_in_milliseconds():
+    document: Document = FULL
+    start = time.process_time()
+    for number in range(2_000):
+        document = with_fields(replace(document, "identity", Fitted(f"x {number}\n" * 20)), {"updated_at": str(number)})
+    assert time.process_time() - start < 1
+    start = time.process_time()
+    reread(document)
+    assert time.process_time() - start < 0.05

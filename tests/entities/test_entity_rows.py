@@ -1,0 +1,303 @@
+"""Rows of entity files: found by each of their names, recalled by their words, gone to the last one when forgotten."""
+
+from __future__ import annotations
+
+import pytest
+from artifacts_fixture import fill, judged, session
+from hypothesis import given
+from hypothesis import strategies as st
+
+from signet_sync.entities import store as entities_store
+from signet_sync.entities.store import Chain, Drift, GardenFile
+from signet_sync.formats import entity_paths
+from signet_sync.formats.snapshot import Signature
+from signet_sync.formats.timestamps import parse_instant
+from signet_sync.pages.prompt_context import prompted
+from signet_sync.recall.operations import recall
+from signet_sync.recall.store import hits
+from signet_sync.storage.database import native_backup
+from signet_sync.storage.database.connection import Database
+from signet_sync.sync.store import line_index
+
+NOW_US = parse_instant("2026-11-20T10:00:00Z") or 0
+DRIFT = Drift("entities/parts/a--p-aaaaaaaaaaaa/profile.md", "default", "p-aaaaaaaaaaaa", "profile", "section-missing",
+              "the section `role` is gone", "put it back", "2026-11-20T10:00:00.000Z", "0" * 64)  # fmt: skip
+
+
+@pytest.fixture
+def database(tmp_path):
+    made = Database(str(tmp_path / "index.db"))
+    yield made
+    made.close()
+
+
+def profile(title="Inner Critic", text="It guards the gate.\nIt fears shame.", **given):
+    kind, agent_id = given.get("kind", "part"), given.get("agent_id", "default")
+    slug = given.get("slug", entity_paths.slug_of(title))
+    entity_id = given.get("id", entity_paths.new_id(kind, agent_id, title))
+    at = entity_paths.notes_path if given.get("file") == "notes" else entity_paths.profile_path
+    made = GardenFile(
+        path=at(agent_id, kind, slug, entity_id),
+        agent_id=agent_id,
+        kind=kind,
+        id=entity_id,
+        slug=slug,
+        file="profile",
+        title=title,
+        status="active",
+        type=None,
+        line="It guards the gate.",
+        participants=(),
+        text=text,
+        sha256="0" * 64,
+        updated_us=NOW_US,
+    )
+    return made._replace(**given)
+
+
+CRITIC = profile(type="manager", participants=("u-aaaaaaaaaaaa", "p-bbbbbbbbbbbb"), signature=Signature(1, 2, 3, 4))
+NOTES = profile(file="notes", text="", line="", slug=CRITIC.slug)
+
+
+def put(database, *files):
+    with database.transaction():
+        entities_store.put_files(database, files)
+
+
+def forget(database, *files):
+    with database.transaction():
+        entities_store.forget_files(database, [one.path for one in files])
+
+
+def told(database):
+    return sorted(database.execute("select agent_id, tier, id, text from recall_lines"))
+
+
+def words(database):
+    database.execute("create virtual table if not exists temp.terms using fts5vocab(main, recall_lines_fts, 'row')")
+    return {row[0] for row in database.execute("select term from temp.terms")}
+
+
+# ── files ──
+
+
+def test_a_file_is_kept_as_it_was_seen(database):
+    put(database, CRITIC, NOTES)
+    assert entities_store.file(database, CRITIC.path) == CRITIC
+    assert entities_store.files_of(database, "default", CRITIC.id) == [NOTES, CRITIC]
+    assert entities_store.signatures(database) == {CRITIC.path: Signature(1, 2, 3, 4), NOTES.path: None}
+    assert entities_store.signatures(database, "default") == entities_store.signatures(database)
+    assert entities_store.signatures(database, "scout") == {}
+    assert entities_store.entities(database, "default") == [CRITIC]
+    forget(database, NOTES)
+    assert entities_store.files_of(database, "default", CRITIC.id) == [CRITIC] and told(database)
+    forget(database, CRITIC, NOTES)
+    assert entities_store.file(database, CRITIC.path) is None and told(database) == [] and words(database) == set()
+
+
+def test_what_stands_there_is_not_written_again(database):
+    put(database, CRITIC, NOTES)
+    before = database.connection.total_changes()
+    put(database, CRITIC, NOTES)
+    assert database.connection.total_changes() == before
+    put(database, CRITIC._replace(signature=Signature(1, 9, 9, 4)))
+    assert database.connection.total_changes() == before + 1
+
+
+def test_a_profile_is_found_by_its_words_and_notes_by_nobody(database):
+    put(database, CRITIC, NOTES._replace(text="secretly", title="Hidden"))
+    assert told(database) == [("default", "curated", CRITIC.id, f"Inner Critic\n{CRITIC.text}")]
+    put(database, CRITIC._replace(text="It rests."))
+    assert words(database) == {"inner", "critic", "it", "rests"}
+
+
+def test_an_entity_is_one_though_its_folder_was_copied(database):
+    copied = CRITIC._replace(path=entity_paths.profile_path("default", "part", "zz-copy", CRITIC.id), text="Copied.")
+    put(database, copied, CRITIC)
+    assert (
+        entities_store.entities(database, "default") == [CRITIC] == entities_store.find(database, "default", CRITIC.id)
+    )
+    assert len(entities_store.files_of(database, "default", CRITIC.id)) == 2
+    assert [hit.path for hit in recall(database, "inner critic", agent_id="default")] == [CRITIC.path]
+    forget(database, CRITIC)
+    assert told(database) == [("default", "curated", CRITIC.id, "Inner Critic\nCopied.")]
+
+
+def test_an_entity_is_looked_at_once_whatever_files_it_has(database):
+    made = [profile(f"Critic {number}", updated_us=number) for number in range(15)]
+    copied = made[0]._replace(path=entity_paths.profile_path("default", "part", "zz-copy", made[0].id))
+    put(database, *made, copied, *(profile(one.title, text="", file="notes") for one in made))
+    rows = [row[0] for row in database.execute("select rowid from recall_lines")]
+    ids = [one.id for one in reversed(made)]
+    assert hits.first(database, "default", "curated", [rows], 20, private=True) == ids
+
+
+def test_entities_stand_by_kind_and_title(database):
+    made = [
+        profile("Mira", kind="user"),
+        profile("alba"),
+        profile("Beta"),
+        profile("Ärger"),
+        profile("ada", kind="relationship"),
+    ]
+    put(database, *reversed(made), profile("Theirs", agent_id="scout"))
+    assert [one.title for one in entities_store.entities(database, "default")] == [
+        "Mira",
+        "alba",
+        "Beta",
+        "Ärger",
+        "ada",
+    ]
+    assert [one.title for one in entities_store.entities(database, "scout")] == ["Theirs"]
+
+
+@pytest.mark.parametrize(
+    ("ref", "titles"),
+    [
+        ("inner-critic", ["Inner Critic"]),
+        (" INNER  critic ", ["Inner Critic"]),
+        (CRITIC.id, ["Inner Critic"]),
+        (CRITIC.id[:6], ["Inner Critic"]),
+        (CRITIC.id[:5], []),
+        ("内なる批評家", ["内なる批評家"]),
+        ("ｇａｔｅｋｅｅｐｅｒ", ["Gatekeeper", "gatekeeper"]),
+        ("p-", []),
+        ("critic", []),
+        ("", []),
+        ("%", []),
+        ("theirs", []),
+        ("p-zzzzzzzzzzzz", []),
+    ],
+)
+def test_an_entity_is_found_by_id_slug_title_or_the_beginning_of_its_id(database, ref, titles):
+    twin = profile("gatekeeper", kind="user", slug="the-other")
+    put(database, CRITIC, NOTES, profile("内なる批評家"), profile("Gatekeeper", slug="one"), twin)
+    put(database, profile("Theirs", agent_id="scout"))
+    assert sorted(one.title for one in entities_store.find(database, "default", ref)) == titles
+
+
+def test_a_slug_goes_before_a_title_and_both_before_the_beginning_of_an_id(database):
+    by_id = profile("Some", id="p-abcdefghijkl")
+    by_title = profile("p-abcdefg", slug="other", id="p-bbbbbbbbbbbb")
+    by_slug = profile("Third", slug="p-abcdefg", id="p-cccccccccccc")
+    for one in (by_id, by_title, by_slug):
+        put(database, one)
+        assert entities_store.find(database, "default", "p-abcdefg") == [one]
+
+
+MADE = st.builds(
+    lambda title, text, agent, file: profile(title, text, agent_id=agent, file=file),
+    st.sampled_from(["One", "Two", "Three"]), st.text(max_size=20), st.sampled_from(["default", "scout"]),
+    st.sampled_from(["profile", "notes"]),
+)  # fmt: skip
+
+
+@given(st.lists(st.tuples(st.booleans(), MADE, MADE), max_size=8))
+def test_lines_follow_the_rows_whatever_happens(steps):
+    database = Database(":memory:")
+    known: dict[str, GardenFile] = {}
+    for putting, one, other in steps:
+        moved = other._replace(path=one.path)  # another entity under the same path
+        if putting:
+            put(database, one, moved)
+            known |= {one.path: moved}
+        else:
+            forget(database, one)
+            known.pop(one.path, None)
+        assert {path: entities_store.file(database, path) for path in known} == known
+        assert told(database) == sorted(map(tuple, entities_store.lines(database)))
+        held = " ".join(text for *_, text in told(database))
+        assert bool(words(database)) == any(character.isalnum() for character in held)
+    database.close()
+
+
+# ── recall ──
+
+
+def test_recall_finds_an_entity_and_says_what_it_is(database):
+    put(database, CRITIC)
+    (hit,) = recall(database, "who fears shame?", agent_id="default")
+    assert hit[:4] == ("curated", CRITIC.id, "Inner Critic: It guards the gate. It fears shame.", CRITIC.path)
+    assert hit.why == "all words, in the part Inner Critic, 2026-11-20"
+    (hit,) = recall(database, "inner critic", agent_id="default")
+    assert hit.text == "Inner Critic: It guards the gate."
+    assert recall(database, "who fears shame?", agent_id="scout") == []
+
+
+def test_recall_shows_of_a_long_profile_what_was_asked_for(database):
+    put(
+        database,
+        profile(text="It likes order above all. " * 40 + "Then it fears the lighthouse. " + "And so on. " * 40),
+    )
+    (hit,) = recall(database, "lighthouse", agent_id="default")
+    assert hit.text.startswith("Inner Critic: …") and "fears the lighthouse" in hit.text and len(hit.text) < 260
+
+
+def test_recall_says_that_an_entity_no_longer_counts(database):
+    put(database, CRITIC._replace(status="deprecated"))
+    (hit,) = recall(database, "shame", agent_id="default")
+    assert hit.why == "the word, in the deprecated part Inner Critic, 2026-11-20"
+
+
+def test_recall_of_another_script(database):
+    put(database, profile("内なる批評家", "恥を恐れる。", kind="part"))
+    assert [hit.tier for hit in recall(database, "批評家", agent_id="default")] == ["curated"]
+
+
+def test_entities_stand_beside_what_else_answers(database):
+    fill(database, judged(session(session_id="s-1", body="# Shame\n\nThe critic fears shame.\n")))
+    before = recall(database, "critic shame", agent_id="default")
+    put(database, CRITIC)
+    with database.transaction():
+        line_index.put(database, [])
+    hits = recall(database, "critic shame", agent_id="default")
+    assert [hit for hit in hits if hit.tier != "curated"] == before
+    assert [hit.id for hit in hits if hit.tier == "curated"] == [CRITIC.id]
+
+
+def test_nobody_else_is_told_of_an_entity(database, tmp_path):
+    put(database, CRITIC)
+    assert CRITIC.id in prompted(str(tmp_path), database, "default", "Does the inner critic fear shame?").ids
+    assert prompted(str(tmp_path), database, "default", "Does the inner critic fear shame?", shared=True).ids == []
+
+
+# ── the ledger, drift ──
+
+
+def test_the_end_of_each_ledger_is_known_and_backed_up(database, tmp_path):
+    marks = [native_backup.fingerprint(database)]
+    for agent_id, number in (("default", 1), ("scout", 1), ("default", 2), ("default", 2)):
+        entities_store.set_chain(database, agent_id, Chain(f"hash-{number}", f"id-{number}", number))
+        marks.append(native_backup.fingerprint(database))
+    assert len(set(marks)) == 4 and marks[-1] == marks[-2]
+    assert entities_store.chain(database, "default") == Chain("hash-2", "id-2", 2)
+    assert entities_store.chain(database, "nobody") is None
+    native_backup.write(database, str(tmp_path / "backup.db"))
+    fresh = Database(":memory:")
+    assert native_backup.restore(fresh, str(tmp_path / "backup.db"))["garden_chain"] == 2
+    assert entities_store.chain(fresh, "scout") == Chain("hash-1", "id-1", 1)
+
+
+def test_what_drifted_is_queued_once_until_it_changes(database):
+    other = DRIFT._replace(path="agents/scout/x", agent_id="scout", found_at="2026-11-19T00:00:00.000Z")
+    assert entities_store.put_drift(database, DRIFT) and entities_store.put_drift(database, other)
+    assert not entities_store.put_drift(database, DRIFT._replace(found_at="2026-11-21T10:00:00.000Z"))
+    assert entities_store.drift(database) == [other, DRIFT] and entities_store.drift(database, "default") == [DRIFT]
+    changed = DRIFT._replace(found_sha256="1" * 64, found_at="2026-11-22T10:00:00.000Z")
+    assert entities_store.put_drift(database, changed) and entities_store.drift(database, "default") == [changed]
+    assert entities_store.clear_drift(database, [DRIFT.path, "elsewhere"]) == 1
+    assert entities_store.clear_drift(database, [DRIFT.path]) == 0 and entities_store.drift(database) == [other]
+
+
+def test_a_rebuild_forgets_the_files_and_nothing_else(database):
+    put(database, CRITIC)
+    entities_store.set_chain(database, "default", Chain("hash", "id", 1))
+    entities_store.put_drift(database, DRIFT)
+    with database.transaction():
+        line_index.clear(database)
+        line_index.add(database, entities_store.lines(database))
+    assert recall(database, "shame", agent_id="default")
+    with database.transaction():
+        database.reset_derived()
+    assert entities_store.signatures(database) == {} and told(database) == []
+    assert entities_store.chain(database, "default") and entities_store.drift(database) == [DRIFT]

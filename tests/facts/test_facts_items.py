@@ -1,0 +1,251 @@
+"""What an artifact lists under known headings: aspects, lines, what is done, names in front of values."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from signet_sync.facts.items import (
+    DONE_PER_HEADING,
+    ITEM_LENGTH,
+    ITEMS_PER_ARTIFACT,
+    ITEMS_PER_HEADING,
+    items,
+    normal,
+    slot_of,
+)
+from signet_sync.formats.fact import SECTION_OF
+from signet_sync.sessions.digest.summary import LIMIT, digest
+
+
+def said(body: str) -> list[tuple[str, str]]:
+    return [(item.aspect, item.text) for item in items(body)]
+
+
+@pytest.mark.parametrize(
+    ("heading", "aspect"),
+    [
+        ("## Decisions", "decision"),
+        ("# Key decisions:", "decision"),
+        ("## DECIDED", "decision"),
+        ("## Decisions & Constraints", "decision"),
+        ("## Decisions and constraints", "decision"),
+        ("## Constraints", "constraint"),
+        ("## Preferences", "preference"),
+        ("## People", "person"),
+        ("## People & Relationships", "person"),
+        ("## Who", "person"),
+        ("## Open Blockers", "blocker"),
+        ("## Open Blockers & Technical Notes", "blocker"),
+        ("## Risks", "blocker"),
+        ("## Known issues", "blocker"),
+        ("## Open questions", "question"),
+        ("## Questions", "question"),
+        ("## Technical Notes", "note"),
+        ("## Gotchas", "note"),
+        ("## Learnings", "note"),
+        ("###### NEXT STEPS ######", "next"),
+        ("## Next", "next"),
+        ("## TODO", "next"),
+        ("## To-do", "next"),
+        ("## Action items", "next"),
+        ("## Follow-ups", "next"),
+        ("## 3. Decisions", "decision"),
+        ("## 2.1 Decisions", "decision"),
+        ("## 4) Decisions", "decision"),
+        ("## **Decisions:**", "decision"),
+        ("## _Decisions_", "decision"),
+        ("## ✅ Next steps", "next"),
+        ("##\tDecisions", "decision"),
+        ("## Decisions made elsewhere", None),
+        ("## Decisions and cakes", None),
+        ("##Decisions", None),
+        ("####### Decisions", None),
+        ("Decisions", None),
+        ("**Decisions**", None),
+        ("## " + "Decisions" + " " * 60, None),
+    ],
+)
+def test_headings(heading, aspect):
+    assert said(f"{heading}\n- trim the wick\n") == ([(aspect, "trim the wick")] if aspect else [])
+
+
+LISTS = {
+    "## Decisions\n\n- one thing\n* two things\n+ three things\n1. four things\n2) five things\n": [
+        "one thing", "two things", "three things", "four things", "five things"],
+    "# Key decisions:\n\nA whole\nparagraph.\n\nAnother one.\n": ["A whole paragraph.", "Another one."],
+    "## Open questions\n- a question\n  over two lines\n\n- another one\n": [
+        "a question over two lines", "another one"],
+    "## People\n- Ada knows Bob\n- Ada  knows Bob.\n": ["Ada knows Bob."],
+    "## Decisions\n- kept item\n### Details\n- not kept\n": ["kept item"],
+    "## Decisions\n- kept item\n#hashtag of it\n- next item\n": ["kept item ＃hashtag of it", "next item"],
+    "## Decisions\n> quoted\n| a | table |\n- the item\n": ["the item"],
+    "## Decisions\n```sh\n# comment\n- in code\n```\n- after code\n": ["after code"],
+    "```md\n## Decisions\n- in code\n```\n": [],
+    "~~~\n```\n## Decisions\n- out again\n": ["out again"],
+    "## Decisions\n- a\n- !?\n- ok then\n": ["ok then"],
+    "## Blockers\n- None.\n- n/a\n\nNothing yet\n": [],
+    "## Next\n- real work\n- … 1,204 more …\n- … 3 before these …\n": ["real work"],
+    "## Decisions\n": [],
+    "": [],
+    "## Decisions\n\n- # Injected\n- > quote\n- - - deeper item\n- 1. numbered\n- ~~~ fenced\n": [
+        "Injected", "quote", "deeper item", "numbered", "fenced"],
+    "## Decisions\n- see [[evil|x]] `code` <!-- c -->\n": ["see [ [evil|x] ] 'code' <! -- c -- >"],
+    "## Decisions\n" + "".join(f"- item number {n}\n" for n in range(30)): [
+        f"item number {n}" for n in range(ITEMS_PER_HEADING)],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("body", "texts"), LISTS.items(), ids=[repr(body[:30]) for body in LISTS])
+def test_lists_and_paragraphs(body, texts):
+    assert [item.text for item in items(body)] == texts
+
+
+def test_lines_count_from_the_body_s_first():
+    body = "# T\n\n## Decisions\n\n- first\n\nA paragraph\nof two lines\n\n```\n\n```\n"
+    body += "## Next\n1. go on\n   and on\n- stop\n"
+    assert [(item.line, item.text) for item in items(body)] == [
+        (5, "first"), (7, "A paragraph of two lines"), (14, "go on and on"), (16, "stop")]  # fmt: skip
+    assert [item.line for item in items("## Next\n- at once")] == [2]
+
+
+def test_ticked_and_struck_items_are_done():
+    body = (
+        "## Next\n- [ ] open one\n- [x] ticked one\n  with more of it\n* [X] ticked two\n1. [x] numbered one\n"
+        "- ~~struck one~~\n- ~~struck two~~ (done in #12)\n- ~~struck three~~ done\n"
+        "\nstill open\n"
+    )
+    assert [(item.text, item.done) for item in items(body)] == [
+        ("open one", False), ("ticked one with more of it", True), ("ticked two", True), ("numbered one", True),
+        ("struck one", True), ("struck two", True), ("struck three", True), ("still open", False)]  # fmt: skip
+
+
+def test_behind_a_struck_decision_stands_what_took_its_place():
+    body = "## Decisions\n- ~~Queue: Redis~~ Queue: files\n- ~~Postgres~~ → SQLite\n- ~~gone for good~~ (see #4)\n"
+    assert [(item.text, item.done, item.slot, item.line) for item in items(body)] == [
+        ("Queue: Redis", True, "queue", 2), ("Queue: files", False, "queue", 2), ("Postgres", True, None, 3),
+        ("SQLite", False, None, 3), ("gone for good", True, None, 4)]  # fmt: skip
+
+
+def test_done_items_take_no_room_from_open_ones():
+    done, still = [f"- [x] done {n}\n" for n in range(30)], [f"- open {n}\n" for n in range(9)]
+    body = "".join(["## Next\n", *done, *still])
+    found = items(body)
+    assert sum(item.done for item in found) == DONE_PER_HEADING
+    assert sum(not item.done for item in found) == ITEMS_PER_HEADING
+
+
+def test_said_twice_counts_where_it_was_said_last():
+    (item,) = items("## Next\n- Trim the wick\n## Todo\n- [x] **trim** the wick.\n")
+    assert (item.line, item.done) == (4, True)
+    assert len(items("## Next\n- the lamp\n## Risks\n- the lamp\n")) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "slot"),
+    [
+        ("Database: SQLite", "database"),
+        ("**Database:** SQLite", "database"),
+        ("**Database**: SQLite", "database"),
+        ("'Database' : SQLite", "database"),
+        ("Default page budget: 5,000 tokens", "default page budget"),
+        ("数据库：SQLite", "数据库"),
+        ("Database SQLite", None),
+        ("Database:", None),
+        ("Database: ", None),
+        ("a name of five words: x", None),
+        ("x" * 41 + ": y", None),
+        ("We use it. Database: SQLite", None),
+        ("https://example.org: no", None),
+        ("https: //example.org", None),
+        ("10:30: we met", None),
+        ("2026-03-28: we met", None),
+        ("src/queue.py: bounded", None),
+        ("queue.py: bounded", None),
+        ("C:\\code: no", None),
+        ("fix(queue): bounded", None),
+        ("fix: bounded", None),
+        ("Note: bounded", None),
+        ("Open question: which one", None),
+        ("Step 2: light it", None),
+        ("User: light it", None),
+        ("--- kind: manifest", None),
+        ("#12: light it", None),
+        ("", None),
+    ],
+)
+def test_slots(text, slot):
+    assert slot_of(text) == slot
+
+
+def test_a_name_of_several_values_in_one_artifact_is_a_label():
+    body = "## Decisions\n- Path: left\n- Path: right\n- Lamp: oil\n- ~~Wick: wool~~ Wick: cotton\n"
+    assert [item.slot for item in items(body)] == [None, None, "lamp", "wick", "wick"]
+
+
+def test_what_is_open_has_no_slot():
+    assert [item.slot for item in items("## Next\n- Lamp: light it\n## Risks\n- Lamp: dark\n")] == [None, None]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Use SQLite", "use  sqlite."),
+        ("Use **SQLite**", "Use SQLite"),
+        ("Use `SQLite`", "Use 'SQLite'"),
+        ("Use _SQLite_!", "Use SQLite"),
+        ("Caf\u00e9", "cafe\u0301"),
+        ("Straße", "STRASSE"),
+        ("用 SQLite。", "用 sqlite"),
+    ],
+)
+def test_equal_texts(one, other):
+    assert normal(one) == normal(other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [("read_user", "readuser"), ("don't", "dont"), ("a.b", "ab"), ("2*3", "23"), ("x?", "y?")]
+)
+def test_other_texts(one, other):
+    assert normal(one) != normal(other)
+
+
+def test_a_long_item_is_cut_and_an_artifact_says_only_so_much():
+    (item,) = items("## Decisions\n- " + "word " * 200)
+    assert len(item.text) <= ITEM_LENGTH and item.text.endswith("…")
+    assert len(items("".join(f"## Next\n- step {n}\n" for n in range(500)))) == ITEMS_PER_ARTIFACT
+
+
+def test_our_own_digests_are_read():
+    talk = "".join(f"## User · 2026-03-28T10:{n:02d}:00.000Z\n\nWe decided on oil number {n}.\n\n" for n in range(40))
+    body = digest(
+        talk + "## Assistant · 2026-03-28T11:00:00.000Z\n\nNext steps:\n- trim the wick\n", project=None, harness=None
+    )
+    found = said(body)
+    assert len(body) <= LIMIT and ("next", "trim the wick") in found
+    assert not any(text.startswith("…") for _, text in found)
+
+
+@given(st.text(st.sampled_from("#-*~[]x `:\n\r1. aé中DecisionsNext|>"), max_size=400))
+def test_any_body(body):
+    lines = body.count("\n") + 1
+    for item in items(body) + items(f"## Decisions\n{body}"):
+        assert item.aspect in SECTION_OF and 1 <= item.line <= lines + 1
+        assert 0 < len(item.text) <= ITEM_LENGTH and "\n" not in item.text and normal(item.text)
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["## Next\n" * 60_000, "## Next\n- abc def\n" * 30_000, "## Decisions" + " " * 500_000 + "x", "```\n" * 150_000,
+     "## Next\n" + "- " * 250_000, "## Next\n" + "1. " * 150_000, "#" * 500_000, "## Next\n" + "\n" * 500_000,
+     "## Next\n- ~~" + "~~a" * 200_000, "## Next\n- " + "_'" * 250_000, "## Notes\n- " + ":" * 500_000],
+    ids=["headings", "items", "blanks", "fences", "markers", "numbers", "marks", "newlines", "strikes", "edges",
+         "colons"],
+)  # fmt: skip
+def test_a_hostile_text_is_read_soon(body):
+    started = time.process_time()
+    items(body)
+    assert time.process_time() - started < 2

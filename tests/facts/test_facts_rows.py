@@ -1,0 +1,374 @@
+"""Rows of what is distilled: merged, superseded, done, forgotten; the same however they came to be."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from random import Random
+from typing import Any
+
+import graph_rows
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from signet_sync.facts.extract import distil
+from signet_sync.facts.stage import FACT, Facts
+from signet_sync.facts.store import statements
+from signet_sync.facts.store.statements import Stated, Touched, entity_id
+from signet_sync.formats.fact import Distilled, Item
+from signet_sync.recall.stage import RecallLines
+from signet_sync.storage.database.connection import Database
+from signet_sync.storage.database.named_rows import FACTS
+from signet_sync.storage.database.table import SESSION
+from signet_sync.storage.database.tables import TABLES
+from signet_sync.sync.stages import Source
+from signet_sync.sync.store import artifacts
+
+DAY = 86_400_000_000
+PROJECT = "/code/lantern"
+
+
+def stated(
+    body: str, number: int = 1, *, agent: str = "default", day: int | None = None, project: str | None = PROJECT
+) -> Stated:
+    """What the artifact of a session with this body states, on a day that is the session's number unless given."""
+    at_us = (number if day is None else day) * DAY
+    path = f"memory/{agent}-{number}--summary.md"
+    return Stated(
+        agent, f"token{number}", f"id{number}", "t-lantern", project, path, at_us, distil(body, project=project)
+    )
+
+
+def session(number: int, agent: str = "default") -> statements.Session:
+    return agent, f"token{number}", f"id{number}"
+
+
+@pytest.fixture
+def database() -> Iterable[Database]:
+    made = Database(":memory:")
+    yield made
+    made.close()
+
+
+def put(database: Database, *artifacts: Stated) -> None:
+    """As a pass does: the rows of each session replaced, then what follows from them."""
+    follow(database, [one[:3] for one in artifacts], artifacts)
+
+
+def drop(database: Database, *sessions: statements.Session) -> None:
+    follow(database, sessions, ())
+
+
+def follow(database: Database, sessions: Iterable[statements.Session], artifacts: Iterable[Stated]) -> None:
+    with database.transaction():
+        for one in artifacts:
+            _index(database, one)
+        settled = statements.settle(database, statements.replace(database, sessions, artifacts))
+        RecallLines().update(database, [Source(FACT, *key) for key in settled], lambda: None)
+
+
+def _index(database: Database, one: Stated) -> None:
+    """The row of an artifact, as far as facts need it."""
+    if database.value("select exists(select 1 from memory_artifacts where source_path = ?)", (one.source_path,)):
+        return
+    row = dict.fromkeys("source_sha256 source_kind captured_at content updated_at".split(), "")
+    row |= dict.fromkeys(("captured_us", "membership_us", "noise"), 0)
+    row |= dict(zip((*SESSION, "source_path"), (*one.session, one.source_path), strict=True))
+    graph_rows.insert(database, "memory_artifacts", **row)
+
+
+def held(database: Database, agent: str = "default") -> dict[str, tuple[str, int]]:
+    """Status and number of sources of each fact by its words."""
+    rows = database.execute(f"select text, status, sources from {FACTS} where agent_id = ?", (agent,))
+    return {text: (status, sources) for text, status, sources in rows}
+
+
+def dump(database: Database) -> dict[str, list[tuple[Any, ...]]]:
+    found = {name: list(artifacts.sorted_rows(database, TABLES[name])) for name in statements.TABLES}
+    found["recall_lines"] = sorted(database.execute("select agent_id, tier, id, text, search_text from recall_lines"))
+    return found
+
+
+def recalled(database: Database, words: str) -> list[str]:
+    rows = database.execute(
+        "select l.text from recall_lines_fts f join recall_lines l on l.rowid = f.rowid where recall_lines_fts match ?",
+        (words,),
+    )
+    return sorted(row[0] for row in rows)
+
+
+def identity(database: Database, text: str) -> str:
+    found: str = database.value(f"select id from {FACTS} where text = ?", (text,))
+    return found
+
+
+# ── what stands ──
+
+
+def test_equal_texts_are_one_fact_with_several_sources(database):
+    put(database, stated("## Decisions\n- Use **SQLite**\n", 1), stated("\n## Decided\n- use SQLite.\n", 2))
+    (fact,) = statements.of_entity(database, "default", entity_id("default", "project", PROJECT))
+    assert (fact.text, fact.aspect, fact.status, fact.sources) == ("use SQLite.", "decision", "active", 2)
+    assert (fact.earliest_us, fact.latest_us, fact.line) == (DAY, 2 * DAY, 3)
+    assert statements.sources(database, "default", fact.id) == [
+        ("memory/default-2--summary.md", 3, "use SQLite.", 2 * DAY),
+        ("memory/default-1--summary.md", 2, "Use **SQLite**", DAY),
+    ]
+    assert statements.fact(database, "default", fact.id) == fact
+    assert statements.fact(database, "other", fact.id) is statements.fact(database, "default", "f-none") is None
+    assert statements.of_entity(database, "other", fact.entity_id) == []
+
+
+def test_a_later_value_supersedes_whatever_came_in_first(database):
+    put(database, stated("## Decisions\n- Database: SQLite\n", 2))
+    put(database, stated("## Decisions\n- Database: Postgres\n", 1))
+    assert held(database) == {"Database: SQLite": ("active", 1), "Database: Postgres": ("superseded", 1)}
+    old = statements.fact(database, "default", identity(database, "Database: Postgres"))
+    assert old is not None and old.superseded_by == identity(database, "Database: SQLite")
+    assert recalled(database, "decision lantern") == ["Database: SQLite · decision · lantern"]
+    drop(database, session(2))
+    assert held(database) == {"Database: Postgres": ("active", 1)}
+    assert recalled(database, "decision lantern") == ["Database: Postgres · decision · lantern"]
+    assert recalled(database, "SQLite") == []
+
+
+def test_slots_are_of_one_agent_entity_and_aspect(database):
+    put(
+        database,
+        stated("## Decisions\n- Lamp: oil\n## Notes\n- Lamp: brass\n", 1),
+        stated("## Decisions\n- Lamp: gas\n", 2, project="/code/prism"),
+        stated("## Decisions\n- Lamp: wax\n", 3, agent="scout"),
+        stated("## Decisions\n- Lamp: none of it\n", 4, project=None),
+    )
+    assert {status for status, _ in (held(database) | held(database, "scout")).values()} == {"active"}
+
+
+def test_of_two_values_of_one_instant_one_holds_in_every_order(database):
+    bodies = [f"## Decisions\n- Lamp: {what}\n" for what in ("oil", "gas", "wax")]
+    put(database, *(stated(body, number, day=5) for number, body in enumerate(bodies)))
+    first = dump(database)
+    for number, body in enumerate(bodies):
+        drop(database, session(number))
+        put(database, stated(body, number, day=5))
+    assert dump(database) == first
+    assert sorted(status for status, _ in held(database).values()) == ["active", "superseded", "superseded"]
+
+
+def test_what_is_ticked_later_is_done_and_open_again_when_the_tick_goes(database):
+    put(database, stated("## Next\n- trim the wick\n", 1), stated("## Next\n- [x] Trim the wick\n", 2))
+    assert held(database) == {"Trim the wick": ("done", 2)} and recalled(database, "wick") == []
+    drop(database, session(2))
+    assert held(database) == {"trim the wick": ("active", 1)}
+    assert recalled(database, "next step") == ["trim the wick · next step · lantern"]
+    put(database, stated("## Next\n- [x] trim the wick\n", 0))
+    assert held(database) == {"trim the wick": ("active", 2)}
+
+
+def test_what_is_struck_out_supersedes_nothing(database):
+    put(database, stated("## Decisions\n- Lamp: oil\n", 1), stated("## Decisions\n- Lamp: gas\n", 2))
+    put(database, stated("## Decisions\n- ~~Lamp: oil~~\n", 3))
+    assert held(database) == {"Lamp: oil": ("done", 2), "Lamp: gas": ("active", 1)}
+    put(database, stated("## Decisions\n- Lamp: oil\n", 4))
+    assert held(database) == {"Lamp: oil": ("active", 3), "Lamp: gas": ("superseded", 1)}
+    put(database, stated("## Decisions\n- ~~Lamp: oil~~\n", 5))
+    assert held(database) == {"Lamp: oil": ("done", 4), "Lamp: gas": ("superseded", 1)}
+
+
+def test_without_a_project_facts_are_about_the_agent(database):
+    put(database, stated("## Preferences\n- short answers\n", 1, project=None))
+    (fact,) = statements.of_entity(database, "default", entity_id("default", "agent", "default"))
+    assert fact.text == "short answers"
+    assert recalled(database, "preference") == ["short answers · preference"]
+    assert list(database.execute("select kind, norm, name, mentions from entities")) == [
+        ("agent", "default", "default", 1)
+    ]
+    put(database, stated("no items here", 1, project=None))
+    assert all(rows == [] for rows in dump(database).values())
+
+
+def test_entities_are_named_as_the_newest_mention_names_them(database):
+    body = "## People\n- **Ada Lovelace** – keeper\n"
+    put(database, stated("see src/a.py and #12\n" + body, 1), stated("see /code/lantern/src/a.py\n", 2))
+    rows = database.execute("select kind, name, mentions, latest_us / ? from entities order by kind", (DAY,))
+    assert list(rows) == [
+        ("issue", "#12", 1, 1), ("path", "src/a.py", 2, 2), ("person", "Ada Lovelace", 1, 1),
+        ("project", "lantern", 2, 2)]  # fmt: skip
+    kinds = [row[0] for row in database.execute("select kind from relations order by kind")]
+    assert kinds == ["part-of", "part-of", "works-on"]
+
+
+def test_two_agents_share_nothing(database):
+    body = "see src/a.py\n## Decisions\n- Lamp: oil\n"
+    put(database, stated(body, 1), stated(body, 1, agent="scout"))
+    found = dump(database)
+    ids = [
+        {row[1] for row in found["entity_attributes"] + found["entities"] if row[0] == a} for a in ("default", "scout")
+    ]
+    assert ids[0] and len(ids[0]) == len(ids[1]) and not ids[0] & ids[1]
+    drop(database, session(1))
+    assert held(database) == {} and held(database, "scout") == {"Lamp: oil": ("active", 1)}
+    assert statements.orphans(database) == 0
+
+
+def test_an_items_second_copy_and_ends_that_nobody_mentions_are_left_out(database):
+    one = stated("## Next\n- go on\n", 1)
+    loose = distil("see src/a.py", project=PROJECT).relations
+    given = Distilled((*one.distilled.items, Item("next", "Go on!", 9, done=True)), (), loose)
+    put(database, one._replace(distilled=given))
+    assert held(database) == {"go on": ("active", 1)}
+    assert statements.orphans(database) == 0 and dump(database)["relations"] == []
+
+
+# ── the same however it came to be ──
+
+WORDS = st.sampled_from(["oil", "gas", "wax", "**Oil**", "src/a.py", "#12"])
+ITEM = st.tuples(st.sampled_from(["- ", "- [x] ", "- [ ] "]), st.sampled_from(["", "Lamp: ", "Wick: "]), WORDS)
+SECTION = st.tuples(
+    st.sampled_from(["Decisions", "Constraints", "Next steps", "People", "Notes"]), st.lists(ITEM, max_size=3)
+)
+BODY = st.lists(SECTION, max_size=3).map(
+    lambda sections: "\n".join(
+        [line for title, listed in sections for line in (f"## {title}", *("".join(item) for item in listed))]
+    )
+)
+STEP = st.tuples(
+    st.integers(0, 5),  # which session
+    st.sampled_from(["default", "scout"]),
+    st.integers(1, 3),  # when
+    st.sampled_from([PROJECT, "/code/prism", None]),
+    BODY | st.none(),  # None: it is removed
+)
+
+
+@given(st.lists(st.lists(STEP, min_size=1, max_size=3), max_size=8))
+def test_bit_by_bit_is_as_all_at_once(rounds):
+    database, whole = Database(":memory:"), Database(":memory:")
+    standing: dict[statements.Session, Stated] = {}
+    for steps in rounds:
+        moved = {}
+        for number, agent, day, project, body in steps:
+            key = session(number, agent)
+            moved[key] = None if body is None else stated(body, number, agent=agent, day=day, project=project)
+        artifacts = [one for one in moved.values() if one is not None]
+        follow(database, moved, artifacts)
+        standing = {key: one for key, one in (standing | moved).items() if one is not None}
+    put(whole, *standing.values())
+    assert dump(database) == dump(whole)
+    assert statements.orphans(database) == statements.orphans(whole) == 0
+    database.execute("insert into recall_lines_fts(recall_lines_fts, rank) values('integrity-check', 1)")
+    before = database.connection.total_changes()
+    follow(database, standing, standing.values())
+    assert statements.replace(database, standing, standing.values()) == Touched()
+    assert database.connection.total_changes() == before
+    database.close()
+    whole.close()
+
+
+def test_sessions_one_after_the_other_and_together(database):
+    one, two = stated("## Decisions\n- Lamp: oil\n", 1), stated("## Decisions\n- Lamp: gas\n", 2)
+    put(database, one)
+    put(database, two)
+    added = dump(database)
+    clear(database)
+    assert all(rows == [] for rows in dump(database).values())
+    put(database, two, one)
+    assert dump(database) == added
+
+
+def clear(database: Database) -> None:
+    with database.transaction():
+        for deriver in (Facts(), RecallLines()):
+            deriver.clear(database)
+
+
+def test_a_rebuild_mends_what_does_not_follow(database):
+    told = stated("## Decisions\n- Lamp: oil\n", 1), stated("## Decisions\n- Lamp: gas\n", 2)
+    put(database, *told)
+    right = dump(database)
+    database.execute("update entity_attributes set status = 'active', superseded_by = null, sources = 9")
+    database.execute("update entities set name = 'x', mentions = 9")
+    database.execute("delete from recall_lines where text like 'Lamp: gas%'")
+    clear(database)
+    put(database, *told)
+    assert dump(database) == right
+
+
+# ── what it costs ──
+
+
+def many(sessions: int, seed: int = 1) -> list[Stated]:
+    """Sessions of twelve items each in some projects; slots and paths meet."""
+    random = Random(seed)
+    words = ["queue", "lease", "ledger", "broker", "retry", "loop", "budget", "socket", "planner", "shard", "window"]
+    made = []
+    for number in range(sessions):
+        lines = []
+        for title, count in (("Decisions", 4), ("Blockers", 2), ("Next steps", 4), ("Notes", 2)):
+            lines += ["", f"## {title}", ""]
+            for place in range(count):
+                slot = f"{random.choice(words)}: " if random.random() < 0.2 else ""
+                lines.append(f"- {slot}{' '.join(random.choices(words, k=9))} of run {number}, item {place}")
+        body = "\n".join([f"# Work on src/{random.choice(words)}.py", *lines])
+        made.append(stated(body, number, project=f"/code/{words[number % 11]}"))
+    return made
+
+
+def test_settling_what_was_touched_never_walks_a_table(database):
+    vault = many(60)
+    put(database, *vault)
+    seen: list[str] = []
+    database.connection.exec_trace = lambda cursor, sql, bindings: seen.append(sql) or True
+    put(database, stated("## Decisions\n- queue: bounded\n- lease: long\nsee src/queue.py\n", 7, project="/code/queue"))
+    drop(database, session(3))
+    statements.of_entity(database, "default", entity_id("default", "project", PROJECT))
+    database.connection.exec_trace = None
+    explained = 0
+    for sql in dict.fromkeys(seen):
+        if not sql.lstrip().lower().startswith(("select", "insert", "update", "delete")) or "recall_lines" in sql:
+            continue
+        for _, _, _, step in database.execute(f"explain query plan {sql}", [None] * sql.count("?")):
+            # All that an agent has would be searched by its name alone.
+            assert not step.endswith("(agent_id=?)"), (step, sql)
+            assert not any(step.startswith(f"SCAN {name}") for name in (*TABLES, "s", "t", "m", "a", "e")), (step, sql)
+            explained += 1
+    assert explained > 30
+
+
+def test_the_cost_of_a_session_does_not_grow_with_the_vault():
+    steps = []
+    for size in (60, 600):
+        database = Database(":memory:")
+        put(database, *many(size))
+        count = 0
+
+        def take(event: dict[str, Any]) -> None:
+            nonlocal count
+            # Full text's own statements count on from run to run.
+            if "recall_lines" not in event["sql"]:
+                count += event["stmt_status"]["SQLITE_STMTSTATUS_VM_STEP"]
+
+        database.connection.trace_v2(2, take)  # SQLITE_TRACE_PROFILE
+        put(
+            database,
+            stated(
+                "## Next\n- trim the wick\n## Decisions\n- Lamp: oil\nsee src/queue.py\n",
+                size + 1,
+                project="/code/queue",
+            ),
+        )
+        drop(database, session(size + 1))
+        database.connection.trace_v2(0, None)
+        steps.append(count)
+        database.close()
+    assert steps[1] < 1.2 * steps[0]
+
+
+def test_a_thousand_summaries_are_settled_soon():
+    vault = many(1_000)
+    database = Database(":memory:")
+    started = time.process_time()
+    put(database, *vault)
+    assert database.value("select count(*) from attribute_sources") == 12_000
+    assert time.process_time() - started < 3  # a second, where nobody else works
+    database.close()

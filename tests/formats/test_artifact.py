@@ -1,0 +1,434 @@
+"""The models: every field of seed 000 in every state of wrongness, and heads that Obsidian saved again."""
+
+import re
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from signet_sync.formats.artifact import Manifest, Transcript, validate, validate_tombstone
+from signet_sync.formats.artifact_fastpath import (
+    MANIFEST_FIELDS,
+    MANIFEST_KEYS,
+    FieldProblem,
+    Instant,
+    read_full_record,
+    read_record,
+    read_written_record,
+)
+from signet_sync.formats.frontmatter import parse, read, read_written, serialize, write
+
+AT = "2026-03-28T22:34:06.792Z"
+LATER = "2026-03-28T23:34:06.792Z"
+SECRET = "hunter2-hunter2"
+LINK = "memory/2026-03-28T22-34-06.792Z--abcdefghijklmnop--{}.md"
+WHO = {
+    "agent_id": "default",
+    "session_id": "0195d7a2-6f00-7cc0-8a44-1d2e3f405162",
+    "session_key": "agent:main:main",
+    "project": "/home/ada/code/lantern",
+    "harness": "claude-code",
+    "captured_at": AT,
+    "started_at": AT,
+    "ended_at": LATER,
+}
+CONTENT = {
+    "kind": "summary",
+    **WHO,
+    "manifest_path": LINK.format("manifest"),
+    "source_node_id": "node-7",
+    "content_sha256": "ab" * 32,
+    "hash_scope": "body-normalized-v1",
+    "memory_sentence": "In lantern the retry loop was bounded so that a dead broker no longer blocks any start.",
+    "memory_sentence_version": "memory_sentence_v1",
+    "memory_sentence_quality": "ok",
+    "memory_sentence_generated_at": LATER,
+}
+MANIFEST = {
+    "kind": "manifest",
+    **WHO,
+    "summary_path": LINK.format("summary"),
+    "transcript_path": LINK.format("transcript"),
+    "compaction_path": LINK.format("compaction"),
+    "memory_md_refs": ["Session Ledger (Last 30 Days)"],
+    "updated_at": LATER,
+    "revision": "3",
+}
+TOMBSTONE = {
+    "kind": "tombstone",
+    "agent_id": "default",
+    "session_token": "abcdefghijklmnop",
+    "removed_at": AT,
+    "reason": "asked for",
+    "removed_paths": [LINK.format("summary")],
+    "tombstone_version": "1",
+    "session_ids": ["s1"],
+}
+WHOLE = {
+    "summary": CONTENT,
+    "compaction": {**CONTENT, "kind": "compaction"},
+    "transcript": {**CONTENT, "kind": "transcript", "sanitizer_version": "sanitize_transcript_v2"},
+    "manifest": MANIFEST,
+    "tombstone": TOMBSTONE,
+}
+
+IDENTITY = ["kind", "agent_id", "session_id", "captured_at"]
+NULLABLE = ["session_key", "project", "harness", "started_at", "ended_at"]
+CONTENT_REQUIRED = [
+    *IDENTITY,
+    *["manifest_path", "content_sha256", "hash_scope", "memory_sentence", "memory_sentence_version"],
+    *["memory_sentence_quality", "memory_sentence_generated_at"],
+]
+REQUIRED = {
+    "summary": CONTENT_REQUIRED,
+    "compaction": CONTENT_REQUIRED,
+    "transcript": [*CONTENT_REQUIRED, "sanitizer_version"],
+    "manifest": [*IDENTITY, "updated_at"],
+    "tombstone": ["kind", "agent_id", "session_token", "removed_at", "reason"],
+}
+OPTIONAL = {
+    "summary": [*NULLABLE, "source_node_id"],
+    "compaction": [*NULLABLE, "source_node_id"],
+    "transcript": [*NULLABLE, "source_node_id"],
+    "manifest": [*NULLABLE, "summary_path", "transcript_path", "compaction_path"],
+}
+LISTS = {"manifest": ["memory_md_refs"], "tombstone": ["removed_paths", "session_ids"]}
+COUNTS = {"manifest": {"revision": 0}, "tombstone": {"tombstone_version": 1}}
+
+
+def typed(kind, fields):
+    return validate_tombstone(fields) if kind == "tombstone" else validate(kind, fields)
+
+
+def refusal(kind, /, **wrong):
+    fields = {key: value for key, value in {**WHOLE[kind], **wrong}.items() if value is not ...}
+    with pytest.raises(FieldProblem) as caught:
+        typed(kind, fields)
+    assert caught.value.field in str(caught.value)
+    return caught.value.code, caught.value.field, str(caught.value)
+
+
+def each(table):
+    return [pytest.param(kind, field, id=f"{kind}-{field}") for kind in table for field in table[kind]]
+
+
+@pytest.mark.parametrize("kind", WHOLE)
+def test_every_field_of_the_seed_is_in_one_of_these_tables(kind):
+    told = {*REQUIRED[kind], *OPTIONAL.get(kind, ()), *LISTS.get(kind, ()), *COUNTS.get(kind, ())}
+    assert told == set(WHOLE[kind]) == set(type(typed(kind, WHOLE[kind])).model_fields)
+
+
+def test_the_seed_names_these_fields(shared):
+    seed = next((shared / "seeds").glob("000*.txt")).read_text(encoding="utf-8")
+    for heading, kind in [("Immutable content artifact frontmatter", "transcript"), ("Mutable manifest", "manifest")]:
+        required = seed.partition(heading)[2].partition("Required:")[2].partition("\n\n  •")[2]
+        listed = re.findall(r"^\s*• (\w+)", "•" + re.split(r"\n\n(?!\s)|Not required|Checksum", required)[0], re.M)
+        assert {name for name in listed if name != "kind"} <= set(type(typed(kind, WHOLE[kind])).model_fields)
+        assert len(listed) > 10
+
+
+@pytest.mark.parametrize(("kind", "field"), each(REQUIRED))
+def test_required_fields_are_missing_when_absent_or_null_and_invalid_when_blank(kind, field):
+    for value in (..., None):
+        code, named, _ = refusal(kind, **{field: value})
+        assert (code, named) == ("field-missing", field)
+    for value in ("", " \t\xa0\ufeff"):
+        code, named, _ = refusal(kind, **{field: value})
+        assert (code, named) == ("field-invalid", field)
+
+
+@pytest.mark.parametrize(("kind", "field"), each(OPTIONAL))
+def test_nullable_fields_are_none_when_absent_null_or_blank(kind, field):
+    for value in (..., None, "", " \t\xa0\ufeff"):
+        fields = {key: given for key, given in {**WHOLE[kind], field: value}.items() if given is not ...}
+        artifact = typed(kind, fields)
+        assert getattr(artifact, field) is None
+        assert artifact.digest() == typed(kind, {**WHOLE[kind], field: None}).digest()
+        assert artifact.digest() != typed(kind, WHOLE[kind]).digest()
+
+
+@pytest.mark.parametrize(("kind", "field"), each(REQUIRED) + each(OPTIONAL))
+def test_a_list_or_a_mapping_is_no_text(kind, field):
+    for value in ([], [SECRET], {}, {"a": SECRET}, [[SECRET]]):
+        code, named, message = refusal(kind, **{field: value})
+        assert (code, named) == ("field-invalid", field)
+        assert SECRET not in message
+
+
+INSTANTS = ["captured_at", "started_at", "ended_at", "memory_sentence_generated_at", "updated_at", "removed_at"]
+PARTICULAR = [
+    *((kind, field) for kind in WHOLE for field in INSTANTS if field in WHOLE[kind]),
+    *((kind, field) for kind in ("summary", "transcript", "compaction") for field in ("content_sha256", "hash_scope")),
+    *((kind, "memory_sentence_quality") for kind in ("summary", "transcript", "compaction")),
+    *(("manifest", field) for field in ("revision",)),
+    *(("tombstone", field) for field in ("kind", "session_token", "tombstone_version")),
+]
+
+
+@pytest.mark.parametrize(("kind", "field"), PARTICULAR)
+def test_fields_of_a_particular_form_refuse_any_other_text_without_repeating_it(kind, field):
+    for value in (SECRET, "2026-13-45", "9" * 5_000, "-1", "1.5", "\x00", "\u0661", "ok ", "nan"):
+        code, named, message = refusal(kind, **{field: value})
+        assert (code, named) == ("field-invalid", field)
+        assert len(message) < 100
+        assert value not in message
+
+
+@pytest.mark.parametrize(("kind", "field"), each(LISTS))
+def test_lists_may_be_absent_null_empty_or_one_text(kind, field):
+    for value in (None, [], "", "  "):
+        assert getattr(typed(kind, {**WHOLE[kind], field: value}), field) == ()
+    absent = {key: value for key, value in WHOLE[kind].items() if key != field}
+    assert getattr(typed(kind, absent), field) == ()
+    x, y = (LINK.format("summary"), LINK.format("transcript")) if field == "removed_paths" else ("x", "y")
+    assert getattr(typed(kind, {**WHOLE[kind], field: x}), field) == (x,)
+    assert getattr(typed(kind, {**WHOLE[kind], field: [x, y]}), field) == (x, y)
+    for value in ({"a": SECRET}, [None], [[SECRET]], [{"a": SECRET}]):
+        code, named, message = refusal(kind, **{field: value})
+        assert (code, named) == ("field-invalid", field)
+        assert SECRET not in message
+
+
+@pytest.mark.parametrize("path", ["../victim", "memory/../victim", "/etc/passwd", "memory/notes.md", "MEMORY.md", "x"])
+def test_a_tombstone_keeps_paths_of_artifacts_alone(path):
+    artifact = LINK.format("summary")
+    assert typed("tombstone", {**TOMBSTONE, "removed_paths": [path, artifact]}).removed_paths == (artifact,)
+
+
+@pytest.mark.parametrize(
+    ("kind", "field", "default"), [(kind, field, value) for kind in COUNTS for field, value in COUNTS[kind].items()]
+)
+def test_counts_are_whole_numbers(kind, field, default):
+    absent = {key: value for key, value in WHOLE[kind].items() if key != field}
+    assert getattr(typed(kind, absent), field) == default
+    assert getattr(typed(kind, {**WHOLE[kind], field: "012"}), field) == 12
+    assert getattr(typed(kind, {**WHOLE[kind], field: 12}), field) == 12
+    for value in ("", " ", "x", "1_0", "1e3", True, 1.5, -1, ["1"], {"1": "1"}, "²", "9" * 16):
+        assert refusal(kind, **{field: value})[:2] == ("field-invalid", field)
+
+
+def test_the_first_wrong_field_in_the_order_of_the_model_is_told():
+    assert refusal("summary", memory_sentence=None, captured_at="x", agent_id=[])[1] == "agent_id"
+    assert refusal("transcript", sanitizer_version=None, memory_sentence="")[1] == "memory_sentence"
+
+
+def test_unknown_fields_are_ignored_whatever_they_hold():
+    strange = {"aliases": ["x"], "tags": {"a": None}, "": "y", "model_config": "z", "__dict__": "q", "digest": "d"}
+    assert typed("summary", {**CONTENT, **strange}).digest() == typed("summary", CONTENT).digest()
+    assert {"content_sha256", "hash_scope"} <= MANIFEST_KEYS
+    assert tuple(Manifest.model_fields) == MANIFEST_FIELDS
+
+
+def test_values_are_typed_and_written_as_they_were():
+    artifact = typed("transcript", {**WHOLE["transcript"], "captured_at": f" {AT} ", "content_sha256": "AB" * 32})
+    assert artifact.captured_at == Instant(AT, 1_774_737_246_792_000)
+    assert artifact.fields() == WHOLE["transcript"]
+    assert isinstance(artifact, Transcript)
+    assert Transcript.links == ("manifest_path",)
+    manifest = typed("manifest", MANIFEST)
+    assert manifest.fields() == {**MANIFEST, "revision": 3}
+    assert Manifest.links == ("summary_path", "transcript_path", "compaction_path")
+
+
+def test_artifacts_never_change():
+    with pytest.raises(ValueError, match="frozen"):
+        typed("summary", CONTENT).project = "other"
+
+
+def test_the_digest_is_of_typed_values():
+    digest = typed("summary", CONTENT).digest()
+    same = {"captured_at": "2026-03-29 00:34:06,792 +02:00", "content_sha256": "AB" * 32, "ended_at": f"{LATER} "}
+    assert typed("summary", {**CONTENT, **same}).digest() == digest
+    for field in CONTENT:
+        other = {"captured_at": LATER, "memory_sentence_quality": "fallback", "content_sha256": "cd" * 32}
+        if field != "hash_scope":
+            value = other.get(field, AT if CONTENT[field] == LATER else LATER if CONTENT[field] == AT else "other")
+            assert typed("summary", {**CONTENT, field: value}).digest() != digest, field
+
+
+def test_a_tombstone_covers_its_agent_and_its_sessions_only():
+    some, all_of_them = typed("tombstone", TOMBSTONE), typed("tombstone", {**TOMBSTONE, "session_ids": None})
+    assert some.covers("default", "s1") and not some.covers("default", "s2") and not some.covers("ops-bot", "s1")
+    assert some.covers(None, None) and some.covers("default", None) and some.covers(None, "s1")
+    assert all_of_them.covers("default", "s2") and not all_of_them.covers("ops-bot", "s2")
+
+
+# --- through the files ---
+
+
+@pytest.mark.parametrize("kind", WHOLE)
+def test_written_files_give_the_same_artifact(kind):
+    artifact = typed(kind, WHOLE[kind])
+    document = parse(write(artifact.fields(), "body"))
+    assert typed(kind, document.fields) == artifact
+    assert read_written(document.head) is not None
+
+
+# Plain letters, what needs quotes or breaks a naive reader, and words that YAML takes for something else.
+WORDS = st.sampled_from(
+    [
+        *("lantern", "it's", '"so"', "a: b", "# x", "- y", "null", "~", "no", "017", "12:30", AT, "会話", "é", "[z]"),
+        *("{}", "&a", "*b", "!c", "|", ">", "%", "@", "`d`", "\\n", "\\", "💡", "x" * 90),
+    ]
+)
+PHRASES = st.lists(WORDS, min_size=1, max_size=30).map(" ".join)
+OFFSETS = st.sampled_from([AT, "2026-03-29T00:34:06.792+02:00", "2026-03-28 22:34:06.792", "2026-03-28T22:34:06,7920Z"])
+
+
+@st.composite
+def contents(draw):
+    return {
+        **CONTENT,
+        "session_id": draw(PHRASES),
+        "session_key": draw(st.none() | PHRASES),
+        "project": draw(st.none() | PHRASES),
+        "harness": draw(st.none() | PHRASES),
+        "memory_sentence": draw(PHRASES),
+        "captured_at": draw(OFFSETS),
+        "started_at": draw(st.none() | OFFSETS),
+        "ended_at": draw(st.none() | OFFSETS),
+    }
+
+
+def re_saved(fields, width=80, flow=False, bare=True, empty=True, extra=None):
+    """The head as Obsidian and other YAML writers leave it: sorted, folded, single quotes, bare dates, empty nulls."""
+    dumped = yaml.safe_dump(
+        {**fields, **(extra or {})},
+        width=width,
+        sort_keys=True,
+        allow_unicode=True,
+        default_flow_style=None if flow else False,
+    )
+    if bare:
+        dumped = re.sub(r"(?m)^(\w+_at): '([^'\n]*)'$", r"\1: \2", dumped)
+    if empty:
+        dumped = re.sub(r"(?m)^(\w+): (?:null|\[\])$", r"\1:", dumped)
+    return dumped.removesuffix("\n")
+
+
+@given(contents(), st.sampled_from([40, 80, 10_000]), st.booleans(), st.booleans())
+def test_contents_that_were_re_saved_have_the_same_digest(fields, width, bare, empty):
+    head = re_saved(fields, width, bare=bare, empty=empty, extra={"aliases": ["x"], "zz": {"deep": "y"}})
+    assert read_written(head) is None
+    artifact = typed("summary", fields)
+    again = typed("summary", read(head))
+    assert again.digest() == artifact.digest()
+    assert again.memory_sentence == fields["memory_sentence"]
+
+
+@given(st.lists(PHRASES, max_size=3), st.none() | PHRASES, st.integers(0, 10**9), st.booleans(), st.booleans())
+def test_manifests_that_were_re_saved_have_the_same_digest(refs, project, revision, flow, empty):
+    fields = {**MANIFEST, "memory_md_refs": refs, "project": project, "revision": revision, "compaction_path": None}
+    artifact = typed("manifest", fields)
+    assert artifact.digest() == typed("manifest", read(serialize(fields)[4:-4])).digest()
+    assert typed("manifest", read(re_saved(fields, flow=flow, empty=empty))).digest() == artifact.digest()
+
+
+@pytest.mark.parametrize(
+    ("line", "wrong"),
+    [
+        ("ended_at:", False),
+        ("ended_at: ~", False),
+        ("ended_at: null", False),
+        ("ended_at: NULL", False),
+        ("ended_at: ''", False),
+        ("ended_at: 'null'", True),
+        ("ended_at: none", True),
+        ("ended_at: 2026-03-28", True),
+        ("ended_at: 2026-03-28 23:59:60", True),
+    ],
+)
+def test_nothing_is_said_in_many_ways_beside_other_quotes(line, wrong):
+    """A null must be one in a head that only YAML can read, whichever of its parsers is there."""
+    head = re_saved({**CONTENT, "ended_at": None}, empty=False).replace("ended_at: null", line)
+    assert read_written(head) is None
+    if wrong:
+        assert refusal("summary", **read(head))[:2] == ("field-invalid", "ended_at")
+    else:
+        assert typed("summary", read(head)).ended_at is None
+
+
+def test_a_head_as_obsidian_leaves_it():
+    head = f"""\
+aliases: []
+ended_at: {LATER}
+captured_at: 2026-03-28T22:34:06.792Z
+content_sha256: {"ab" * 32}
+kind: summary
+agent_id: default
+session_id: 0195d7a2-6f00-7cc0-8a44-1d2e3f405162
+session_key: agent:main:main
+project: /home/ada/code/lantern
+harness: 'claude-code'
+started_at: 2026-03-28T22:34:06.792Z
+manifest_path: {CONTENT["manifest_path"]}
+source_node_id: node-7
+hash_scope: body-normalized-v1
+memory_sentence: >-
+  In lantern the retry loop was bounded so that
+  a dead broker no longer blocks any start.
+memory_sentence_version: memory_sentence_v1
+memory_sentence_quality: ok
+memory_sentence_generated_at: {LATER}
+tags:
+  - work"""
+    assert typed("summary", read(head)) == typed("summary", CONTENT)
+
+
+# --- the one pattern of the written form against the models ---
+
+ODD = st.text(alphabet="a \x00\t\n\x7f\x85\xa0\u200b\u2028\ufeff\ud800\"\\':é会", max_size=4)
+VALUES = (
+    st.none() | ODD | PHRASES | st.sampled_from([AT, "2026-02-30T22:34:06.792Z", "2026-03-28T22:34:60.000Z", "0", "ok"])
+)
+
+OURS = {"revision": 3, "content_sha256": "ab" * 32, "hash_scope": "body-normalized-v1"}
+AS_WRITTEN = {kind: {**WHOLE[kind], **(OURS if kind == "manifest" else {})} for kind in WHOLE if kind != "tombstone"}
+
+
+def told(reader, kind, head):
+    try:
+        return reader(kind, head)
+    except FieldProblem as problem:
+        return problem.code, problem.field
+
+
+@pytest.mark.parametrize("kind", AS_WRITTEN)
+def test_the_pattern_takes_what_we_write(kind):
+    fields = AS_WRITTEN[kind]
+    for nothing in ({}, dict.fromkeys(OPTIONAL[kind])):
+        head = serialize({**fields, **nothing})[4:-4]
+        fast = read_written_record(kind, head)
+        assert fast is not None
+        assert fast == read_full_record(kind, head) == typed(kind, {**fields, **nothing}).record()
+
+
+@given(st.sampled_from(sorted(AS_WRITTEN)), st.data())
+def test_the_pattern_never_says_anything_else_than_the_models(kind, data):
+    base = AS_WRITTEN[kind]
+    changed = data.draw(st.dictionaries(st.sampled_from(sorted(base)), VALUES, max_size=3))
+    if "memory_md_refs" in base and data.draw(st.booleans()):
+        changed["memory_md_refs"] = data.draw(st.lists(ODD | PHRASES, max_size=3))
+    head = serialize({**base, **changed})[4:-4]
+    full = told(read_full_record, kind, head)
+    assert told(read_record, kind, head) == full
+    assert read_written_record(kind, head) in (None, full)
+
+
+@given(st.sampled_from(["summary", "manifest"]), st.data())
+def test_a_head_with_one_letter_changed_is_read_alike_by_both(kind, data):
+    head = serialize(AS_WRITTEN[kind])[4:-4]
+    at = data.draw(st.integers(0, len(head) - 1))
+    letter = data.draw(st.sampled_from(["", *'"\\\n\r\t :-x0\x00\x85\u2028\ufeff']))
+    head = head[:at] + letter + head[at + 1 :]
+    fast = read_written_record(kind, head)
+    if fast is not None:
+        assert fast == read_full_record(kind, head)
+
+
+def test_the_kind_of_the_name_must_be_that_of_the_head():
+    for reader in (read_record, read_full_record):
+        with pytest.raises(FieldProblem) as caught:
+            reader("summary", serialize(WHOLE["transcript"])[4:-4])
+        assert (caught.value.code, caught.value.field) == ("kind-mismatch", "kind")

@@ -1,0 +1,108 @@
+"""The body rule: what is normalised, what is kept, and that the hash is the original program's."""
+
+import time
+from hashlib import sha256
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from signet_sync.formats.body import HASH_SCOPE, JS_BLANKS, body_sha256, js_trim, normalize, utf8, well_formed
+
+# Blanks, line ends of every kind, and a letter: nearly every example exercises a rule.
+KNOTTY = st.text(alphabet="a \t\n\r\v\f\x85\xa0\u2028\u2029\ufeff\x1c", max_size=40)
+
+
+@pytest.mark.parametrize(
+    ("text", "normalized"),
+    [
+        ("", ""),
+        ("\n\n\n", ""),
+        (" \n\t\n \t ", ""),
+        ("a\r\nb\r\n", "a\nb"),
+        ("a\rb\r", "a\nb"),
+        ("a\r\rb", "a\n\nb"),
+        ("a\r\n\rb\n\r", "a\n\nb"),
+        ("a  \nb\t\nc \t ", "a\nb\nc"),
+        ("a \r\nb \rc", "a\nb\nc"),
+        ("\n\n  a", "\n\n  a"),
+        ("a\n\n\nb", "a\n\n\nb"),
+        ("a\n   \n", "a"),
+        ("a  b", "a  b"),
+        ("a\xa0\nb\u3000", "a\xa0\nb\u3000"),
+        ("a\xa0 \n", "a\xa0"),
+        ("a\n\xa0", "a\n\xa0"),
+        ("a\f\nb \f \n\f", "a\f\nb \f\n\f"),
+        ("\ufeffa\ufeff", "\ufeffa\ufeff"),
+        ("---\na\n---\n", "---\na\n---"),
+    ],
+)
+def test_newlines_and_trailing_blanks_go_everything_else_stays(text, normalized):
+    assert normalize(text) == normalized
+
+
+@pytest.mark.parametrize("mark", ["\u2028", "\u2029", "\v", "\f", "\x85", "\x1c", "\x1d", "\x1e"])
+def test_lines_end_at_lf_alone(mark):
+    assert normalize(f"a {mark} b") == f"a {mark} b"
+    assert normalize(f"a {mark}") == f"a {mark}"
+    assert normalize(f"a\n{mark}\n") == f"a\n{mark}"
+
+
+@given(KNOTTY)
+def test_normalizing_is_idempotent_and_never_moves_a_line(text):
+    once = normalize(text)
+    assert normalize(once) == once
+    unified = text.replace("\r\n", "\n").replace("\r", "\n")
+    lines = [line.rstrip(" \t") for line in unified.split("\n")]
+    while lines and not lines[-1]:
+        lines.pop()
+    assert once.split("\n") == (lines or [""])
+
+
+@given(st.text(max_size=60))
+def test_the_hash_is_over_utf8_of_the_normalized_body(text):
+    body = normalize(text)
+    assert body_sha256(body) == sha256(body.encode()).hexdigest()
+    assert body_sha256(normalize(text + " \n\t\r\n")) == body_sha256(body)
+
+
+def test_known_hashes():
+    assert HASH_SCOPE == "body-normalized-v1"
+    assert body_sha256("") == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+    assert body_sha256(normalize("a\r\nb\r\n")) == "7e18f737311b2dc3b2f269dd78396b0351f14fb66efa879f768cb23181883c78"
+    assert body_sha256("a\ud800b").startswith("05087813")
+
+
+def test_lone_surrogates_become_the_replacement_character_and_pairs_become_one_character():
+    assert well_formed("a\ud800b\udc00") == "a\ufffdb\ufffd"
+    assert well_formed("\ud83d\ude80") == "\U0001f680"
+    assert utf8("é\udcff") == "é\ufffd".encode()
+
+
+def test_trimming_is_that_of_javascript():
+    assert js_trim(f"{JS_BLANKS}x{JS_BLANKS}") == "x"
+    for kept in "\x85\x1c\x1d\x1e\x1f\u200b\u180e":
+        assert js_trim(f"{kept}x{kept}") == f"{kept}x{kept}"
+
+
+def test_vectors_of_the_original_program(vectors):
+    wrong = [
+        case["name"]
+        for case in vectors["body"]
+        if (body := normalize(case["input"])) != case["normalized"]
+        or body_sha256(body) != case["sha256"]
+        or (normalize(body) == body) != case["idempotent"]
+    ]
+    assert wrong == []
+    assert vectors["const"]["HASH_SCOPE"] == HASH_SCOPE
+
+
+@pytest.mark.parametrize("unit", [" ", "\t", "\n", " \n", "\r", "\r\n", "x \n", "\xa0"])
+def test_ten_times_the_blanks_take_about_ten_times_as_long(unit):
+    def seconds(size):
+        text = "x \n" + unit * (size // len(unit)) + "y"
+        start = time.process_time()
+        normalize(text)
+        return time.process_time() - start
+
+    assert any(seconds(1_000_000) < 20 * max(seconds(100_000), 0.002) for _ in range(4))

@@ -1,0 +1,105 @@
+"""Session keys and kinds of places: what names a place that others read is never taken for a private one."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from signet_sync.capture.hook import HARNESSES
+from signet_sync.formats.scope import is_shared, place_of
+
+GROUPS = ["group", "channel", "guild", "room", "space", "server", "forum", "broadcast", "public", "supergroup"]
+PROGRAMS = ["whatsapp", "telegram", "discord", "slack", "signal", "matrix", "imessage"]
+IDS = st.from_regex(r"[a-z0-9+_.-]{1,12}", fullmatch=True)
+harnesses = st.sampled_from(HARNESSES)
+
+
+def spelled(word):
+    """Any case, with blanks around it."""
+    cased = st.lists(st.booleans(), min_size=len(word), max_size=len(word)).map(
+        lambda up: "".join(c.upper() if u else c for c, u in zip(word, up, strict=True))
+    )
+    return st.tuples(st.sampled_from(["", " "]), cased, st.sampled_from(["", " "])).map("".join)
+
+
+@pytest.mark.parametrize(
+    ("key", "place"),
+    [
+        ("agent:main:main", "direct"),
+        ("main", "direct"),
+        ("Agent:Group:MAIN", "direct"),  # an agent of that name
+        ("agent:main:main:thread:42", "direct"),
+        ("agent:main:direct:mira", "direct"),
+        ("agent:main:telegram:dm:4711", "direct"),
+        ("agent:main:telegram:work:direct:4711:thread:9", "direct"),
+        ("telegram:dm:4711", "direct"),
+        ("agent:main:whatsapp:group:123@g.us", "group"),
+        ("agent:main:whatsapp:direct:123@g.us", "group"),
+        ("agent:main:whatsapp:123-456@G.US", "group"),
+        ("agent:main:whatsapp:status@broadcast", "group"),
+        ("agent:main:discord:channel:99:thread:5", "group"),
+        ("agent:main:discord:guild-7:direct:5", "group"),
+        ("agent:main:telegram:group:-100:topic:3", "group"),
+        ("agent:main:telegram:direct:1:group:2", "group"),
+        ("agent:main:global", "group"),
+        ("agent:main:main:group:1", "group"),
+        ("group:123", "group"),
+        ("discord-guild-7", "group"),
+        ("thread-7", "group"),
+        ("agent:main", "unknown"),
+        ("agent::main", "unknown"),
+        ("agent:main:", "unknown"),
+        ("agent:main:main:", "unknown"),
+        ("agent:main:telegram:direct:", "unknown"),
+        ("agent:main:direct", "unknown"),
+        ("agent:main:slack:C024BE91L", "unknown"),
+        ("agent:main:subagent:7f", "unknown"),
+        ("cron:nightly", "unknown"),
+        ("#general", "unknown"),
+        ("ｇｒｏｕｐ", "unknown"),
+        ("telegram 4711", "unknown"),
+        (17, "unknown"),
+        (["agent"], "unknown"),
+        ("0a4ef7d2-1de1-4b2c-9d0e-0b3b6c1f6a11", ""),
+        ("ses_01", ""),
+        ("  ", ""),
+        (None, ""),
+    ],
+)
+def test_what_a_key_names(key, place):
+    assert place_of(key) == place
+    terminal, chats = ("claude-code", "openclaw")
+    assert is_shared(terminal, {"sessionKey": key}) == (place in ("group", "unknown"))
+    assert is_shared(chats, {"session_key": key}) == (place != "direct")
+
+
+@given(
+    harness=harnesses,
+    head=st.lists(st.one_of(st.sampled_from([*PROGRAMS, "direct", "dm", "main"]), IDS), max_size=3),
+    group=st.sampled_from(GROUPS).flatmap(spelled),
+    tail=st.lists(st.one_of(IDS, st.sampled_from(["direct", "main", ""])), max_size=3),
+    agent=st.sampled_from(["agent:main:", "AGENT:main:", ""]),
+)
+def test_a_key_that_names_a_group_anywhere_is_shared(harness, head, group, tail, agent):
+    assert is_shared(harness, {"sessionKey": agent + ":".join([*head, group, *tail])})
+
+
+@given(harness=harnesses, key=st.one_of(st.text(), st.text().map(lambda text: "agent:main:" + text)))
+def test_a_key_of_chats_is_private_only_where_it_says_so(harness, key):
+    """Whatever it is: only the main session and direct ones are private among keys with a structure."""
+    if ":" in key and not is_shared(harness, {"sessionKey": key}):
+        parts = [part.strip() for part in key.lower().split(":")]
+        assert "main" in parts[2:] or {"direct", "dm", "dms", "im", "private"} & set(parts)
+
+
+@given(harness=harnesses, kind=st.text(min_size=1).filter(str.strip), key=st.sampled_from([None, "agent:main:main"]))
+def test_a_kind_that_is_not_direct_is_shared_whatever_the_key_says(harness, kind, key):
+    direct = kind.strip().lower() in ("direct", "dm", "dms", "im", "private")
+    assert is_shared(harness, {"chatType": kind, "sessionKey": key}) == (not direct)
+    assert is_shared(harness, {"chat_type": kind, "session_key": "agent:main:slack:channel:1"})
+    assert is_shared(harness, {"chatType": "direct", "group_id": "1", "session_key": "agent:main:main"})
+
+
+@pytest.mark.parametrize("harness", HARNESSES)
+def test_where_nothing_is_said_the_harness_decides(harness):
+    assert is_shared(harness, {"session_id": "s", "cwd": "/home/u/group"}) == (harness == "openclaw")
+    assert not is_shared(harness, {"chatType": "direct", "sessionKey": "agent:main:hook:7"})

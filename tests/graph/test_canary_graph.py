@@ -1,0 +1,399 @@
+"""A session in the middle of the graph is removed: no word, row or handle is left, the rest is as if it never was."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import artifacts_fixture as made
+import pytest
+from endings import compact, end
+from workbench import NOW, Vault
+
+from signet_sync.app.workspace import opened
+from signet_sync.facts.store import statements
+from signet_sync.formats.fact import Item
+from signet_sync.formats.handle import LETTERS
+from signet_sync.graph import enrichment
+from signet_sync.graph.store import wordings
+from signet_sync.memories.store import pins
+from signet_sync.settings.model import Settings
+from signet_sync.storage.database.named_rows import FACTS, MENTIONS, NODES, SOURCES
+from signet_sync.storage.database.tables import TABLES
+from signet_sync.sync.store import access_counts, artifacts
+from signet_sync.sync.workspace import Workspace
+
+PROJECT = "/home/ada/code/lantern"
+KEY = "agent:main:main"
+ID = "ca4a1e00-0000-4000-8000-000000000009"
+# The sessions that stay: two of the same week, two of the week before, of the same quarter.
+OTHERS = {f"0fe5e55{day}-0000-4000-8000-000000000000": f"2026-03-{day}T10:00:00.000Z" for day in (17, 19, 23, 27)}
+LAST = "0fe5e5527-0000-4000-8000-000000000000"
+HANDLE = re.compile(r"\b([a-z]-[a-z2-7]{12})\b")
+
+# As in test_canary: each begins unlike the others, and its first letters are not looked for.
+PLACES = ("summary", "opening", "middle", "closing", "compaction", "decision", "person", "file", "package", "issue",
+          "next", "live", "extracted", "arcword", "epochword", "memory", "tag", "sentence", "slot",
+          "early")  # fmt: skip
+CANARIES = {place: f"{chr(97 + number)}qz{place}canary" for number, place in enumerate(PLACES)}
+# The same fact as another session's, in a spelling of its own.
+SHARED, VARIANT = "Storage: SQLite with a write-ahead log", "Storage: SQLITE with a Write-Ahead LOG."
+BOTH = "Ada wants the queue to drain before midnight."
+
+
+def said(place: str) -> str:
+    return f"The {CANARIES[place]} bounds every retry of the queue"
+
+
+def talk(*words: str) -> str:
+    """A transcript of several chunks."""
+    filler = "The loop of src/queue.py was looked at once more, and nothing in it had moved. " * 40
+    return "".join(
+        f"## {('User', 'Assistant')[n % 2]} · 2026-03-25T09:{n:02d}:00.000Z\n\n{word}. {filler}\n\n"
+        for n, word in enumerate(words)
+    )
+
+
+def body(place: str) -> str:
+    return (
+        f"# {said(place)}\n\nWe read `src/{CANARIES['file']}.py` and ran `pip install {CANARIES['package']}`, see"
+        f" {CANARIES['issue'].upper()}-77.\n\n## Decisions\n\n- {VARIANT}\n- {said('decision')}\n"
+        f"- Port: {CANARIES['slot']}\n\n## People\n\n- {CANARIES['person'].title()}: keeps the queue\n\n"
+        f"## Next steps\n\n- [ ] {said('next')}\n- [x] Ask Ada about the loop.\n"
+    )
+
+
+class Scene:
+    """A thread of five sessions; with `had` one of them is full of words that stand nowhere else."""
+
+    def __init__(self, root: Path, *, key: str | None, had: bool) -> None:
+        self.vault, self.key = Vault(root), key
+        for number, (session_id, at) in enumerate(OTHERS.items()):
+            if had and session_id == LAST:
+                self.canaries()
+            self.ordinary(number, session_id, at)
+        self.ask("remember", BOTH, "--session", LAST)
+        if had:
+            self.ask("remember", BOTH, "--session", ID)
+            self.ask("remember", said("memory"), "--type", "decision", "--session", ID, "--tag", CANARIES["tag"])
+            self.model()
+            self.marks()
+        else:
+            self.shared_marks()
+
+    def ordinary(self, number: int, session_id: str, at: str) -> None:
+        decided = f"## Decisions\n\n- {SHARED}\n- Number {number} holds.\n- Port: 70{number}\n"
+        end(
+            self.vault,
+            **self.who(session_id),
+            captured_at=at,
+            summary=f"# Number {number}\n\n{decided}\n## Next steps\n\n- Ask Ada about the loop.\n",
+            transcript=f"## User · {at}\n\nNumber {number}.\n",
+            memory_sentence=f"Bounded the retry loop of src/queue.py in lantern number {number} so that it drains.",
+        )
+
+    def who(self, session_id: str) -> dict[str, Any]:
+        return {"session_id": session_id, "session_key": self.key or session_id, "project": PROJECT, "harness": "codex"}
+
+    def ask(self, *arguments: str) -> Any:
+        answer = self.vault.call(*arguments, "--json", "--now", NOW)
+        assert answer.code == 0, answer
+        return answer.json
+
+    def canaries(self) -> None:
+        who = self.who(ID)
+        compact(self.vault, **who, compaction=body("compaction"), captured_at="2026-03-25T09:30:00.000Z")
+        end(self.vault, **who, captured_at="2026-03-25T09:10:00.000Z", summary=f"# {said('early')}\n",
+            transcript=talk(said("early")))  # fmt: skip
+        end(self.vault, **who, captured_at="2026-03-25T10:00:00.000Z", summary=body("summary"),
+            transcript=talk(said("opening"), "a", "b", "c", said("middle"), "d", "e", "f", said("closing")),
+            memory_sentence=f"{said('sentence')} of src/queue.py in lantern, so that it drains at last.")  # fmt: skip
+        line = json.dumps({"turn": 0, "role": "user", "text": said("live"), "at": NOW}).encode() + b"\n"
+        named = ["--session-id", ID] if self.key else []
+        held, sys.stdin = sys.stdin, io.TextIOWrapper(io.BytesIO(line))
+        try:
+            code = self.vault.call("transcript", "append", "--session-key", self.key or ID, *named).code
+        finally:
+            sys.stdin = held
+        assert code == 0
+
+    @contextmanager
+    def writing(self) -> Iterator[Workspace]:
+        with opened(str(self.vault.root), Settings()) as workspace:
+            yield workspace
+
+    def model(self) -> None:
+        """What a model stated of the session, and its words for the condensations above it."""
+        with self.writing() as workspace:
+            for artifact in wordings.unread(workspace.database, 99, NOW):
+                if artifact.session_id == ID:
+                    items = [Item("constraint", said("extracted"), 3)]
+                    assert wordings.put_items(workspace.database, artifact, items, "m", NOW)
+            enrichment.rederive(workspace, {("default", self.token, ID)}, now_us())
+            for node in wordings.unworded(workspace.database, 99, NOW):
+                words = "Two sessions bounded the queue."
+                if node.id[0] == "e" or CANARIES["sentence"] in node.content:
+                    words = said("epochword" if node.id[0] == "e" else "arcword")
+                assert wordings.put_wording(workspace.database, node, words, "m", NOW)
+
+    @property
+    def token(self) -> str:
+        return made.token_for("default", ID, self.key)
+
+    def ids(self) -> set[str]:
+        """The id of everything there is."""
+        places = {"session_summaries": "id", "memory_thread_heads": "thread_id", "entity_attributes": "id",
+                  "memories": "id", "entities": "id"}  # fmt: skip
+        return {row[0] for table, column in places.items() for row in self.vault.rows(f"select {column} from {table}")}
+
+    def marks(self) -> None:
+        """Pins and accesses of everything of the session and of all above it."""
+        nodes = self.vault.rows(f"select id from {NODES} where session_id = ? or depth > 0", ID)
+        stated = self.vault.rows(f"select attribute_id from {SOURCES} where session_id = ?", ID)
+        heads = self.vault.rows("select thread_id from memory_thread_heads union select id from memories")
+        named = self.vault.rows(f"select entity_id from {MENTIONS} where session_id = ?", ID)
+        self.mark({*nodes, *stated, *heads}, named)
+
+    def shared_marks(self) -> None:
+        """The same marks, of what the session has no part in alone."""
+        words = (SHARED, "Ask Ada about the loop.")
+        shared = self.vault.rows(f"select id from {FACTS} where text in (?, ?)", *words)
+        above = self.vault.rows("select id from session_summaries where depth > 0")
+        heads = self.vault.rows("select thread_id from memory_thread_heads union select id from memories")
+        named = self.vault.rows("select id from entities where norm = 'src/queue.py' or kind = 'project'")
+        self.mark({*shared, *above, *heads}, named)
+
+    def mark(self, pinned: Iterable[tuple[Any, ...]], named: Iterable[tuple[Any, ...]]) -> None:
+        with self.writing() as workspace:
+            with workspace.database.transaction():
+                for (one,) in pinned:
+                    pins.pin(workspace.database, "default", one, NOW)
+            shown = [row[0] for row in {*pinned, *named}]
+            assert access_counts.count_nodes(workspace.database, "default", shown, "2026-03-28")
+        self.ask("reindex")
+
+    def leaks(self, words: Iterable[str] = tuple(CANARIES.values())) -> list[tuple[str, str]]:
+        """Files of workspace and state that hold a word but for three letters."""
+        needles = {word: word[3:].lower().encode() for word in words}
+        found = []
+        for path in [*self.vault.root.rglob("*"), *self.vault.state.rglob("*")]:
+            if path.is_file():
+                raw = path.name.encode() + path.read_bytes()
+                lower = raw.lower()
+                found += [(path.name, word) for word, needle in needles.items() if needle in lower]
+                found += [(path.name, VARIANT)] * (VARIANT[9:].encode() in raw)
+        return found
+
+    def sound(self) -> None:
+        """Nothing stands behind nothing."""
+        known = self.ids()
+        with self.vault.database() as database:
+            assert statements.orphans(database) == 0
+        for table, column in (
+            ("session_summary_children", "parent_id"), ("session_summary_children", "child_id"),
+            ("pins", "id"), ("node_telemetry", "id"), ("node_wordings", "id"), ("recall_lines", "id"),
+            ("thread_sessions", "node_id"), ("thread_sessions", "thread_id"), ("memory_thread_heads", "node_id"),
+            ("memory_sources", "memory_id"), (SOURCES, "attribute_id"), (SOURCES, "entity_id"),
+        ):  # fmt: skip
+            left = {row[0] for row in self.vault.rows(f"select {column} from {table}")} - known
+            assert not left, (table, column, left)
+        for table, column in (("extractions", "source_path"), (NODES, "source_ref"), ("seals", "path"),
+                              (SOURCES, "source_path"), (MENTIONS, "source_path"),
+                              ("memory_thread_heads", "source_ref"), ("thread_sessions", "source_ref")):  # fmt: skip
+            for (path,) in self.vault.rows(f"select {column} from {table} where {column} is not null"):
+                assert (self.vault / path).exists(), (table, path)
+        for one in HANDLE.findall("\n".join(pages(self.vault).values())):
+            if one[0] in LETTERS:
+                assert one in known, one
+
+    def derived(self) -> dict[str, list[tuple[Any, ...]]]:
+        """Everything of the graph and what belongs to it."""
+        found = {}
+        for table in ("session_summaries", "session_summary_children", "thread_sessions", "memory_thread_heads",
+                      "entities", "entity_mentions", "entity_attributes", "attribute_sources", "relations",
+                      "memories", "ledger_rows", "ledger_days", "session_transcripts"):  # fmt: skip
+            with self.vault.database() as database:
+                found[table] = list(artifacts.sorted_rows(database, TABLES[table]))
+        found["recall_lines"] = self.vault.rows("select agent_id, tier, id, text from recall_lines order by id")
+        found["memory_sources"] = self.vault.rows("select memory_id, session_token, session_id from memory_sources")
+        for table in ("pins", "node_telemetry"):
+            found[table] = self.vault.rows(f"select id from {table} order by id")
+        return found
+
+
+def now_us() -> int:
+    return time.time_ns() // 1000
+
+
+def pages(vault: Vault) -> dict[str, str]:
+    places = [*vault.root.glob("MEMORY.md"), *vault.root.glob("ledger/**/*.md")]
+    return {str(path.relative_to(vault.root)): path.read_text() for path in places}
+
+
+def remove(scene: Scene, name: str = ID) -> Any:
+    return scene.ask("remove", name, "--reason", "asked for", "--yes")
+
+
+@pytest.fixture(params=[None, KEY], ids=["own key", "constant key"])
+def scene(request: pytest.FixtureRequest, tmp_path: Path) -> Scene:
+    found = Scene(tmp_path / "had/vault", key=request.param, had=True)
+    assert {word for _, word in found.leaks()} == {*CANARIES.values(), VARIANT}, "every place holds its word"
+    found.sound()
+    return found
+
+
+def test_a_removed_session_is_as_if_it_never_was(scene: Scene, tmp_path: Path) -> None:
+    before = scene.ids()
+    remove(scene)
+    assert scene.leaks() == []
+    scene.sound()
+    for one in sorted(before - scene.ids()):
+        for command in ("expand", "pin"):
+            answer = scene.vault.call(command, one, "--json")
+            assert answer.code == 2 and answer.json["error"]["code"] == "unknown-handle", (command, one, answer)
+    for word in CANARIES.values():
+        assert scene.vault.call("recall", word, "--json").json["hits"] == []
+    assert scene.vault.rows("select count(*) from node_wordings") == [(1,)], "that of the week that it was not in"
+    after = scene.derived(), pages(scene.vault)
+    scene.vault.reindex("--full")
+    assert (scene.derived(), pages(scene.vault)) == after, "a rebuild gives the same"
+    assert scene.leaks() == []
+    never = Scene(tmp_path / "never/vault", key=scene.key, had=False)
+    assert after == (never.derived(), pages(never.vault))
+
+
+def test_what_holds_of_too_little_dissolves(tmp_path: Path) -> None:
+    """Of a week of two sessions, of a quarter of two weeks: arc, epoch, their pins, their words, all go."""
+    scene = Scene(tmp_path / "vault", key=None, had=True)
+    remove(scene, "0fe5e5523-0000-4000-8000-000000000000")
+    gone = dict(scene.vault.rows("select kind, id from session_summaries where kind in ('arc', 'epoch')"))
+    remove(scene)
+    assert scene.leaks() == []
+    scene.sound()
+    left = scene.vault.rows("select id from session_summaries where depth > 0")
+    assert len(left) == 1 and (gone["epoch"],) not in left, "one week of two sessions is left, and no epoch"
+    remove(scene, LAST)
+    assert scene.vault.rows("select count(*) from memories") == [(0,)], "both of its sources are removed"
+    scene.sound()
+
+
+def test_a_tombstone_that_comes_with_a_rebuild_takes_pins_and_accesses(tmp_path: Path) -> None:
+    """The rows that tell which ids were the session's are dropped in the same pass."""
+    scene = Scene(tmp_path / "vault", key=KEY, had=True)
+    scene.vault.put(made.tombstone(session_id=ID, session_key=KEY, session_ids=(ID,)), "memory/tombstones")
+    scene.vault.reindex("--full")
+    assert scene.leaks() == []
+    scene.sound()
+
+
+def test_a_session_whose_files_had_vanished_goes_as_well(tmp_path: Path) -> None:
+    scene = Scene(tmp_path / "vault", key=None, had=True)
+    for path in scene.vault.memory.glob(f"*{scene.token}*.md"):
+        if ID.encode() in path.read_bytes():
+            path.unlink()
+    scene.vault.reindex()
+    assert {word for _, word in scene.leaks()} >= {CANARIES["memory"], CANARIES["extracted"], CANARIES["live"]}
+    remove(scene)
+    assert scene.leaks() == []
+    scene.sound()
+
+
+def test_pages_that_a_lost_database_knew_of_go_with_the_removal(tmp_path: Path) -> None:
+    """The tombstone comes from another machine, and no row is left that tells which pages there were."""
+    scene = Scene(tmp_path / "vault", key=None, had=True)
+    for path in scene.vault.state.rglob("*.db*"):
+        path.unlink()
+    (scene.vault / "ledger/2026/03/01.md").write_text("my own page of a day\n")
+    for session_id in (ID, *OTHERS):
+        scene.vault.put(made.tombstone(session_id=session_id), "memory/tombstones")
+    scene.vault.reindex()
+    assert scene.leaks() == []
+    assert pages(scene.vault) == {"ledger/2026/03/01.md": "my own page of a day\n"}
+
+
+def test_all_sessions_of_a_constant_key(tmp_path: Path) -> None:
+    scene = Scene(tmp_path / "vault", key=KEY, had=True)
+    remove(scene, KEY)
+    assert scene.leaks() == [] and scene.leaks(["0fe5e5517", "bounded the retry"]) == []
+    scene.sound()
+    assert scene.ids() == set()
+    assert pages(scene.vault) == {}
+    assert not any(scene.derived().values())
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_reader_in_the_way_sees_the_old_and_keeps_it_no_longer_than_it_reads(tmp_path: Path) -> None:
+    """Another process reads while the session goes: the database's own files are scrubbed when it has done."""
+    scene = Scene(tmp_path / "vault", key=None, had=True)
+    reading = subprocess.Popen(
+        [sys.executable, "-c", _READER, str(scene.vault.db)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    try:
+        assert reading.stdout is not None and reading.stdout.readline() == b"found\n"
+        remove(scene)
+        assert {name for name, _ in scene.leaks()} <= {"signet-sync.db", "signet-sync.db-wal"}
+        scene.sound()
+        assert scene.vault.call("recall", CANARIES["decision"], "--json").json["hits"] == []
+        assert reading.communicate(b"\n", timeout=20)[0] == b"found\n"
+    finally:
+        reading.kill()
+        reading.wait()
+    scene.vault.reindex()
+    assert scene.leaks() == []
+
+
+_READER = """
+import sqlite3, sys
+database = sqlite3.connect(sys.argv[1], isolation_level=None)
+database.execute("begin")
+look = lambda: print("found" if database.execute(
+    "select exists(select 1 from recall_lines where text like '%decisioncanary%')").fetchone()[0] else "", flush=True)
+look()
+sys.stdin.readline()
+look()
+"""
+
+
+@pytest.mark.parametrize("by_tombstone", [False, True], ids=["command", "tombstone"])
+def test_what_somebody_wrote_into_our_block_just_before_keeps_no_word(tmp_path: Path, by_tombstone: bool) -> None:
+    """The kept copy of the page is cleaned of the session; the person's own line stays in it."""
+    scene = Scene(tmp_path / "vault", key=None, had=True)
+    for path in ("MEMORY.md", "ledger/2026/03/25.md"):
+        text = scene.vault.page(path)
+        assert any(word in text for word in CANARIES.values())
+        at = text.index("\n## ") if "\n## " in text else text.index("\n- ")
+        (scene.vault / path).write_text(f"{text[:at]}\n- my own line about kilns\n{text[at:]}")
+    if by_tombstone:
+        scene.vault.put(made.tombstone(session_id=ID), "memory/tombstones")
+        scene.vault.reindex()
+    else:
+        remove(scene)
+    assert scene.leaks() == [], sorted(path.name for path in scene.vault.root.rglob("*.user-*"))
+    copies = [*scene.vault.root.glob("MEMORY.user-*"), *scene.vault.root.glob("ledger/2026/03/25.user-*")]
+    assert len(copies) == 2 and all("kilns" in copy.read_text() for copy in copies)
+    scene.sound()
+
+
+def test_a_forgotten_memory_goes_and_its_session_stays(tmp_path: Path) -> None:
+    scene = Scene(tmp_path / "vault", key=None, had=True)
+    ((memory,),) = scene.vault.rows("select id from memories where type = 'decision'")
+    before = scene.derived()
+    scene.ask("forget", memory)
+    assert scene.leaks([CANARIES["memory"], CANARIES["tag"]]) == [(name, VARIANT) for name, _ in scene.leaks([])]
+    scene.sound()
+    for command in ("expand", "pin"):
+        answer = scene.vault.call(command, memory, "--json")
+        assert answer.json["error"]["code"] == "unknown-handle"
+    assert memory not in "".join(pages(scene.vault).values())
+    after = scene.derived()
+    assert {table for table in after if after[table] != before[table]} == {
+        "memories", "memory_sources", "recall_lines", "pins", "node_telemetry",
+    }  # fmt: skip

@@ -1,0 +1,143 @@
+"""The temporal graph follows the artifacts: what passes build bit by bit is what one pass builds from nothing."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import artifacts_fixture as made
+import pytest
+from workbench import NOW, Vault
+
+from benchmarks import corpus
+from signet_sync.app.pipeline import PIPELINE
+from signet_sync.graph.store.nodes import GRAPH
+from signet_sync.storage.database.connection import Database
+from signet_sync.sync.stages import SESSION, Source
+
+SHARED = Path(__file__).resolve().parents[3] / "shared"
+TABLES = (*GRAPH, "entities", "entity_mentions", "entity_attributes", "attribute_sources", "relations", "recall_lines")
+PROJECTS = ("/home/ada/code/lantern", "/home/ada/code/prism", None)
+
+
+@pytest.fixture
+def vault(tmp_path: Path) -> Vault:
+    return Vault(tmp_path / "vault")
+
+
+def body(random: Random) -> str:
+    """Headings and items out of few words, so that items of sessions meet, supersede and close each other."""
+    words = ["queue", "lease", "ledger", "SQLite", "Postgres", "src/queue.py", "#12"]
+    lines = ["# " + " ".join(random.choices(words, k=3))]
+    for heading in random.sample(["Decisions", "Next steps", "Open questions", "Blockers", "People"], k=3):
+        lines += ["", f"## {heading}", ""]
+        for _ in range(random.randint(1, 3)):
+            tick = random.choice(["", "", "[x] "])
+            lines.append(f"- {tick}{random.choice(['Database: ', ''])}{' '.join(random.choices(words, k=2))}")
+    return "\n".join(lines) + "\n"
+
+
+def talk(random: Random) -> str:
+    turns = [
+        f"## {'Assistant' if number % 2 else 'User'} · 2026-03-01T10:{number:02d}:00.000Z\n\n"
+        + " ".join(random.choices(["why", "queue", "drains", "lease", "five"], k=random.choice([5, 40, 900])))
+        for number in range(random.randint(1, 5))
+    ]
+    return "\n\n".join(turns) + "\n"
+
+
+def files_of(random: Random, number: int) -> dict[str, bytes]:
+    """Some artifacts of one session of one of two agents, some of them under a constant key."""
+    who: dict[str, Any] = {
+        "agent_id": random.choice(["default", "scout"]),
+        "session_id": f"5e5510{number % 7:02d}-0000-4000-8000-000000000000",
+        "session_key": random.choice([None, "agent:main:main"]),
+        "captured_at": f"2026-0{random.randint(1, 3)}-{random.randint(1, 28):02d}T10:{number:02d}:00.000Z",
+    }
+    more = {"project": random.choice(PROJECTS), "harness": random.choice(["codex", "claude-code"])}
+    makers = [("summary", body), ("compaction", body), ("transcript", talk)]
+    chosen = random.sample(makers, k=random.randint(1, 3))
+    return dict(made.content(kind, **who, **more, body=make(random)) for kind, make in chosen)
+
+
+def graph_of(dump: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    return [row for row in dump if row[0] in TABLES]
+
+
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
+def test_bit_by_bit_is_as_all_at_once(vault: Vault, seed: int) -> None:
+    random = Random(seed)
+    standing: list[str] = []
+    for step in range(12):
+        for number in range(random.randint(1, 4)):
+            standing += vault.put(files_of(random, step * 4 + number))
+        for path in random.sample(sorted(set(standing)), k=random.randint(0, 2)):
+            (vault / path).unlink(missing_ok=True)
+        if step == 8:
+            token = random.choice(sorted({path.split("--")[1] for path in standing if (vault / path).exists()}))
+            for agent in ("default", "scout"):
+                vault.call("remove", token, "--agent", agent, "--reason", "asked", "--yes")
+        vault.reindex("--now", NOW)
+        if step % 4 == 3:
+            assert graph_of(vault.dump()) == graph_of(vault.dump_from_scratch())
+    assert {row[0] for row in vault.dump()} >= set(TABLES)
+    before = graph_of(vault.dump())
+    vault.reindex("--full")
+    assert graph_of(vault.dump()) == before
+
+
+def test_a_second_pass_and_an_unchanged_session_write_nothing(vault: Vault) -> None:
+    random = Random(5)
+    for number in range(6):
+        vault.put(files_of(random, number))
+    vault.reindex()
+    database = Database(str(vault.db))
+    sessions = list(database.execute("select distinct agent_id, session_token, session_id from memory_artifacts"))
+    before: int = database.value("select total_changes()")
+    with database.transaction():
+        for deriver in PIPELINE.derivers:
+            moved = [Source(SESSION, *session) for session in sessions]
+            if SESSION in deriver.kinds:
+                deriver.update(database, deriver.prepare(database, moved, {}, lambda: None), lambda: None)
+    assert database.value("select total_changes()") == before
+    database.close()
+
+
+def test_other_rules_make_the_graph_anew_though_no_file_moved(vault: Vault) -> None:
+    vault.session(1)
+    vault.reindex()
+    before = vault.dump()
+    database = Database(str(vault.db))
+    with database.transaction():
+        database.execute("delete from session_summaries")
+        database.execute("update derivers set version = '0' where name = 'graph'")
+    database.close()
+    vault.reindex()
+    assert vault.dump() == before
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="the real vaults are not here")
+def test_the_graph_of_a_real_vault_is_the_same_however_it_was_built(vault: Vault) -> None:
+    names = sorted(path for path in (SHARED / "vaults/signet-small/memory").glob("*.md"))
+    for start in range(0, len(names), 24):
+        for path in names[start : start + 24]:
+            shutil.copyfile(path, vault.memory / path.name)
+        vault.call("reindex", "--now", NOW)
+    assert graph_of(vault.dump()) == graph_of(vault.dump_from_scratch())
+    assert len(graph_of(vault.dump())) > 200
+
+
+@pytest.mark.parametrize("count", [60, pytest.param(1500, marks=pytest.mark.slow)])
+def test_many_sessions_built_in_two_ways_give_one_graph(vault: Vault, count: int) -> None:
+    sessions = corpus.write_corpus(str(vault.root), sessions=count)
+    late = [path for session in sessions[::30] for path in session["paths"].values()]
+    held = {path: (vault / path).read_bytes() for path in late}
+    for path in late:
+        (vault / path).unlink()
+    vault.reindex()
+    for path, raw in held.items():
+        (vault / path).write_bytes(raw)
+    vault.reindex()
+    assert graph_of(vault.dump()) == graph_of(vault.dump_from_scratch())

@@ -1,0 +1,172 @@
+"""What a review found: settings, tombstones and budgets after which rows or pages were not what a rebuild makes."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import artifacts_fixture as made
+import pytest
+from workbench import NOW, Vault
+
+from signet_sync.app.workspace import opened
+from signet_sync.formats.timestamps import parse_instant
+from signet_sync.pages import stage as pages_stage
+from signet_sync.settings.model import Settings
+from signet_sync.storage.database.named_rows import NODES
+from signet_sync.sync.engine import run_pass
+from signet_sync.sync.request import Request
+from signet_sync.text.token_estimate import estimate_tokens
+
+NOW_US = parse_instant(NOW) or 0
+PRISM = "/home/ada/code/prism"
+
+
+@pytest.fixture
+def vault(tmp_path: Path) -> Vault:
+    return Vault(tmp_path / "vault")
+
+
+def settle_noise(*projects: str) -> None:
+    config = Path(os.environ["SIGNET_CONFIG"])
+    config.parent.mkdir(parents=True, exist_ok=True)
+    config.write_text(f"[noise]\nprojects = {list(projects)}\n", encoding="utf-8")
+
+
+def noise(vault: Vault) -> list[Any]:
+    return vault.rows("select distinct noise from memory_artifacts where project = ?", PRISM)
+
+
+# ── settings ──
+
+
+def test_what_settings_say_is_noise_is_so_with_the_next_pass(vault: Vault) -> None:
+    vault.session(1, project=PRISM)
+    vault.session(2)
+    vault.reindex()
+    assert noise(vault) == [(0,)]
+    settle_noise(PRISM)
+    assert vault.reindex()["counts"]["read"] == 6
+    assert noise(vault) == [(1,)]
+    assert PRISM not in vault.page()
+    assert vault.dump() == vault.dump_from_scratch()
+    assert vault.reindex()["counts"]["read"] == 0
+    settle_noise()
+    vault.reindex()
+    assert noise(vault) == [(0,)]
+    assert PRISM in vault.page()
+
+
+def test_rows_of_a_few_paths_made_by_other_settings_are_made_again(vault: Vault) -> None:
+    vault.session(2)
+    settle_noise(PRISM)
+    vault.reindex()
+    paths = frozenset(vault.session(1, project=PRISM).values())
+    with opened(str(vault.root), Settings()) as workspace:
+        run_pass(workspace, Request(NOW_US, paths))
+    assert noise(vault) == [(0,)]
+    vault.reindex()
+    assert noise(vault) == [(1,)]
+    assert vault.dump() == vault.dump_from_scratch()
+
+
+# ── tombstones ──
+
+
+def test_a_removal_takes_the_files_that_carry_the_token_of_the_other_identity(vault: Vault) -> None:
+    who = {"session_id": "s2", "project": PRISM}
+    vault.put(made.summary(**who))
+    vault.put(made.summary(**who, session_key="K1", captured_at="2026-03-27T10:00:00.000Z", body="# Quartz\n"))
+    vault.put(made.summary(session_id="s3", session_key="K1", captured_at="2026-03-26T10:00:00.000Z"))
+    vault.reindex()
+    assert vault.hits("quartz")
+    answer = vault.call("remove", made.token_for(session_id="s2"), "--reason", "asked", "--yes")
+    assert answer.code == 0, answer
+    assert not vault.hits("quartz")
+    assert not vault.rows(f"select 1 from {NODES} where session_id = 's2'")
+    vault.reindex()
+    before = vault.dump()
+    vault.reindex("--full")
+    assert vault.dump() == before
+    assert vault.rows("select distinct session_id from memory_artifacts") == [("s3",)]
+
+
+def test_a_removal_takes_an_invalid_file_under_the_other_identity(vault: Vault) -> None:
+    vault.put(made.summary(session_id="s2"))
+    (path,) = vault.put(made.summary(session_id="s2", session_key="K1", content_sha256="0" * 64))
+    vault.put(made.summary(session_id="s3", session_key="K1", captured_at="2026-03-26T10:00:00.000Z"))
+    assert vault.problems(vault.reindex())[path][1] == "hash-mismatch"
+    vault.call("remove", "s2", "--reason", "asked", "--yes")
+    assert not (vault / path).exists()
+    assert vault.rows("select distinct session_id from memory_artifacts") == [("s3",)]
+
+
+def test_a_rebuild_knows_the_tombstones_that_it_found(vault: Vault) -> None:
+    vault.session(1)
+    vault.session(2)
+    vault.reindex()
+    vault.call(
+        "remove", made.token_for(session_id="5e551001-0000-4000-8000-000000000001"), "--reason", "asked", "--yes"
+    )
+    vault.reindex()
+    before = vault.dump()
+    vault.reindex("--full")
+    assert vault.dump() == before
+    assert vault.rows("select count(*) from files where verdict = 'tombstone'") == [(1,)]
+
+
+def test_sessions_under_a_removed_ones_key_are_not_written_again_in_every_pass(vault: Vault) -> None:
+    for number in (1, 2, 3):
+        vault.session(number, session_key="agent:main:main")
+    vault.reindex()
+    answer = vault.call("remove", "5e551001-0000-4000-8000-000000000001", "--reason", "asked", "--yes")
+    assert answer.code == 0, answer
+    vault.reindex()
+    rows = vault.rows("select id, source_path from memory_artifacts order by id")
+    assert len(rows) == 6
+    vault.reindex()
+    assert vault.rows("select id, source_path from memory_artifacts order by id") == rows
+
+
+# ── budgets ──
+
+
+@pytest.mark.parametrize("shares", [(0.4, 0.45, 0.15), (0.0, 1.0, 0.0), (1.0, 0.0, 0.0), (0.0, 0.0, 1.0)])
+def test_a_page_of_many_days_and_a_warning_is_never_over_its_budget(vault: Vault, shares: tuple[float, ...]) -> None:
+    for number in range(1, 29):
+        path = vault.session(number)["summary"]
+    vault.reindex()
+    (vault / path).write_bytes(b"nothing valid")
+    vault.reindex()
+    for budget in range(500, 8_000, 690):
+        settings = replace(
+            Settings(), budget_tokens=budget, share_head=shares[0], share_ledger=shares[1], share_index=shares[2]
+        )
+        with opened(str(vault.root), settings) as workspace:
+            page, _, _ = pages_stage.compose(workspace, "default", NOW_US)
+        assert "[!warning]" in page.text
+        assert estimate_tokens(page.text) <= budget
+
+
+# ── clocks that ran ahead ──
+
+
+def test_a_session_of_the_future_neither_hides_what_holds_now_nor_says_what_will(vault: Vault) -> None:
+    said = "# A\n\n## Decisions\n\n- Storage: JSON files\n- Keep the lamp lit\n\n## Next steps\n\n- measure the queue\n"
+    will = "# B\n\n## Decisions\n\n- Storage: SQLite\n- Keep the lamp lit\n\n## Next steps\n\n- [x] measure the queue\n"
+    vault.put(made.summary(session_id="now", captured_at="2026-03-20T10:00:00.000Z", body=said))
+    vault.reindex()
+    before = vault.page()
+    vault.put(made.summary(session_id="later", captured_at="2027-03-20T10:00:00.000Z", body=will))
+    vault.reindex()
+
+    assert [line for line in vault.page().splitlines() if "^f-" in line] == [
+        line for line in before.splitlines() if "^f-" in line
+    ]
+    assert "Storage: JSON files" in vault.page()
+    then = vault.call("render", "--now", "2027-03-21T00:00:00Z").out
+    assert "Storage: SQLite" in then
+    assert "Storage: JSON files" not in then
+    assert "measure the queue" not in then

@@ -1,0 +1,381 @@
+"""Nodes of a session: pieces that cover a transcript, ids that stay, edges that lead from a piece to what tells it."""
+
+import time
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from transcripts import SAMPLES, read_sample
+
+from signet_sync.capture.harnesses import claude_code, codex, gemini, openclaw, opencode
+from signet_sync.capture.harnesses.markdown import render
+from signet_sync.capture.stores.opencode import opencode_session, opencode_sources
+from signet_sync.formats.timestamps import parse_instant
+from signet_sync.graph.nodes import CHUNK_TOKENS, Edge, Source, best_of, cut, of_session
+from signet_sync.text import chunking
+from signet_sync.text.sanitizer import sanitize_transcript_v2
+from signet_sync.text.token_estimate import rough_tokens
+
+T = parse_instant("2026-03-28T10:00:00.000Z")
+HOUR = 3_600_000_000
+WORDS = "The lantern was lit, and queue.py drains five at a time. "
+
+
+def stamp(hour, minute=0):
+    return f"2026-03-28T{hour:02d}:{minute:02d}:00.000Z"
+
+
+def source(kind="summary", at=T, content="# Lit\n\nThe lantern is lit.", **more):
+    fields = {
+        "source_path": f"memory/{at}--{kind}.md",
+        "source_kind": kind,
+        "agent_id": "default",
+        "session_id": "5e55",
+        "session_key": None,
+        "session_token": "aaaabbbbccccdddd",
+        "project": "/home/ada/code/lantern",
+        "harness": "codex",
+        "started_us": None,
+        "captured_us": at,
+        "membership_us": at,
+        "noise": 0,
+        "content": content,
+        "sentence": "Lit the lantern and made queue.py drain five jobs at a time.",
+    }
+    return Source(**(fields | more))
+
+
+def slices(text, limit=CHUNK_TOKENS):
+    return [text[start:end] for start, end in cut(text, limit)]
+
+
+def turn(speaker, hour, words, minute=0):
+    return f"## {speaker} · {stamp(hour, minute)}\n\n{words}\n\n"
+
+
+# --- cutting ---
+
+LINES = st.sampled_from(
+    [
+        "", " ", "\t", "```", "```py", "~~~", "````", "***", "## User · 2026-03-28T22:34:06.792Z", "User: hi", "x" * 70,
+        "## Assistant · 2026-03-28T22:35:06.792Z", "**Assistant:** on it", "### user", "# Notes", "- item", "  " * 30,
+        "def light(lamp): return lamp", WORDS, "灯火管制の話をした", "👩\u200d🚀" * 9, "e\u0301" * 20, "🇯🇵🇩🇪" * 4, "\r",
+        "\ud83d\ude80" * 5, "{}[]()<>!?" * 7, "12345678 " * 4, "\u2028", "\x00",
+    ]
+)  # fmt: skip
+TEXTS = st.lists(LINES, max_size=60).map("\n".join) | st.lists(LINES, max_size=20).map("".join) | st.text()
+
+
+@given(TEXTS, st.integers(8, 300))
+def test_pieces_cover_the_text_and_are_bounded(text, limit):
+    ranges = cut(text, limit)
+    assert [start for start, _ in ranges] == [0, *(end for _, end in ranges)][: len(ranges)]
+    assert "".join(text[start:end] for start, end in ranges) == text
+    assert all(start < end for start, end in ranges)
+    for piece in chunking.pieces(text, limit):
+        words = text[piece.start : piece.end]
+        assert piece.tokens == rough_tokens(words) <= limit
+        assert not (words[0] == "\n" and text[: piece.start].endswith("\r"))
+        assert not ("\udc00" <= words[0] <= "\udfff" and text[: piece.start][-1:] in "\ud83d")
+
+
+@given(TEXTS, st.integers(1, 7))
+def test_even_of_a_limit_too_small_for_a_character_nothing_is_lost(text, limit):
+    assert "".join(slices(text, limit)) == text
+
+
+def test_the_empty_text_has_no_piece_and_a_short_one_has_one():
+    assert cut("") == []
+    assert cut("hi") == [(0, 2)]
+
+
+def test_whole_turns_stay_together_while_they_fit():
+    turns = [turn("User" if n % 2 else "Assistant", 10, WORDS * 8, n) for n in range(20)]
+    text = "".join(turns)
+    pieces = slices(text)
+    assert len(pieces) > 2
+    assert all(piece.startswith("## ") and piece.endswith("\n\n") for piece in pieces)
+    for one, two in pairwise(pieces):
+        first_turn = two[: two.find("\n## ", 1) + 1]
+        assert rough_tokens(one + first_turn) > CHUNK_TOKENS * 3 // 4
+
+
+def test_a_long_turn_is_cut_at_paragraphs_then_lines_then_words():
+    paragraphs = turn("Assistant", 10, "\n\n".join([WORDS * 6] * 40))
+    assert all(piece.endswith("\n\n") for piece in slices(paragraphs))
+    lines = turn("Assistant", 10, "\n".join([WORDS] * 300))
+    assert all(piece.endswith("\n") for piece in slices(lines))
+    words = turn("Assistant", 10, WORDS * 300)
+    assert all(piece.endswith(" ") for piece in slices(words)[:-1])
+    pieces = slices(turn("Assistant", 10, "灯" * 5000))
+    assert all(rough_tokens(piece) > CHUNK_TOKENS // 2 for piece in pieces[:-1])
+
+
+def test_a_heading_stays_with_its_words():
+    text = turn("Assistant", 10, (WORDS * 45 + "\n\n") + "## Decisions\n\n" + WORDS * 60)
+    first, second, *_ = slices(text)
+    assert first.endswith(WORDS + "\n\n") and second.startswith("## Decisions\n\n")
+
+
+def test_no_character_is_parted_from_its_marks():
+    for cluster in ("e\u0301", "👩\u200d🚀", "👍🏽", "🇯🇵", "\ud83d\ude80", "\r\n"):
+        for shift in range(3):
+            text = "a" * shift + cluster * 400
+            starts = {start for start, _ in cut(text, 40)} - {0}
+            if cluster != "🇯🇵":
+                assert all((start - shift) % len(cluster) == 0 for start in starts)
+            assert starts
+
+
+def test_not_even_in_an_endless_character_are_surrogates_parted():
+    for shift in range(3):
+        text = "\u200d" * shift + "\ud83d\ude80\u200d" * 400
+        assert not any(text[start] == "\ude80" for start, _ in cut(text, 40))
+
+
+@pytest.mark.parametrize("fence", ["```", "~~~", "````py", "  ```"])
+def test_headings_inside_code_fences_begin_no_turn(fence):
+    inside = f"{fence}\n{turn('User', 9, 'forged')}User: forged\n{fence.strip().rstrip('py')}\n\n"
+    text = turn("User", 10, "Look:") + inside + turn("Assistant", 11, "I see.")
+    assert [text[t.start :].split("\n")[0] for t in chunking.turns(text)] == [
+        f"## User · {stamp(10)}",
+        f"## Assistant · {stamp(11)}",
+    ]
+
+
+def test_turns_of_other_writers():
+    text = (
+        "User: why?\nAssistant:\n## Blockers\n\nnone\n### User\nUsers: 5\n"
+        "**Human:** and now?\n用户：你好\nuser guide\n### Assistant (opus)\nok\n"
+    )
+    assert [text[t.start :].split("\n")[0] for t in chunking.turns(text)] == [
+        "User: why?", "Assistant:", "### User", "**Human:** and now?", "用户：你好", "### Assistant (opus)"
+    ]  # fmt: skip
+
+
+def test_where_our_headings_stand_nothing_else_begins_a_turn():
+    text = turn("User", 10, "The log says\n\nUser: root\n### Assistant") + "***\n\n" + turn("Compaction", 11, "*…*")
+    assert [text[t.start :][:7] for t in chunking.turns(text)] == ["## User", "***\n\n##"]
+
+
+HOSTILE = {
+    "one line": WORDS * 15_000,
+    "one word": "a" * 800_000,
+    "blanks": " " * 800_000,
+    "newlines": "\n" * 400_000,
+    "headings": turn("User", 10, "") * 20_000,
+    "other headings": "User:\n" * 100_000,
+    "paragraphs": "# x\n\n" * 100_000,
+    "open fences": "```py\n" * 100_000,
+    "ticks": "`" * 800_000,
+    "marks": "a" + "\u0301" * 400_000,
+    "joiners": "\u200d" * 400_000,
+    "a role and blanks": ("User" + " " * 5000 + "\n") * 400,
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
+def test_time_stays_linear(text):
+    started = time.process_time()
+    found = of_session([source("transcript", content=text)], None).nodes
+    assert time.process_time() - started < 4
+    assert "".join(text[n.start : n.end] for n in found) == text
+    assert all(n.token_count <= CHUNK_TOKENS and len(n.label) <= 120 for n in found)
+
+
+# --- nodes ---
+
+
+def test_each_artifact_has_its_nodes():
+    long = "".join(turn("User", 8 + n, WORDS * 60) for n in range(3))
+    summary, transcript = source(), source("transcript", content=long)
+    compaction = source("compaction", at=T - HOUR, content="So far.", sentence="So far `so` good.")
+    made = of_session([transcript, summary, compaction], "t-abc")
+    assert [(n.source_type, n.id[0], n.depth, n.kind) for n in made.nodes] == [
+        ("compaction", "c", 0, "session"),
+        ("summary", "s", 0, "session"),
+        ("chunk", "k", 0, "session"),
+        ("chunk", "k", 0, "session"),
+        ("chunk", "k", 0, "session"),
+    ]
+    first = made.nodes[0]
+    assert (first.start, first.end, first.token_count) == (0, 7, rough_tokens("So far."))
+    assert (first.label, first.source_ref, first.content) == ("So far 'so' good.", compaction.source_path, None)
+    assert {n.thread_id for n in made.nodes} == {"t-abc"}
+    assert made.best == made.nodes[1].id and best_of([compaction, transcript, summary]) == summary
+    assert len({n.id for n in made.nodes}) == 5
+
+
+def test_the_best_node():
+    early, late = source(at=T - HOUR), source(at=T)
+    made = of_session([late, early, source("transcript", at=T + HOUR)], None)
+    assert made.best == next(n.id for n in made.nodes if n.source_ref == late.source_path)
+    made = of_session([source("transcript"), source("compaction")], None)
+    assert made.best and made.best.startswith("c-")
+    two = [source("transcript"), source("transcript", at=T + HOUR, content=WORDS * 400)]
+    made = of_session(two, None)
+    assert made.best == next(n.id for n in made.nodes if n.source_ref == two[1].source_path and n.start == 0)
+    assert of_session([], None) == ((), (), None)
+
+
+def test_an_empty_transcript_has_a_node():
+    made = of_session([source("transcript", content="")], None)
+    (node,) = made.nodes
+    assert (node.start, node.end, node.token_count, node.label) == (0, 0, 0, "no words")
+    assert made.best == node.id
+
+
+def test_times_of_pieces_are_those_of_their_turns():
+    text = turn("User", 8, WORDS * 60) + turn("Assistant", 9, WORDS * 150) + turn("User", 11, "ok")
+    made = of_session([source("transcript", content=text, started_us=T - 3 * HOUR)], None)
+    hours = [((n.earliest_us - T) // HOUR, (n.latest_us - T) // HOUR) for n in made.nodes]
+    assert hours == [(-2, -2), (-1, -1), (-1, -1), (-1, 1)]
+    # A turn without a time has that of the one before.
+    text = f"### user · {stamp(8)}\n\n{WORDS * 60}\n\n### assistant\n\n{WORDS * 60}\n\n"
+    made = of_session([source("transcript", content=text)], None)
+    assert [(n.earliest_us - T) // HOUR for n in made.nodes] == [-2, -2]
+    (node,) = of_session([source("transcript", content="User: hi", started_us=T - HOUR)], None).nodes
+    assert (node.earliest_us, node.latest_us) == (T - HOUR, T)
+    (node,) = of_session([source(started_us=None, membership_us=T - HOUR)], None).nodes
+    assert (node.earliest_us, node.latest_us) == (T - HOUR, T - HOUR)
+
+
+def test_labels_say_the_first_words():
+    for text, label in [
+        (turn("User", 8, "> Light [[it]], `please`"), "Light [ [it] ], 'please'"),
+        ("User: light it\nAssistant: ok", "light it"),
+        ("***\n\n" + turn("Compaction", 8, "*The conversation was compacted.*"), "*The conversation was compacted.*"),
+        ("\n\n```py\nx = 1\n```", "x = 1"),
+        ("---\n***\n", "no words"),
+        (WORDS * 20, (WORDS * 20)[:119].rstrip() + "…"),
+    ]:
+        (node, *_) = of_session([source("transcript", content=text)], None).nodes
+        assert node.label == label
+
+
+# --- ids ---
+
+STORIES = st.lists(
+    st.builds(
+        source,
+        st.sampled_from(["summary", "compaction", "transcript"]),
+        st.sampled_from([T, T + 1, T + HOUR, T + 2 * HOUR]),
+        st.sampled_from(
+            ["", "words", WORDS * 500, turn("User", 10, "hi") + turn("User", 11, WORDS * 99) + turn("User", 12, "hi")]
+        ),
+        membership_us=st.sampled_from([T, T + HOUR, T + 3 * HOUR]),
+    ),
+    max_size=6,
+    unique_by=lambda s: s.source_path,
+)
+
+
+@given(STORIES, st.data())
+def test_any_order_gives_the_same(sources, data):
+    made = of_session(sources, None)
+    assert of_session(data.draw(st.permutations(sources)), None) == made
+    ids = {n.id for n in made.nodes}
+    assert len(ids) == len(made.nodes)
+    assert {end for edge in made.edges for end in edge[1:]} <= ids
+    assert {n.source_ref for n in made.nodes} == {s.source_path for s in sources}
+
+
+@given(STORIES)
+def test_ids_stay_when_an_artifact_is_added_and_differ_between_agents(sources):
+    added = source("transcript", at=T + 5 * HOUR, content=WORDS)
+    before = {n.id for n in of_session(sources, None).nodes}
+    assert before < {n.id for n in of_session([*sources, added], None).nodes}
+    others = of_session([s._replace(agent_id="scout") for s in sources], None)
+    assert not before & {n.id for n in others.nodes}
+    other_session = of_session([s._replace(session_id="5e56") for s in sources], None)
+    assert not before & {n.id for n in other_session.nodes}
+
+
+def test_equal_pieces_and_equal_instants_have_ids_of_their_own():
+    text = turn("User", 10, WORDS * 50) * 4
+    made = of_session(
+        [source("transcript", content=text), source("transcript", T, text, source_path="memory/b.md")], None
+    )
+    assert len({n.id for n in made.nodes}) == len(made.nodes) == 8
+
+
+# --- edges ---
+
+
+def parents(made, node):
+    return {edge.parent_id[0] for edge in made.edges if edge.child_id == node.id}
+
+
+def test_a_piece_leads_to_the_summary_of_its_segment_and_to_the_compaction_it_went_into():
+    text = "".join(turn("User", hour, WORDS * 50) for hour in (7, 8, 9, 10))
+    sources = [
+        source("transcript", content=text),
+        source(),
+        source("compaction", at=T - 2 * HOUR),
+        source("compaction", at=T - HOUR),
+    ]
+    made = of_session(sources, None)
+    chunks = [n for n in made.nodes if n.source_type == "chunk"]
+    above = [sorted(e.parent_id for e in made.edges if e.child_id == chunk.id) for chunk in chunks]
+    first, second = (n.id for n in made.nodes if n.source_type == "compaction")
+    summary = next(n.id for n in made.nodes if n.source_type == "summary")
+    assert above == [sorted([first, summary]), sorted([first, summary]), sorted([second, summary]), [summary]]
+
+
+def test_without_a_summary_the_compaction_of_the_segment_counts():
+    made = of_session([source("transcript", membership_us=T + HOUR), source("compaction")], None)
+    assert [parents(made, n) for n in made.nodes] == [set(), {"c"}]
+    both = [source("transcript", membership_us=T + HOUR), source("compaction"), source()]
+    assert [parents(of_session(both, None), n) for n in of_session(both, None).nodes] == [set(), set(), {"s"}]
+    # Which compaction a piece went into is told by when they were made, whatever their files are named.
+    text = turn("User", 8, "hi")
+    late, early = T + HOUR, T + 2 * HOUR
+    two = [source("compaction", at=late, membership_us=T), source("compaction", at=early, membership_us=T - HOUR)]
+    made = of_session([source("transcript", content=text), *two], None)
+    (edge,) = made.edges
+    assert next(n.source_ref for n in made.nodes if n.id == edge.parent_id) == two[1].source_path
+    made = of_session([source("transcript"), source("compaction", at=T - HOUR), source(at=T - HOUR)], None)
+    assert made.edges == ()
+    made = of_session([source("transcript")], None)
+    assert made.edges == ()
+    assert all(isinstance(e, Edge) for e in of_session([source("transcript"), source()], None).edges)
+
+
+# --- real ones ---
+
+READERS = {"claude-code": claude_code, "codex": codex, "gemini": gemini, "openclaw-pi": openclaw}
+
+
+def conversations():
+    for folder, reader in READERS.items():
+        for path in sorted((SAMPLES / folder).glob("*.jsonl")):
+            yield path.name, read_sample(reader.read, path)
+
+
+def is_lossless(text):
+    made = of_session([source("transcript", content=text)], None)
+    return "".join(text[n.start : n.end] for n in made.nodes) == text and all(
+        n.token_count == rough_tokens(text[n.start : n.end]) <= CHUNK_TOKENS for n in made.nodes
+    )
+
+
+def test_real_transcripts_are_covered(shared):
+    seen = 0
+    for name, conversation in conversations():
+        text = sanitize_transcript_v2(render(conversation.entries))
+        assert is_lossless(text), name
+        speaking = text.count("\n## User · ") + text.startswith("## User · ")
+        assert sum(1 for t in chunking.turns(text) if text.startswith("## User", t.start)) == speaking, name
+        seen += len(text) > 0
+    assert seen > 10
+
+
+def test_real_sessions_of_opencode_are_covered(shared):
+    path = str(SAMPLES / "opencode" / "opencode-1.18.34.db")
+    found = opencode_sources(path)
+    assert found
+    for one in found:
+        session, messages = opencode_session(path, one.session_id)
+        assert is_lossless(sanitize_transcript_v2(render(opencode.read(session, messages).entries)))

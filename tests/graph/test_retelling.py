@@ -1,0 +1,278 @@
+"""Sessions whose files hold a form, or a digest of 0.1.0: their rows are told anew from the transcript beside it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import artifacts_fixture as made
+import pytest
+from workbench import NOW, Vault
+
+from signet_sync.sessions.digest.summary import digest
+from signet_sync.storage.database.named_rows import FACTS
+from signet_sync.text.digest_mark import is_of_first_rules, opening, says_nothing, status_of
+from signet_sync.text.sentences import SessionContext, fallback, is_template
+
+WORK = """\
+## User · 2026-03-28T09:00:00.000Z
+
+The price rounding in cart.py is wrong: 2.675 becomes 2.67.
+
+## Assistant · 2026-03-28T09:20:00.000Z
+
+- `Edit` /home/ada/code/lantern/cart.py
+- `Bash` pytest -q
+  ```
+  12 passed
+  ```
+
+Prices in cart.py are Decimal now and rounded with ROUND_HALF_UP, so 2.675 becomes 2.68.
+
+**Decisions**
+- Use Decimal with ROUND_HALF_UP for prices in cart.py.
+
+**Still open**
+- [ ] Decide how JPY prices are rounded.
+"""
+MORE = """\
+## User · 2026-03-28T11:00:00.000Z
+
+Please also export the invoices as CSV.
+
+## Assistant · 2026-03-28T11:20:00.000Z
+
+- `Write` /home/ada/code/lantern/export.py
+
+The new command in export.py writes invoices as CSV with one row per line item.
+"""
+HELLO = """\
+## User · 2026-03-28T12:00:00.000Z
+
+hi there
+
+## Assistant · 2026-03-28T12:00:01.000Z
+
+Hello! How can I help?
+"""
+OLD = """\
+# The price rounding in cart.py is wrong: 2.675 becomes 2.67
+
+*A digest made by rules from the transcript, without a model; its lines are quoted. Project: lantern.*
+
+## Requests
+
+- The price rounding in cart.py is wrong: 2.675 becomes 2.67.
+
+## Preferences
+
+- npm error Exit handler never called by design!
+"""
+ASKED = (
+    'In lantern the session of 2026-03-28 was asked "The price rounding in cart.py is wrong, 2.675 becomes 2.67",'
+    " edited cart.py, ran 1 command."
+)
+SIGNET = (
+    "Session lantern captured durable summary context, preserved lineage metadata, and recorded this artifact for"
+    " MEMORY.md projection and later drill-down."
+)
+
+
+@pytest.fixture
+def vault(tmp_path: Path) -> Vault:
+    return Vault(tmp_path / "vault")
+
+
+def put(vault: Vault, *, body: str = OLD, transcript: str = WORK, sentence: str = ASKED, **who: Any) -> None:
+    said = {"memory_sentence": sentence, **who}
+    vault.put(dict([made.summary(body=body, **said), made.transcript(body=transcript, **said), made.manifest(**who)]))
+
+
+def opened(vault: Vault, session: str = made.SESSION) -> dict[str, Any]:
+    found: dict[str, Any] = vault.call("open", "--json", session).json
+    return found
+
+
+def checked(vault: Vault) -> list[tuple[str, str]]:
+    answer = vault.call("check", "--pages", "--json")
+    return [(problem["path"], problem["code"]) for problem in answer.json["problems"]]
+
+
+# ── the line below a title ──
+
+
+def test_status_is_read_where_it_is_written() -> None:
+    for status in ("done", "open", "blocked", "aborted", "question-only"):
+        line = opening("/x/lan*tern", "co*dex", status)
+        assert status_of(f"# Title\n\n{line}\n\n## Outcome\n") == status
+        assert status_of(f"# Title\n{line}") == status
+    assert status_of(f"# Title\n\n{opening(None, None, None)}\n") is None
+    for text in ("", "# T", OLD, "# T\n\nStatus: done.", f"words\n\n{opening('p', None, 'done')}"):
+        assert status_of(text) is None
+    assert is_of_first_rules(OLD) and not is_of_first_rules(digest(WORK, project=None, harness=None))
+
+
+def test_a_greeting_says_nothing() -> None:
+    assert says_nothing(digest(HELLO, project="/x/lantern", harness="codex"))
+    for transcript in (
+        WORK,
+        MORE,
+        "We trimmed the wick of lantern.",
+        "## User\n\nWhat is JPY?\n\n## Assistant\n\nYen.\n",
+    ):
+        assert not says_nothing(digest(transcript, project=None, harness=None)), transcript
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [ASKED, SIGNET, ASKED.replace("was asked", "was about"), "Reviewed code.", "", " ",
+     SIGNET.replace("Session lantern", "Session My App").replace("summary", "transcript"),
+     "Compaction for exp preserved durable context, linked the active session state, and captured this summary for"
+     " later MEMORY.md projection and drill-down.",
+     'In x--summary.md the summary of 2026-03-28 opens with "Retry" and keeps 3 lines and 5 words behind its link.',
+     "In lantern the summary of 2026-03-28 was saved without words of its own, so only its name, times and links"
+     " remain.",
+     fallback(SessionContext("# Retry\n\nx", "/x/lantern", "summary", None, "2026-03-28", "t")),
+     fallback(SessionContext("one", None, "summary", "codex", "2026-03-28", "t")),
+     fallback(SessionContext("", None, "transcript", None, "2026-03-28", "t")),
+     fallback(SessionContext("| a |\n|---|", None, "compaction", None, "2026-03-28", "t"))],
+)  # fmt: skip
+def test_a_form_is_no_sentence(sentence: str) -> None:
+    assert is_template(sentence)
+
+
+def test_a_sentence_about_a_session_is_no_form() -> None:
+    for sentence in (
+        made.SENTENCE,
+        "Session handling in auth.py was moved to Redis and captured durable gains in tests.",
+    ):
+        assert not is_template(sentence)
+
+
+# ── rows ──
+
+
+@pytest.mark.parametrize("sentence", [ASKED, SIGNET, "Reviewed code."])
+def test_a_form_gives_way_to_what_came_out(vault: Vault, sentence: str) -> None:
+    """The file stays, its row shows what today's rules make of the transcript, and a check takes either."""
+    put(vault, sentence=sentence)
+    before = {path: path.read_bytes() for path in vault.memory.iterdir() if "manifest" not in path.name}
+    vault.reindex()
+    page = vault.page()
+    assert "Decimal" in page and "was asked" not in page and "captured durable" not in page
+    assert {path: path.read_bytes() for path in before} == before
+    assert checked(vault) == []
+    document = opened(vault)
+    assert document["status"] == "open" and "Decimal" in document["sentence"]
+    (told,) = [one for one in vault.call("recall", "cart.py", "--json").json["hits"] if one["tier"] == "node"]
+    assert "Decimal" in told["text"] and "was asked" not in told["text"]
+    assert vault.dump() == vault.dump_from_scratch()
+    assert vault.reindex()["counts"]["read"] == 0
+
+
+def test_items_of_0_1_0_give_way_to_those_of_the_transcript(vault: Vault) -> None:
+    put(vault)
+    vault.reindex()
+    rows = vault.rows(f"select aspect, text, source_path, line from {FACTS} order by aspect")
+    told = {(aspect, text) for aspect, text, _, _ in rows}
+    assert ("decision", "Use Decimal with ROUND_HALF_UP for prices in cart.py.") in told
+    assert not any("npm error" in text for _, text in told)
+    lines = WORK.split("\n")
+    for _, text, path, line in rows:
+        assert path.endswith("--transcript.md") and text in lines[line - 1]
+    assert "npm error" not in vault.page()
+
+
+def test_what_somebody_wrote_stays(vault: Vault) -> None:
+    put(
+        vault,
+        body="# Rounding\n\n## Blockers\n\n- Waiting for finance to say how JPY rounds.\n",
+        sentence=made.SENTENCE,
+    )
+    vault.reindex()
+    assert made.SENTENCE in vault.page() and "Decimal" not in vault.page().split("## Session Ledger")[1]
+    assert opened(vault)["status"] == "blocked"
+    assert "· blocked, 1 session" in vault.page() or "· quiet" in vault.page()
+
+
+def test_without_a_transcript_the_form_stays(vault: Vault) -> None:
+    vault.put(dict([made.summary(body=OLD, memory_sentence=ASKED), made.manifest()]))
+    vault.reindex()
+    assert "was asked" in vault.page() and checked(vault) == []
+    assert opened(vault)["status"] is None
+
+
+def test_other_rules_make_rows_anew(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A database of other rules: the next pass tells sessions anew though no file moved."""
+    put(vault)
+    with monkeypatch.context() as patch:
+        patch.setattr("signet_sync.graph.nodes_stage.is_template", lambda _: False)
+        patch.setattr("signet_sync.graph.nodes_stage.VERSION", "2 digest 1")
+        patch.setattr("signet_sync.text.digest_mark.VERSION", 1)
+        vault.reindex()
+        assert "was asked" in vault.page()
+    assert checked(vault) == [], "the file's sentence is as good as the rules' one"
+    vault.reindex()
+    assert "was asked" not in vault.page() and "Decimal" in vault.page()
+    assert vault.dump() == vault.dump_from_scratch()
+
+
+def test_a_removed_transcript_takes_its_words_along(vault: Vault) -> None:
+    put(vault)
+    vault.reindex()
+    assert vault.call("remove", made.SESSION, "--yes", "--reason", "asked for").code == 0
+    assert "Decimal" not in json.dumps(vault.dump(), default=str)
+
+
+# ── endings ──
+
+
+def end(vault: Vault, transcript: str, minute: int, **given: Any) -> dict[str, Any]:
+    place = vault.root.parent / "input.json"
+    who = {"session_id": "s-1", "project": "/home/ada/code/lantern", "harness": "claude-code"}
+    moment = f"2026-03-28T12:{minute:02d}:00.000Z"
+    place.write_text(json.dumps({**who, "transcript": transcript, "captured_at": moment, **given}))
+    answer = vault.call("session", "end", "--json", "--input", str(place))
+    assert answer.code == 0, answer
+    found: dict[str, Any] = answer.json
+    return found
+
+
+def test_an_ending_says_how_it_ended_and_a_check_is_content(vault: Vault) -> None:
+    end(vault, WORK, 1)
+    document = opened(vault, "s-1")
+    assert document["status"] == "open" and "ROUND_HALF_UP" in document["sentence"]
+    assert "Status: open." in (vault / document["segments"][0]["summary"]).read_text()
+    vault.reindex()
+    assert "· open, 1 session" in vault.page() and checked(vault) == []
+
+
+def test_segments_tell_one_story(vault: Vault) -> None:
+    """A session that was resumed: its newest sentence, and so its row, says what came out before, too."""
+    end(vault, WORK, 1)
+    answer = end(vault, WORK + "\n" + MORE, 30)
+    assert "CSV" in answer["sentence"] and "ROUND_HALF_UP" in answer["sentence"]
+    (row,) = vault.rows("select sentence from ledger_rows")
+    assert row == (answer["sentence"],)
+
+
+def test_a_farewell_hides_no_work(vault: Vault) -> None:
+    """The newest segment says nothing: the one before it stands for the session."""
+    end(vault, WORK, 1)
+    end(vault, WORK + "\n" + HELLO, 30)
+    (row,) = vault.rows("select sentence from ledger_rows")
+    assert "ROUND_HALF_UP" in row[0] and opened(vault, "s-1")["status"] == "open"
+
+
+def test_nothing_but_a_greeting_is_kept_and_found_and_not_shown(vault: Vault) -> None:
+    answer = end(vault, HELLO, 1)
+    vault.reindex()
+    assert (
+        vault.rows("select count(*) from ledger_rows") == vault.rows("select count(*) from thread_sessions") == [(0,)]
+    )
+    assert vault.rows("select count(*) from memory_thread_heads") == [(0,)]
+    assert answer["transcript"] in vault.hits("hi") and "lantern" not in vault.page()
+    assert checked(vault) == [] and opened(vault, "s-1")["status"] is None
+    assert vault.reindex()["counts"]["read"] == 0
+    assert NOW

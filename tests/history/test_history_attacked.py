@@ -1,0 +1,436 @@
+"""The history through the command line, attacked: trapped, damaged, locked and vanishing repositories."""
+
+import json
+import os
+import shutil
+import stat
+import subprocess
+import sys
+import threading
+from contextlib import suppress
+
+import pytest
+from endings import end
+from gits import Past, git
+from traps import REFUSED, RUN, Traps
+from workbench import NOW, ROOT, Vault, contents, numbered
+
+from signet_sync.history import commit
+from signet_sync.history.git import lock, packs, repository
+
+pytest.importorskip("pygit2")
+pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="the traps are built with git")
+
+SESSION = numbered(1)["session_id"]
+PURGE = ("remove", SESSION, "--reason", "asked", "--yes", "--json", "--purge-history", "--now", NOW)
+COMMANDS = (
+    ("checkpoint", "--json", "trapped"),
+    ("history", "--json", "--diff"),
+    ("history", "restore", "a.md", "--at", "HEAD~2", "--json"),
+    (*PURGE, "--dry-run"),
+    PURGE,
+    ("remove", numbered(2)["session_id"], "--reason", "asked", "--yes", "--json", "--now", NOW),
+    ("check", "--json"),
+)
+
+# One process, as the first one of a user with this environment.
+CHILD = """
+import json, sys
+from workbench import call
+for arguments in json.loads(sys.argv[1]):
+    answer = call(*arguments)
+    print(json.dumps([answer.code, answer.out, answer.err]))
+"""
+
+
+@pytest.fixture
+def vault(tmp_path, monkeypatch):
+    """A vault of two sessions with a history of three commits."""
+    monkeypatch.setenv("SIGNET_HISTORY_ENABLED", "true")
+    return filled(Vault(tmp_path / "vault"))
+
+
+def filled(vault):
+    for number in (1, 2):
+        vault.session(number)
+    vault.reindex()
+    for text in ("one\n", "two\n"):
+        (vault / "a.md").write_text(text)
+        done(vault, "checkpoint", "--json", text.strip())
+    return vault
+
+
+def done(vault, *arguments):
+    answer = vault.call(*arguments)
+    assert answer.code == 0, answer
+    return answer.json
+
+
+def refused(vault, *arguments):
+    answer = vault.call(*arguments)
+    assert answer.code == 2, answer
+    assert answer.json["error"]["hint"]
+    return answer.json["error"]["code"]
+
+
+# ── traps ──
+
+
+def hostile_home(folder, traps):
+    """An environment of which git would read and run everything; the first `git` on the way is a trap, too."""
+    home = folder / "hostile"
+    pipe, program = str(traps.pipe), str(traps.program("program"))
+    for name in (".gitconfig", ".config/git/config", ".config/git/ignore", ".config/git/attributes"):
+        (home / name).parent.mkdir(parents=True, exist_ok=True)
+        os.mkfifo(home / name)
+    (folder / "templates/hooks").mkdir(parents=True)
+    shutil.copy(program, folder / "templates/hooks/post-commit")
+    (folder / "relative").mkdir()
+    shutil.copy(traps.program("git"), folder / "relative/git")
+    return {
+        **{f"GIT_{name}": program for name in ("EXTERNAL_DIFF", "PAGER", "EDITOR", "SSH_COMMAND", "ASKPASS")},
+        **{f"GIT_{name}": pipe for name in ("CONFIG", "CONFIG_GLOBAL", "CONFIG_SYSTEM", "INDEX_FILE")},
+        **{f"GIT_{name}": str(folder / "nowhere") for name in ("DIR", "WORK_TREE", "OBJECT_DIRECTORY", "COMMON_DIR")},
+        "GIT_CONFIG_COUNT": "1",
+        "GIT_CONFIG_KEY_0": "core.fsmonitor",
+        "GIT_CONFIG_VALUE_0": program,
+        "GIT_TEMPLATE_DIR": str(folder / "templates"),
+        "GIT_TRACE": str(traps.folder / "marks/trace"),
+        "HOME": str(home),
+        "XDG_CONFIG_HOME": str(home / ".config"),
+        "PATH": f"relative:.:{os.environ['PATH']}",
+    }
+
+
+@pytest.mark.parametrize("mode", ["adopted", pytest.param("own", marks=pytest.mark.slow)])
+def test_no_trap_fires_whatever_is_asked(tmp_path, monkeypatch, mode):
+    """All traps at once, those of the repository and those of its user."""
+    monkeypatch.setenv("SIGNET_HISTORY_ENABLED", "true")
+    vault = Vault(tmp_path / "vault")
+    if mode == "adopted":
+        monkeypatch.setenv("SIGNET_HISTORY_ADOPT", "true")
+        git(vault.root, "init", "-q", "-b", "main")
+        git(vault.root, "commit", "-q", "--allow-empty", "-m", "a person's")
+    filled(vault)
+    traps = Traps(tmp_path / "traps")
+    for name, arm in RUN.items():
+        # A linked folder of hooks takes the place of the other one.
+        if name != "hooks in a linked folder" or mode == "adopted":
+            arm(Past(vault.root), traps)
+    environ = {**os.environ, **hostile_home(tmp_path, traps), "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT}/tests/support"}
+    lines = json.dumps([["--workspace", str(vault.root), *command] for command in COMMANDS])
+    run = subprocess.run(
+        [sys.executable, "-c", CHILD, lines],
+        env=environ,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=50,
+        check=False,
+    )
+    answers = [json.loads(line) for line in run.stdout.splitlines()]
+    assert len(answers) == len(COMMANDS), run
+    assert [code for code, _, _ in answers[:-1]] == [0] * (len(COMMANDS) - 1), answers
+    told = [json.loads(out) for _, out, _ in answers]
+    assert told[0]["ok"] and told[2]["restored"] and told[4]["git_history"] == "clean"
+    assert told[5]["git_history"] == "contains"  # git itself was asked, and found on the way that is not the trap's
+    assert traps.fired() == [] and not (tmp_path / "nowhere").exists()
+
+
+# `test_repository` holds the door to all of them.
+QUICK = ("include of a pipe", ".git file pointing outside")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in REFUSED]
+)
+def test_what_leads_elsewhere_is_refused_whatever_is_asked(vault, tmp_path, monkeypatch, name):
+    traps = Traps(tmp_path / "traps")
+    REFUSED[name](Past(vault.root), traps)
+    before = contents(tmp_path, but=[".signet", "state"])
+    for adopt in ("false", "true"):
+        monkeypatch.setenv("SIGNET_HISTORY_ADOPT", adopt)
+        for command in COMMANDS[:3]:
+            assert refused(vault, *command) == "unsafe-repository"
+        assert "`.git` is not opened" in done(vault, *PURGE, "--dry-run")["purge"][0]["refused"]
+    after = contents(tmp_path, but=[".signet", "state"])
+    assert {path: raw for path, raw in after.items() if path in before} == before and traps.fired() == []
+    answer = vault.call(*PURGE)  # the session goes all the same
+    assert answer.code == 1 and "`.git` is not opened" in answer.json["purged"]["refused"], answer
+    assert len(list(vault.memory.glob("*--summary.md"))) == 1 and traps.fired() == []
+
+
+# ── damage ──
+
+
+def test_a_head_that_names_no_branch_leads_nowhere(vault, tmp_path):
+    (tmp_path / "victim").write_text("mine\n")
+    (vault / "a.md").write_text("three\n")
+    for head in ("ref: refs/../../../victim", "ref: refs/heads/../../hooks/post-commit", "ref: index", "garbage"):
+        (vault / ".git/HEAD").write_text(f"{head}\n")
+        before = contents(vault.root, but=[".signet"])
+        assert refused(vault, "checkpoint", "--json", "x") == "damaged-repository", head
+        assert refused(vault, "history", "--json") == "damaged-repository", head
+        assert contents(vault.root, but=[".signet"]) == before
+    assert (tmp_path / "victim").read_text() == "mine\n"
+
+
+def test_a_purge_that_is_held_up_waits_and_holds_up_nothing_else(vault):
+    """By locks of others and by damage; every pass tries again, the last one succeeds."""
+    hindrances = ("packed-refs.lock", "refs/heads/other.lock", "refs/heads/broken", "objects/pack/pack-x.idx")
+    git(vault.root, "branch", "other")
+    for number, name in enumerate(hindrances):
+        place = vault / ".git" / name
+        place.parent.mkdir(exist_ok=True)
+        place.write_text("garbage")
+        if not number:
+            answer = vault.call(*PURGE)
+            assert answer.code == 1 and answer.json["purged"]["waiting"], answer
+            assert answer.json["git_history"] == "contains"
+        vault.reindex()
+        assert (vault / ".git/signet-purge").exists(), name
+        (vault / "a.md").write_text(name)
+        assert done(vault, "checkpoint", "--json", "while it waits")["ok"]
+        place.unlink()
+    vault.reindex()
+    assert not (vault / ".git/signet-purge").exists()
+    assert SESSION not in git(vault.root, "log", "--all", "-p") and git(vault.root, "fsck", "--strict") == ""
+
+
+def test_the_log_of_a_branch_that_nobody_sees_is_purged(vault):
+    """A zero-width space is a fine name for a branch, and no printable one."""
+    git(vault.root, "branch", "a\u200bb")
+    log = vault / ".git/logs/refs/heads/a\u200bb"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    head = git(vault.root, "rev-parse", "HEAD").strip()
+    log.write_text(f"{'0' * 40} {head} a <a@b> 1 +0000\tcommit: session-close: {SESSION}\n")
+    assert done(vault, *PURGE)["git_history"] == "clean"
+    assert not log.exists()
+
+
+def test_nothing_is_purged_while_git_packs_anew(vault):
+    """It would bring back, in a new pack, what is deleted meanwhile."""
+    for sign in ("gc.pid", "objects/maintenance.lock"):
+        place = vault / ".git" / sign
+        place.write_text("1 here\n")
+        answer = vault.call(*PURGE)
+        assert answer.code == 1 and "git tidies it up" in answer.json["purged"]["waiting"], answer
+        vault.reindex()
+        assert SESSION in git(vault.root, "log", "--all", "-p")
+        if sign != "gc.pid":
+            place.unlink()
+        else:
+            os.utime(place, (0, 0))  # left behind long ago
+    vault.reindex()
+    assert SESSION not in git(vault.root, "log", "--all", "-p")
+
+
+# ── somebody else, at the very same moment ──
+
+
+@pytest.fixture
+def past(tmp_path):
+    past = Past(tmp_path / "past").begin()
+    past.put("a.md", "one\n")
+    past.commit()
+    past.put("a.md", "two\n")
+    return past
+
+
+def test_a_repository_that_is_deleted_meanwhile_stays_deleted(past):
+    dot = str(past.root / ".git")
+    with pytest.raises((repository.RepositoryRefused, OSError)), past.opened() as place:
+        shutil.rmtree(dot)
+        commit.commit(place, subject="x", author=("a", "b"), now_us=past.now, limits=past.limits, cache={})
+    for write in (
+        lambda: lock.ref(dot, "refs/heads/main").stage(b"x"),
+        lambda: lock.index(dot).stage(b"x"),
+        lambda: packs.Pack(f"{dot}/objects/pack"),
+    ):
+        with pytest.raises(FileNotFoundError):
+            write()
+    assert not os.path.exists(dot)
+
+
+def test_a_branch_that_cannot_be_written_leaves_no_lock(past):
+    (past.root / ".git/refs/heads/main").unlink()
+    past.put(".git/refs/heads/main/deeper", "x")
+    with pytest.raises(IsADirectoryError):
+        past.commit()
+    assert list((past.root / ".git").rglob("*.lock")) == []
+
+
+def test_a_repository_put_in_its_place_is_not_taken_for_it(past, monkeypatch):
+    """Between the look and the opening."""
+    look = repository.look
+
+    def exchanged(root, workspace_id):
+        standing = look(root, workspace_id)
+        os.rename(past.root / ".git", past.root.parent / "elsewhere")
+        (past.root / ".git").symlink_to(past.root.parent / "elsewhere")
+        return standing
+
+    monkeypatch.setattr(repository, "look", exchanged)
+    with pytest.raises(repository.RepositoryRefused) as found, past.opened():
+        pass
+    assert found.value.code == "unsafe-repository"
+
+
+def test_what_a_killed_one_locked_is_free_again_though_the_branch_was_left(past):
+    ref = lock.ref(str(past.root / ".git"), "refs/heads/main")
+    assert ref.stage(b"0" * 40 + b"\n") and (past.root / ".git/refs/heads/main.lock").exists()
+    past.git("symbolic-ref", "HEAD", "refs/heads/other")
+    past.git("reset", "-q", "--hard", "main")
+    assert past.commit().outcome == "clean"
+    assert not (past.root / ".git/refs/heads/main.lock").exists() and not (past.root / ".git/signet-ref").exists()
+
+
+def test_folders_that_git_takes_away_while_we_look_are_no_danger(past):
+    """What its packing emptied."""
+    over = threading.Event()
+
+    def toggle():
+        while not over.is_set():
+            for number in range(40):
+                place = past.root / f".git/objects/{number:02}"
+                with suppress(OSError):
+                    place.mkdir()
+                    place.rmdir()
+
+    git_ = threading.Thread(target=toggle)
+    git_.start()
+    try:
+        assert {repository.objection(str(past.root)) for _ in range(300)} == {""}
+    finally:
+        over.set()
+        git_.join()
+
+
+def test_an_object_whose_folder_git_takes_away_is_written_again(past):
+    """Its packing deletes folders of objects that it finds empty: such as one that was made for an object just now."""
+
+    class Packing:
+        left = 3
+
+        def __init__(self, git):
+            self.git = git
+
+        def write(self, kind, data):
+            if self.left:
+                self.left -= 1
+                raise OSError("failed to rename lockfile: No such file or directory")
+            return self.git.write(kind, data)
+
+    with past.opened() as place:
+        new = packs.NewObjects(Packing(place.git))
+        oid = new.add("blob", b"mine\n")
+        new.flush()
+        assert place.git[oid.hex()].data == b"mine\n"
+        Packing.left = 1000
+        packs.NewObjects(Packing(place.git)).flush()
+        full = packs.NewObjects(Packing(place.git))
+        full.add("blob", b"other\n")
+        with pytest.raises(OSError, match="lockfile"):
+            full.flush()
+
+
+def test_a_person_at_work_and_we_do_not_lose_a_commit(past):
+    """Commits by turns with a loop of a person's git, which takes the same locks."""
+    script = "for i in 1 2 3 4 5 6; do echo $i > p$i.md; git add p$i.md && git commit -qm p$i; done; git gc -q"
+    identity = {f"GIT_{who}_{what}": "p" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    person = subprocess.Popen(["sh", "-c", script], cwd=past.root, env={**os.environ, **identity}, **quiet)
+    outcomes = []
+    while person.poll() is None:
+        past.put("a.md", f"{len(outcomes)}\n")
+        outcomes.append(past.commit(f"ours {len(outcomes)}").outcome)
+    subjects = past.git("log", "--format=%s").splitlines()
+    assert len(set(subjects)) == len(subjects)
+    assert sum(subject.startswith("ours") for subject in subjects) == outcomes.count("committed")
+    assert past.git("fsck", "--strict", "--no-dangling") == ""
+    assert past.git("status", "--porcelain", "--", "a.md") in ("", " M a.md\n")
+
+
+# ── a repository of somebody else ──
+
+
+def persons(root):
+    """Everything that is a person's: `.git` but for objects and our ref, and the files of the workspace."""
+    found = {}
+    for path in sorted(root.rglob("*")):
+        name = path.relative_to(root).as_posix()
+        if path.is_file() and not name.startswith((".git/objects", ".git/refs/signet", ".signet/")):
+            status = path.stat()
+            found[name] = path.read_bytes(), stat.S_IMODE(status.st_mode), status.st_mtime_ns
+    return found
+
+
+def test_an_adopted_repository_keeps_what_is_its_persons(tmp_path, monkeypatch):
+    """Through checkpoint, dream, session end, restore and purge; a submodule, staged and stashed changes in it."""
+    monkeypatch.setenv("SIGNET_HISTORY_ENABLED", "true")
+    monkeypatch.setenv("SIGNET_HISTORY_ADOPT", "true")
+    vault = Vault(tmp_path / "vault")
+    for name in ("mine.md", "away.md", "staged.md"):
+        (vault / name).write_text("mine\n")
+    git(vault.root, "init", "-q", "-b", "trunk")
+    git(vault.root, "add", "mine.md", "away.md")
+    git(vault.root, "commit", "-q", "-m", "mine")
+    (vault / "away.md").write_text("put away\n")
+    git(vault.root, "stash")
+    git(vault.root, "tag", "-a", "-m", "x", "v1")
+    git(vault.root, "branch", "other")
+    git(vault.root, "pack-refs", "--all")
+    git(vault.root, "add", "staged.md")
+    git(vault.root, "update-index", "--add", "--cacheinfo", f"160000,{'1' * 40},linked")
+    (vault / "mine.md").write_text("changed\n")
+    before = persons(vault.root)
+    vault.session(1)
+    vault.session(2)
+    vault.reindex()
+    done(vault, "checkpoint", "--json", "one")
+    (vault / "b.md").write_text("b\n")
+    for query in ("lamp of Ada", "Ada's lamp", "which lamp"):
+        if query == "lamp of Ada":
+            assert vault.call("remember", "Ada keeps a lamp.").code == 0
+        assert vault.call("recall", query, "--json").code == 0
+    assert len(done(vault, "dream", "--json")["promoted"]) == 1
+    end(vault)
+    done(vault, "checkpoint", "--json", "two")
+    (vault / "b.md").unlink()
+    assert done(vault, "history", "restore", "b.md", "--at", "HEAD", "--json")["restored"]
+    done(vault, *PURGE)
+    subjects = [commit["subject"] for commit in done(vault, "history", "--json")["commits"]]
+    assert {subject.split(":")[0] for subject in subjects} >= {"checkpoint", "promote", "session-close"}
+    after = persons(vault.root)
+    assert {name: after.get(name) for name in before} == before
+    new = [name for name in after if name.startswith(".git/") and name not in before]
+    assert new == [] and git(vault.root, "stash", "show", "-p").count("put away") == 1
+    assert git(vault.root, "fsck", "--no-dangling") == ""
+
+
+# ── names ──
+
+
+NAMES = (
+    *(".GIT/config", "git~1/hooks/post-commit", ".git /config", ".g\u200cit/config", "a/.git/config", ".Signet/x"),
+    *(".\u017fignet/workspace-id", "memory/Tombstones/x.json"),
+)
+
+
+def test_a_name_that_some_system_takes_for_ours_is_not_restored(vault):
+    """A history that came from elsewhere may hold it."""
+    blob = git(vault.root, "hash-object", "-w", "a.md").strip()
+    for path in NAMES:
+        *folders, name = path.split("/")
+        tree = made_tree(vault, f"100644 blob {blob}\t{name}")
+        for folder in reversed(folders):
+            tree = made_tree(vault, f"040000 tree {tree}\t{folder}")
+        commit = git(vault.root, "commit-tree", "-m", "x", tree).strip()
+        assert refused(vault, "history", "restore", path, "--at", commit, "--json") == "not-restorable", path
+    assert not (vault / "a").exists() and not (vault / "git~1").exists()
+
+
+def made_tree(vault, line):
+    command = ["git", "-C", vault.root, "mktree", "-z"]
+    made = subprocess.run(command, input=f"{line}\0".encode(), capture_output=True, check=True)
+    return made.stdout.decode().strip()

@@ -1,0 +1,545 @@
+"""`checkpoint`, `history` and `history restore` as a person meets them, and the commits that come by themselves."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import shutil
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from agents import Inside, until
+from endings import end
+from loguru import logger
+from workbench import ROOT, Vault, contents
+
+from signet_sync.admin.doctor.run import examine
+from signet_sync.app.workspace import opened
+from signet_sync.formats.timestamps import SECOND, iso, parse_instant
+from signet_sync.history import operations as history_operations
+from signet_sync.history import scheduler
+from signet_sync.memories.promotion_score import Promotion, sweep_id
+from signet_sync.memories.signals import Signals
+from signet_sync.memories.store import promotions
+from signet_sync.sessions.store import results
+from signet_sync.settings.model import load
+from signet_sync.storage import state_dir
+from signet_sync.sync.workspace import Workspace
+
+git = shutil.which("git")
+SECRET = "ghp_" + "Zx9Yw8Vu7Ts6Rq5Po4Nm3Lk2Ji1Hg0Fe9Dc8"
+
+
+@pytest.fixture
+def vault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Vault:
+    """An empty vault whose history is on."""
+    pytest.importorskip("pygit2")
+    monkeypatch.setenv("SIGNET_HISTORY_ENABLED", "true")
+    return Vault(tmp_path / "vault")
+
+
+def checkpoint(vault: Vault, *words: str) -> Any:
+    answer = vault.call("checkpoint", "--json", *words)
+    assert answer.code == (0 if answer.json["ok"] else 2), answer
+    return answer.json
+
+
+def commits(vault: Vault, *options: str) -> list[dict[str, str]]:
+    answer = vault.call("history", "--json", *options)
+    assert answer.code == 0, answer
+    return list(answer.json["commits"])
+
+
+def subjects(vault: Vault) -> list[str]:
+    return [commit["subject"] for commit in commits(vault)]
+
+
+def restore(vault: Vault, path: str, revision: str = "HEAD", *, code: int = 0) -> Any:
+    answer = vault.call("history", "restore", path, f"--at={revision}", "--json")
+    assert answer.code == code, answer
+    return answer.json if not code else answer.json["error"]
+
+
+def note(vault: Vault, text: str, path: str = "notes.md") -> Path:
+    place = vault / path
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_text(text)
+    return place
+
+
+def run_git(root: Path, *arguments: str) -> str:
+    names = {"GIT_AUTHOR_NAME": "u", "GIT_AUTHOR_EMAIL": "u@h", "GIT_COMMITTER_NAME": "u", "GIT_COMMITTER_EMAIL": "u@h"}
+    done = subprocess.run(
+        ["git", "-C", str(root), *arguments], env={**os.environ, **names}, capture_output=True, text=True, check=True
+    )
+    return done.stdout
+
+
+# ── checkpoint ──
+
+
+def test_history_is_off_unless_the_user_turns_it_on(vault, monkeypatch):
+    monkeypatch.delenv("SIGNET_HISTORY_ENABLED")
+    note(vault, "[history]\nenabled = true\n", "signet-sync.toml")
+    answer = vault.call("checkpoint", "--json", "a", "note")
+    assert answer.code == 2
+    assert answer.json["ok"] is False and answer.json["skipped"] is True
+    assert answer.json["reason"] == "history-disabled" and answer.json["oid"] is None
+    assert "history.enabled" in answer.err and "enabled = true" in answer.err.splitlines()[-1]
+    assert vault.call("history", "--json").json == {"commits": []}
+    end(vault)
+    assert not (vault / ".git").exists()
+
+
+def test_checkpoint_creates_commit_when_tree_dirty(vault):
+    note(vault, "A plan.\n")
+    done = checkpoint(vault, "before", "the", "move")
+    assert done["ok"] and not done["skipped"] and len(done["oid"]) == 7
+    assert done["subject"] == "checkpoint: before the move" and done["reason"] is None
+    assert done["skipped_files"] == []
+    newest = commits(vault)[0]
+    assert newest["oid"].startswith(done["oid"]) and newest["short_oid"] == done["oid"]
+    assert newest["author"] == "default" and newest["body"].startswith("manual checkpoint at 20")
+
+
+def test_checkpoint_skips_when_tree_clean(vault):
+    note(vault, "A plan.\n")
+    checkpoint(vault)
+    done = checkpoint(vault, "again")
+    assert done["ok"] and done["skipped"] and done["oid"] is None
+    assert done["reason"] == "workspace tree is clean; no commit created"
+    assert subjects(vault) == ["checkpoint: manual", "workspace init"]
+
+
+def test_history_lists_bootstrap_commit(vault):
+    checkpoint(vault)
+    answer = vault.call("history", "--json")
+    assert [commit["subject"] for commit in answer.json["commits"]] == ["workspace init"]
+    assert "diff" not in answer.json
+    assert {".gitignore", ".gitattributes"} <= {entry.name for entry in vault.root.iterdir()}
+
+
+def test_history_with_diff_returns_patch(vault):
+    note(vault, "first\n")
+    checkpoint(vault, "one")
+    note(vault, "second\n")
+    checkpoint(vault, "two")
+    answer = vault.call("history", "--diff", "--limit", "2", "--json")
+    assert len(answer.json["commits"]) == 2
+    assert "+second" in answer.json["diff"] and "-first" in answer.json["diff"]
+    shown = vault.call("history", "--diff", "--limit", "2").out
+    assert "checkpoint: two  (default)" in shown.splitlines()[0] and "+second" in shown
+
+
+def test_checkpointer_async_calls_commit_all(vault):
+    note(vault, "A plan.\n")
+    with workspace(vault) as held:
+        done = history_operations.checkpoint(held, "ori", "a note\nof two lines", NOW)
+    assert done.subject == "checkpoint: a note of two lines"
+    newest = commits(vault)[0]
+    assert (newest["subject"], newest["author"]) == (done.subject, "ori")
+    assert newest["body"] == f"manual checkpoint at {iso(NOW)}" and newest["timestamp"] == iso(NOW)
+
+
+def test_checkpointer_returns_ok_on_clean_worktree(vault):
+    with workspace(vault) as held:
+        assert history_operations.checkpoint(held, "default", "", NOW).ok
+        before = contents(vault / ".git")
+        done = history_operations.checkpoint(held, "default", "", NOW)
+    assert done.ok and done.oid is None and contents(vault / ".git") == before
+
+
+def test_a_person_sees_when_what_and_who(vault):
+    note(vault, "A plan.\n")
+    vault.call("checkpoint", "before the move", "--now", "2026-04-24T03:00:00Z")
+    line = vault.call("history").out.splitlines()[0]
+    assert line[7:] == "  2026-04-24 03:00  checkpoint: before the move  (default)"
+
+
+def test_a_long_note_stands_in_the_body_and_secrets_nowhere(vault):
+    note(vault, "A plan.\n")
+    done = checkpoint(vault, "x" * 300, SECRET, "end.")
+    newest = commits(vault)[0]
+    assert len(done["subject"]) <= 200 and newest["subject"] == done["subject"]
+    assert newest["body"].endswith("end.") and SECRET not in json.dumps(newest)
+
+
+def test_files_left_out_are_named_and_keep_their_committed_version(vault):
+    note(vault, "small\n", "notes/grows.md")
+    checkpoint(vault)
+    note(vault, "x" * (1024 * 1024 + 1), "notes/grows.md")
+    note(vault, f"token {SECRET}\n", "notes/key.md")
+    note(vault, "plain\n", "notes/plain.md")
+    done = checkpoint(vault, "two left out")
+    assert done["ok"] and done["skipped_files"] == ["notes/grows.md", "notes/key.md"]
+    assert all(path in commits(vault)[0]["body"] for path in done["skipped_files"])
+    shown = vault.call("checkpoint").out
+    assert shown.splitlines()[0] == "workspace tree is clean; no commit created"
+    assert "notes/grows.md" in shown and "notes/key.md" in shown
+    (vault / "notes/grows.md").unlink()
+    restore(vault, "notes/grows.md")
+    assert (vault / "notes/grows.md").read_text() == "small\n"
+
+
+def test_only_what_moved_is_read_again(vault):
+    for number in range(3):
+        note(vault, f"{number}\n", f"notes/{number}.md")
+    time.sleep(0.12)  # what was written just now is not trusted to stay as it is
+    checkpoint(vault)
+    assert vault.rows("select count(*) from history_files where path like 'notes/%' and oid is not null") == [(3,)]
+    (vault / "notes/1.md").unlink()
+    note(vault, "new\n", "notes/2.md")
+    checkpoint(vault)
+    paths = {path for (path,) in vault.rows("select path from history_files where path like 'notes/%'")}
+    assert "notes/0.md" in paths and "notes/1.md" not in paths
+    assert run_git(vault.root, "status", "--porcelain") == "" if git else True
+
+
+def test_a_damaged_or_foreign_cache_does_no_harm(vault):
+    note(vault, "A plan.\n")
+    checkpoint(vault)
+    shutil.rmtree(vault / ".git")
+    note(vault, "Another.\n", "other.md")
+    assert not checkpoint(vault, "anew")["skipped"]
+    (vault / "notes.md").unlink()
+    assert restore(vault, "notes.md")["restored"]
+
+
+@pytest.mark.skipif(not git, reason="needs git")
+def test_a_repository_that_was_there_is_left_alone_until_it_is_adopted(vault, monkeypatch):
+    run_git(vault.root, "init", "-q", "-b", "main")
+    note(vault, "mine\n")
+    run_git(vault.root, "add", "notes.md")
+    run_git(vault.root, "commit", "-q", "-m", "mine")
+    note(vault, "changed\n")
+    before = contents(vault / ".git")
+    done = checkpoint(vault)
+    assert (done["ok"], done["skipped"], done["reason"]) == (False, True, "existing-repository")
+    assert contents(vault / ".git") == before
+    assert "history.adopt" in vault.call("checkpoint").err
+    assert vault.call("history", "--json").json["error"]["code"] == "existing-repository"
+
+    monkeypatch.setenv("SIGNET_HISTORY_ADOPT", "true")
+    done = checkpoint(vault, "adopted")
+    assert done["ok"] and len(done["oid"]) == 7
+    assert run_git(vault.root, "rev-list", "--count", "main").strip() == "1"
+    assert run_git(vault.root, "status", "--porcelain", "notes.md").strip() == "M notes.md"
+    assert run_git(vault.root, "log", "-1", "--format=%s", "refs/signet/history").strip() == "checkpoint: adopted"
+    assert subjects(vault)[0] == "checkpoint: adopted"
+
+
+def test_without_the_extra_there_is_a_remedy(vault, tmp_path, monkeypatch):
+    note(vault, "A plan.\n")
+    absent = tmp_path / "absent"
+    absent.mkdir()
+    (absent / "sitecustomize.py").write_text("import sys\nsys.modules['pygit2'] = None\n")
+    environ = {"PYTHONPATH": f"{absent}{os.pathsep}{ROOT}"}
+    answer = vault.spawn("checkpoint", "--json", "a note", environ=environ)
+    assert answer.code == 2, answer
+    assert "signet-sync[git]" in answer.json["error"]["hint"] and not (vault / ".git").exists()
+    monkeypatch.setitem(sys.modules, "pygit2", None)
+    (finding,) = [one for one in examine(str(vault.root), str(vault.db)) if one.name == "history"]
+    assert finding.level == "problem" and "signet-sync[git]" in finding.remedy
+
+
+def test_doctor_says_where_the_history_stands(vault, monkeypatch):
+    def found() -> tuple[str, str, bool]:
+        (one,) = [one for one in examine(str(vault.root), str(vault.db)) if one.name == "history"]
+        return one.level, one.message, bool(one.remedy)
+
+    assert found() == ("ok", "on", False)
+    (vault / ".git").write_text("gitdir: /elsewhere\n")
+    level, message, remedy = found()
+    assert level == "problem" and "points elsewhere" in message and remedy
+    assert vault.call("checkpoint", "--json").json["error"]["code"] == "unsafe-repository"
+    monkeypatch.setenv("SIGNET_HISTORY_ENABLED", "false")
+    assert found() == ("ok", "off", False)
+
+
+# ── commits that come by themselves ──
+
+NOW = parse_instant("2026-04-24T03:00:00Z") or 0
+
+
+def workspace(vault: Vault) -> Any:
+    return opened(str(vault.root), load(str(vault.root))[0])
+
+
+def ended(held: Workspace, key: str, at_us: int, agent: str = "default") -> None:
+    with held.database.transaction():
+        results.record(
+            held.database,
+            agent_id=agent,
+            flow_key=f"flow {key} {at_us}",
+            kind="end",
+            session=("t" * 16, key),
+            answer=results.Answer("", {}, False),
+            at=iso(at_us),
+        )
+
+
+def test_a_session_end_without_an_agent_is_committed(vault):
+    end(vault, session_id="s1", session_key="lantern-42")
+    newest = commits(vault)[0]
+    assert newest["subject"] == "session-close: lantern-42" and newest["author"] == "default"
+    assert newest["body"].splitlines()[0] == "- lantern-42 (agent default)"
+    assert author(vault) == ("default", "agent@localhost")
+    held = tracked(vault)
+    assert any(path.endswith("--summary.md") for path in held) and "MEMORY.md" in held
+    assert not any(path.endswith("--transcript.md") for path in held)
+
+
+def tracked(vault: Vault) -> list[str]:
+    import pygit2
+
+    repository = pygit2.Repository(str(vault / ".git"))
+    return [entry.path for entry in repository.index]
+
+
+def author(vault: Vault) -> tuple[str, str]:
+    import pygit2
+
+    newest = pygit2.Repository(str(vault / ".git")).head.peel(pygit2.Commit)
+    return newest.author.name, newest.author.email
+
+
+def test_the_author_is_who_the_settings_say(vault, monkeypatch):
+    monkeypatch.setenv("SIGNET_HISTORY_AUTHOR_NAME", "Ada")
+    monkeypatch.setenv("SIGNET_HISTORY_AUTHOR_EMAIL", "ada@example.org")
+    note(vault, "A plan.\n")
+    checkpoint(vault)
+    assert author(vault) == ("Ada", "ada@example.org")
+
+
+def test_a_session_end_beside_an_agent_is_left_to_it(vault):
+    end(vault, session_id="s1")
+    with state_dir.run_lock(state_dir.locate(str(vault.root))):
+        end(vault, session_id="s2", transcript="# Another\n\nSomething else.\n")
+    assert [one for one in subjects(vault) if "session" in one] == ["session-close: s1"]
+    with workspace(vault) as held:
+        done = history_operations.after_sessions(held, until_now())
+        assert done is not None and done.subject == "session-close: s2"
+        assert history_operations.after_sessions(held, until_now()) is None
+
+
+def until_now() -> int:
+    from signet_sync.pages.stage import now_us
+
+    return now_us()
+
+
+def test_every_end_is_told_once_whenever_it_is_written_down(vault):
+    with workspace(vault) as held:
+        note(vault, "1")
+        ended(held, "a", NOW - 10 * SECOND)
+        ended(held, "b", NOW - 5 * SECOND, "ori")
+        first = history_operations.after_sessions(held, NOW)
+        assert first is not None and first.subject == "session-close: b and 1 more"
+        # A slow model held it up: it was begun before the others.
+        note(vault, "2")
+        ended(held, "c", NOW - 60 * SECOND)
+        assert history_operations.is_due(held, NOW)
+        second = history_operations.after_sessions(held, NOW)
+        assert second is not None and second.subject == "session-close: c"
+        # The clock was ahead by a year, and is set right.
+        note(vault, "3")
+        year = 365 * 86_400 * SECOND
+        ended(held, "d", NOW + year)
+        assert history_operations.after_sessions(held, NOW + year) is not None
+        assert history_operations.after_sessions(held, NOW + year) is None
+        ended(held, "e", NOW + 2 * SECOND)
+        assert history_operations.is_due(held, NOW + 3 * SECOND)
+    listed = commits(vault)
+    assert listed[2]["body"].splitlines() == ["- a (agent default)", "- b (agent ori)"]
+    assert listed[2]["author"] == "ori"
+
+
+def risen(held, agent, *memories, at=NOW):
+    """What a sweep has written into the ledger."""
+    signals = Signals(5, 0.9, 0.5, 0.7, 0.6, 3)
+    found = [Promotion(memory, 0.7310, signals, 3, at) for memory in memories]
+    with held.database.transaction():
+        promotions.store(held.database, agent, sweep_id(at), at, found, candidates=9, skipped=0)
+
+
+def test_a_dream_is_committed_once_without_a_word_of_its_memories(vault):
+    with workspace(vault) as held:
+        note(vault, "page", "MEMORY.md")
+        assert history_operations.after_dreams(held, NOW) is None
+        risen(held, "ori", "m-abc")
+        assert history_operations.is_due(held, NOW)
+        done = history_operations.after_dreams(held, NOW)
+        assert done is not None and done.ok and not history_operations.is_due(held, NOW)
+        assert history_operations.after_dreams(held, NOW + SECOND) is None
+        note(vault, "another page", "MEMORY.md")
+        risen(held, "ori", "m-def", "m-ghi", at=NOW + SECOND)
+        history_operations.after_dreams(held, NOW + SECOND)
+    second, first = commits(vault)[:2]
+    assert (first["subject"], first["author"]) == ("promote: 1 memory", "ori")
+    assert first["body"] == "m-abc score 0.73, 5 hits on 3 days"
+    assert second["subject"] == "promote: 2 memories" and "m-def" in second["body"] and "m-abc" not in second["body"]
+
+
+def test_a_dream_or_an_end_is_not_undone_by_a_history_that_fails(vault):
+    (vault / ".git").write_text("gitdir: /elsewhere\n")
+    with workspace(vault) as held:
+        risen(held, "default", "m-abc")
+        history_operations.close_dreams(held, NOW)
+        assert any("the history was not written" in text for text in held.events)
+        assert history_operations.is_due(held, NOW), "it is told by the next commit that comes through"
+    assert end(vault)["sentence"]
+
+
+def test_the_agent_commits_when_it_has_been_quiet(vault, monkeypatch):
+    monkeypatch.setenv("SIGNET_HISTORY_DEBOUNCE", "0.1")
+    with Inside(vault) as agent:
+        agent.wait("watching", "polling")
+        end(vault, session_id="s1", session_key="lantern-42")
+        until(lambda: "session-close: lantern-42" in subjects(vault), "the commit")
+
+
+def test_the_agent_says_once_that_it_cannot_commit(vault, monkeypatch):
+    monkeypatch.setattr(scheduler, "PATIENCE", 0.0)
+    monkeypatch.setenv("SIGNET_HISTORY_DEBOUNCE", "0")
+    (vault / ".git").write_text("gitdir: /elsewhere\n")
+    end(vault, session_id="s1")
+    said: list[str] = []
+    sink = logger.add(said.append, level="WARNING")
+    try:
+        with workspace(vault) as held:
+            commits = scheduler.Committing(held)
+            commits.hear()
+            until(lambda: commits.work() or commits._failures > 1, "a second try")
+            commits.leave()
+    finally:
+        logger.remove(sink)
+    assert len(said) == 1 and "the history was not written" in said[0] and "points elsewhere" in said[0]
+
+
+def test_what_is_never_quiet_is_committed_all_the_same(vault, monkeypatch):
+    monkeypatch.setenv("SIGNET_HISTORY_DEBOUNCE", "100")
+    with workspace(vault) as held:
+        commits = scheduler.Committing(held)
+        assert commits.due == math.inf
+        start = time.monotonic()
+        commits.hear()
+        assert 99 < commits.due - start < 101
+        commits._first -= 950.0
+        commits.hear()
+        assert 49 < commits.due - start < 51
+        held.settings = replace(held.settings, history_enabled=False)
+        commits.due = 0.0
+        commits.work()
+        assert commits.due == math.inf and commits._process is None
+
+
+# ── restore ──
+
+
+def kept(vault: Vault, folder: str = ".", stem: str = "notes") -> list[str]:
+    return sorted(path.read_text() for path in (vault / folder).glob(f"{stem}.user-*.md"))
+
+
+def test_restore_brings_a_file_back_and_loses_nothing(vault):
+    place = note(vault, "one\n")
+    first = checkpoint(vault, "one")["oid"]
+    assert restore(vault, "notes.md") == {"path": "notes.md", "oid": first, "restored": False, "kept": None}
+    note(vault, "two\n")
+    checkpoint(vault, "two")
+    assert restore(vault, "notes.md", first)["restored"] and place.read_text() == "one\n"
+    assert kept(vault) == []  # the newest commit holds it
+    note(vault, "three\n")
+    done = restore(vault, str(place), "HEAD~1")
+    assert place.read_text() == "one\n" and kept(vault) == ["three\n"]
+    assert (vault / done["kept"]).read_text() == "three\n"
+    place.unlink()
+    assert restore(vault, "notes.md")["restored"] and place.read_text() == "two\n"
+    assert "restored notes.md as of " in vault.call("history", "restore", "notes.md", "--at", first).out
+
+
+def test_restore_refuses_what_is_no_file_of_the_history(vault):
+    note(vault, "one\n")
+    checkpoint(vault)
+    before = contents(vault.root)
+    for path, code in {
+        "../outside.md": "path-escape",
+        "/etc/passwd": "path-escape",
+        ".git/config": "not-restorable",
+        "sub/.GIT/config": "not-restorable",
+        ".signet/workspace-id": "not-restorable",
+        "memory/tombstones/default--abcdefghijklmnop.md": "not-restorable",
+        "never.md": "not-in-revision",
+    }.items():
+        error = restore(vault, path, code=3 if code == "path-escape" else 2)
+        assert error["code"] == code and error["hint"]
+    for revision in ("deadbeef", "HEAD~99", "main@{1}", "--all", ":/x"):
+        assert restore(vault, "notes.md", revision, code=2)["code"] == "unknown-revision"
+    assert contents(vault.root) == before
+
+
+def test_restore_refuses_what_was_removed(vault):
+    paths = vault.session()
+    vault.reindex()
+    checkpoint(vault)
+    assert vault.call("remove", paths["manifest"], "--reason", "asked", "--yes").code == 0
+    for kind in ("summary", "manifest"):
+        error = restore(vault, paths[kind], code=2)
+        assert error["code"] == "removed-session" and not (vault / paths[kind]).exists()
+
+
+def test_restore_writes_a_sealed_artifact_only_as_it_was_sealed(vault):
+    path = vault.session()["summary"]
+    vault.reindex()
+    sealed = (vault / path).read_bytes()
+    checkpoint(vault, "sealed")
+    (vault / path).write_bytes(sealed + b"Later.\n")
+    checkpoint(vault, "changed")
+    assert restore(vault, path, code=2)["code"] == "sealed"
+    (vault / path).unlink()
+    vault.reindex()
+    assert restore(vault, path, "HEAD~1")["restored"] and (vault / path).read_bytes() == sealed
+    assert vault.call("violations", "list", "--json").json == {"violations": []}
+
+
+def test_restore_of_a_page_brings_peoples_words_alone(vault):
+    paths = vault.session(1)
+    vault.session(2)
+    vault.reindex()
+    page = vault / "MEMORY.md"
+    page.write_text("My words.\n\n" + page.read_text())
+    checkpoint(vault, "mine")
+    page.write_text(page.read_text().replace("My words.", "Other words."))
+    vault.call("remove", paths["manifest"], "--reason", "asked", "--yes")
+    assert restore(vault, "MEMORY.md")["restored"]
+    text = vault.page()
+    assert text.startswith("My words.\n") and "number 1 bounded" not in text and "number 2 bounded" in text
+    assert kept(vault, stem="MEMORY")[0].startswith("Other words.")
+    assert restore(vault, "ledger/2026/03/28.md", code=2)["code"] == "not-restorable"
+
+
+# ── a clone ──
+
+
+@pytest.mark.skipif(not git, reason="needs git")
+def test_a_clone_of_a_history_is_judged_without_problems(vault, tmp_path):
+    vault.session(1)
+    vault.session(2)
+    vault.reindex()
+    end(vault)
+    checkpoint(vault)
+    run_git(tmp_path, "clone", "-q", str(vault.root), "clone")
+    clone = Vault(tmp_path / "clone")
+    assert not list(clone.memory.glob("*--transcript.md")) and list(clone.memory.glob("*--manifest.md"))
+    for options in ((), ("--strict",)):
+        answer = clone.call("check", "--json", *options)
+        assert answer.code == 0 and answer.json["problems"] == [], answer
+    assert {entry["code"] for entry in answer.json["notes"]} == {"link-broken"}
+    answer = clone.call("--db", str(tmp_path / "clone.db"), "reindex", "--index-only", "--json")
+    assert answer.code == 0 and answer.json["problems"] == [], answer
+    assert run_git(clone.root, "status", "--porcelain") == ""

@@ -1,0 +1,304 @@
+"""Opening the workspace's repository: booby-trapped ones are refused or harmless, and nothing they name is touched."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from gits import ID, Past, git
+from traps import REFUSED, RUN, Traps
+
+from signet_sync.history import commit
+from signet_sync.history.git import config as git_config
+from signet_sync.history.git import repository
+
+pytest.importorskip("pygit2")
+pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="the traps are built with git")
+
+
+@pytest.fixture(autouse=True)
+def never_for_ever():
+    """Whoever opens a pipe that nobody writes is woken up, and has failed."""
+
+    def late(*_):
+        raise TimeoutError("it hangs")
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.alarm(20)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+@pytest.fixture
+def traps(tmp_path):
+    return Traps(tmp_path / "traps")
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    past = Past(tmp_path_factory.mktemp("made") / "vault").begin()
+    for text in ("one\n", "two\n", "three\n"):
+        past.put("a.md", text)
+        if text != "three\n":
+            past.commit(text.strip())
+    return past
+
+
+@pytest.fixture
+def past(made, tmp_path):
+    """A vault with a history of two commits, and something to commit."""
+    return made.copied(tmp_path / "vault")
+
+
+def everything(past):
+    """Every operation of the history."""
+    past.begin()
+    assert past.commit("trapped").outcome == "committed"
+    assert past.log()[0].subject == "trapped"
+    assert past.data("a.md") == b"three\n" and past.data("a.md", "HEAD~1") == b"two\n"
+    assert "+three" in past.diff("HEAD~1").text
+
+
+# ── programs: they are not run ──
+
+
+@pytest.mark.parametrize("name", RUN)
+def test_no_program_is_run(past, traps, name):
+    RUN[name](past, traps)
+    assert past.look().state == "ours"
+    everything(past)
+    assert traps.fired() == []
+
+
+ARMED = {
+    "hooks": ["commit", "-qam", "x"],
+    "hooks in a linked folder": ["commit", "-qam", "x"],
+    "core.hooksPath": ["commit", "-qam", "x"],
+    "filter clean": ["add", "a.md"],
+    "filter smudge": ["checkout", "-f", "HEAD~1", "--", "a.md"],
+    "filter process": ["add", "a.md"],
+    "fsmonitor": ["status"],
+    "external diff": ["diff"],
+    "textconv": ["diff"],
+    "gpg": ["commit", "-qam", "x"],
+    "pager and editor": ["commit", "--amend"],
+}
+
+
+@pytest.mark.parametrize("name", ARMED)
+def test_the_traps_are_armed(past, traps, name):
+    """The same repository in the hands of git: the program is run."""
+    RUN[name](past, traps)
+    git(past.root, *ARMED[name], check=False)
+    assert traps.fired()
+
+
+# ── what leads elsewhere, or would hold us: it is refused ──
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_leads_elsewhere_is_refused(past, traps, name):
+    REFUSED[name](past, traps)
+    standing = past.look()
+    assert standing.state == "unsafe" and standing.reason and standing.hint
+    for operation in (past.begin, past.commit, past.log):
+        with pytest.raises(repository.RepositoryRefused) as refused:
+            operation()
+        assert (refused.value.code, refused.value.message) == ("unsafe-repository", standing.reason)
+    past.adopt = True
+    with pytest.raises(repository.RepositoryRefused):
+        past.commit()
+    assert traps.fired() == []
+
+
+@pytest.mark.parametrize(
+    "name", [".gitignore", ".gitattributes", "deep/.gitignore", "deep/.gitattributes", ".gitmodules", ".mailmap"]
+)
+@pytest.mark.parametrize("kind", ["link", "pipe"])
+def test_gits_own_files_in_the_workspace_are_not_followed(past, traps, name, kind):
+    """A link to a pipe, or a pipe: whoever opened it would hang."""
+    place = past.root / name
+    place.parent.mkdir(exist_ok=True)
+    place.unlink(missing_ok=True)
+    place.symlink_to(traps.pipe) if kind == "link" else os.mkfifo(place)
+    past.put("deep/b.md")
+    everything(past)
+    assert past.data("deep/b.md") == b"text\n"
+
+
+HOSTILE = """
+import os, sys
+from gits import Past
+past = Past(sys.argv[1])
+if os.path.exists(past.root / "a.md"):
+    past.begin()
+past.put("a.md", "three\\n")
+assert past.commit("trapped").outcome == "committed"
+past.put("a.md", "four\\n")
+past.commit("again")
+print(past.log()[0].subject, past.data("a.md", "HEAD~1"), len(past.diff("HEAD~1").text) > 20, past.git is not None)
+"""
+
+
+def test_nothing_of_the_machine_has_a_say(tmp_path, traps):
+    """Environment, home and system: every file that git would read is a pipe, every program a trap."""
+    root = tmp_path / "vault"
+    Past(root).put("a.md")
+    home = tmp_path / "home"
+    for path in (
+        ".gitconfig",
+        ".config/git/config",
+        ".config/git/ignore",
+        ".config/git/attributes",
+        ".git-credentials",
+    ):
+        (home / path).parent.mkdir(parents=True, exist_ok=True)
+        os.mkfifo(home / path)
+    program, pipe = str(traps.program("program")), str(traps.pipe)
+    (tmp_path / "templates/hooks").mkdir(parents=True)
+    shutil.copy(program, tmp_path / "templates/hooks/post-commit")
+    environment = {
+        **{f"GIT_{name}": program for name in ("EXTERNAL_DIFF", "PAGER", "EDITOR", "SSH_COMMAND", "ASKPASS")},
+        **{f"GIT_{name}": pipe for name in ("CONFIG", "CONFIG_GLOBAL", "CONFIG_SYSTEM", "INDEX_FILE", "ATTR_SOURCE")},
+        **{f"GIT_{name}": str(tmp_path / "nowhere") for name in ("DIR", "WORK_TREE", "OBJECT_DIRECTORY", "COMMON_DIR")},
+        "GIT_ALTERNATE_OBJECT_DIRECTORIES": pipe,
+        "GIT_TEMPLATE_DIR": str(tmp_path / "templates"),
+        "GIT_TRACE": str(tmp_path / "traps/marks/trace"),
+        "GIT_CONFIG_COUNT": "1",
+        "GIT_CONFIG_KEY_0": "core.fsmonitor",
+        "GIT_CONFIG_VALUE_0": program,
+        "HOME": str(home),
+        "XDG_CONFIG_HOME": str(home / ".config"),
+        "PATH": os.environ["PATH"],
+        "PYTHONPATH": str(Path(__file__).parents[1] / "support"),
+    }
+    run = subprocess.run(
+        [sys.executable, "-c", HOSTILE, root], env=environment, capture_output=True, text=True, timeout=30, check=False
+    )
+    assert run.stdout == "again b'three\\n' True True\n", run.stderr
+    assert traps.fired() == [] and not (tmp_path / "nowhere").exists()
+    assert not (root / ".git/hooks/post-commit").exists()
+    assert git(root, "fsck", "--strict") == ""
+
+
+# ── where a history stands ──
+
+
+def test_nothing_there(tmp_path):
+    past = Past(tmp_path / "vault")
+    assert past.look().state == "none" and past.look().outer == ""
+    with pytest.raises(repository.RepositoryRefused) as refused:
+        past.commit()
+    assert (refused.value.code, refused.value.exit_code) == ("no-repository", 2)
+
+
+def test_a_repository_further_up_is_not_ours(tmp_path):
+    git(tmp_path, "init", "-q")
+    (tmp_path / "deep").mkdir()
+    past = Past(tmp_path / "deep/vault")
+    assert (past.look().state, past.look().outer) == ("none", str(tmp_path.resolve()))
+    with pytest.raises(repository.RepositoryRefused) as refused:
+        past.begin()
+    assert refused.value.code == "inside-repository" and os.listdir(past.root) == []
+    commit.create(str(past.root), ID, inside=True)
+    assert past.look().state == "ours"
+
+
+def test_the_repository_is_its_owners_alone(past):
+    assert (past.root / ".git").stat().st_mode & 0o777 == 0o700
+
+
+def test_another_workspaces_history_is_not_ours(past):
+    standing = repository.look(str(past.root), "another")
+    assert standing.state == "existing" and "copy" in standing.hint
+
+
+def test_a_damaged_repository_is_told(past):
+    for path in (past.root / ".git/objects").rglob("*"):
+        if path.is_file():
+            path.chmod(0o644)
+            path.write_bytes(b"nonsense")
+    with pytest.raises(repository.RepositoryRefused) as refused:
+        past.commit()
+    assert refused.value.code == "damaged-repository"
+
+
+WITHOUT = """
+import sys
+sys.modules["pygit2"] = None
+from signet_sync.history import commit as history
+from signet_sync.history.git import repository
+print(repository.look(sys.argv[1], "x").state)
+try:
+    history.create(sys.argv[1], "x")
+except repository.RepositoryRefused as refused:
+    print(refused.code, refused.hint)
+"""
+
+
+def test_without_the_extra(tmp_path):
+    run = subprocess.run([sys.executable, "-c", WITHOUT, tmp_path], capture_output=True, text=True, check=False)
+    assert run.stdout == "none\nextra-missing pip install 'signet-sync[git]'\n", run.stderr
+    assert not (tmp_path / ".git").exists() and not (tmp_path / ".gitignore").exists()
+
+
+LAZY = """
+import sys
+from signet_sync.history import commit as history; from signet_sync.history.git import versions
+from signet_sync.history.git import repository
+print('pygit2' in sys.modules)
+"""
+
+
+def test_the_extra_is_imported_when_it_is_needed():
+    run = subprocess.run([sys.executable, "-c", LAZY], capture_output=True, text=True, check=True)
+    assert run.stdout == "False\n"
+
+
+# ── the config ──
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[core]\n\tbare = false\n[remote "origin"]\n\turl = https://example.org/includes.git ; x\n',
+        '[user]\n\tname = "Ada # Lovelace" ; poet\'s daughter\n\temail=a@b\n[a "b\\"c"]\nflag\n',
+        "\r\n# comment\r\n[core]\r\n\tignorecase = true\r\n",
+        "",
+    ],
+)
+def test_an_ordinary_config_is_read(text):
+    assert git_config.objection(text.encode()) == ""
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"\xff",
+        b"[core]\nx = \\",
+        b"[core\n",
+        b"x = y\n",
+        b'[core]\nx = "open\n',
+        b"[core]\nx = \0\n",
+        b"\xef\xbb\xbf[core]\n",
+    ],
+)
+def test_an_unusual_config_is_refused(raw):
+    assert git_config.objection(raw)
+
+
+def test_a_long_line_takes_no_time():
+    begun = time.perf_counter()
+    for line in (
+        b"x = " + b"\\\\" * 100_000,
+        b'x = "' + b"a" * 200_000,
+        b"[" + b" " * 200_000,
+        b'[a "' + b"\\a" * 100_000,
+    ):
+        git_config.objection(b"[core]\n" + line)
+    assert time.perf_counter() - begun < 2

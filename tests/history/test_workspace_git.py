@@ -1,0 +1,652 @@
+"""The workspace's history: what is committed, what never, what is told, and what a person's git makes of it."""
+
+import json
+import os
+import random
+import shutil
+import struct
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from gits import AUTHOR, ID, Past, git
+
+from signet_sync.errors import PathEscape, UsageError
+from signet_sync.history import commit
+from signet_sync.history.git import packs, repository, trees
+
+pytest.importorskip("pygit2")
+needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+
+TRANSCRIPT = "memory/2026-04-24T03-00-00.000Z--abcdefghijklmnop--transcript.md"
+SECRET = "token: ghp_" + "a1B2c3D4e5F6" * 3 + "\n"
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    return Past(tmp_path_factory.mktemp("made") / "vault").begin()
+
+
+@pytest.fixture
+def past(made, tmp_path):
+    return made.copied(tmp_path / "vault")
+
+
+def names(done):
+    return [(path, why) for path, why in done.skipped]
+
+
+# ── facts/nexo.md §11, Workspace-git ──
+
+
+@needs_git
+def test_init_creates_git_dir_and_bootstrap_commit(past):
+    assert {".git", ".gitignore", ".gitattributes"} <= set(os.listdir(past.root))
+    assert past.log() == []
+    past.put("MEMORY.md")
+    past.commit("workspace init")
+    assert [commit.subject for commit in past.log()] == ["workspace init"]
+    assert past.tree() == [".gitattributes", ".gitignore", "MEMORY.md"]
+    assert past.git("symbolic-ref", "HEAD") == "refs/heads/main\n"
+    assert past.git("remote") == "" == past.git("status", "--porcelain") == past.git("fsck", "--strict")
+
+
+def test_commit_all_creates_new_commit(past):
+    past.put("a.md")
+    first = past.commit("first")
+    past.put("a.md", "other\n")
+    second = past.commit("second", "two\nlines\n")
+    assert first.outcome == second.outcome == "committed"
+    newest, oldest = past.log()
+    assert (newest.oid, newest.short_oid, newest.subject, newest.body) == (
+        second.oid,
+        second.oid[:7],
+        "second",
+        "two\nlines",
+    )
+    assert (oldest.oid, oldest.author, oldest.timestamp) == (first.oid, "default", (past.now - 1_000_000) // 1_000_000)
+
+
+def test_commit_all_on_clean_tree_returns_none(past):
+    past.put("a.md")
+    past.commit()
+    again = past.commit()
+    assert (again.outcome, again.oid, len(past.log())) == ("clean", None, 1)
+
+
+def test_commit_all_skips_oversized_files(past):
+    """Exactly the limit is committed; one byte more is not, and that is told twice."""
+    past.limits = commit.Limits(max_bytes=1000)
+    past.put("fits.bin", b"x" * 1000)
+    past.put("big.bin", b"x" * 1001)
+    done = past.commit()
+    assert names(done) == [("big.bin", "too-large")]
+    assert past.log()[0].body == "Not committed:\n- big.bin (too-large)"
+    assert past.data("fits.bin") == b"x" * 1000
+    with pytest.raises(UsageError):
+        past.blob("big.bin")
+
+
+def test_log_returns_newest_first(past):
+    for subject in ("workspace init", "a", "b"):
+        past.put("a.md", subject)
+        past.commit(subject)
+    assert [commit.subject for commit in past.log()] == ["b", "a", "workspace init"]
+    assert [len(past.log(limit)) for limit in (0, -3, 2, 1000)] == [1, 1, 2, 3]
+
+
+def test_diff_since_includes_changes(past):
+    past.put("a.md", "first\nsame\n")
+    past.commit()
+    past.put("a.md", "second\nsame\n")
+    past.put("new.md", "new\n")
+    past.commit()
+    text = past.diff("HEAD~1").text
+    assert "-first\n+second\n same\n" in text and "+++ b/new.md\n@@ -0,0 +1 @@\n+new\n" in text
+    assert past.diff("HEAD").text == ""
+
+
+# ── what is committed ──
+
+
+@needs_git
+def test_deletions_moves_and_folders_that_become_files(past):
+    for path in ("gone.md", "a/b/c.md", "thing/inner.md", "file"):
+        past.put(path, path)
+    past.commit()
+    (past.root / "gone.md").unlink()
+    shutil.rmtree(past.root / "thing")
+    past.put("thing", "now a file")
+    (past.root / "file").unlink()
+    past.put("file/inner.md", "now a folder")
+    past.commit()
+    assert past.tree() == [".gitattributes", ".gitignore", "a/b/c.md", "file/inner.md", "thing"]
+    assert past.git("status", "--porcelain") == "" == past.git("fsck", "--strict")
+
+
+def test_every_byte_is_kept(past):
+    """Neither line ends nor attributes change anything: files come back as they went in."""
+    odd = {
+        "crlf.md": b"a\r\nb\r\n",
+        "nul.bin": b"\0\xff\xfe",
+        "empty.md": b"",
+        "id.md": b"$Id$\n",
+        "utf16.md": "ä".encode("utf-16"),
+    }
+    past.put(".gitattributes", "* text eol=lf ident filter=x working-tree-encoding=UTF-16\n")
+    for path, data in odd.items():
+        past.put(path, data)
+    past.commit()
+    assert {path: past.data(path) for path in odd} == odd
+
+
+@needs_git
+def test_names_that_are_no_utf8(past):
+    try:
+        past.put(os.fsdecode(b"memory/\xff.md"))
+    except OSError:
+        pytest.skip("this file system takes only some names")
+    past.put("memory/two\nlines \u202e.md")
+    done = past.commit()
+    assert done.outcome == "committed"
+    assert past.data("memory/\udcff.md") == b"text\n"
+    assert "\\xff.md" in past.diff(_empty(past)).text
+    assert past.git("status", "--porcelain") == "" == past.git("fsck", "--strict", "--no-dangling")
+
+
+def _empty(past):
+    """A commit of nothing, to compare with."""
+    tree = git(past.root, "hash-object", "-t", "tree", "-w", os.devnull).strip()
+    return git(past.root, "commit-tree", tree, "-m", "nothing").strip()
+
+
+@needs_git
+def test_programs_stay_programs(past):
+    past.put("tool.sh").chmod(0o755)
+    past.commit()
+    assert past.git("ls-tree", "HEAD", "tool.sh").startswith("100755")
+    assert past.git("status", "--porcelain") == ""
+
+
+def test_the_ignore_rules_are_those_of_the_workspace(past):
+    for path in (
+        "media/a.png",
+        "transcripts/t.jsonl",
+        "x.tmp",
+        "deep/.x.swp",
+        ".DS_Store",
+        "memories.db",
+        "memories.db-wal",
+    ):
+        past.put(path)
+    past.put(".signet/workspace-id")
+    past.put("deep/.gitignore", "*.log\n!keep.log\n/only-here\n")
+    for path in ("deep/a.log", "deep/keep.log", "deep/only-here", "deep/er/only-here", "a.log"):
+        past.put(path)
+    (past.root / ".git/info/exclude").write_text("excluded\n")
+    past.put("excluded")
+    done = past.commit()
+    assert done.skipped == ()
+    assert past.tree() == sorted(
+        [".gitattributes", ".gitignore", "a.log", "deep/.gitignore", "deep/er/only-here", "deep/keep.log"]
+    )
+
+
+def test_what_is_tracked_stays_tracked_when_it_is_ignored_later(past):
+    past.put("notes/a.md", "one")
+    past.commit()
+    past.put(".gitignore", "notes/\n")
+    past.put("notes/a.md", "two")
+    past.put("notes/b.md")
+    past.commit()
+    assert past.data("notes/a.md") == b"two"
+    assert "notes/b.md" not in past.tree()
+    (past.root / "notes/a.md").unlink()
+    past.commit()
+    assert "notes/a.md" not in past.tree()
+
+
+def test_an_ignore_file_of_the_person_is_left_as_it_is(tmp_path):
+    past = Past(tmp_path / "vault")
+    past.put(".gitignore", "mine\n")
+    past.put(".gitattributes", "*.md text\n")
+    past.begin()
+    assert (past.root / ".gitignore").read_text() == "mine\n"
+    assert (past.root / ".gitattributes").read_text() == "*.md text\n"
+
+
+def test_transcripts_are_committed_only_where_the_setting_says_so(past):
+    past.put(".gitignore", "!memory/*--transcript.md\n")
+    copy = TRANSCRIPT.replace(".md", ".user-20260424T030000Z.md")
+    for path in (TRANSCRIPT, copy):
+        past.put(path)
+    assert past.commit().skipped == ()
+    assert past.tree() == [".gitattributes", ".gitignore"]
+    past.put(".gitignore", "memory/*--transcript.md\n")
+    past.limits = commit.Limits(transcripts=True)
+    past.commit()
+    assert TRANSCRIPT in past.tree()
+    past.limits = commit.Limits()
+    past.put(TRANSCRIPT, "more")
+    past.commit()
+    assert past.data(TRANSCRIPT) == b"text\n"
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-16-le"])
+def test_a_file_with_a_secret_is_not_committed(past, encoding):
+    past.put("key.md", SECRET.encode(encoding))
+    past.put("ok.md")
+    done = past.commit()
+    assert names(done) == [("key.md", "secret")]
+    assert past.tree() == [".gitattributes", ".gitignore", "ok.md"]
+    for path in (past.root / ".git").rglob("*"):
+        assert not path.is_file() or b"ghp_" not in path.read_bytes()
+
+
+def test_a_secret_in_a_name_is_one_too(past):
+    name = SECRET.split()[1]
+    past.put(f"{name}.md")
+    assert [why for _, why in past.commit().skipped] == ["secret"]
+    assert name not in past.log()[0].body
+
+
+@pytest.mark.parametrize("trouble", ["too-large", "secret", "unreadable", "not-a-file", "nested-repository"])
+def test_a_tracked_file_that_is_skipped_keeps_its_last_version(past, trouble):
+    """Growing past the limit is no deletion; nor is anything else that keeps us from a file."""
+    past.limits = commit.Limits(max_bytes=1000)
+    target = past.put("notes/a.md", "one\n")
+    past.put("notes/b.md")
+    past.commit()
+    if trouble == "too-large":
+        past.put("notes/a.md", b"x" * 1001)
+    elif trouble == "secret":
+        past.put("notes/a.md", SECRET)
+    elif trouble == "unreadable":
+        if os.geteuid() == 0:
+            pytest.skip("the superuser reads everything")
+        target.chmod(0)
+    elif trouble == "not-a-file":
+        target.unlink()
+        target.symlink_to("/etc/passwd")
+    else:
+        (past.root / "notes/.git").mkdir()
+        past.put("notes/a.md", "theirs now")
+    past.put("other.md", "so that there is a commit")
+    done = past.commit()
+    path = "notes" if trouble == "nested-repository" else "notes/a.md"
+    assert names(done) == [(path, trouble)]
+    assert past.data("notes/a.md") == b"one\n" and past.data("notes/b.md") == b"text\n"
+    assert f"- {path} ({trouble})" in past.log()[0].body
+    assert past.commit().outcome == "clean"
+
+
+def test_links_and_pipes_are_not_entered(past, tmp_path):
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside/secret.md").write_text("outside")
+    (past.root / "link").symlink_to(tmp_path / "outside")
+    (past.root / "link.md").symlink_to(tmp_path / "outside/secret.md")
+    os.mkfifo(past.root / "pipe.md")
+    os.mkfifo(past.root / "sub.gitignore")
+    past.put("folder/x.md")
+    os.mkfifo(past.root / "folder/.gitignore")
+    done = past.commit()
+    assert names(done) == [
+        (p, "not-a-file") for p in ("folder/.gitignore", "link", "link.md", "pipe.md", "sub.gitignore")
+    ]
+    assert past.tree() == [".gitattributes", ".gitignore", "folder/x.md"]
+
+
+@pytest.mark.parametrize("name", [".GIT", ".git ", "git~1", ".g\u200cit", ".git::$INDEX_ALLOCATION"])
+def test_no_tree_holds_what_some_system_takes_for_a_repository(past, name):
+    past.put(f"deep/{name}/config", "x")
+    past.put("a.md")
+    past.commit()
+    assert past.tree() == [".gitattributes", ".gitignore", "a.md"]
+
+
+# ── the text of a commit ──
+
+
+@needs_git
+def test_a_path_too_long_for_git_is_left_out_and_told(past):
+    descriptor = os.open(past.root, os.O_RDONLY)
+    for _ in range(20):
+        os.mkdir("d" * 250, dir_fd=descriptor)
+        inner = os.open("d" * 250, os.O_RDONLY, dir_fd=descriptor)
+        os.close(descriptor)
+        descriptor = inner
+    os.close(descriptor)
+    past.put("/".join(["d" * 250] * 15) + "/a.md")
+    done = past.commit()
+    assert names(done) == [("/".join(["d" * 250] * 17), "too-deep")]
+    assert past.git("status", "--porcelain") == "" and len(past.tree()) == 3
+
+
+def test_subject_and_body_are_flattened_and_sanitized(past):
+    past.put("a.md")
+    past.commit(f"checkpoint: two\nlines \x1b[31m {SECRET}", f"body\x07 {SECRET}\nmore", ("ev<il>\nauthor", "a>b@c"))
+    (commit,) = past.log()
+    assert commit.subject == "checkpoint: two lines [31m token: [REDACTED:github]"
+    assert commit.body == "body token: [REDACTED:github]\n\nmore"
+    assert commit.author == "evil author"
+    past.put("b.md")
+    past.commit("", "", ("", ""))
+    assert (past.log()[0].subject, past.log()[0].author) == ("(no subject)", "unknown")
+
+
+def test_what_others_committed_is_shown_sanitized(past):
+    past.put("a.md")
+    past.commit()
+    first = past.log()[0].oid
+    (past.root / "a.md").write_text(f"\x1b]0;title\x07 {SECRET}")
+    past.git("commit", "-qam", f"\x1b[2J {SECRET}")
+    shown = past.log()[0].subject + past.diff(first).text
+    assert "\x1b" not in shown and "ghp_" not in shown and "\\x1b]0;title" in shown
+
+
+def test_many_skipped_files_are_counted_in_the_body(past):
+    past.limits = commit.Limits(max_bytes=2_000)
+    for number in range(105):
+        past.put(f"big/{number:03}", b"x" * 2_001)
+    assert len(past.commit().skipped) == 105
+    body = past.log()[0].body.splitlines()
+    assert len(body) == 102 and body[-1] == "- and 5 more"
+
+
+# ── cost follows change ──
+
+
+def test_only_changed_files_are_read(past):
+    for number in range(20):
+        past.put(f"memory/{number}.md", f"{number}\n")
+    time.sleep(0.12)  # what was written just now is not trusted to be settled
+    first = past.commit()
+    assert len(first.learnt) == 22 and first.forgotten == frozenset()
+    past.put("memory/3.md", "changed\n")
+    (past.root / "memory/4.md").unlink()
+    time.sleep(0.12)
+    second = past.commit()
+    assert set(second.learnt) == {"memory/3.md"} and second.forgotten == {"memory/4.md"}
+    third = past.commit()
+    assert third.learnt == {} and third.outcome == "clean"
+
+
+def test_a_cache_that_lies_does_no_harm(past):
+    """An id that the last tree does not hold is not believed: the object may be gone since."""
+    past.put("a.md", "one\n")
+    time.sleep(0.12)
+    past.commit()
+    past.cache["a.md"] = past.cache["a.md"]._replace(oid="0" * 40)
+    past.put("b.md")
+    past.commit()
+    assert past.data("a.md") == b"one\n"
+    assert past.git("fsck", "--strict") == ""
+
+
+def test_what_was_written_just_now_is_read_again(past):
+    """Within a tick of the clock a file can change without a trace in its times; so it is not remembered yet."""
+    for text in ("one\n", "two\n", "six\n"):
+        target = past.put("a.md", text)
+        os.utime(target, (2**31, 2**31))
+        assert "a.md" not in past.commit().learnt
+        assert past.data("a.md") == text.encode()
+
+
+def test_many_new_files_come_in_one_pack(past):
+    for number in range(150):
+        past.put(f"memory/{number}.md", f"{number}\n")
+    past.commit()
+    assert len(list((past.root / ".git/objects/pack").iterdir())) == 2
+    assert past.data("memory/149.md") == b"149\n"
+    assert past.git("fsck", "--strict") == "" == past.git("status", "--porcelain")
+    past.git("gc", "-q")
+    assert past.data("memory/149.md") == b"149\n"
+    assert past.commit().outcome == "clean"
+
+
+@pytest.mark.slow
+def test_fifteen_thousand_files_with_one_changed(past):
+    for number in range(15_000):
+        past.put(f"memory/{number}.md", f"{number}\n")
+    time.sleep(0.12)
+    past.commit()
+    past.put("memory/7.md", "changed\n")
+    begun = time.perf_counter()
+    assert past.commit().outcome == "committed"
+    assert time.perf_counter() - begun < 1
+
+
+# ── a person's git beside us ──
+
+
+@needs_git
+def test_the_index_follows(past):
+    past.put("a.md")
+    past.commit()
+    past.put("a.md", "two\n")
+    past.put("b.md")
+    past.git("add", "b.md")
+    past.commit()
+    assert past.git("status", "--porcelain") == ""
+    assert past.git("diff-files") == "", "git would have to read files again that we know"
+    past.git("commit", "-q", "--allow-empty", "-m", "by a person")
+    past.put("b.md", "two\n")
+    past.commit("ours")
+    assert [commit.subject for commit in past.log()][:2] == ["ours", "by a person"]
+
+
+@pytest.mark.parametrize(
+    "sign", ["index.lock", "MERGE_HEAD", "rebase-merge", "CHERRY_PICK_HEAD", "refs/heads/main.lock"]
+)
+def test_nothing_is_committed_while_somebody_is_at_work(past, sign):
+    past.put("a.md")
+    past.commit()
+    past.put("a.md", "two\n")
+    place = past.root / ".git" / sign
+    place.mkdir() if sign == "rebase-merge" else place.write_text("x")
+    done = past.commit()
+    assert done.outcome == "busy" and done.reason and len(past.log()) == 1
+    assert place.exists()
+    place.rmdir() if place.is_dir() else place.unlink()
+    assert past.commit().outcome == "committed"
+
+
+@needs_git
+def test_nothing_is_committed_while_an_old_commit_is_looked_at(past):
+    for text in ("one", "two"):
+        past.put("a.md", text)
+        past.commit()
+    past.git("checkout", "-q", "HEAD~1")
+    assert past.commit().outcome == "busy"
+    past.git("switch", "-q", "main")
+    past.git("pack-refs", "--all")
+    past.put("a.md", "three")
+    assert past.commit().outcome == "committed"
+    assert len(past.log()) == 3
+
+
+@needs_git
+def test_an_existing_repository_is_left_alone(tmp_path):
+    root = tmp_path / "vault"
+    past = Past(root)
+    past.put("a.md")
+    git(root, "init", "-q", "-b", "trunk")
+    with pytest.raises(repository.RepositoryRefused) as refused:
+        past.begin()
+    assert refused.value.code == "existing-repository" and "history.adopt" in refused.value.hint
+    with pytest.raises(repository.RepositoryRefused, match="already"):
+        past.commit()
+    assert not (root / ".gitignore").exists() and not (root / ".git/signet-history").exists()
+
+
+def _bytes(folder):
+    return {
+        p.relative_to(folder): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file() and not p.is_symlink()
+    }
+
+
+@needs_git
+def test_an_adopted_repository_keeps_head_branches_index_and_files(tmp_path):
+    root = tmp_path / "vault"
+    past = Past(root, adopt=True)
+    past.put("a.md", "one\n")
+    past.put("staged.md")
+    past.put("notes.db")
+    git(root, "init", "-q", "-b", "trunk")
+    git(root, "add", "a.md")
+    git(root, "commit", "-q", "-m", "by a person")
+    git(root, "add", "staged.md")
+    past.put("a.md", "two\n")
+    status = git(root, "status", "--porcelain")
+    before = _bytes(root)
+    done = past.commit("ours")
+    assert done.outcome == "committed"
+    after = _bytes(root)
+    new = {str(path) for path in after.keys() - before.keys()}
+    assert all(path.startswith(".git/objects/") or path == ".git/refs/signet/history" for path in new)
+    assert {path: after[path] for path in before} == before
+    assert git(root, "status", "--porcelain") == status
+    assert past.tree("refs/signet/history") == ["a.md", "staged.md"]
+    assert [commit.subject for commit in past.log()] == ["ours"]
+    assert past.data("a.md") == b"two\n"
+    assert git(root, "fsck", "--strict") == ""
+    past.put("a.md", "three\n")
+    past.commit("again")
+    assert [commit.subject for commit in past.log()] == ["again", "ours"]
+    assert "+three" in past.diff("HEAD~1").text
+
+
+# ── taking files out ──
+
+
+def test_revisions(past):
+    for text in ("one", "two", "three"):
+        past.put("a.md", text)
+        past.commit(text)
+    oids = [commit.oid for commit in past.log()]
+    for revision, text in {
+        "HEAD": "three",
+        "HEAD~0": "three",
+        "HEAD~2": "one",
+        oids[1]: "two",
+        oids[1][:7]: "two",
+    }.items():
+        assert past.data("a.md", revision).decode() == text
+    version = past.blob("a.md", "HEAD~1")
+    assert (version.commit, version.oid) == (oids[1], trees.object_id("blob", b"two").hex())
+    tree = past.git("rev-parse", "HEAD^{tree}").strip()
+    for bad in (
+        "HEAD~3",
+        "HEAD^",
+        "main",
+        "@",
+        "HEAD@{0}",
+        ":/one",
+        "",
+        "abc",
+        "0" * 40,
+        oids[0][:3],
+        tree,
+        version.oid,
+        "HEAD:a.md",
+        "-x",
+    ):
+        with pytest.raises(UsageError) as refused:
+            past.blob("a.md", bad)
+        assert refused.value.code == "unknown-revision"
+
+
+def test_paths_stay_inside(past):
+    past.put("folder/a.md")
+    past.commit()
+    for bad in ("../a.md", "/etc/passwd", "folder/../a.md", "", "./folder/a.md", "folder//a.md"):
+        with pytest.raises(PathEscape):
+            past.blob(bad)
+    for absent in ("folder", "nothing.md", "folder/a.md/b", ".git/config"):
+        with pytest.raises(UsageError) as refused:
+            past.blob(absent)
+        assert refused.value.code == "not-in-revision"
+
+
+def test_a_long_diff_says_what_is_cut(past):
+    past.put("a.md")
+    past.commit()
+    for number in range(30):
+        past.put(f"{number:02}.md", "line\n" * 100)
+    past.commit()
+    found = past.diff("HEAD~1", limit=2_000)
+    assert len(found.text) <= 2_000 and found.text.count("diff --git") == 2
+    assert found.cut == "cut after 2,000 characters: 28 of 30 changed files are not shown"
+    assert past.diff("HEAD~1").cut == ""
+
+
+# ── the least expected moment ──
+
+KILLS = Path(__file__).parents[1] / "support" / "history_kills.py"
+
+
+def _killed(folder, *given):
+    run = subprocess.run([sys.executable, KILLS, folder, *given], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    return [json.loads(line) for line in run.stdout.splitlines()]
+
+
+SCENARIOS = [("create", "13"), ("change", "9"), ("adopted", "4")]
+ALL = [pytest.param(name, "1", marks=pytest.mark.slow) for name in ("create", "first", "change", "adopted")]
+
+
+@needs_git
+@pytest.mark.parametrize(("scenario", "every"), [*SCENARIOS, *ALL])
+def test_a_kill_at_any_step_leaves_a_valid_repository(tmp_path, scenario, every):
+    steps = _killed(tmp_path, scenario, every)
+    assert [step for step in steps if step["wrong"]] == []
+    assert len(steps) >= 3 and steps[-1]["killed"] is False
+
+
+# ── trees and indexes as values ──
+
+
+@needs_git
+def test_trees_are_those_of_git(tmp_path):
+    random.seed(7)
+    past = Past(tmp_path / "vault").begin()
+    parts = ["a", "a.b", "a-b", "a0", "Z", "ä", "a b"]
+    for _ in range(60):
+        path = "/".join(random.choice(parts) for _ in range(random.randint(1, 4)))
+        if not any((past.root / above).is_file() for above in _above(path)) and not (past.root / path).exists():
+            past.put(path, path)
+    past.commit()
+    ours = past.git("rev-parse", "HEAD^{tree}")
+    (past.root / ".git/index").unlink()
+    past.git("add", "-A")
+    assert past.git("write-tree") == ours
+
+
+def _above(path):
+    parts = path.split("/")
+    return ["/".join(parts[:n]) for n in range(1, len(parts))]
+
+
+@needs_git
+def test_an_index_survives_odd_times_and_long_names(past):
+    past.put("/".join(["x" * 250] * 14) + ".md")
+    for path, seconds in {"before-1970.md": -5, "far.md": 1 << 33}.items():
+        os.utime(past.put(path), (seconds, seconds))
+    past.commit()
+    assert past.git("status", "--porcelain") == "" == past.git("fsck", "--strict")
+
+
+def test_a_pack_beyond_two_gigabytes():
+    """Such a place stands in a table of its own; the first one names its row."""
+    near, far = (b"\1" * 20, 12), (b"\2" * 20, (1 << 31) + 7)
+    raw = packs.index({oid: (place, 0) for oid, place in (far, near)}, b"c" * 20)
+    assert raw[1032:1072] == near[0] + far[0]
+    assert struct.unpack(">IIQ", raw[1080:1096]) == (12, 1 << 31, (1 << 31) + 7)
+
+
+def test_the_mark_names_the_workspace(past):
+    assert (past.root / ".git/signet-history").read_text() == ID + "\n"
+    assert repository.look(str(past.root), "another").state == "existing"
+    assert AUTHOR[1] == "agent@localhost"

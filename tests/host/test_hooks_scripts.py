@@ -1,0 +1,158 @@
+"""The scripts for OpenCode and OpenClaw, run by a real Node: what they hand over, what they inject, how they fail."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from signet_sync.host.harness_settings.program import Program
+from signet_sync.host.harness_settings.script_file import script, words
+
+NODE = shutil.which("node")
+pytestmark = pytest.mark.skipif(NODE is None, reason="node is not on this machine")
+
+# Writes down what it is called with; answers the start of a session with a memory.
+RECORDER = """
+import json, os, sys
+text = sys.stdin.read()
+with open(sys.argv[1], "a") as log:
+    log.write(json.dumps([sys.argv[2:], json.loads(text)]) + "\\n")
+print("what you know" if "SessionStart" in text else "never shown")
+"""
+
+OPENCODE = """
+import { SignetSync } from "./script.mjs"
+const hooks = await SignetSync({ directory: "/code/lantern" })
+const fire = (type, properties) => hooks.event({ event: { type, properties } })
+const ask = async (sessionID) => {
+  const output = { system: ["before"] }
+  await hooks["experimental.chat.system.transform"]({ sessionID }, output)
+  return output.system
+}
+await fire("session.created", { info: { id: "ses_1" } })
+await fire("session.created", { info: { id: "ses_2", parentID: "ses_1" } })
+const text = (text, more) => ({ type: "text", text, ...more })
+await hooks["chat.message"]({ sessionID: "ses_1" }, { parts: [text("Why?"), { type: "file" }, text("Really?")] })
+await hooks["chat.message"]({ sessionID: "ses_1" }, { parts: [text("not theirs", { synthetic: true })] })
+await hooks["chat.message"]({ sessionID: "ses_2" }, { parts: [text("of a sub-agent")] })
+await fire("session.idle", { sessionID: "ses_2" })
+await fire("session.compacted", { sessionID: "ses_1" })
+await fire("session.idle", { sessionID: "ses_3" })
+await fire("file.edited", { file: "x" })
+await fire("session.idle", undefined)
+console.log(JSON.stringify([await ask("ses_1"), await ask("ses_1"), await ask("ses_2"), await ask(undefined)]))
+await hooks.dispose()
+"""
+
+OPENCLAW = """
+import handler from "./script.mjs"
+const context = { workspaceDir: "/claw", sessionId: "s1", bootstrapFiles: [] }
+const sessionKey = "agent:main:main"
+await handler({ type: "agent", action: "bootstrap", sessionKey, context })
+await handler({ type: "agent", action: "bootstrap", sessionKey, context })
+const groupEntry = { sessionId: "s1", chatType: "group", groupId: "1@g.us" }
+const crowd = { ...context, sessionEntry: groupEntry, bootstrapFiles: [] }
+await handler({ type: "agent", action: "bootstrap", sessionKey: "agent:main:whatsapp:group:1@g.us", context: crowd })
+const sessionEntry = { sessionId: "s1", sessionFile: "/claw/s1.jsonl" }
+await handler({ type: "session", action: "compact:after", context: { workspaceDir: "/claw", sessionEntry } })
+const next = { workspaceDir: "/claw", previousSessionEntry: sessionEntry }
+await handler({ type: "command", action: "new", context: next })
+const other = { sessionId: "s2", sessionFile: "db:2" }
+await handler({ type: "session", action: "auto-reset", context: { sessionEntry: other } })
+await handler({ type: "message", action: "received" })
+console.log(JSON.stringify([context.bootstrapFiles, crowd.bootstrapFiles.length]))
+"""
+
+
+def run(folder: Path, name: str, driver: str, program: Program, **environ: str) -> tuple[Any, list[tuple[str, Any]]]:
+    """What the driver prints, and the calls: the last word of each, and the document on its stdin."""
+    (folder / "script.mjs").write_text(script(name, program), encoding="utf-8")
+    (folder / "driver.mjs").write_text(driver, encoding="utf-8")
+    done = subprocess.run(
+        [str(NODE), "driver.mjs"],
+        cwd=folder,
+        env={"HOME": "/home/mira", **environ},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    log = folder / "log"
+    calls = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
+    return json.loads(done.stdout), [(words[-1], document) for words, document in calls]
+
+
+@pytest.fixture
+def recorder(tmp_path: Path) -> Program:
+    place = tmp_path / 'a "recorder" \u2028 é.py'
+    place.write_text(RECORDER)
+    return Program((sys.executable, str(place), str(tmp_path / "log")))
+
+
+@pytest.mark.parametrize("name", ["opencode.js", "openclaw.js"])
+def test_the_words_are_read_back(name: str, recorder: Program) -> None:
+    program = Program(recorder.words, "/vaults/it's mine")
+    assert words(script(name, program)) == program.start
+
+
+def test_opencode(tmp_path: Path, recorder: Program) -> None:
+    printed, calls = run(tmp_path, "opencode.js", OPENCODE, recorder)
+    assert printed == [["before", "what you know"], ["before", "what you know"], ["before"], ["before"]]
+    told = [document for what, document in calls if what == "opencode"]
+    assert sorted((d["hook_event_name"], d["session_id"]) for d in told) == [
+        ("PostCompact", "ses_1"),
+        ("SessionEnd", "ses_1"),
+        ("SessionEnd", "ses_3"),
+        ("SessionStart", "ses_1"),
+        ("Stop", "ses_3"),
+        ("UserPromptSubmit", "ses_1"),
+    ]
+    assert [d["prompt"] for d in told if "prompt" in d] == ["Why?\n\nReally?"]
+    assert {(d["cwd"], d["transcript_path"]) for d in told} == {
+        ("/code/lantern", "/home/mira/.local/share/opencode/opencode.db")
+    }
+
+
+def test_openclaw(tmp_path: Path, recorder: Program) -> None:
+    printed, calls = run(tmp_path, "openclaw.js", OPENCLAW, recorder)
+    memory = {
+        "name": "SIGNET_MEMORY.md",
+        "path": "/claw/SIGNET_MEMORY.md",
+        "content": "what you know",
+        "missing": False,
+    }
+    assert printed == [[memory, memory], 1]  # the other place is asked for anew
+    told = [d for what, d in calls if what == "openclaw"]
+    told.sort(key=lambda d: (d["session_id"], d["hook_event_name"], "chat_type" not in d))
+    assert told == [
+        {"hook_event_name": "PostCompact", "session_id": "s1", "cwd": "/claw", "transcript_path": "/claw/s1.jsonl"},
+        {"hook_event_name": "SessionEnd", "session_id": "s1", "cwd": "/claw", "transcript_path": "/claw/s1.jsonl"},
+        {
+            "hook_event_name": "SessionStart",
+            "session_id": "s1",
+            "cwd": "/claw",
+            "session_key": "agent:main:whatsapp:group:1@g.us",
+            "chat_type": "group",
+            "group_id": "1@g.us",
+        },
+        {"hook_event_name": "SessionStart", "session_id": "s1", "cwd": "/claw", "session_key": "agent:main:main"},
+        {"hook_event_name": "SessionEnd", "session_id": "s2"},
+    ]
+
+
+@pytest.mark.parametrize("switch", ["SIGNET_NO_HOOKS", "SIGNET_BYPASS", "SIGNET_SYNC_CHILD"])
+def test_switched_off(tmp_path: Path, recorder: Program, switch: str) -> None:
+    assert run(tmp_path, "opencode.js", OPENCODE, recorder, **{switch: "1"}) == ([["before"]] * 4, [])
+    assert run(tmp_path, "openclaw.js", OPENCLAW, recorder, **{switch: "1"}) == ([[], 0], [])
+
+
+def test_a_program_that_is_gone_harms_nobody(tmp_path: Path) -> None:
+    gone = Program(("/gone/python", "-m", "signet_sync"))
+    assert run(tmp_path, "opencode.js", OPENCODE, gone) == ([["before"]] * 4, [])
+    assert run(tmp_path, "openclaw.js", OPENCLAW, gone) == ([[], 0], [])

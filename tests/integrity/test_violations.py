@@ -1,0 +1,219 @@
+"""Violations settled one by one and many at once: what is no file any more, what went, batches, patterns."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from workbench import NOW, Vault
+
+from signet_sync.integrity import store as integrity_store
+
+LATER = "2026-03-30T12:00:00.000Z"
+
+
+def a_socket(path: Path) -> None:
+    """A socket with a name that is short enough for the system."""
+    with socket.socket(socket.AF_UNIX) as listening:
+        here = os.getcwd()
+        os.chdir(path.parent)
+        try:
+            listening.bind(".sock")
+        finally:
+            os.chdir(here)
+    (path.parent / ".sock").rename(path)
+
+
+def a_folder(path: Path) -> None:
+    (path / "deep").mkdir(parents=True)
+    (path / "deep" / "mine.txt").write_text("mine")
+
+
+ODD: dict[str, Callable[[Path], None]] = {
+    "link": lambda path: path.symlink_to(path.parents[2] / "outside.md"),
+    "dangling link": lambda path: path.symlink_to("nowhere"),
+    "pipe": os.mkfifo,
+    "socket": a_socket,
+    "folder": a_folder,
+}
+
+
+@pytest.fixture
+def vault(tmp_path: Path) -> Vault:
+    """Twelve sessions, indexed."""
+    made = Vault(tmp_path / "vault")
+    made.paths = [made.session(number) for number in range(1, 13)]  # type: ignore[attr-defined]
+    made.reindex()
+    return made
+
+
+def opened(vault: Vault) -> dict[str, str]:
+    batches = vault.call("violations", "list", "--json").json["violations"]
+    return {one["path"]: one["code"] for batch in batches for one in batch["files"]}
+
+
+@pytest.mark.parametrize("kind", ODD)
+def test_what_is_put_in_the_place_of_a_sealed_file_is_a_violation_and_moved_away_whole(vault, tmp_path, kind):
+    outside = tmp_path / "outside.md"
+    outside.write_text("outside")
+    path = vault.paths[0]["summary"]
+    before = (vault / path).read_bytes()
+    (vault / path).unlink()
+    ODD[kind](vault / path)
+    document = vault.reindex()
+    assert document["counts"]["violation"] == 1 and document["counts"]["invalid"] == 0
+    assert opened(vault) == {path: "mutated"} and vault.hits("number1x")
+    checked = vault.call("check", "--with-index", "--json").json["problems"]
+    assert [(one["path"], one["code"]) for one in checked] == [(path, "mutated")]
+    assert "# Session 1" in vault.call("violations", "show", path).out
+    refused = vault.call("violations", "accept", path, "--reason", "r", "--json")
+    assert refused.code == 2 and "violations restore" in refused.json["error"]["hint"]
+    status = (vault / path).lstat()
+    answer = vault.call("violations", "restore", path, "--json", "--now", NOW)
+    assert answer.code == 0, answer
+    kept = vault / answer.json["kept"][path]
+    assert (kept.lstat().st_ino, kept.lstat().st_mode) == (status.st_ino, status.st_mode)
+    assert kept.name.startswith(Path(path).stem + ".user-") and kept.parent == vault.root
+    assert (vault / path).read_bytes() == before and outside.read_text() == "outside"
+    if kind == "folder":
+        assert (kept / "deep" / "mine.txt").read_text() == "mine"
+    document = vault.reindex()
+    assert document["problems"] == [] and opened(vault) == {}
+    # What is kept in the root hinders nothing that looks at kept copies.
+    removed = vault.call("remove", path, "--reason", "r", "--yes", "--json", "--now", NOW)
+    assert removed.code == 0 and not (vault / path).exists() and os.path.lexists(kept)
+
+
+def test_what_stands_there_now_is_told_when_it_becomes_something_else(vault):
+    path = vault.paths[0]["summary"]
+    (vault / path).unlink()
+    (vault / path).mkdir()
+    vault.reindex()
+    (vault / path).rmdir()
+    (vault / path).symlink_to("nowhere")
+    vault.reindex()
+    (batch,) = vault.call("violations", "list", "--json").json["violations"]
+    assert "symlink" in batch["files"][0]["message"]
+
+
+def test_manifests_tombstones_and_pages_replaced_by_something_else_are_left_and_nothing_is_followed(vault, tmp_path):
+    outside = tmp_path / "outside.md"
+    outside.write_text("outside")
+    vault.call("remove", vault.paths[11]["summary"], "--reason", "r", "--yes", "--now", NOW)
+    (stone,) = (vault / "memory/tombstones").glob("*.md")
+    (day,) = (vault / "ledger").rglob("28.md")
+    replaced = [vault / vault.paths[0]["manifest"], stone, vault / "MEMORY.md", vault / "DREAMS.md"]
+    for path in replaced:
+        path.unlink(missing_ok=True)
+        path.symlink_to(outside)
+    (day.parent / "27.md").unlink()
+    a_folder(day.parent / "27.md")
+    document = vault.reindex("--full")
+    codes = {one["path"]: one["code"] for one in document["problems"]}
+    assert codes == {
+        vault.paths[0]["manifest"]: "not-a-file",
+        stone.relative_to(vault.root).as_posix(): "tombstone-invalid",
+    }
+    told = " ".join(document["trouble"])
+    assert "MEMORY.md: the page could not be written: it is a symlink" in told
+    assert "ledger/2026/03/27.md: the page could not be written: a folder stands there" in told
+    doctor = vault.call("doctor").out
+    assert "MEMORY.md is a link" in doctor and "ledger/2026/03/27.md is a folder" in doctor
+    assert outside.read_text() == "outside" and all(path.is_symlink() for path in replaced)
+    assert (day.parent / "27.md/deep/mine.txt").read_text() == "mine"
+    assert vault.hits("number12x") == [] and vault.hits("number1x")
+    day.write_text("")  # another page is written as ever
+    vault.reindex()
+    assert "signet:begin" in day.read_text()
+
+
+def test_sixty_files_that_went_are_settled_at_once_and_can_still_be_restored(vault):
+    went = {path: (vault / path).read_bytes() for one in vault.paths for path in (one["summary"], one["transcript"])}
+    vault.reindex("--accept-removals")
+    for path in list(went)[:10]:
+        (vault / path).unlink()
+    vault.reindex()
+    edited = vault.paths[11]["summary"]
+    (vault / edited).write_bytes(went[edited] + b"\nmine\n")
+    vault.reindex()
+    assert len(opened(vault)) == 11
+    asked = vault.call("violations", "accept", "--vanished", "--reason", "cleared out")
+    assert asked.code == 2 and "--yes" in asked.err  # nobody sits there to be asked
+    answer = vault.call(
+        "violations", "accept", "--vanished", "--reason", "cleared out", "--yes", "--json", "--now", NOW
+    )
+    assert answer.code == 0 and sorted(answer.json["accepted"]) == sorted(list(went)[:10]) and not answer.json["failed"]
+    for more in ((), ("--full",)):
+        document = vault.reindex(*more)
+        assert document["counts"]["violation"] == 1 and opened(vault) == {edited: "mutated"}
+    checked = vault.call("check", "--with-index", "--json").json["problems"]
+    assert [one["path"] for one in checked] == [edited]
+    assert "changed or lost" in vault.page()
+    accepted = vault.call("violations", "list", "--accepted", "--json").json["accepted"]
+    assert [(one["path"], one["reason"], one["restorable"]) for one in accepted] == [
+        (path, "cleared out", True) for path in sorted(list(went)[:10])
+    ]
+    # One comes back by its path; that it goes once more is news.
+    first, second, *_ = went
+    assert vault.call("violations", "restore", first, "--now", NOW).code == 0
+    assert (vault / first).read_bytes() == went[first]
+    (vault / first).unlink()
+    (vault / second).write_bytes(went[second])  # and one by a person's hand
+    vault.reindex()
+    assert opened(vault)[first] == "vanished"
+    (vault / second).unlink()
+    vault.reindex()
+    assert {path for path, code in opened(vault).items() if code == "vanished"} == {first, second}
+
+
+def test_what_was_accepted_as_gone_is_known_after_a_lost_database_and_forgotten_with_its_session(vault):
+    path = vault.paths[0]["summary"]
+    (vault / path).unlink()
+    vault.reindex()
+    assert vault.call("violations", "accept", path, "--reason", "mine", "--json", "--now", NOW).json["accepted"] == path
+    vault.reindex()
+    for one in vault.db.parent.glob(f"{vault.db.name}*"):
+        one.unlink()
+    document = vault.reindex()
+    assert document["problems"] == [] and opened(vault) == {}
+    assert vault.call("remove", vault.paths[0]["transcript"], "--reason", "r", "--yes", "--now", NOW).code == 0
+    assert vault.call("violations", "list", "--accepted", "--json").json["accepted"] == []
+    assert vault.rows("select count(*) from acceptances") == [(0,)]
+
+
+def test_a_batch_or_a_pattern_is_restored_and_trouble_with_one_is_told_while_the_rest_goes_on(vault):
+    summaries = [one["summary"] for one in vault.paths]
+    for path in summaries[:4]:
+        (vault / path).write_bytes((vault / path).read_bytes() + b"one\n")
+    vault.reindex()
+    for path in summaries[4:8]:
+        (vault / path).write_bytes((vault / path).read_bytes() + b"two\n")
+    vault.reindex(now=LATER)
+    batches = vault.call("violations", "list", "--json").json["violations"]
+    assert [len(batch["files"]) for batch in batches] == [4, 4]
+    assert f"--batch {batches[1]['id']}" in vault.call("violations", "list").out
+    with vault.database(readonly=False) as database:
+        integrity_store.let_go(database, [summaries[5]])
+    words = ("violations", "restore", "--batch", batches[1]["id"], "--yes", "--json", "--now", LATER)
+    answer = vault.call(*words)
+    assert answer.code == 1 and len(answer.json["restored"]) == 3
+    (failed,) = answer.json["failed"]
+    assert failed.startswith(f"{summaries[5]}: the sealed bytes of this file were let go")
+    assert sorted(opened(vault)) == sorted([*summaries[:4], summaries[5]])
+    again = vault.call(*words)
+    assert again.code == 1 and again.json["restored"] == []
+    pattern = summaries[0].removeprefix("memory/")[:10] + "*"
+    answer = vault.call("violations", "restore", pattern, "--yes", "--json", "--now", LATER)
+    assert answer.code == 0 and answer.json["restored"] == [summaries[0]]
+    answer = vault.call(
+        "violations", "accept", "memory/*--summary.md", "--reason", "r", "--yes", "--json", "--now", LATER
+    )
+    assert answer.code == 0 and len(answer.json["accepted"]) == 4 and opened(vault) == {}
+    for words in (("--batch", "none"), ("nothing*",), ("memory/none.md",)):
+        refused = vault.call("violations", "restore", *words, "--yes", "--json")
+        assert refused.code == 2 and refused.json["error"]["code"] in ("unknown-batch", "unknown-violation"), words
+    assert vault.call("violations", "accept", "--all", "--batch", "x", "--reason", "r").code == 2
+    assert vault.call("violations", "accept", "--reason", "r").code == 2

@@ -1,0 +1,446 @@
+"""Providers against a real server and real programs: whatever the other side does, an answer or an error in time."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from signet_sync.errors import ConfigError, ProviderError
+from signet_sync.llm import providers
+from signet_sync.llm.providers import CommandProvider, HttpProvider, NullProvider
+
+KEY = "key-that-nobody-may-see"
+PROMPT = "prompt-that-nobody-may-see"
+SLACK = 0.6  # seconds beside the timeout that a loaded machine may take
+
+
+def completion(text="An answer."):
+    return json.dumps({"choices": [{"message": {"role": "assistant", "content": text}}]}).encode()
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Records each request and plays the next act; the last one is played again."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        self.server.seen.append((self.path, dict(self.headers), json.loads(body or b"null")))
+        acts = self.server.acts
+        act = acts.pop(0) if len(acts) > 1 else acts[0]
+        with suppress(OSError):
+            act(self)
+
+    do_GET = do_POST  # what a followed redirect would become
+
+    def log_message(self, *_):
+        pass
+
+
+class Server(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+
+    def handle_error(self, *_):
+        pass
+
+
+@pytest.fixture
+def server():
+    with Server(("127.0.0.1", 0), Handler) as found:
+        found.seen, found.acts, found.stopped = [], [answer(200, completion())], threading.Event()
+        found.url = f"http://127.0.0.1:{found.server_port}/v1"
+        thread = threading.Thread(target=found.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield found
+        found.stopped.set()
+        found.shutdown()
+        thread.join()
+
+
+def answer(status, body=b"", **headers):
+    def act(handler):
+        handler.send_response(status)
+        for name, value in {"Content-Length": str(len(body)), **headers}.items():
+            handler.send_header(name.replace("_", "-"), value)
+        handler.end_headers()
+        handler.wfile.write(body)
+
+    return act
+
+
+def drip(raw, pause=0.02):
+    """Byte by byte, for as long as anybody listens."""
+
+    def act(handler):
+        for byte in raw:
+            if handler.server.stopped.wait(pause):
+                return
+            handler.wfile.write(bytes([byte]))
+            handler.wfile.flush()
+
+    return act
+
+
+def hang(handler):
+    handler.server.stopped.wait(10)
+
+
+def hang_up(handler):
+    handler.close_connection = True
+    handler.connection.shutdown(2)
+
+
+def provider(server, **changes):
+    values = {"endpoint": server.url, "model": "m", "timeout": 5.0, "key": KEY, "pause": 0.01} | changes
+    return HttpProvider(**values)
+
+
+def ask(found, max_tokens=50):
+    return found.complete("system", PROMPT, max_tokens=max_tokens)
+
+
+def refused(found):
+    with pytest.raises(ProviderError) as raised:
+        ask(found)
+    error = raised.value
+    assert error.code == "provider-failed" and KEY not in repr(error) + error.hint
+    assert PROMPT not in repr(error) + error.hint and "\n" not in error.message
+    return error
+
+
+def late(found, timeout=0.2):
+    """The error of a call that must be over in time, and whose thread or program must be gone soon after."""
+    started = time.monotonic()
+    error = refused(found)
+    assert time.monotonic() - started < timeout + SLACK
+    assert "no answer within" in error.message
+    return error
+
+
+def no_thread_is_left(patience=2.0):
+    until = time.monotonic() + patience
+    while any(t.name == "signet-sync-llm" for t in threading.enumerate()):
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+# --- a server that behaves ------------------------------------------------------------------------------------------
+
+
+def test_a_server_is_asked_as_openai_documents_it(server):
+    assert ask(provider(server)) == "An answer."
+    ((path, headers, body),) = server.seen
+    assert path == "/v1/chat/completions" and headers["Authorization"] == f"Bearer {KEY}"
+    assert body == {
+        "model": "m",
+        "messages": [{"role": "system", "content": "system"}, {"role": "user", "content": PROMPT}],
+        "max_tokens": 50,
+        "stream": False,
+    }
+    assert no_thread_is_left()
+
+
+def test_without_a_key_none_is_sent(server):
+    ask(provider(server, key=""))
+    assert "Authorization" not in server.seen[0][1]
+
+
+def test_a_key_is_in_no_representation(server):
+    assert KEY not in repr(provider(server))
+
+
+def test_parts_of_a_content_are_put_together(server):
+    parts = [{"type": "text", "text": "a"}, {"type": "image_url"}, {"type": "text", "text": "b é"}]
+    server.acts = [answer(200, completion(parts))]
+    assert ask(provider(server)) == "ab é"
+
+
+def test_a_server_of_this_machine_is_never_asked_through_a_proxy(server, monkeypatch):
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    assert ask(provider(server)) == "An answer."
+
+
+# --- a server that does not -----------------------------------------------------------------------------------------
+
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        hang,
+        drip(HEAD + b"X-Slow: " + b"y" * 5000),
+        drip(HEAD + b"Content-Length: 5000\r\n\r\n" + b" " * 5000, pause=0.001),
+        drip(HEAD + b"Transfer-Encoding: chunked\r\n\r\n" + b"1\r\n \r\n" * 5000, pause=0.001),
+    ],
+    ids=["hang", "slow head", "slow body", "slow chunks"],
+)
+def test_no_server_is_waited_for_beyond_the_timeout(server, act):
+    server.acts = [act]
+    late(provider(server, timeout=0.2))
+    assert no_thread_is_left(), "the connection is shut, so the thread ends"
+
+
+def test_a_server_that_accepts_nothing_is_not_waited_for():
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as deaf:
+        late(HttpProvider(endpoint=f"http://127.0.0.1:{deaf.server_port}", model="m", timeout=0.2))
+
+
+def test_one_retry_after_a_passing_failure(server):
+    for failure in (answer(500), answer(503), answer(429, Retry_After="0"), hang_up):
+        server.seen.clear()
+        server.acts = [failure, answer(200, completion("late"))]
+        assert ask(provider(server)) == "late" and len(server.seen) == 2
+
+
+def test_there_is_no_second_retry(server):
+    server.acts = [answer(500)]
+    assert "500" in refused(provider(server)).message and len(server.seen) == 2
+    server.seen.clear()
+    server.acts = [hang_up]
+    assert "connection failed" in refused(provider(server)).message and len(server.seen) == 2
+
+
+def test_a_retry_stays_within_the_timeout(server):
+    server.acts = [answer(500), hang]
+    late(provider(server, timeout=0.3), 0.3)
+    server.seen.clear()
+    server.acts = [answer(429, Retry_After="30")]
+    started = time.monotonic()
+    assert "429" in refused(provider(server)).message
+    assert time.monotonic() - started < SLACK and len(server.seen) == 1
+
+
+def test_nobody_listens():
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as gone:
+        port = gone.server_port
+    error = refused(HttpProvider(endpoint=f"http://127.0.0.1:{port}", model="m", timeout=2.0, pause=0.01))
+    assert "connection failed" in error.message
+
+
+def test_redirects_are_not_followed(server):
+    with Server(("127.0.0.1", 0), Handler) as other:
+        other.seen, other.acts, other.stopped = [], [answer(200, completion())], server.stopped
+        thread = threading.Thread(target=other.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        for status in (301, 302, 303, 307, 308):
+            server.acts = [answer(status, Location=f"http://127.0.0.1:{other.server_port}/v1/chat/completions")]
+            assert "redirects" in refused(provider(server)).message
+        other.shutdown()
+        thread.join()
+        assert other.seen == [] and len(server.seen) == 5
+
+
+@pytest.mark.parametrize("status", [204, 400, 401, 403, 404])
+def test_other_answers_are_final_and_never_repeated(server, status):
+    server.acts = [answer(status, b"" if status == 204 else f"{KEY} {PROMPT}".encode())]
+    assert str(status) in refused(provider(server)).message and len(server.seen) == 1
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"no json", b"\xff\xfe", b"[]", b"{}", b'"x"', b'{"choices": []}', b'{"choices": [{}]}', b"[" * 200_000,
+     b'{"choices": [{"message": {"content": null}}]}', b'{"choices": [{"message": {"content": [1]}}]}',
+     b'{"choices": {"0": 1}}', b'{"choices": [{"message": "x"}]}', b"9" * 9000],
+)  # fmt: skip
+def test_an_answer_of_another_shape_is_an_error(server, body):
+    server.acts = [answer(200, body)]
+    assert "no chat completion" in refused(provider(server)).message
+
+
+def test_an_answer_is_bounded(server):
+    server.acts = [answer(200, completion("x" * 10_000_000))]
+    assert "longer than" in refused(provider(server)).message
+    assert no_thread_is_left()
+
+
+def test_a_compressed_answer_is_refused(server):
+    server.acts = [answer(200, b"\x1f\x8b", Content_Encoding="gzip")]
+    assert "compresses" in refused(provider(server)).message
+
+
+def test_what_is_no_http_at_all(server):
+    server.acts = [lambda handler: handler.wfile.write(b"SSH-2.0-OpenSSH\r\n\r\n") and hang_up(handler)]
+    assert "connection failed" in refused(provider(server)).message
+
+
+def test_without_httpx_the_remedy_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "httpx", None)
+    with pytest.raises(ConfigError) as raised:
+        HttpProvider(endpoint="http://127.0.0.1", model="m", timeout=1.0)
+    assert raised.value.hint == "pip install 'signet-sync[llm]'"
+
+
+def test_the_door_itself_costs_nothing():
+    code = (
+        "import sys; before = set(sys.modules); from signet_sync.llm import providers as llm;"
+        "print(sorted({m.partition('.')[0] for m in set(sys.modules) - before} - set(sys.stdlib_module_names)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "['signet_sync']"
+
+
+# --- a program ------------------------------------------------------------------------------------------------------
+
+
+def program(code, timeout=10.0, **environ):
+    return CommandProvider(
+        command=(sys.executable, "-c", code), timeout=timeout, environ={**os.environ, **environ}
+    )  # fmt: skip
+
+
+def shell(script, timeout=10.0):
+    return CommandProvider(command=("/bin/sh", "-c", script), timeout=timeout)
+
+
+def test_a_program_reads_the_prompt_and_prints_the_answer():
+    assert ask(shell("cat")) == f"system\n\n{PROMPT}\n"
+
+
+def test_a_large_prompt_and_answer_pass_both_pipes_at_once():
+    prompt = "é" * 100_000
+    assert shell("cat").complete("s", prompt, max_tokens=1) == f"s\n\n{prompt}\n"
+
+
+def test_a_program_that_does_not_read_is_no_error():
+    assert shell("exec <&-; echo done").complete("s", "x" * 1_000_000, max_tokens=1) == "done\n"
+
+
+def test_arguments_are_no_shell():
+    found = CommandProvider(command=("echo", "$HOME; ls", "*"), timeout=10.0)
+    assert ask(found) == "$HOME; ls *\n"
+
+
+def test_environment_and_folder_of_a_program(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir("/")
+    found = CommandProvider(
+        command=("/bin/sh", "-c", "echo $SIGNET_SYNC_CHILD $MINE; pwd -P"), timeout=10.0, environ={"MINE": KEY}
+    )
+    assert ask(found).split() == ["1", KEY, os.path.realpath(tmp_path)]
+    assert KEY not in repr(found)
+
+
+def test_bytes_that_are_no_utf8_are_replaced():
+    assert ask(shell(r"printf 'a\377b'")) == "a�b"
+
+
+def test_programs_that_fail():
+    assert "status 1" in refused(shell("echo half; exit 1")).message
+    assert f"signal {signal.SIGKILL}" in refused(shell("kill -9 $$")).message
+    assert "cannot be started" in refused(CommandProvider(command=("/no/such/program",), timeout=1.0)).message
+    assert "cannot be started" in refused(CommandProvider(command=("/",), timeout=1.0)).message
+
+
+def test_what_a_program_complains_is_not_repeated(capfd):
+    refused(shell("cat >&2; exit 3"))
+    assert PROMPT not in "".join(capfd.readouterr())
+
+
+@pytest.mark.parametrize(
+    "script",
+    ["sleep 30", "trap '' TERM INT HUP; while :; do sleep 30; done", "exec >&-; sleep 30",
+     "while :; do echo x; sleep 0.05; done", "sleep 30 & wait"],
+    ids=["sleeps", "ignores signals", "closes stdout", "drips", "waits for a child"],
+)  # fmt: skip
+def test_no_program_is_waited_for_beyond_the_timeout(script):
+    late(shell(script, 0.2))
+
+
+def alive(pid):
+    """Whether a process runs; one that died and waits to be collected by somebody else does not."""
+    try:
+        with open(f"/proc/{pid}/stat") as handle:
+            return handle.read().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def dead_soon(pid, patience=2.0):
+    until = time.monotonic() + patience
+    while alive(pid) and time.monotonic() < until:
+        time.sleep(0.01)
+    return not alive(pid)
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="processes are looked up in /proc")
+def test_the_whole_group_is_killed(tmp_path):
+    note = tmp_path / "pid"
+    late(shell(f"sleep 30 & echo $! > {note}; wait", 0.3), 0.3)
+    assert dead_soon(int(note.read_text()))
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="processes are looked up in /proc")
+def test_a_child_that_keeps_stdout_open_holds_nothing_up(tmp_path):
+    note = tmp_path / "pid"
+    started = time.monotonic()
+    assert ask(shell(f"sleep 30 & echo $! > {note}; echo fine")) == "fine\n"
+    assert time.monotonic() - started < 2
+    assert dead_soon(int(note.read_text()))
+
+
+def test_endless_output_is_cut_and_its_program_killed():
+    started = time.monotonic()
+    assert "longer than" in refused(program("print('x' * 10_000_000)")).message
+    assert "longer than" in refused(shell("yes")).message
+    assert time.monotonic() - started < 5
+
+
+def test_no_descriptor_is_left_open(server):
+    if not os.path.isdir("/proc/self/fd"):
+        pytest.skip("descriptors are counted in /proc")
+    before = len(os.listdir("/proc/self/fd"))
+    for found in (shell("cat"), shell("sleep 30", 0.05), shell("exit 1"), shell("yes")):
+        with suppress(ProviderError):
+            ask(found)
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+# --- nobody, and keys -----------------------------------------------------------------------------------------------
+
+
+def test_nobody_has_no_answer():
+    assert NullProvider().name == "none"
+    assert "no provider" in refused(NullProvider()).message
+
+
+def test_less_time_is_never_more(server):
+    assert provider(server, timeout=3.0).within(9.0).timeout == 3.0
+    assert shell("cat", 3.0).within(0.5).timeout == 0.5
+
+
+def test_a_key_file_holds_one_key(tmp_path):
+    file = tmp_path / "key"
+    file.write_text(f"  {KEY}\n")
+    file.chmod(0o600)
+    assert providers.read_key(str(file)) == (KEY, False)
+    for mode in (0o640, 0o604, 0o644):
+        file.chmod(mode)
+        assert providers.read_key(str(file)) == (KEY, True)
+
+
+@pytest.mark.parametrize("raw", [b"", b"\n", b"a\nb", b"two words", b"\xff", "schlüssel".encode(), b"k\0", b"x" * 5000])
+def test_anything_else_is_no_key(tmp_path, raw):
+    file = tmp_path / "key"
+    file.write_bytes(raw)
+    with pytest.raises(ConfigError) as raised:
+        providers.read_key(str(file))
+    assert raised.value.path == str(file) and raised.value.hint and "words" not in raised.value.message
+
+
+def test_a_key_file_that_is_none_never_blocks(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("pipe", "nowhere", "."):
+        with pytest.raises(ConfigError):
+            providers.read_key(str(tmp_path / name))

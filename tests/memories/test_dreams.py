@@ -1,0 +1,977 @@
+"""Dreams from end to end: what is recalled becomes events, signals, promotions, a section and a diary, and goes again.
+
+Tests of the original's list (docs/conformance.md) have its names.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import zlib
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import agents
+import pytest
+from agents import Counted, Inside, until
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from workbench import Answer, Vault, contents, numbered, tree
+
+from signet_sync.admin import stats
+from signet_sync.app import scheduler
+from signet_sync.app.workspace import opened
+from signet_sync.formats.timestamps import DAY, SECOND, iso, parse_instant
+from signet_sync.memories import promotion
+from signet_sync.memories.signals import ZERO, Event, Signals, Totals, signals, totals
+from signet_sync.memories.store import memories, promotions, recall_events
+from signet_sync.memories.store.memories import Memory
+from signet_sync.pages.stage import now_us
+from signet_sync.settings.model import Settings
+from signet_sync.storage import state_dir
+from signet_sync.storage.database.connection import Database
+from signet_sync.sync.store import line_index
+from signet_sync.sync.workspace import Workspace
+from signet_sync.text import tags
+
+NOW = "2026-03-29T12:00:00.000Z"
+NOW_US = parse_instant(NOW) or 0
+HOUR = 3600 * SECOND
+# Full text writes only what a word does not share with the one before it in order: the first letters are left out.
+CANARY = "zqxdreamcanary"
+LUIS = "Luis lives in Bogota and prefers Spanish"
+KATE = "Kate should default to short WhatsApp replies"
+ASKED = ("Luis", "Bogota", "who prefers Spanish")
+OF_KATE = ("Kate", "WhatsApp", "short replies")
+
+quick = agents.quick
+
+
+@pytest.fixture
+def vault(tmp_path: Path) -> Vault:
+    return Vault(tmp_path / "vault")
+
+
+@pytest.fixture
+def database(vault: Vault) -> Iterator[Database]:
+    """The database of an empty vault, open for writing."""
+    with opened(str(vault.root), Settings()) as workspace:
+        yield workspace.database
+
+
+@pytest.fixture
+def store() -> Iterator[Database]:
+    """A database of its own, in memory."""
+    database = Database(":memory:")
+    yield database
+    database.connection.close()
+
+
+def put(database: Database, text: str, agent: str = "default") -> str:
+    """Remembers something in a database; gives its id."""
+    told = f"m-{agent}{zlib.crc32(text.encode()):08x}"
+    kept = Memory(agent, told, "note", text, (), False, NOW, tags.derive(text))
+    memories.store(database, kept, memories.OWN_WORD)
+    return told
+
+
+def done(vault: Vault, *words: str, code: int = 0) -> Answer:
+    answer = vault.call(*words)
+    assert answer.code == code, answer
+    return answer
+
+
+def remember(vault: Vault, text: str, *more: str) -> str:
+    found: str = done(vault, "remember", text, "--json", "--now", NOW, *more).json["id"]
+    return found
+
+
+def recall(vault: Vault, *queries: str, now: str = NOW, agent: str = "default") -> list[str]:
+    """Asks for something; gives the ids of the memories that the last query found, best first."""
+    found: list[str] = []
+    for query in queries:
+        hits = done(vault, "recall", query, "--json", "--now", now, "--agent", agent).json["hits"]
+        found = [hit["id"] for hit in hits if hit["tier"] == "memory"]
+    return found
+
+
+def hit(database: Database, memory_id: str, *found: Event, agent: str = "default") -> None:
+    """Records hits on a memory."""
+    for event in found:
+        assert recall_events.record(database, agent, event.query, [(memory_id, event.score)], event.at_us)
+
+
+def hits(*scores: float, queries: int = 1, days: int = 1, at_us: int = NOW_US) -> list[Event]:
+    """A hit with each score, by so many queries, on so many days up to a time."""
+    return [
+        Event(f"query {number % queries}", score, at_us - number % days * DAY) for number, score in enumerate(scores)
+    ]
+
+
+def seen(database: Database, memory_id: str, agent: str = "default") -> Signals:
+    """The signals of a memory now, from what SQL counts."""
+    counted = {one.memory_id: one.totals for one in recall_events.found_since(database, agent, 0)}
+    return signals(counted[memory_id], NOW_US, 7) if memory_id in counted else ZERO
+
+
+def dream(vault: Vault, *more: str, now: str = NOW) -> dict[str, Any]:
+    found: dict[str, Any] = done(vault, "dream", "--json", "--now", now, *more).json
+    return found
+
+
+def later(**given: float) -> str:
+    """A time after `NOW`."""
+    return iso(NOW_US + int(given.get("days", 0) * DAY) + int(given.get("hours", 0) * HOUR))
+
+
+def section(text: str) -> str:
+    """What stands below `## Dreamed` on a page."""
+    return text.partition("\n## Dreamed\n")[2].partition("\n## ")[0].partition("\n<!-- signet:end")[0]
+
+
+def promoted(document: dict[str, Any]) -> list[str]:
+    return [one["memory_id"] for one in document["promoted"]]
+
+
+def leaks(place: Path, word: str = CANARY) -> list[str]:
+    """Files below a folder that hold a word."""
+    needle = word[3:].lower().encode()
+    return [str(path) for path in place.rglob("*") if path.is_file() and needle in path.read_bytes().lower()]
+
+
+def filled(vault: Vault, text: str = LUIS, queries: tuple[str, ...] = ASKED) -> str:
+    """A memory that was the first answer to three queries; gives its id."""
+    memory_id = remember(vault, text)
+    with vault.database(readonly=False) as database:
+        hit(database, memory_id, *(Event(query, 1.0, NOW_US) for query in queries))
+    return memory_id
+
+
+# ── recall signals: the store ──
+
+
+def test_record_recall_event_increments_signals(store: Database) -> None:
+    luis = put(store, LUIS)
+    assert seen(store, luis) == ZERO
+    hit(store, luis, *hits(1.0, 0.5, 0.75))
+    found = seen(store, luis)
+    assert found.recall_count == 3 and found.frequency > 0 and found.diversity > 0
+    assert found.relevance == pytest.approx(0.75)
+
+
+def test_recall_signals_isolated_per_memory_and_agent(store: Database) -> None:
+    luis, kate = put(store, LUIS), put(store, KATE)
+    hit(store, luis, *hits(1.0, 1.0))
+    hit(store, kate, *hits(1.0))
+    assert (seen(store, luis).recall_count, seen(store, kate).recall_count) == (2, 1)
+    assert seen(store, luis, "scout") == ZERO
+    hit(store, luis, *hits(1.0), agent="scout")
+    assert recall_events.of_memory(store, "scout", luis) == [], "no event of a memory that the agent has not"
+
+
+def test_recall_signals_for_agent_returns_map(store: Database) -> None:
+    luis, kate = put(store, LUIS), put(store, KATE)
+    hit(store, luis, *hits(1.0))
+    hit(store, kate, *hits(1.0, 0.5))
+    found = {one.memory_id: one.totals.hits for one in recall_events.found_since(store, "default", 0)}
+    assert found == {luis: 1, kate: 2}
+
+
+def test_recall_events_since_windowed(store: Database) -> None:
+    hit(store, put(store, LUIS), *hits(1.0, 0.5))
+    counted = [recall_events.count_since(store, "default", NOW_US + seconds * SECOND) for seconds in (-60, 0, 60)]
+    assert counted == [2, 2, 0]
+
+
+def test_top_concept_tags_since_tallies(store: Database) -> None:
+    openai, router = put(store, "OpenAI quota monitoring"), put(store, "Router VLAN of the lab")
+    hit(store, openai, *hits(1.0, 1.0, 1.0))
+    hit(store, router, *hits(1.0))
+    told = dict(recall_events.top_concepts_since(store, "default", NOW_US - DAY, 10))
+    assert (told["openai"], told["router"]) == (3, 1)
+    assert [tag for tag in told if tag in ("openai", "router")] == ["openai", "router"]
+    assert recall_events.top_concepts_since(store, "default", NOW_US - DAY, 0) == []
+    assert recall_events.top_concepts_since(store, "default", NOW_US + DAY, 10) == []
+
+
+def test_count_memories_empty_is_zero(store: Database) -> None:
+    assert promotions.counts(store, "default") == (0, 0)
+
+
+def test_count_memories_counts_per_agent(store: Database) -> None:
+    for text, agent in ((LUIS, "default"), (KATE, "default"), (LUIS, "scout")):
+        put(store, text, agent)
+    assert [promotions.counts(store, agent)[0] for agent in ("default", "scout")] == [2, 1]
+
+
+def test_count_sessions_distinct(vault: Vault) -> None:
+    for number in (1, 2):
+        vault.session(number)
+    vault.session(3, agent_id="scout")
+    vault.reindex()
+    told = [done(vault, "stats", "--json", "--agent", agent).json["sessions"] for agent in ("default", "scout")]
+    assert told == [2, 1]
+
+
+def test_last_promotion_ts_none_when_empty(store: Database) -> None:
+    assert promotions.last_sweep(store, "default") is None
+
+
+def test_last_promotion_ts_returns_max(vault: Vault) -> None:
+    filled(vault)
+    dream(vault)
+    filled(vault, KATE, OF_KATE)
+    dream(vault, now=later(hours=1))
+    dream(vault, now=later(hours=-1))
+    told = done(vault, "stats", "--json", "--now", NOW).json
+    assert (told["promotions"], told["last_dream"]) == (2, later(hours=1))
+
+
+def test_memory_recall_records_events_for_every_hit(vault: Vault) -> None:
+    texts = ("Ada prefers the dark theme", "Dark roast is what Ada drinks", "The lamp is bright")
+    told = {remember(vault, text) for text in texts[:2]}
+    other = remember(vault, texts[2])
+    assert set(recall(vault, "dark")) == told
+    with vault.database() as database:
+        first = {memory_id: seen(database, memory_id) for memory_id in told}
+        assert [one.recall_count for one in first.values()] == [1, 1] and seen(database, other) == ZERO
+        assert sum(one.relevance for one in first.values()) == pytest.approx(1.5)
+    recall(vault, "Ada")
+    with vault.database() as database:
+        for memory_id in told:
+            again = seen(database, memory_id)
+            assert again.recall_count == 2 and again.diversity > first[memory_id].diversity > 0
+
+
+def test_the_rank_is_that_in_the_whole_answer_and_only_memories_count(vault: Vault) -> None:
+    vault.session(1)
+    vault.reindex()
+    remember(vault, "Lantern waits for Ada before its queue drains")
+    answer = done(vault, "recall", "lantern queue", "--json", "--now", NOW).json["hits"]
+    assert {one["tier"] for one in answer} > {"memory"}
+    (rank,) = (rank for rank, one in enumerate(answer, 1) if one["tier"] == "memory")
+    assert vault.rows("select query, score, at_us from recall_events") == [("lantern queue", 1 / rank, NOW_US)]
+
+
+def test_a_query_is_kept_sanitized_and_on_one_line(vault: Vault) -> None:
+    remember(vault, LUIS)
+    secret = "ghp_" + "Zx9Yw8Vu7Ts6Rq5Po4Nm3Lk2Ji1Hg0Fe9Dc8"
+    recall(vault, f"Luis\n\x1b[31m and  {secret}?" + " Spanish" * 100)
+    ((query,),) = vault.rows("select query from recall_events")
+    assert "[REDACTED:" in query and "\n" not in query and "\x1b" not in query and len(query) <= 400
+    assert leaks(vault.root.parent, secret) == []
+
+
+def test_what_nobody_asked_for_is_no_hit(vault: Vault) -> None:
+    remember(vault, LUIS)
+    for arguments in (("--prompt", LUIS), ("--prompt", LUIS, "--scope", "shared"), ()):
+        done(vault, "context", *arguments)
+    done(vault, "search", "Luis")
+    recall(vault, "xylophone", "")
+    assert vault.rows("select count(*) from recall_events") == [(0,)]
+
+
+def test_an_answer_does_not_wait_for_its_event(vault: Vault) -> None:
+    luis = remember(vault, LUIS)
+    with vault.database(readonly=False) as database, database.transaction():
+        assert recall(vault, "Luis") == [luis]
+    assert vault.rows("select count(*) from recall_events") == [(0,)]
+
+
+EVENTS = st.lists(
+    st.builds(
+        Event,
+        st.sampled_from(["Luis", "luis", "Luis ", "who prefers Spanish", "Bogotá"]),
+        st.floats(0.01, 1.0),
+        st.integers(NOW_US - 40 * DAY, NOW_US) | st.sampled_from([NOW_US - NOW_US % DAY, NOW_US - NOW_US % DAY - 1]),
+    ),
+    max_size=12,
+)
+
+
+@settings(max_examples=15)
+@given(EVENTS, EVENTS, st.integers(NOW_US - 30 * DAY, NOW_US))
+def test_sql_counts_as_the_desk_does(mine: list[Event], theirs: list[Event], since_us: int) -> None:
+    database = Database(":memory:")
+    for agent in ("default", "scout"):
+        for memory_id in ("m-mine", "m-theirs"):
+            memories.store(database, Memory(agent, memory_id, "note", LUIS, (), False, NOW), memories.OWN_WORD)
+    hit(database, "m-mine", *mine)
+    hit(database, "m-theirs", *theirs)
+    hit(database, "m-mine", *theirs, agent="scout")
+    for since in (0, since_us):
+        counted = {one.memory_id: one.totals for one in recall_events.found_since(database, "default", since)}
+        for memory_id, told in (("m-mine", mine), ("m-theirs", theirs)):
+            wanted = totals(event for event in told if event.at_us >= since)
+            found = counted.get(memory_id, Totals(0, 0.0, 0, 0, 0))
+            assert found._replace(score_sum=0) == wanted._replace(score_sum=0)
+            assert found.score_sum == pytest.approx(wanted.score_sum)
+    assert sorted(recall_events.of_memory(database, "default", "m-mine")) == sorted(mine)
+    database.connection.close()
+
+
+# ── store semantics ──
+
+
+def test_remember_and_recall_by_keyword(vault: Vault) -> None:
+    madrid = remember(vault, "The office in Madrid closes in August")
+    remember(vault, LUIS)
+    assert recall(vault, "Madrid") == [madrid]
+
+
+def test_recall_returns_multiple_matches_ordered_by_rank(vault: Vault) -> None:
+    best = remember(vault, "Coffee is coffee: Ada drinks black coffee only")
+    also = remember(vault, "The machine in the kitchen makes tea, soup, hot water and sometimes coffee")
+    remember(vault, LUIS)
+    assert set(recall(vault, "coffee")) == {best, also}
+    assert recall(vault, "black coffee")[0] == best
+
+
+def test_recall_isolated_per_agent(vault: Vault) -> None:
+    mine, theirs = remember(vault, LUIS), remember(vault, LUIS, "--agent", "scout")
+    assert (recall(vault, "Luis"), recall(vault, "Luis", agent="scout")) == ([mine], [theirs])
+    assert mine != theirs
+
+
+def test_forget_removes_from_fts(vault: Vault) -> None:
+    luis = filled(vault)
+    done(vault, "forget", luis, "--now", NOW)
+    assert recall(vault, "Luis") == []
+
+
+def test_forget_nonexistent_returns_false(vault: Vault) -> None:
+    luis = filled(vault)
+    done(vault, "forget", luis, "--now", NOW)
+    assert "unknown-memory" in done(vault, "forget", luis, "--json", code=2).out
+
+
+def test_forget_removes_all_derived_rows(vault: Vault) -> None:
+    luis = filled(vault)
+    assert promoted(dream(vault)) == [luis]
+    done(vault, "pin", luis)
+    done(vault, "forget", luis, "--now", NOW)
+    for table in ("memories", "memory_sources", "pins", "node_telemetry", "recall_events", "memory_promotions"):
+        assert vault.rows(f"select count(*) from {table}") == [(0,)], table
+    assert vault.rows("select count(*) from recall_lines") == [(0,)]
+    assert done(vault, "forget", luis, code=2).code == 2
+
+
+def test_prune_recall_events_trims_old_rows(store: Database) -> None:
+    luis = put(store, LUIS)
+    hit(store, luis, *hits(*[1.0] * 5, days=5))
+    assert recall_events.prune(store, NOW_US - 2 * DAY) == 2
+    assert recall_events.prune(store, NOW_US - 2 * DAY) == 0
+    assert recall_events.prune(store, NOW_US + 1) == 3
+    assert recall_events.of_memory(store, "default", luis) == []
+
+
+def test_wal_checkpoint_noops_cleanly(vault: Vault, database: Database) -> None:
+    hit(database, remember(vault, LUIS), *hits(1.0, 0.5))
+    assert database.checkpoint(truncate=True) and database.checkpoint(truncate=True)
+
+
+# ── the sweep ──
+
+
+def test_empty_memory_yields_empty_report(vault: Vault) -> None:
+    assert dream(vault) == {
+        "sweep_id": "20260329T120000000Z",
+        "candidates": 0,
+        "skipped_already_promoted": 0,
+        "promoted": [],
+        "near": [],
+        "dry_run": False,
+        "deferred": False,
+    }
+    assert not (vault / "MEMORY.md").exists()
+    assert "1 quiet sweep, nothing new rose" in vault.page("DREAMS.md")
+
+
+def test_gate_filters_candidates_below_thresholds(vault: Vault) -> None:
+    luis = filled(vault)
+    remember(vault, KATE)
+    recall(vault, "Kate")
+    found = dream(vault)
+    assert (found["candidates"], promoted(found)) == (2, [luis])
+    (told,) = found["promoted"]
+    assert (told["hits"], told["days"], told["queries"]) == (3, 1, 3)
+    assert LUIS in section(vault.page()) and KATE not in section(vault.page())
+    assert LUIS in vault.page("DREAMS.md") and KATE not in vault.page("DREAMS.md")
+
+
+def test_idempotent_sweep_does_not_promote_twice(vault: Vault) -> None:
+    luis = filled(vault)
+    assert promoted(dream(vault)) == [luis]
+    again = dream(vault, now=later(days=1))
+    assert (again["candidates"], again["skipped_already_promoted"], again["promoted"]) == (1, 1, [])
+    assert vault.page().count(LUIS) == vault.page("DREAMS.md").count(LUIS) == 1
+    assert vault.page().count(luis) == vault.page("DREAMS.md").count(luis) == 1
+
+
+def test_score_respects_configured_weights(vault: Vault, database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    luis = remember(vault, LUIS)
+    hit(database, luis, *hits(0.40, 0.42, 0.44, queries=2))
+    for name in ("FREQUENCY", "RECENCY", "DIVERSITY", "CONSOLIDATION"):
+        monkeypatch.setenv(f"SIGNET_DREAM_WEIGHT_{name}", "0")
+    monkeypatch.setenv("SIGNET_DREAM_WEIGHT_RELEVANCE", "1")
+    (told,) = dream(vault)["promoted"]
+    assert told["score"] == pytest.approx(0.42) and "_(score=0.42, hits=3, days=1)_" in vault.page()
+
+
+def test_max_promotions_caps_output(vault: Vault, database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = [remember(vault, f"Lamp number {number} hangs in the hall") for number in range(5)]
+    for number, memory_id in enumerate(told):
+        hit(database, memory_id, *hits(*[1.0 - number / 10] * 3, queries=2))
+    monkeypatch.setenv("SIGNET_DREAM_MAX_PROMOTIONS", "2")
+    found = dream(vault)
+    assert (found["candidates"], promoted(found)) == (5, told[:2])
+    assert promoted(dream(vault, now=later(hours=1))) == told[2:4], "the others are next"
+
+
+def test_run_sweep_proceeds_when_no_probe_configured(vault: Vault) -> None:
+    filled(vault)
+    found = dream(vault)
+    assert not found["deferred"] and len(found["promoted"]) == 1
+
+
+def test_run_sweep_proceeds_when_probe_says_dead(vault: Vault) -> None:
+    luis = filled(vault)
+    # The lock of a process that died went with it, whatever its file says.
+    (Path(state_dir.locate(str(vault.root)).locks) / "dream.lock").write_text("4194304\n")
+    found = dream(vault)
+    assert (found["deferred"], promoted(found)) == (False, [luis])
+
+
+def test_run_sweep_skips_when_probe_says_live(vault: Vault) -> None:
+    filled(vault)
+    before = contents(vault.root)
+    with state_dir.dream_lock(state_dir.locate(str(vault.root))):
+        found = dream(vault)
+        assert "another sweep is at work" in done(vault, "dream", "--now", NOW).err
+    assert (found["deferred"], found["candidates"], found["promoted"]) == (True, 0, [])
+    assert contents(vault.root) == before and not (vault / "DREAMS.md").exists()
+    assert vault.rows("select count(*) from dream_sweeps") == [(0,)]
+    assert len(dream(vault)["promoted"]) == 1
+
+
+def test_a_sweep_is_deferred_while_the_workspace_is_worked_on(vault: Vault) -> None:
+    filled(vault)
+    with opened(str(vault.root), Settings()) as workspace, state_dir.workspace_lock(workspace.state):
+        assert promotion.dream(workspace, "default", NOW_US, patience=0.0).deferred
+    assert vault.rows("select count(*) from dream_sweeps") == [(0,)]
+
+
+def test_a_dry_run_shows_what_would_rise_and_writes_nothing(vault: Vault) -> None:
+    luis = filled(vault)
+    before = tree(vault.root), tree(vault.state, but=("signet-sync.db-shm",))
+    told = dream(vault, "--dry-run")
+    answer = done(vault, "dream", "--dry-run", "--now", NOW)
+    assert (told["dry_run"], promoted(told)) == (True, [luis])
+    assert "1 would rise into MEMORY.md" in answer.out and LUIS in answer.out
+    assert (tree(vault.root), tree(vault.state, but=("signet-sync.db-shm",))) == before
+    assert promoted(dream(vault)) == promoted(told)
+
+
+def test_a_dry_run_without_an_index_makes_none(vault: Vault) -> None:
+    done(vault, "dream", "--dry-run", code=3)
+    assert tree(vault.root) == {"memory": tree(vault.root)["memory"]} and not vault.db.exists()
+
+
+def test_the_same_now_twice_writes_nothing_twice(vault: Vault) -> None:
+    filled(vault)
+    dream(vault)
+    rows, before = ledger(vault), contents(vault.root)
+    assert dream(vault)["promoted"] == []
+    assert (ledger(vault), contents(vault.root)) == (rows, before)
+
+
+def test_what_becomes_worthy_at_the_same_now_rises_in_the_same_sweep(vault: Vault) -> None:
+    luis = filled(vault)
+    dream(vault)
+    kate = filled(vault, KATE, OF_KATE)
+    dream(vault)
+    assert vault.rows("select promoted from dream_sweeps") == [(2,)]
+    assert {luis, kate} == set(re.findall(r"\^(m-\w+)", section(vault.page())))
+    assert vault.page("DREAMS.md").count("## Dreamed 2026-03-29 12:00 UTC") == 1
+
+
+def ledger(vault: Vault) -> tuple[Any, Any]:
+    return vault.rows("select * from dream_sweeps"), vault.rows("select * from memory_promotions")
+
+
+def test_a_pass_after_a_sweep_writes_nothing(vault: Vault) -> None:
+    vault.session(1)
+    filled(vault)
+    dream(vault)
+    before = tree(vault.root)
+    vault.reindex()
+    vault.reindex("--full")
+    assert tree(vault.root) == before
+
+
+def test_the_section_is_as_the_seed_has_it_newest_first_and_best_first(vault: Vault, database: Database) -> None:
+    luis, kate, lamp = (remember(vault, text) for text in (LUIS, KATE, "The lamp is lit at dusk"))
+    hit(database, luis, *hits(0.5, 0.5, 0.5, queries=2, at_us=NOW_US - DAY))
+    hit(database, kate, *hits(1.0, 1.0, 1.0, queries=2, at_us=NOW_US - DAY))
+    assert promoted(dream(vault, now=later(days=-1))) == [kate, luis]
+    hit(database, lamp, *hits(1.0, 1.0, 1.0, queries=3, days=3))
+    assert promoted(dream(vault)) == [lamp]
+    lines = [re.sub(r"score=0\.\d\d", "score=S", line) for line in section(vault.page()).splitlines() if line]
+    assert lines == [
+        "### 2026-03-29 12:00 UTC",
+        f"- The lamp is lit at dusk _(score=S, hits=3, days=3)_ ^{lamp}",
+        "### 2026-03-28 12:00 UTC",
+        f"- {KATE} _(score=S, hits=3, days=1)_ ^{kate}",
+        f"- {LUIS} _(score=S, hits=3, days=1)_ ^{luis}",
+    ]
+    assert "# Decisions" not in vault.page(), "what has risen stands nowhere else on the page"
+
+
+def test_older_memories_get_their_concept_tags_by_a_sweep(vault: Vault) -> None:
+    remember(vault, "Der Tarif steht im ＯｐｅｎＡＩ-Vertrag")
+    with vault.database(readonly=False) as database, database.transaction():
+        memories.forget_concepts(database)
+        line_index.put(database, memories.lines(database))
+    assert vault.rows("select concept_tags from memories") == [(None,)] and recall(vault, "openai") == []
+    dream(vault)
+    ((tags,),) = vault.rows("select concept_tags from memories")
+    assert "openai" in tags and len(recall(vault, "openai")) == 1
+
+
+def test_nothing_crosses_agents(vault: Vault) -> None:
+    mine, theirs = remember(vault, LUIS), remember(vault, LUIS, "--agent", "scout")
+    recall(vault, *ASKED, agent="scout")
+    assert dream(vault)["candidates"] == 0
+    assert promoted(dream(vault, "--agent", "scout")) == [theirs]
+    assert section(vault.page()) == "" and theirs in section(vault.page("agents/scout/MEMORY.md"))
+    assert LUIS not in vault.page("DREAMS.md") and LUIS in vault.page("agents/scout/DREAMS.md")
+    recall(vault, *ASKED)
+    assert promoted(dream(vault, now=later(hours=1))) == [mine]
+    theirs_before = vault.page("agents/scout/MEMORY.md"), vault.page("agents/scout/DREAMS.md")
+    done(vault, "forget", mine, "--now", NOW)
+    assert vault.rows("select agent_id, memory_id from memory_promotions") == [("scout", theirs)]
+    assert (vault.page("agents/scout/MEMORY.md"), vault.page("agents/scout/DREAMS.md")) == theirs_before
+    told = [done(vault, "stats", "--json", "--agent", agent).json["promotions"] for agent in ("default", "scout")]
+    assert told == [0, 1]
+
+
+def test_only_an_agent_has_dreams(vault: Vault) -> None:
+    assert "agent-invalid" in done(vault, "dream", "--agent", "../up", "--json", code=2).out
+    assert done(vault, "--db", ":memory:", "dream", code=2).code == 2
+
+
+# ── window, retention ──
+
+
+def test_hits_before_the_window_do_not_count(vault: Vault, database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    luis = remember(vault, LUIS)
+    hit(database, luis, *hits(1.0, 1.0, queries=2, at_us=NOW_US - 10 * DAY), *hits(1.0))
+    monkeypatch.setenv("SIGNET_RECALL_WINDOW_DAYS", "9.9")
+    assert (dream(vault)["candidates"], vault.rows("select count(*) from recall_events")) == (1, [(3,)])
+    assert section(vault.page()) == ""
+    monkeypatch.setenv("SIGNET_RECALL_WINDOW_DAYS", "10.1")
+    (told,) = dream(vault, now=later(hours=1))["promoted"]
+    assert (told["memory_id"], told["hits"], told["days"]) == (luis, 3, 2)
+
+
+def test_what_is_older_than_hits_are_kept_is_pruned(
+    vault: Vault, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    luis = remember(vault, LUIS)
+    hit(database, luis, *hits(1.0, 1.0, queries=2, at_us=NOW_US - 10 * DAY), *hits(1.0))
+    monkeypatch.setenv("SIGNET_RECALL_RETENTION_DAYS", "9")
+    assert promoted(dream(vault, "--dry-run")) == [], "a dry run counts what a sweep would"
+    assert vault.rows("select count(*) from recall_events") == [(3,)]
+    assert promoted(dream(vault)) == []
+    assert vault.rows("select at_us from recall_events") == [(NOW_US,)]
+    monkeypatch.setenv("SIGNET_RECALL_RETENTION_DAYS", "0")
+    dream(vault, now=later(days=5000))
+    assert vault.rows("select at_us from recall_events") == [(NOW_US,)]
+
+
+# ── demotion ──
+
+
+def test_a_forgotten_memory_leaves_section_diary_rows_and_backups_at_once(vault: Vault) -> None:
+    dreamt = remember(vault, f"Ada lets the {CANARY} decide how long her answers are")
+    luis = filled(vault)
+    recall(vault, CANARY, "how long are answers", f"the {CANARY} of Ada", f"{CANARY} Luis")
+    assert set(promoted(dream(vault))) == {dreamt, luis}
+    assert {Path(path).name.partition("-2")[0] for path in leaks(vault.root.parent)} >= {"MEMORY.md", "DREAMS.md"}
+    document = done(vault, "forget", dreamt, "--json", "--now", NOW).json
+    assert not document["pending"]
+    assert leaks(vault.root.parent) == []
+    assert dreamt not in vault.page() and dreamt not in vault.page("DREAMS.md")
+    assert "- 1 forgotten since" in vault.page("DREAMS.md")
+    assert set(vault.rows("select distinct query from recall_events")) == {(query,) for query in ASKED}
+    assert luis in section(vault.page()), "what was found by other queries stays where it is"
+
+
+def test_words_that_others_hold_too_stay_in_queries(vault: Vault) -> None:
+    luis = filled(vault)
+    other = remember(vault, "Spanish lessons start in April")
+    recall(vault, "Spanish", "Spanish Bogota")
+    done(vault, "forget", luis, "--now", NOW)
+    assert vault.rows("select memory_id, query from recall_events") == [(other, "Spanish")]
+
+
+def test_tags_are_words_of_a_memory_too(vault: Vault) -> None:
+    hidden = remember(vault, "Ada decides", "--tag", CANARY, "--tag", "shared-tag")
+    other = remember(vault, "The lamp is lit at dusk", "--tag", "shared-tag")
+    recall(vault, f"{CANARY} lamp", "shared-tag", "lamp")
+    done(vault, "forget", hidden, "--now", NOW)
+    assert leaks(vault.root.parent) == []
+    told = vault.rows("select memory_id, query from recall_events order by query")
+    assert told == [(other, "lamp"), (other, "shared-tag")]
+
+
+def test_a_removed_session_takes_its_dreams_along(vault: Vault) -> None:
+    keep, gone = removal(vault)
+    who = numbered(2)
+    done(vault, "remove", who["session_id"], "--reason", "asked for", "--yes", "--now", NOW)
+    removed(vault, keep, gone)
+
+
+def test_a_tombstone_from_another_machine_takes_dreams_along(vault: Vault, tmp_path: Path) -> None:
+    """Only its file comes, and takes the session's own files with it."""
+    keep, gone = removal(vault)
+    copy = Vault(tmp_path / "elsewhere" / "vault")
+    shutil.copytree(vault.root, copy.root, dirs_exist_ok=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SIGNET_STATE", str(tmp_path / "elsewhere" / "state"))
+        copy.reindex()
+        done(copy, "remove", numbered(2)["session_id"], "--reason", "asked for", "--yes", "--now", NOW)
+    (stone,) = copy.root.glob("memory/tombstones/*.md")
+    (vault / "memory/tombstones").mkdir()
+    shutil.copy(stone, vault / "memory/tombstones")
+    shutil.rmtree(tmp_path / "elsewhere")
+    vault.reindex()
+    removed(vault, keep, gone)
+
+
+def removal(vault: Vault) -> tuple[str, str]:
+    """Two sessions and a memory of each, both risen; the second session alone has the canary."""
+    vault.session(1)
+    vault.session(2, body=f"# Queue\n\n## Decisions\n\n- Lantern asks the {CANARY} before it drains its queue.\n")
+    vault.reindex()
+    first, second = (numbered(number)["session_id"] for number in (1, 2))
+    keep = remember(vault, "Lantern drains its queue at night", "--session", first)
+    gone = remember(vault, f"The {CANARY} lights the lantern", "--session", second)
+    recall(vault, "lantern", f"{CANARY} lantern", "what lights the lantern", CANARY)
+    recall(vault, "lantern at night", "drain the queue", "a queue at night")
+    with vault.database(readonly=False) as database:
+        hit(database, keep, Event(f"the {CANARY} at night", 0.5, NOW_US))
+    assert set(promoted(dream(vault))) == {keep, gone}
+    assert "DREAMS.md" in {Path(path).name for path in leaks(vault.root.parent)}
+    return keep, gone
+
+
+def removed(vault: Vault, keep: str, gone: str) -> None:
+    assert leaks(vault.root.parent) == []
+    assert gone not in vault.page() and gone not in vault.page("DREAMS.md") and keep in section(vault.page())
+    assert vault.rows("select memory_id from memory_promotions") == [(keep,)]
+    queries = {query for (query,) in vault.rows("select query from recall_events")}
+    assert queries == {"lantern at night", "drain the queue", "a queue at night"}
+    before = tree(vault.root)
+    vault.reindex()
+    assert tree(vault.root) == before
+
+
+def test_what_was_forgotten_leaves_the_entries_of_another_machine_too(vault: Vault, tmp_path: Path) -> None:
+    told = [filled(vault), remember(vault, KATE)]
+    assert promoted(dream(vault)) == told[:1]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SIGNET_STATE", str(tmp_path / "another machine"))
+        assert [remember(vault, LUIS), remember(vault, KATE)] == told
+        assert LUIS in vault.page("DREAMS.md")
+        hold(vault)
+        assert done(vault, "forget", told[0], "--json", "--now", NOW).json["pending"]
+        assert leaks(vault.state, LUIS) == [] and LUIS not in vault.page("DREAMS.md"), "the diary is ours alone"
+        let_go(vault)
+        vault.reindex()
+        assert LUIS not in vault.page("DREAMS.md") and "- 1 forgotten since" in vault.page("DREAMS.md")
+        assert vault.rows("select * from unscrubbed_memories") == []
+
+
+# ── pages of people and of other machines ──
+
+
+def hold(vault: Vault) -> None:
+    """A Signet daemon lives on the workspace."""
+    (vault / ".daemon").mkdir()
+    (vault / ".daemon/pid").write_text(str(os.getppid()))
+
+
+def let_go(vault: Vault) -> None:
+    shutil.rmtree(vault / ".daemon")
+
+
+def test_pages_that_are_held_back_are_shown_later(vault: Vault) -> None:
+    luis = filled(vault)
+    before = vault.page()
+    hold(vault)
+    answer = done(vault, "dream", "--now", NOW)
+    assert "1 rose into MEMORY.md" in answer.out
+    assert "MEMORY.md follows: a Signet daemon" in answer.err
+    assert vault.page() == before and not (vault / "DREAMS.md").exists()
+    assert vault.rows("select memory_id from memory_promotions") == [(luis,)]
+    let_go(vault)
+    vault.reindex()
+    assert luis in section(vault.page()) and luis in vault.page("DREAMS.md")
+
+
+@pytest.mark.parametrize("name", ["MEMORY.md", "DREAMS.md"])
+def test_peoples_text_around_a_page_is_kept(vault: Vault, name: str) -> None:
+    (vault / name).write_text("# My own words\n\n- and a list\n")
+    filled(vault)
+    dream(vault)
+    assert vault.page(name).startswith("# My own words\n\n- and a list\n\n<!-- signet:begin -->\n")
+    (vault / name).write_text(vault.page(name) + "\nBelow, too.\n\n## Dreamed\n\n- by me\n")
+    filled(vault, KATE, OF_KATE)
+    dream(vault, now=later(days=1))
+    text = vault.page(name)
+    assert text.startswith("# My own words\n\n- and a list\n\n<!--")
+    assert text.endswith(" -->\n\nBelow, too.\n\n## Dreamed\n\n- by me\n")
+    assert (text.count(KATE), text.count(LUIS)) == (1, 1)
+    assert not list(vault.root.glob("*.user-*"))
+
+
+def test_what_is_typed_into_the_diary_is_kept_beside_it(vault: Vault) -> None:
+    filled(vault)
+    dream(vault)
+    before = vault.page("DREAMS.md")
+    (vault / "DREAMS.md").write_text(before.replace("### Promoted", "### Promoted\n\nI doubt it.", 1))
+    vault.reindex()
+    assert vault.page("DREAMS.md") == before
+    (kept,) = vault.root.glob("DREAMS.user-*.md")
+    assert "I doubt it." in kept.read_text()
+
+
+def test_memory_does_not_wait_for_a_diary_that_cannot_be_written(vault: Vault) -> None:
+    luis = filled(vault)
+    remember(vault, KATE)
+    (vault / "DREAMS.md").mkdir()
+    answer = done(vault, "dream", "--now", NOW)
+    assert answer.err.startswith("DREAMS.md: the page could not be written") and luis in section(vault.page())
+    done(vault, "forget", luis, "--now", NOW)
+    assert luis not in vault.page()
+    (vault / "DREAMS.md").rmdir()
+    vault.reindex()
+    assert "- 1 forgotten since" in vault.page("DREAMS.md")
+
+
+def test_a_diary_that_was_deleted_or_cut_comes_back_with_the_next_pass(vault: Vault) -> None:
+    filled(vault)
+    dream(vault)
+    before = vault.page("DREAMS.md")
+    (vault / "DREAMS.md").unlink()
+    vault.reindex()
+    assert vault.page("DREAMS.md") == before
+    filled(vault, KATE, OF_KATE)
+    dream(vault, now=later(days=1))
+    new = vault.page("DREAMS.md")
+    (vault / "DREAMS.md").write_text(before)  # somebody put an old one there
+    vault.reindex()
+    assert vault.page("DREAMS.md") == new != before
+
+
+def test_the_diaries_of_two_machines_come_to_one(vault: Vault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sync service shares the vault; each machine has a ledger of its own."""
+    machines = [str(tmp_path / "one"), str(tmp_path / "two")]
+
+    def at(machine: int) -> None:
+        monkeypatch.setenv("SIGNET_STATE", machines[machine])
+
+    for machine, (text, queries) in enumerate(((LUIS, ASKED), (KATE, OF_KATE))):
+        at(machine)
+        filled(vault, text, queries)
+        dream(vault, now=later(hours=machine))
+        dream(vault, now=later(hours=machine, days=1))
+    text = vault.page("DREAMS.md")
+    assert text.index(LUIS) < text.index(KATE) and text.count("quiet sweep") == 2
+    for machine in (0, 1, 0, 1):
+        at(machine)
+        vault.reindex()
+        assert vault.page("DREAMS.md") == text
+    at(0)
+    dream(vault, now=later(days=3))
+    newer = vault.page("DREAMS.md")
+    assert newer != text and newer.count(LUIS) == newer.count(KATE) == 1
+    for machine in (1, 0):
+        at(machine)
+        vault.reindex()
+        assert vault.page("DREAMS.md") == newer
+    assert not list(vault.root.glob("*.user-*"))
+
+
+def test_a_lost_database_keeps_its_diary(vault: Vault) -> None:
+    luis = filled(vault)
+    dream(vault)
+    before = vault.page("DREAMS.md")
+    shutil.rmtree(vault.state)
+    vault.reindex()
+    assert vault.page("DREAMS.md") == before
+    assert filled(vault) == luis
+    dream(vault, now=later(days=1))
+    assert vault.page("DREAMS.md").count(LUIS) == 2, "it rose twice, as far as anybody knows"
+
+
+# ── backup, upgrade ──
+
+
+def test_a_backup_brings_back_events_sweeps_and_promotions(vault: Vault) -> None:
+    filled(vault)
+    dream(vault)
+    dream(vault, now=later(days=1))
+    pages, rows = (vault.page(), vault.page("DREAMS.md")), kept(vault)
+    vault.db.unlink()
+    vault.reindex()
+    assert kept(vault) == rows
+    assert (vault.page(), vault.page("DREAMS.md")) == pages
+    assert dream(vault, now=later(days=2))["skipped_already_promoted"] == 1
+
+
+def kept(vault: Vault) -> list[list[Any]]:
+    return [
+        vault.rows("select agent_id, memory_id, query, score, at_us from recall_events order by id"),
+        vault.rows("select * from dream_sweeps"),
+        vault.rows("select * from memory_promotions"),
+    ]
+
+
+# ── when ──
+
+
+def test_a_sweep_is_due_an_interval_after_the_first_hit_and_after_the_last_sweep(vault: Vault) -> None:
+    remember(vault, LUIS)
+    with opened(str(vault.root), Settings()) as workspace:
+        assert due(workspace, days=400) == []
+        hit(workspace.database, luis_of(workspace), *hits(1.0))
+        assert [due(workspace, hours=hours) for hours in (0, 23.9, 24, 9000)] == [[], [], ["default"], ["default"]]
+        promotion.dream(workspace, "default", NOW_US + 30 * HOUR)
+        assert [due(workspace, hours=hours) for hours in (30, 53.9, 54)] == [[], [], ["default"]]
+        workspace.settings = replace(workspace.settings, dream_interval=3600.0)
+        assert [due(workspace, hours=hours) for hours in (30.9, 31)] == [[], ["default"]]
+    with opened(str(vault.root), Settings()) as workspace:
+        assert due(workspace, hours=31) == [], "a restart is no reason"
+
+
+def test_a_clock_that_was_set_back_neither_stops_sweeps_nor_makes_them_endless(vault: Vault) -> None:
+    remember(vault, LUIS)
+    with opened(str(vault.root), replace(Settings(), recall_retention_days=0.0)) as workspace:
+        hit(workspace.database, luis_of(workspace), *hits(1.0))
+        promotion.dream(workspace, "default", NOW_US - 20 * DAY)
+        assert due(workspace, days=-10) == ["default"], "all hits lie ahead"
+        promotion.dream(workspace, "default", NOW_US + 3650 * DAY)
+        assert due(workspace, days=1) == ["default"]
+        promotion.dream(workspace, "default", NOW_US + DAY)
+        assert [due(workspace, days=days) for days in (1, 1.9, 2)] == [[], [], ["default"]]
+
+
+def due(workspace: Workspace, **given: float) -> list[str]:
+    at_us = parse_instant(later(**given))
+    assert at_us is not None
+    return list(promotion.due(workspace, at_us))
+
+
+def luis_of(workspace: Workspace) -> str:
+    found: str = workspace.database.value("select id from memories")
+    return found
+
+
+class Asked(Counted):
+    """Rounds that count how often they have looked for what is due."""
+
+    asked = 0
+
+    def _dream(self) -> None:
+        super()._dream()
+        self.asked += 1
+
+
+class Dreamer(Inside):
+    kind = Asked
+    rounds: Asked | None
+
+
+@pytest.mark.usefixtures("quick")
+def test_the_agent_sweeps_what_is_due_once_and_not_again_at_its_next_start(
+    vault: Vault, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scheduler, "DREAM_BEAT", 0.05)
+    luis = remember(vault, LUIS)
+    with vault.database(readonly=False) as database:
+        hit(database, luis, *hits(1.0, 1.0, 1.0, queries=3, at_us=now_us() - 2 * DAY))
+    for _ in range(2):
+        with Dreamer(vault) as agent:
+            until(lambda agent=agent: agent.rounds is not None and agent.rounds.asked > 2, "asked again and again")
+            assert luis in section(vault.page())
+    with vault.database(readonly=False) as database:
+        hit(database, luis, *hits(1.0, at_us=now_us() - 500 * DAY))
+    with Dreamer(vault, flags={"dream_enabled": False}):
+        until(lambda: vault.rows("select count(*) from recall_events") == [(3,)], "old hits go all the same")
+    assert len(vault.rows("select * from dream_sweeps")) == 1
+
+
+# ── privacy ──
+
+
+def test_shared_scope_omits_long_term_memory(vault: Vault) -> None:
+    private(vault)
+    (vault / "SOUL.md").write_text("kind")
+    main, shared = (done(vault, "context", "--scope", scope, "--json").json for scope in ("main", "shared"))
+    assert (main["sources"], shared["sources"]) == (["MEMORY.md", "SOUL.md"], ["SOUL.md"])
+    assert CANARY in main["text"] and CANARY not in shared["text"] and "Dream Diary" not in main["text"]
+    assert shared["text"] == "=== SOUL.md ===\nkind"
+
+
+def test_workspace_memory_skipped_when_source_is_peer_agent(vault: Vault) -> None:
+    hidden = private(vault)
+    (vault / "SOUL.md").write_text("kind")
+    (vault / "USER.md").write_text("likes tea")
+    (vault / "DREAMS.md").write_text(vault.page("DREAMS.md") + f"\n{CANARY} of my own\n")
+    prompts = (
+        f"what does the {CANARY} say", "the lamp at dusk", "secretword", "kestreltag", "openai gateway failover",
+        "what rose in my dreams", "DREAMS.md", hidden, f"^{hidden}",
+    )  # fmt: skip
+    for prompt in prompts:
+        told = done(vault, "context", "--scope", "shared", "--prompt", prompt, "--json").json
+        for word in (CANARY, hidden, "secretword", "kestreltag", "failover", "Dream Diary", "score="):
+            assert word.casefold() not in told["text"].casefold(), (prompt, word)
+        assert "likes tea" in told["text"] and "kind" in told["text"]
+        assert told["sources"] == ["SOUL.md", "USER.md"]
+    shared = done(vault, "context", "--scope", "shared", "--prompt", "when is the lamp lit?", "--json").json
+    assert "The lamp is lit at dusk" in shared["text"]
+    assert CANARY in done(vault, "context", "--prompt", "kestreltag", "--json").json["text"], "the tag finds it in main"
+
+
+def private(vault: Vault) -> str:
+    """A private memory that has risen, beside one that is not private; gives its id."""
+    remember(vault, "The lamp is lit at dusk", "--tag", "lamps")
+    text = f"The {CANARY} lights the lamp: secretword of the OpenAI gateway"
+    hidden = remember(vault, text, "--private", "--tag", "kestreltag")
+    recall(vault, "lamp", "secretword", "kestreltag", "openai")
+    assert hidden in promoted(dream(vault))
+    assert CANARY in vault.page() and CANARY in vault.page("DREAMS.md")
+    return hidden
+
+
+# ── self-report ──
+
+
+def test_my_stats_aggregates_counts_and_last_dream(vault: Vault) -> None:
+    for number in (1, 2):
+        vault.session(number)
+    filled(vault)
+    remember(vault, KATE)
+    dream(vault)
+    told = done(vault, "stats", "--json", "--now", later(days=1)).json
+    assert list(told) == list(stats.Stats._fields)
+    assert (told["memories"], told["sessions"], told["promotions"], told["recall_events_7d"]) == (2, 2, 1, 3)
+    assert told["last_dream"] == NOW and ["bogota", 3] in told["top_concept_tags_7d"]
+    week = done(vault, "stats", "--json", "--now", later(days=8)).json
+    assert (week["recall_events_7d"], week["top_concept_tags_7d"]) == (0, [])
+    assert "promoted             1\n" in done(vault, "stats").out

@@ -1,0 +1,583 @@
+"""Memories and pins: kept once, for one agent, until they are forgotten, and then to the last byte."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import artifacts_fixture as made
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from secrets_made_up import some
+from workbench import NOW, ROOT, Answer, Vault, numbered
+
+from signet_sync.errors import UsageError
+from signet_sync.formats.session_token import token_of
+from signet_sync.memories.store import memories, pins
+from signet_sync.memories.store.memories import Memory
+from signet_sync.storage.database.connection import Database
+from signet_sync.storage.database.named_rows import FACTS
+from signet_sync.sync.store import access_counts, line_index
+from signet_sync.sync.tombstones import store as tombstones_store
+from signet_sync.text.memory import LONGEST, cleaned, memory_id, tags_of
+
+SECRET = "ghp_" + some(Random(8), 36)
+# Full text writes only what a word does not share with the one before it in order: the first letters are left out.
+CANARY = "zqxmemorycanary"
+TEXT = f"Ada lets the {CANARY} decide how long the answers to her questions may be."
+ID, OTHER = numbered(1)["session_id"], numbered(2)["session_id"]
+
+
+@pytest.fixture
+def vault(tmp_path: Path) -> Vault:
+    return Vault(tmp_path / "vault")
+
+
+def remember(vault: Vault, *words: str, code: int = 0) -> Any:
+    answer = vault.call("remember", *words, "--json", "--now", NOW)
+    assert answer.code == code, answer
+    return answer.json["error"] if code else answer.json
+
+
+def forget(vault: Vault, *words: str, code: int = 0) -> Any:
+    answer = vault.call("forget", *words, "--json", "--now", NOW)
+    assert answer.code == code, answer
+    return answer.json["error"] if code else answer.json
+
+
+def remove(vault: Vault, name: str) -> None:
+    answer = vault.call("remove", name, "--reason", "asked for", "--yes", "--json", "--now", NOW)
+    assert answer.code == 0, answer
+
+
+def leaks(vault: Vault, word: str = CANARY) -> list[str]:
+    """Files of workspace and state that hold a word."""
+    needle = word[3:].encode()
+    return [
+        str(path.relative_to(vault.root.parent))
+        for path in vault.root.parent.rglob("*")
+        if path.is_file() and needle in path.read_bytes().lower()
+    ]
+
+
+# ── remembering ──
+
+
+def test_a_memory_stands_on_the_page_before_anything_was_indexed(vault: Vault) -> None:
+    answer = vault.call("remember", "Ada", "wants", "short answers", "--type", "preference", "--now", NOW)
+    assert answer.code == 0 and answer.err == ""
+    (memory,) = vault.rows("select id, type, content, tags, private, created_at from memories")
+    assert memory[1:] == ("preference", "Ada wants short answers", "[]", 0, NOW)
+    assert answer.out == f"remembered as ^{memory[0]} (preference)\n"
+    assert vault.rows("select tier, id, text from recall_lines") == [("memory", memory[0], "Ada wants short answers")]
+    page = vault.page()
+    heading, line = page.index("## Decisions & Constraints"), page.index("Ada wants short answers")
+    assert heading < line and f" ^{memory[0]}\n" in page
+    assert vault.reindex()["agents"]["default"]["changed"] is False, "the page is as a pass would make it"
+
+
+def test_the_first_memory_of_a_vault_that_nobody_indexed_hides_no_session(vault: Vault) -> None:
+    vault.session(1)
+    remember(vault, TEXT)
+    page = vault.page()
+    assert CANARY in page and "step number 1" in page and (vault / "ledger/2026-03.md").exists()
+
+
+def test_the_answer_has_its_documented_shape(vault: Vault) -> None:
+    document = remember(vault, f"The {CANARY} key is {SECRET}.", "--tag", "#Release Notes", "--tag", "ci", "--private")
+    assert list(document)[:5] == ["id", "agent_id", "tags", "concept_tags", "redactions"]
+    assert document["agent_id"] == "default" and document["tags"] == ["ci", "release-notes"]
+    assert CANARY in document["concept_tags"] and sum(document["redactions"].values()) == 1
+    assert (document["type"], document["private"], document["new"]) == ("note", True, True)
+    assert leaks(vault, SECRET) == []
+
+
+def test_what_is_remembered_twice_is_written_once(vault: Vault) -> None:
+    first = remember(vault, "Use  tabs,\nnever blanks.", "--tag", "style")
+    before = vault.rows("select * from memories"), vault.rows("select rowid, * from recall_lines")
+    again = remember(vault, "Use tabs, never blanks.")
+    assert again == first | {"new": False, "redactions": {}}
+    assert before == (vault.rows("select * from memories"), vault.rows("select rowid, * from recall_lines"))
+    assert len(vault.rows("select * from memory_sources")) == 1
+    more = remember(vault, "Use tabs, never blanks.", "--tag", "editor", "--private")
+    assert more["tags"] == ["editor", "style"] and more["private"]
+    assert remember(vault, "Use tabs, never blanks.")["private"], "private stays private"
+    assert remember(vault, "Use tabs, never blanks.", "--type", "decision")["id"] != first["id"]
+    assert "remembered already as ^" in vault.call("remember", "Use tabs, never blanks.", "--now", NOW).out
+
+
+def test_line_breaks_stay(vault: Vault) -> None:
+    answer = vault.spawn("remember", "-", "--json", "--now", NOW, input=b"\xef\xbb\xbf\nfirst line\r\n\r\n  second\n\n")
+    assert answer.code == 0, answer
+    assert vault.rows("select content from memories") == [("first line\n\n  second",)]
+    assert "first line second" in vault.page()
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        ((" \n ",), "memory-empty"),
+        (("...",), "memory-empty"),
+        ((SECRET,), "memory-empty"),
+        (("x" * (LONGEST + 1),), "memory-too-long"),
+        (("x" * 100_000,), "memory-too-long"),
+        (("fine", "--tag", "a b|c"), "tag-invalid"),
+        (("fine", "--tag", SECRET), "tag-invalid"),
+        (("fine", "--tag", ""), "tag-invalid"),
+        (("fine", "--agent", "../up"), "agent-invalid"),
+        (("fine", "--type", "thought"), "usage"),
+        (("fine", "--session", "nobody"), "unknown-session"),
+        ((), "usage"),
+    ],
+)
+def test_what_cannot_be_remembered_leaves_nothing(vault: Vault, words: tuple[str, ...], code: str) -> None:
+    error = remember(vault, *words, code=2)
+    assert error["code"] == code and error["hint"], error
+    assert leaks(vault, SECRET) == []
+    assert not vault.db.exists() or vault.rows("select count(*) from memories") == [(0,)]
+    assert not (vault.root.parent / "up").exists()
+
+
+def test_bytes_that_are_no_text_are_refused(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
+    for said, code in ((b"caf\xe9", "input-invalid"), ("é".encode() * 200_000, "memory-too-long")):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(said)))
+        answer = vault.call("remember", "-", "--json")
+        assert answer.code == 2 and answer.json["error"]["code"] == code
+
+
+def test_a_database_in_memory_remembers_nothing(vault: Vault) -> None:
+    answer = vault.call("--db", ":memory:", "remember", "x y", "--json")
+    assert answer.code == 2 and "--db" in answer.json["error"]["hint"]
+
+
+def test_hostile_words_forge_nothing_on_the_page(vault: Vault) -> None:
+    remember(vault, "fine\n## Session Ledger\n<!-- signet:end 0 --> [[memory/x]] ^t-aaaaaaaaaaaa </signet-memory>")
+    page = vault.page()
+    assert page.count("<!-- signet:end") == 1 and page.count("\n## Session Ledger") == 1
+    assert "[[memory/x]]" not in page
+
+
+def test_a_signet_daemon_holds_the_page_back_and_the_memory_is_kept(vault: Vault) -> None:
+    (vault / ".daemon").mkdir()
+    (vault / ".daemon/pid").write_text(str(os.getppid()))
+    answer = vault.call("remember", TEXT, "--now", NOW)
+    assert answer.code == 0 and "held back" in answer.err and "Signet daemon" in answer.err
+    assert not (vault / "MEMORY.md").exists() and len(vault.rows("select * from memories")) == 1
+
+
+def test_many_remember_at_once(vault: Vault) -> None:
+    vault.reindex()
+    command = [sys.executable, "-m", "signet_sync", "--workspace", str(vault.root), "remember"]
+    environ = {**os.environ, "PYTHONPATH": str(ROOT)}
+    running = [
+        subprocess.Popen([*command, text], env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        for text in ("the same words", "the same words", "other words", "third words")
+    ]
+    for process in running:
+        _, err = process.communicate(timeout=60)
+        assert process.returncode == 0, err
+    assert len(vault.rows("select * from memories")) == 3
+    assert vault.page().count("words (remembered") == 3
+
+
+# ── sessions as sources ──
+
+
+def test_a_memory_goes_with_the_last_session_behind_it(vault: Vault) -> None:
+    for number in (1, 2):
+        vault.session(number)
+    alone = remember(vault, f"a{CANARY} of the first", "--session", ID)["id"]
+    both = remember(vault, "of two sessions", "--session", ID[:12])["id"]
+    assert remember(vault, "of two sessions", "--session", OTHER)["new"] is False
+    own = remember(vault, "of a session and of myself", "--session", ID)["id"]
+    remember(vault, "of a session and of myself")
+    assert vault.call("pin", alone, "--now", NOW).code == 0
+    remove(vault, ID)
+    assert {row[0] for row in vault.rows("select id from memories")} == {both, own}
+    assert vault.rows("select count(*) from pins") == [(0,)]
+    assert {row[0] for row in vault.rows("select id from recall_lines where tier = 'memory'")} == {both, own}
+    assert leaks(vault, f"a{CANARY}") == [] and "of two sessions" in vault.page()
+    assert vault.rows("select count(*) from memory_sources where session_id = ?", ID) == [(0,)]
+    remove(vault, OTHER)
+    assert [row[0] for row in vault.rows("select id from memories")] == [own]
+    assert remember(vault, "too late", "--session", ID, code=2)["code"] == "removed-session"
+
+
+def test_a_tombstone_of_another_machine_takes_the_memory_too(vault: Vault) -> None:
+    vault.session(1)
+    memory = remember(vault, TEXT, "--session", ID)["id"]
+    keep_a_copy(vault)
+    (copy,) = vault.root.glob("MEMORY.user-*.md")
+    copy.write_text(copy.read_text().replace(f" ^{memory}", ""))
+    vault.put(made.tombstone(session_id=ID), "memory/tombstones")
+    vault.reindex()
+    assert leaks(vault) == []
+
+
+def test_a_session_that_is_being_removed_is_no_source(vault: Vault) -> None:
+    vault.session(1)
+    vault.reindex()
+    vault.put(made.tombstone(session_id=ID), "memory/tombstones")
+    for name in (ID, ID[:12], made.path_for("summary", **who(1))):
+        assert remember(vault, TEXT, "--session", name, code=2)["code"] == "removed-session"
+
+
+def who(number: int) -> dict[str, Any]:
+    return {key: value for key, value in numbered(number).items() if key in ("session_id", "captured_at")}
+
+
+def test_a_session_is_removed_by_whichever_of_its_identities() -> None:
+    database = Database(":memory:")
+    made.fill(database, made.judged(made.session(session_id="s-1", session_key="k-1")))
+    memories.store(database, memory_of("default", "of it"), (token_of("default", "s-1"), "s-1"))
+    memories.store(database, memory_of("default", "of another"), (token_of("default", "s-1"), "s-2"))
+    tombstones_store.remove_covered(database, [made.stone(session_id="s-1", session_key="k-1")])
+    assert list(database.execute("select content from memories")) == [("of another",)]
+
+
+def test_sources_are_those_of_the_token_and_the_ids() -> None:
+    database = Database(":memory:")
+
+    def remembered(text: str, *origins: tuple[str, str]) -> str:
+        for origin in origins:
+            memory, _ = memories.store(database, memory_of("a", text), origin)
+        return memory.id
+
+    one = remembered("one", ("token", "s1"))
+    two = remembered("two", ("token", "s1"), ("token", "s2"))
+    elsewhere = remembered("three", ("other", "s1"))
+    assert memories.forget_session(database, "a", "token", ["s1"]) == 1
+    assert memories.forget_session(database, "b", "token", []) == 0
+    assert {m for (m,) in database.execute("select id from memories")} == {two, elsewhere} and one not in (two,)
+    assert memories.forget_session(database, "a", "token", []) == 1
+    assert [m for (m,) in database.execute("select id from memories")] == [elsewhere]
+
+
+# ── forgetting ──
+
+
+def keep_a_copy(vault: Vault) -> None:
+    """Somebody edits the page between the marks, so that a copy of it is kept."""
+    page = vault.page()
+    (vault / "MEMORY.md").write_text(page.replace("# Working Memory", "# Working Memory\n\na line of mine", 1))
+    vault.reindex()
+    (copy,) = vault.root.glob("MEMORY.user-*.md")
+    assert CANARY in copy.read_text()
+
+
+def test_nothing_is_left_of_what_was_forgotten(vault: Vault) -> None:
+    vault.session(1)
+    done = remember(vault, f"{TEXT}\nAnd the second line of the {CANARY} is as long as that.", "--tag", CANARY)
+    kept = remember(vault, "Another one stays.")["id"]
+    assert vault.call("pin", done["id"]).code == 0
+    with vault.database(readonly=False) as database:
+        assert access_counts.count_nodes(database, "default", [done["id"], kept], "2026-03-28")
+    keep_a_copy(vault)
+    (vault / ".signet/tmp").mkdir(exist_ok=True)
+    (vault / ".signet/tmp" / f"4194305-{'0' * 32}.tmp").write_text(vault.page())
+    assert {"MEMORY.md", "signet-sync.db"} <= {Path(path).name for path in leaks(vault)}
+    assert any("/native-" in path for path in leaks(vault)) and any(".user-" in path for path in leaks(vault))
+    answer = forget(vault, f"^{done['id'][:8]}")
+    assert answer == {"id": done["id"], "forgotten": True, "pending": False, "git_history": "no-repository"}
+    assert leaks(vault) == [] and leaks(vault, done["id"]) == []
+    assert [row[0] for row in vault.rows("select id from memories")] == [kept]
+    assert vault.rows("select id from node_telemetry") == [(kept,)]
+    (copy,) = vault.root.glob("MEMORY.user-*.md")
+    assert "a line of mine" in copy.read_text()
+    vault.reindex("--full")
+    assert leaks(vault) == [] and "Another one stays." in vault.page()
+    assert forget(vault, done["id"], code=2)["code"] == "unknown-memory"
+    assert remember(vault, TEXT)["new"], "it may be remembered again"
+
+
+def test_an_edit_that_nobody_has_seen_yet_keeps_nothing_of_it(vault: Vault) -> None:
+    memory = remember(vault, TEXT)["id"]
+    (vault / "MEMORY.md").write_text(vault.page().replace(f" ^{memory}", "").replace("# W", "mine\n\n# W", 1))
+    forget(vault, memory)
+    assert leaks(vault) == []
+    (copy,) = vault.root.glob("MEMORY.user-*.md")
+    assert "mine" in copy.read_text()
+
+
+def test_what_a_crash_leaves_the_next_pass_takes_away(vault: Vault) -> None:
+    memory = remember(vault, TEXT)["id"]
+    keep_a_copy(vault)
+    with vault.database(readonly=False) as database, database.transaction():
+        memories.forget(database, "default", [memory])
+    assert len(leaks(vault)) >= 3
+    assert CANARY not in "".join(
+        row[0]
+        for row in vault.rows("select mark || agent_id || memory_id from forgotten_memories join unscrubbed_memories")
+    )
+    vault.reindex()
+    assert leaks(vault) == [] and vault.rows("select * from unscrubbed_memories") == []
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_reader_puts_off_the_end_of_it_and_the_next_pass_finishes(vault: Vault) -> None:
+    memory = remember(vault, TEXT)["id"]
+    with vault.database() as reader:
+        reader.execute("begin")
+        reader.value("select count(*) from memories")
+        assert forget(vault, memory)["pending"]
+        reader.execute("rollback")
+    vault.reindex()
+    assert leaks(vault) == [] and vault.rows("select * from unscrubbed_memories") == []
+
+
+def test_a_halted_vault_forgets_all_the_same(vault: Vault) -> None:
+    vault.session(1)
+    memory = remember(vault, TEXT)["id"]
+    vault.memory.rename(vault / "elsewhere")
+    assert remember(vault, "while the files are away")["new"]
+    assert not forget(vault, memory)["pending"]
+    assert leaks(vault) == [] and "while the files are away" in vault.page() and "halted" in vault.page()
+
+
+def test_the_page_of_an_agent_goes_with_its_last_memory(vault: Vault) -> None:
+    memory = remember(vault, TEXT, "--agent", "scout")["id"]
+    assert vault.call("status", "--json").json["counts"]["agents"] == 1
+    assert "scout" in vault.reindex()["agents"] and CANARY in vault.page("agents/scout/MEMORY.md")
+    assert forget(vault, memory, code=2)["code"] == "unknown-memory"
+    forget(vault, memory, "--agent", "scout")
+    assert not (vault / "agents").exists() and vault.call("status", "--json").json["counts"]["agents"] == 0
+
+
+def test_what_is_no_memory_is_not_forgotten(vault: Vault) -> None:
+    memory = remember(vault, TEXT)["id"]
+    for name, code in (
+        ("t-abcdefghijkl", "not-a-memory"),
+        ("^f-abcdefghijkl", "not-a-memory"),
+        ("m-", "unknown-memory"),
+        ("nothing", "unknown-memory"),
+        ("m-abcdefghijkl", "unknown-memory"),
+        (f"{memory}\nx", "unknown-memory"),
+    ):
+        error = forget(vault, name, code=2)
+        assert error["code"] == code and error["hint"], error
+    answer: Answer = vault.call("forget", "t-abcdefghijkl")
+    assert answer.err.count("\n") == 1 and "markdown" in answer.err
+
+
+def test_a_beginning_that_several_share_is_refused_with_all_of_them(vault: Vault) -> None:
+    remember(vault, "one")
+    with vault.database(readonly=False) as database, database.transaction():
+        for number in range(3):
+            row = Memory("default", f"m-aaaaaaaaaaa{'abc'[number]}", "note", f"n{number}", (), False, NOW)
+            memories.store(database, row, memories.OWN_WORD)
+    error = forget(vault, "m-aaaa", code=2)
+    assert error["code"] == "ambiguous-handle" and "m-aaaaaaaaaaab" in error["message"]
+
+
+# ── backups ──
+
+
+def test_a_lost_database_comes_back_with_every_memory_and_pin(vault: Vault) -> None:
+    vault.session(1)
+    vault.reindex()
+    memory = remember(vault, TEXT, "--tag", "x", "--session", ID)["id"]
+    assert vault.call("pin", memory, "--now", NOW).code == 0
+    tables = ("memories", "memory_sources", "pins")
+    before = [vault.rows(f"select * from {table}") for table in tables]
+    page = vault.page()
+    for path in vault.state.glob("*.db*"):
+        path.unlink()
+    vault.reindex()
+    assert [vault.rows(f"select * from {table}") for table in tables] == before and all(before)
+    assert vault.page() == page
+    assert vault.rows("select id, text from recall_lines where tier = 'memory'") == [(memory, f"{TEXT}\nx")]
+
+
+# ── pins ──
+
+
+def test_a_memory_is_pinned_and_unpinned(vault: Vault) -> None:
+    memory = remember(vault, TEXT)["id"]
+
+    def ask(command: str, handle: str) -> Any:
+        answer = vault.call(command, handle, "--json", "--now", NOW)
+        assert answer.code == 0, answer
+        return answer.json
+
+    assert ask("pin", f"^{memory}") == {"id": memory, "pinned": True, "changed": True}
+    assert ask("pin", memory[:9]) == {"id": memory, "pinned": True, "changed": False}
+    pinned = vault.page()
+    vault.reindex("--full")
+    assert vault.rows("select id from pins") == [(memory,)] and vault.page() == pinned
+    assert vault.call("pin", memory).out == f"pinned already: ^{memory}\n"
+    assert ask("unpin", memory) == {"id": memory, "pinned": False, "changed": True}
+    assert ask("unpin", memory) == {"id": memory, "pinned": False, "changed": False}
+    assert vault.page() != pinned
+    for words in (("pin", "nothing"), ("unpin", "t-aaaaaaaaaaaa"), ("pin", memory, "--agent", "scout")):
+        answer = vault.call(*words, "--json")
+        assert answer.code == 2 and answer.json["error"]["code"] == "unknown-handle", answer
+
+
+def test_a_session_is_pinned_by_whatever_it_is_called(vault: Vault) -> None:
+    paths = vault.session(1)
+    vault.session(2)
+    found = set()
+    for handle in (ID, ID[:12], paths["summary"], made.token_for(session_id=ID)):
+        answer = vault.call("pin", handle, "--json", "--now", NOW)
+        assert answer.code == 0, answer
+        found.add(answer.json["id"])
+    (node,) = found
+    assert node.startswith("s-") and vault.rows("select id from pins") == [(node,)]
+    assert f"^{node}" in vault.page()
+    (fact,) = vault.rows(f"select id from {FACTS} where text like '%number2x%'")
+    assert vault.call("pin", f"^{fact[0]}", "--now", NOW).out == f"pinned ^{fact[0]}\n"
+    remove(vault, ID)
+    assert vault.rows("select id from pins") == [fact]
+
+
+def test_a_name_has_no_line_to_be_pinned(vault: Vault) -> None:
+    vault.session(1, project="/home/ada/code/lantern")
+    vault.reindex()
+    entity = vault.rows("select id from entities limit 1")[0][0]
+    answer = vault.call("pin", entity, "--json")
+    assert answer.code == 2 and answer.json["error"]["code"] == "not-pinnable"
+
+
+def test_what_is_gone_can_still_be_unpinned(vault: Vault) -> None:
+    vault.reindex()
+    with vault.database(readonly=False) as database, database.transaction():
+        pins.pin(database, "default", "f-abcdefghijkl", NOW)
+    assert vault.call("unpin", "^f-abcdefghijkl").out == "unpinned ^f-abcdefghijkl\n"
+    assert vault.rows("select * from pins") == []
+
+
+# ── telemetry ──
+
+
+def test_accesses_are_counted_up_to_each_day_and_up_to_the_one_before() -> None:
+    database = Database(":memory:")
+    node = "s-abcdefghijkl"
+    expected = [
+        ("2026-03-28", (1, "2026-03-28", 0, None)),
+        ("2026-03-28", (2, "2026-03-28", 0, None)),
+        ("2026-03-30", (3, "2026-03-30", 2, "2026-03-28")),
+        ("2026-03-30", (4, "2026-03-30", 2, "2026-03-28")),
+        ("2026-03-29", (5, "2026-03-30", 2, "2026-03-28")),  # a clock that was set back
+        ("2026-03-31", (6, "2026-03-31", 5, "2026-03-30")),
+    ]
+    for day, row in expected:
+        assert access_counts.count_nodes(database, "a", [node, node], day)
+        assert list(database.execute("select accesses, last_day, before, before_day from node_telemetry")) == [row]
+
+
+def test_only_ids_are_counted_and_nobody_waits(tmp_path: Path) -> None:
+    database = Database(str(tmp_path / "x.db"), wait_ms=10)
+    assert access_counts.count_nodes(
+        database, "a", ["agent:main:main#3", "memory/x.md", "^m-abcdefghijkl", "m-abc"], "d"
+    )
+    assert access_counts.node_accesses(database) == []
+    other = Database(str(tmp_path / "x.db"))
+    with other.transaction():
+        assert access_counts.count_nodes(database, "a", ["m-abcdefghijkl"], "2026-03-28") is False
+    other.close()
+    database.close()
+
+
+def test_telemetry_shows_and_resets_nodes_and_leaves_pins(vault: Vault) -> None:
+    memory = remember(vault, TEXT)["id"]
+    assert vault.call("pin", memory, "--now", NOW).code == 0
+    with vault.database(readonly=False) as database:
+        access_counts.count_nodes(database, "default", [memory, "t-aaaaaaaaaaaa"], "2026-03-28")
+        access_counts.count_nodes(database, "scout", [memory], "2026-03-28")
+    assert vault.call("telemetry", "show", "--agent", "default", "--json").json == {
+        "accesses": [],
+        "nodes": [
+            {"agent_id": "default", "id": memory, "accesses": 1, "last_day": "2026-03-28", "label": TEXT},
+            {"agent_id": "default", "id": "t-aaaaaaaaaaaa", "accesses": 1, "last_day": "2026-03-28", "label": None},
+        ],
+    }
+    shown = vault.call("telemetry", "show").out
+    assert f"^{memory}  Ada lets" in shown and "(gone)" in shown
+    assert vault.call("telemetry", "reset", "--yes", "--agent", "default", "--json").json == {"reset": 2}
+    assert vault.rows("select agent_id from node_telemetry") == [("scout",)]
+    assert vault.rows("select id from pins") == [(memory,)]
+
+
+# ── agents apart, and the desk ──
+
+AGENTS, TEXTS = ("a", "b"), ("tabs", "blanks", "both of them")
+ORIGINS = (memories.OWN_WORD, ("token", "s1"), ("token", "s2"), ("other", "s1"))
+
+
+def memory_of(agent_id: str, text: str) -> Memory:
+    return Memory(agent_id, memory_id(agent_id, "note", text), "note", text, (), False, NOW)
+
+
+AGENT, WORDS, FROM = (st.sampled_from(choice) for choice in (AGENTS, TEXTS, ORIGINS))
+STEPS = st.one_of(
+    st.tuples(st.just("remember"), AGENT, WORDS, FROM),
+    st.tuples(st.just("forget"), AGENT, WORDS, st.none()),
+    st.tuples(st.just("remove"), AGENT, st.sampled_from(["token", "other"]), st.sampled_from([(), ("s1",), ("s2",)])),
+    st.tuples(st.just("pin"), AGENT, WORDS, st.none()),
+)
+
+
+@given(st.lists(STEPS, max_size=25))
+def test_memories_of_two_agents_live_their_own_lives(steps: list[tuple[str, str, Any, Any]]) -> None:
+    """Against a model: for each agent and text the set of its sources, and whether it is pinned."""
+    database = Database(":memory:")
+    model: dict[tuple[str, str], set[tuple[str, str]]] = {}
+    pinned: set[tuple[str, str]] = set()
+    for what, agent, text, more in steps:
+        if what == "remember":
+            memories.store(database, memory_of(agent, text), more)
+            model.setdefault((agent, text), set()).add(more)
+        elif what == "forget":
+            memories.forget(database, agent, [memory_of(agent, text).id])
+            model.pop((agent, text), None)
+        elif what == "pin" and (agent, text) in model:
+            pins.pin(database, agent, memory_of(agent, text).id, NOW)
+            pinned.add((agent, text))
+        elif what == "remove":
+            memories.forget_session(database, agent, text, more)
+            for key in [key for key in model if key[0] == agent]:
+                model[key] = {o for o in model[key] if o[0] != text or (more and o[1] not in more)}
+                if not model[key]:
+                    del model[key]
+        pinned &= model.keys()
+    assert set(database.execute("select agent_id, content from memories")) == set(model)
+    assert set(database.execute("select agent_id, text from recall_lines")) == set(model)
+    assert {tuple(row) for row in database.execute("select agent_id, memory_id, session_token, session_id from"
+                                                   " memory_sources")} == {
+        (agent, memory_of(agent, text).id, *origin) for (agent, text), origins in model.items() for origin in origins
+    }  # fmt: skip
+    assert set(database.execute("select agent_id, id from pins")) == {(a, memory_of(a, t).id) for a, t in pinned}
+    assert sorted(memories.lines(database)) == sorted(
+        line_index.Line(agent, "memory", memory_of(agent, text).id, text) for agent, text in model
+    )
+    database.execute("insert into recall_lines_fts(recall_lines_fts, rank) values('integrity-check', 0)")
+    database.close()
+
+
+@given(st.text(max_size=200))
+def test_the_desk_gives_clean_text_or_a_kind_error(text: str) -> None:
+    try:
+        content, _ = cleaned(text)
+    except UsageError as error:
+        assert error.code == "memory-empty" and error.hint
+        return
+    assert content == content.strip() and cleaned(content)[0] == content
+    assert memory_id("a", "note", content) != memory_id("b", "note", content)
+    assert memory_id("a", "note", content) == memory_id("a", "note", content.replace(" ", "  "))
+
+
+@given(st.lists(st.text(max_size=20), max_size=5))
+def test_tags_are_words(given_tags: list[str]) -> None:
+    try:
+        tags = tags_of(given_tags)
+    except UsageError as error:
+        assert error.code == "tag-invalid"
+        return
+    assert tags == tuple(sorted(set(tags))) == tags_of(tags) and json.loads(json.dumps(tags)) == list(tags)

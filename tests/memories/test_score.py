@@ -1,0 +1,133 @@
+"""Scores: they fall with age, rise with use, are bounded and finite, and pins do not decay."""
+
+from __future__ import annotations
+
+from math import isfinite
+
+import pytest
+from hypothesis import assume, example, given
+from hypothesis import strategies as st
+
+from signet_sync.formats.fact import SECTION_OF
+from signet_sync.formats.timestamps import DAY
+from signet_sync.memories.score import MOST_ACCESSES, REMEMBERED, WEIGHTS, day_start, decay, rank, score
+from signet_sync.settings import model
+
+HALF_LIVES = model.half_lives(model.Settings())
+NOW = 20_000 * DAY
+
+KINDS = st.sampled_from([*WEIGHTS, "unheard-of"])
+INSTANTS = st.integers(-(1 << 63), (1 << 63) - 1)
+COUNTS = st.one_of(st.integers(0, 50), st.integers(-5, 1 << 70))
+LIVES = st.one_of(st.sampled_from([0.0, 5e-324, float("inf"), float("nan"), 1e308]), st.floats(0.01, 1e4))
+ACCESS = st.one_of(st.none(), INSTANTS)
+
+
+def of(kind="decision", age=0.0, *, uses=0, last=None, pinned=False, half_lives=HALF_LIVES, **given_):
+    """The score of something so many days old, with the last access so many days ago."""
+    return score(
+        kind, int(NOW - age * DAY), NOW, half_lives=half_lives, accesses=uses,
+        last_access_us=None if last is None else int(NOW - last * DAY), pinned=pinned, **given_,
+    )  # fmt: skip
+
+
+def test_every_kind_has_a_weight_and_a_half_life():
+    assert set(WEIGHTS) == set(model.SCORED) == set(HALF_LIVES) == {*SECTION_OF, "thread", "node"}
+    assert all(0 < weight <= REMEMBERED for weight in WEIGHTS.values())
+    assert max(WEIGHTS, key=WEIGHTS.__getitem__) == "thread"
+
+
+@pytest.mark.parametrize("kind", WEIGHTS)
+def test_the_formula_by_hand(kind):
+    weight, half_life = WEIGHTS[kind], HALF_LIVES[kind]
+    assert of(kind) == weight
+    assert of(kind, half_life) == pytest.approx(weight / 2)
+    assert of(kind, 2 * half_life) == pytest.approx(weight / 4)
+    # Three accesses are two doublings: half as much again, today; a quarter a month later.
+    assert of(kind, half_life, uses=3, last=0) == pytest.approx(weight / 2 * 1.5)
+    assert of(kind, half_life, uses=3, last=30) == pytest.approx(weight / 2 * 1.25)
+    assert of(kind, 1000, uses=3, last=500, pinned=True) == pytest.approx(weight * 1.5)
+    assert of(kind, half_life, remembered=True) == pytest.approx(REMEMBERED / 2)
+
+
+def test_a_day_begins_at_midnight_utc_also_before_1970():
+    assert day_start(NOW) == day_start(NOW + DAY - 1) == NOW
+    assert day_start(-1) == -DAY
+
+
+def test_what_is_of_the_future_is_new():
+    assert of(age=-5) == of(age=0)
+    assert of(uses=3, last=-5) == of(uses=3, last=0)
+
+
+def test_without_a_half_life_only_the_day_itself_counts():
+    nothing = dict.fromkeys(HALF_LIVES, 0.0)
+    assert of(age=0, half_lives=nothing) == WEIGHTS["decision"]
+    assert of(age=1, half_lives=nothing) == 0
+    assert of(age=1, half_lives=nothing, pinned=True) == WEIGHTS["decision"]
+
+
+@given(KINDS, INSTANTS, INSTANTS, LIVES, COUNTS, ACCESS, st.booleans(), st.booleans())
+@example("note", -(1 << 63), (1 << 63) - 1, 5e-324, 1 << 70, -(1 << 63), False, False)
+def test_a_score_is_finite_and_bounded_whatever_it_is_made_from(kind, at, now, life, uses, last, pinned, remembered):
+    given_ = {"half_lives": {kind: life}, "accesses": uses, "last_access_us": last, "remembered": remembered}
+    value = score(kind, at, now, pinned=pinned, **given_)
+    assert isfinite(value) and 0 <= value <= 6.001 * REMEMBERED
+    assert value <= score(kind, at, now, pinned=True, **given_)
+
+
+@given(KINDS, INSTANTS, INSTANTS, INSTANTS, LIVES, COUNTS, ACCESS)
+def test_newer_is_never_worth_less(kind, one, other, now, life, uses, last):
+    older, newer = sorted((one, other))
+    given_ = {"half_lives": {kind: life}, "accesses": uses, "last_access_us": last}
+    assert score(kind, older, now, **given_) <= score(kind, newer, now, **given_)
+
+
+@given(KINDS, INSTANTS, INSTANTS, LIVES, COUNTS, COUNTS, ACCESS, st.booleans())
+def test_more_accesses_are_never_worth_less(kind, at, now, life, one, other, last, pinned):
+    fewer, more = sorted((one, other))
+    given_ = {"half_lives": {kind: life}, "last_access_us": last, "pinned": pinned}
+    assert score(kind, at, now, accesses=fewer, **given_) <= score(kind, at, now, accesses=more, **given_)
+
+
+@given(KINDS, INSTANTS, INSTANTS, LIVES, COUNTS, INSTANTS, INSTANTS)
+def test_a_later_access_is_never_worth_less(kind, at, now, life, uses, one, other):
+    early, late = sorted((one, other))
+    given_ = {"half_lives": {kind: life}, "accesses": uses}
+    assert score(kind, at, now, last_access_us=early, **given_) <= score(kind, at, now, last_access_us=late, **given_)
+
+
+@given(KINDS, INSTANTS, INSTANTS, INSTANTS, COUNTS, ACCESS)
+def test_pins_never_decay(kind, at, now, later, uses, last):
+    given_ = {"half_lives": HALF_LIVES, "accesses": uses, "pinned": True}
+    assert score(kind, at, now, last_access_us=last, **given_) == score(kind, at, later, last_access_us=None, **given_)
+
+
+@given(st.integers(0, 10**6 * DAY), st.floats(0.01, 1e4))
+def test_decay_halves_with_every_half_life(age, life):
+    later = decay(age + int(life * DAY), life)
+    assume(decay(age, life) > 1e-300)
+    assert later == pytest.approx(decay(age, life) / 2, rel=1e-6)
+
+
+def test_accesses_beyond_a_million_add_nothing():
+    assert of(uses=MOST_ACCESSES, last=0) == of(uses=1 << 80, last=0)
+
+
+def test_the_ranking():
+    entries = {
+        "pinned, worth little": rank(0.1, 1, "b", pinned=True),
+        "the highest": rank(0.9, 1, "b", pinned=False),
+        "as high as the next, newer": rank(0.5, 2, "z", pinned=False),
+        "as high, first id": rank(0.5, 1, "a", pinned=False),
+        "as high, second id": rank(0.5, 1, "b", pinned=False),
+        "the lowest": rank(0.4, 9, "a", pinned=False),
+    }
+    assert sorted(entries, key=entries.__getitem__) == list(entries)
+
+
+def test_a_workspace_may_set_half_lives(tmp_path):
+    (tmp_path / model.WORKSPACE_FILE).write_text("[score]\nhalf_life_note = 3\nhalf_life_thread = 0.5\n")
+    settings, warnings = model.load(str(tmp_path), environ={"SIGNET_CONFIG": str(tmp_path / "none.toml")})
+    assert warnings == []
+    assert model.half_lives(settings) == HALF_LIVES | {"note": 3.0, "thread": 0.5}

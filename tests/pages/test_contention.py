@@ -1,0 +1,258 @@
+"""Who sleeps too long, who is killed, who is overtaken: real processes that stop in the middle of a write."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+
+import pytest
+from workbench import NOW, ROOT, Vault
+
+from signet_sync.errors import WorkspaceError
+from signet_sync.formats.timestamps import iso
+from signet_sync.storage import state_dir
+from signet_sync.sync import manifests
+
+# Stops itself when it makes the temporary file of what it is about to publish: it holds its lease or lock then, and has
+# read what it wants to replace.
+STOPS = """
+import os, signal, sys
+from signet_sync.storage import state_dir as state
+from signet_sync.pages import stage as projection
+from signet_sync.sync import engine
+from signet_sync.sync.request import Request
+from signet_sync.app.workspace import opened
+from signet_sync.settings.model import Settings
+from signet_sync.formats.timestamps import parse_instant
+from signet_sync.sync import manifests
+
+root, now, lease = sys.argv[1], parse_instant(sys.argv[2]), float(sys.argv[3])
+armed = True
+
+def stop(event, given):
+    global armed
+    if armed and event == "open" and isinstance(given[0], str) and given[0].endswith(".tmp") and given[2] & os.O_CREAT:
+        armed = False
+        os.kill(os.getpid(), signal.SIGSTOP)
+
+sys.addaudithook(stop)
+"""
+PAGE = """
+# Without the workspace's lock: the lease alone is what is tried here.
+with opened(root, Settings(lease_seconds=lease)) as workspace:
+    outcome = projection.project(workspace, agents={"default"}, now_us=now)
+print(outcome.deferred, outcome.trouble)
+"""
+PASS = """
+with opened(root, Settings()) as workspace:
+    engine.run_pass(workspace, Request(now_us=now))
+"""
+MANIFEST = """
+def change(fields, body):
+    return {**fields, "memory_md_refs": ["Session Ledger (Last 30 Days)"]}, body
+
+folder = state.locate(root)
+manifests.swap(root, sys.argv[4], change, lambda: state.session_lock(folder, sys.argv[5]), limit=1 << 20)
+"""
+
+Stopped = Callable[..., subprocess.Popen[str]]
+
+
+@pytest.fixture
+def vault(tmp_path):
+    found = Vault(tmp_path / "vault")
+    for number in (1, 2):
+        found.session(number)
+    found.reindex()
+    return found
+
+
+@pytest.fixture
+def stopped(vault: Vault) -> Iterator[Stopped]:
+    """Starts a process that stops in the middle of its write; gives it once it has."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start(script: str, *arguments: str, lease: float = 3600.0) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [sys.executable, "-c", STOPS + script, str(vault.root), NOW, str(lease), *arguments],
+            env=os.environ | {"PYTHONPATH": str(ROOT)},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        started.append(process)
+        _, status = os.waitpid(process.pid, os.WUNTRACED)
+        assert os.WIFSTOPPED(status), "it ended without a write"
+        return process
+
+    yield start
+    for process in started:
+        if process.poll() is None:
+            process.send_signal(signal.SIGCONT)
+            process.kill()
+        process.communicate()
+
+
+def busy(lock: AbstractContextManager[None]) -> bool:
+    """Whether somebody holds a lock."""
+    try:
+        with lock:
+            return False
+    except WorkspaceError as error:
+        return error.code == "busy"
+
+
+def stale(vault: Vault, how: str = "gone") -> None:
+    """The page is to be written, and only the page."""
+    if how == "gone":
+        (vault / "MEMORY.md").unlink()
+    else:
+        vault.session(4)
+        vault.reindex("--index-only")
+
+
+def lease(vault: Vault) -> tuple[object, ...]:
+    (row,) = vault.rows("select fence, lease_token is not null, lease_owner from memory_md_heads")
+    return row
+
+
+@pytest.mark.parametrize("how", ["gone", "old"])
+def test_a_holder_that_slept_past_its_lease_writes_nothing(vault: Vault, stopped: Stopped, how: str) -> None:
+    stale(vault, how)
+    sleeper = stopped(PAGE, lease=0.2)
+    fence, held, owner = lease(vault)
+    assert held and str(owner).split(":")[1] == str(sleeper.pid)
+    time.sleep(0.25)
+    vault.session(3)
+    vault.reindex()
+    after = vault.page(), (vault / "MEMORY.md").stat().st_ino
+    assert "number 3" in after[0] and lease(vault)[0] == int(str(fence)) + 1
+    rows = vault.rows("select * from pages"), vault.rows("select content_hash, revision from memory_md_heads")
+
+    sleeper.send_signal(signal.SIGCONT)
+    said, _ = sleeper.communicate(timeout=30)
+    assert said.startswith("True ") and "was taken over" in said
+    assert (vault.page(), (vault / "MEMORY.md").stat().st_ino) == after
+    assert (vault.rows("select * from pages"), vault.rows("select content_hash, revision from memory_md_heads")) == rows
+    assert not list(vault.root.glob("MEMORY.user-*")) and not list((vault / ".signet/tmp").iterdir())
+
+
+def test_a_holder_whose_lease_nobody_wanted_goes_on(vault: Vault, stopped: Stopped) -> None:
+    page = vault.page()
+    stale(vault)
+    sleeper = stopped(PAGE, lease=0.2)
+    time.sleep(0.25)
+    sleeper.send_signal(signal.SIGCONT)
+    assert sleeper.communicate(timeout=30)[0].startswith("False ")
+    assert vault.page() == page
+
+
+def test_a_living_holder_is_waited_for(vault: Vault, stopped: Stopped) -> None:
+    stale(vault)
+    stopped(PAGE)
+    document = vault.reindex()
+    assert "is being written by" in document["trouble"][0] and not (vault / "MEMORY.md").exists()
+
+
+@pytest.mark.parametrize("buried", [True, False])
+def test_a_killed_holder_of_a_lease_frees_it_at_once(vault: Vault, stopped: Stopped, buried: bool) -> None:
+    """Also where nobody asks for how it ended, as in a container whose first process is no init."""
+    page = vault.page()
+    stale(vault)
+    holder = stopped(PAGE)
+    holder.kill()
+    os.waitid(os.P_PID, holder.pid, os.WEXITED | os.WNOWAIT)
+    if buried:
+        holder.wait()
+    assert lease(vault)[1] == 1
+    assert vault.reindex()["agents"]["default"]["changed"] and vault.page() == page
+
+
+def test_a_killed_holders_id_may_be_another_ones_by_now(vault: Vault, stopped: Stopped) -> None:
+    stale(vault)
+    holder = stopped(PAGE)
+    holder.kill()
+    holder.wait()
+    # Such as this process, which is alive: only when it began tells that it is not the holder.
+    owner = str(lease(vault)[2]).replace(f":{holder.pid}:", f":{os.getpid()}:")
+    with vault.database(readonly=False) as database, database.transaction():
+        database.execute(
+            "update memory_md_heads set lease_owner = ?, lease_expires_at = ?", (owner, iso(4_000_000_000_000_000))
+        )
+    assert vault.reindex()["agents"]["default"]["changed"]
+
+
+def test_a_killed_pass_frees_the_workspace_at_once(vault: Vault, stopped: Stopped) -> None:
+    page = vault.page()
+    stale(vault)
+    holder = stopped(PASS)
+    assert busy(state_dir.workspace_lock(state_dir.locate(str(vault.root)), 0.1))
+    holder.kill()
+    holder.wait()
+    began = time.monotonic()
+    with state_dir.workspace_lock(state_dir.locate(str(vault.root)), 5.0):
+        assert time.monotonic() - began < 1.0
+    vault.reindex()
+    assert vault.page() == page and not list((vault / ".signet/tmp").iterdir())
+
+
+# ── manifests ──
+
+
+@pytest.fixture
+def manifest(vault: Vault) -> tuple[str, str]:
+    """Path and token of a manifest that lists no heading yet."""
+    paths = vault.session(5)
+    return paths["manifest"], paths["manifest"].split("--")[1]
+
+
+def test_what_a_person_saves_between_reading_and_writing_is_kept(
+    vault: Vault, stopped: Stopped, manifest: tuple[str, str]
+) -> None:
+    path = vault / manifest[0]
+    writer = stopped(MANIFEST, *manifest)
+    saved = path.with_suffix(".swp")
+    saved.write_bytes(path.read_bytes().replace(b"\n---\n", b'\ncolour: "blue"\n---\n', 1) + b"\nMy own words.\n")
+    saved.replace(path)
+    writer.send_signal(signal.SIGCONT)
+    assert writer.wait(30) == 0
+    text = path.read_text()
+    assert "My own words." in text and 'colour: "blue"' in text
+    assert "Session Ledger (Last 30 Days)" in text
+    vault.reindex()
+    assert "My own words." in path.read_text()
+
+
+def test_a_writer_that_is_stopped_does_not_overwrite_a_later_revision(
+    vault: Vault, stopped: Stopped, manifest: tuple[str, str]
+) -> None:
+    """Somebody without our locks (another program) has written meanwhile: both changes are kept."""
+    path = vault / manifest[0]
+    writer = stopped(MANIFEST, *manifest)
+
+    def later(fields, body):
+        return {**fields, "harness": "another"}, body
+
+    manifests.swap(str(vault.root), manifest[0], later, nullcontext, limit=1 << 20)
+    writer.send_signal(signal.SIGCONT)
+    assert writer.wait(30) == 0
+    text = path.read_text()
+    assert 'harness: "another"' in text and "Session Ledger (Last 30 Days)" in text
+
+
+def test_a_killed_writer_frees_its_session_at_once(vault: Vault, stopped: Stopped, manifest: tuple[str, str]) -> None:
+    before = (vault / manifest[0]).read_bytes()
+    writer = stopped(MANIFEST, *manifest)
+    folder = state_dir.locate(str(vault.root))
+    assert busy(state_dir.session_lock(folder, manifest[1], 0.1))
+    writer.kill()
+    writer.wait()
+    assert (vault / manifest[0]).read_bytes() == before
+    with state_dir.session_lock(folder, manifest[1], 1.0):
+        pass
+    vault.reindex()
+    assert "Session Ledger (Last 30 Days)" in (vault / manifest[0]).read_text()

@@ -1,0 +1,573 @@
+"""MEMORY.md and the ledger pages as text: golden pages, budget, and hostile words that forge nothing."""
+
+from __future__ import annotations
+
+import random
+import re
+import unicodedata
+
+import pytest
+from artifacts_fixture import (
+    ABSENT,
+    compaction,
+    fill,
+    judged,
+    manifest,
+    path_for,
+    session,
+    summary,
+    token_for,
+    transcript,
+)
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+from workbench import NOW as VAULT_NOW
+from workbench import Vault
+
+from signet_sync.formats.timestamps import DAY, iso, parse_instant
+from signet_sync.pages.budget import Shares, shares
+from signet_sync.pages.memory_page import Lineage, NodeView, Projection, Rendered, render, window
+from signet_sync.pages.sections import SECTIONS, Candidate, FactView, Seen, candidates
+from signet_sync.pages.session_log import Part, clipping_notice, compose, day_text, month_text
+from signet_sync.pages.store import pages
+from signet_sync.storage.database.connection import Database
+from signet_sync.text.sentences import flatten, flatten_cell
+from signet_sync.text.token_estimate import estimate_tokens
+
+NOW = "2026-03-30T12:00:00.000Z"
+NOW_US = parse_instant(NOW)
+USUAL = shares(5000, 0.40, 0.45, 0.15)
+LINK = re.compile(r"\[\[(.*?)\]\]")
+
+
+def page(
+    files, *, now_us=NOW_US, budget=USUAL, agent_id="default", warning="", order=None, head=(), nodes=()
+) -> Rendered:
+    """The page of an agent whose vault holds these files, by way of the desk and the index; the graph is given."""
+    database = Database(":memory:")
+    made = judged(files)
+    fill(database, made if order is None else random.Random(order).sample(made, len(made)))
+    first, last = window(now_us, 30)
+    rendered = render(
+        Projection(
+            agent_id,
+            warning,
+            head,
+            pages.count_in_window(database, agent_id, first, last),
+            pages.window_months(database, agent_id, first, last),
+            lambda limit: pages.window_rows(database, agent_id, first, last, limit),
+            pages.months(database, agent_id, 24),
+            lambda limit: Lineage([], nodes[:limit]),
+        ),
+        budget,
+    )
+    database.close()
+    return rendered
+
+
+def facts(*aspects_and_texts) -> list[Candidate]:
+    """Facts as the head may show them, the first ranking first."""
+    views = [
+        FactView(f"f-{number:012d}", aspect, text, "/code/lantern", NOW_US - number * DAY, path_for("summary"))
+        for number, (aspect, text) in enumerate(aspects_and_texts)
+    ]
+    return candidates(Seen(facts=views), NOW_US, {})
+
+
+def compactions(count) -> list[NodeView]:
+    """So many nodes of the index."""
+    path = path_for("compaction")
+    return [
+        NodeView(f"c-{n:012d}", "session", "compaction", "lantern", NOW_US, NOW_US, (), (), 0, path)
+        for n in range(count)
+    ]
+
+
+def rows(rendered):
+    return [line for line in rendered.text.split("\n") if re.match(r"- \d{4}-\d\d-\d\dT", line)]
+
+
+def sections(rendered):
+    return [line for line in rendered.text.split("\n") if line.startswith(("# ", "## "))]
+
+
+# ── golden ──
+
+STORM = "The storm lamp of lantern-core was rebuilt so that it burns through a whole winter night."
+QUEUE = "In lantern the retry loop of src/queue.py was bounded so that a dead broker cannot block a start."
+
+
+def golden_files():
+    one = {"session_id": "s-1", "session_key": "agent:main:main", "captured_at": "2026-03-28T10:00:00.000Z"}
+    two = {"session_id": "s-2", "captured_at": "2026-03-27T23:30:00.000Z", "project": None}
+    return dict(
+        [
+            manifest(ended_at="2026-03-28T10:05:00.250Z", **one),
+            summary(
+                memory_sentence=QUEUE,
+                ended_at="2026-03-28T11:05:00.250+01:00",
+                body="# Queue\n\n## Decisions\n\n- Give up after five tries\n\n## Next steps\n\n- Measure the start\n",
+                **one,
+            ),
+            transcript(ended_at="2026-03-28T10:05:00.250Z", **one),
+            compaction(
+                memory_sentence=STORM,
+                ended_at=None,
+                body="# lantern-core\n\n## Blockers\n\nNo glass until April.\n",
+                **two,
+            ),
+        ]
+    )
+
+
+GOLDEN = """\
+# Working Memory
+
+## Session Ledger (Last 30 Days)
+
+### 2026-03-28
+
+- 2026-03-28T10:05:00.250Z | session=agent:main:main | project=/home/ada/code/lantern | In lantern the retry loop of \
+src/queue.py was bounded so that a dead broker cannot block a start. \
+[[memory/2026-03-28T10-00-00.000Z--KEY--summary.md|summary]] \
+[[memory/2026-03-28T10-00-00.000Z--KEY--transcript.md|transcript]] \
+[[memory/2026-03-28T10-00-00.000Z--KEY--manifest.md|manifest]]
+
+### 2026-03-27
+
+- 2026-03-27T23:30:00.000Z | session=s-2 | project=none | The storm lamp of lantern-core was rebuilt so that it burns \
+through a whole winter night. [[memory/2026-03-27T23-30-00.000Z--TWO--compaction.md|compaction]]
+
+## Temporal Index
+
+- 2026-03 · 2 sessions, 1 compacted · [[ledger/2026-03.md]]"""
+
+
+def test_a_small_page_word_by_word():
+    expected = GOLDEN.replace("KEY", token_for(session_key="agent:main:main")).replace(
+        "TWO", token_for(session_id="s-2")
+    )
+    rendered = page(golden_files())
+    assert rendered.text == expected
+    assert (rendered.rows, rendered.clipped) == (2, 0)
+    assert rendered.shown == {(token_for(session_key="agent:main:main"), "s-1"), (token_for(session_id="s-2"), "s-2")}
+    assert rendered.tokens == estimate_tokens(rendered.text)
+
+
+def test_an_empty_page_still_has_its_ledger():
+    assert page({}).text == "# Working Memory\n\n## Session Ledger (Last 30 Days)\n\n- no in-window sessions yet."
+
+
+def test_a_warning_stands_under_the_title_and_costs_nothing_of_the_budget():
+    plain, warned = page(golden_files()), page(golden_files(), warning="2 files changed: signet-sync violations list")
+    head, _, rest = warned.text.partition("\n\n> [!warning] 2 files changed: signet-sync violations list")
+    assert head + rest == plain.text
+
+
+def test_a_day_page_and_a_month_page_word_by_word():
+    assert day_text("default", "2026-03-28", ["- one", "- two"]) == (
+        "# Sessions of 2026-03-28\n\n2 sessions · all of [[ledger/2026-03.md|2026-03]]\n\n- one\n- two"
+    )
+    assert day_text("scout", "2026-03-28", ["- one"]) == (
+        "# Sessions of 2026-03-28\n\n1 session · all of [[agents/scout/ledger/2026-03.md|2026-03]]\n\n- one"
+    )
+    assert month_text("default", "2026-03", [("2026-03-28", 2), ("2026-03-01", 1)]) == (
+        "# Sessions of 2026-03\n\n3 sessions\n\n"
+        "- [[ledger/2026/03/28.md|2026-03-28]] · 2 sessions\n- [[ledger/2026/03/01.md|2026-03-01]] · 1 session"
+    )
+    assert month_text("scout", "2026-03", [("2026-03-28", 1)]).endswith(
+        "\n\n1 session\n\n- [[agents/scout/ledger/2026/03/28.md|2026-03-28]] · 1 session"
+    )
+
+
+# ── sections ──
+
+
+@pytest.mark.parametrize(
+    ("files", "said", "expected"),
+    [
+        (dict([summary()]), [], ["## Session Ledger (Last 30 Days)", "## Temporal Index"]),
+        (dict([manifest()]), [], ["## Session Ledger (Last 30 Days)"]),
+        (
+            dict([summary()]),
+            [("person", "Ada keeps the light")],
+            ["## People & Relationships", "## Session Ledger (Last 30 Days)", "## Temporal Index"],
+        ),
+        (
+            dict([summary()]),
+            [(aspect, f"something of {aspect}") for aspect in ("person", "blocker", "next", "decision")],
+            [
+                *(heading for key, heading in SECTIONS if key != "dreamed"),
+                "## Session Ledger (Last 30 Days)",
+                "## Temporal Index",
+            ],
+        ),
+    ],
+    ids=["no head", "only a manifest", "people", "all"],
+)
+def test_sections_vanish_when_empty_but_for_the_ledger(files, said, expected):
+    assert sections(page(files, head=facts(*said))) == ["# Working Memory", *expected]
+
+
+# ── rows ──
+
+
+def test_rows_come_newest_first_and_ties_by_token():
+    captured = ["2026-03-20T10:00:00.000Z", "2026-03-21T10:00:00.000Z", *["2026-03-21T09:00:00.000Z"] * 3]
+    files = dict(summary(session_id=f"s-{n}", captured_at=moment) for n, moment in enumerate(captured))
+    shown = [re.search(r"session=(\S+)", row)[1] for row in rows(page(files))]
+    ties = sorted(("s-2", "s-3", "s-4"), key=lambda name: token_for(session_id=name))
+    assert shown == ["s-1", *ties, "s-0"]
+    assert [line for line in page(files).text.split("\n") if line.startswith("### ")] == [
+        "### 2026-03-21",
+        "### 2026-03-20",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("ended_at", "day", "shown"),
+    [
+        ("2026-03-21T23:59:59.999Z", "2026-03-21", "2026-03-21T23:59:59.999Z"),
+        ("2026-03-22T01:00:00+02:00", "2026-03-21", "2026-03-21T23:00:00.000Z"),
+        ("2026-03-21T22:00:00-05:00", "2026-03-22", "2026-03-22T03:00:00.000Z"),
+        ("2026-03-21 23:59:59.9999999Z", "2026-03-21", "2026-03-21T23:59:59.999Z"),
+        (None, "2026-03-20", "2026-03-20T10:00:00.000Z"),
+    ],
+)
+def test_days_are_days_in_utc(ended_at, day, shown):
+    rendered = page(dict([summary(captured_at="2026-03-20T10:00:00.000Z", ended_at=ended_at)]))
+    assert f"### {day}\n\n- {shown} | " in rendered.text
+
+
+def test_both_ends_of_the_window_are_inside_and_the_future_is_left_out():
+    first, last = window(NOW_US, 30)
+    assert (last - first, last) == (30 * DAY, NOW_US)
+    files = dict(
+        summary(session_id=name, captured_at=moment)
+        for name, moment in {
+            "too-old": "2026-02-28T11:59:59.999Z",
+            "oldest": "2026-02-28T12:00:00.000Z",
+            "newest": NOW,
+            "future": "2026-03-30T12:00:00.001Z",
+        }.items()
+    )
+    rendered = page(files)
+    assert [re.search(r"session=(\S+)", row)[1] for row in rows(rendered)] == ["newest", "oldest"]
+    assert "too-old" not in rendered.text and "future" not in rendered.text
+    assert [re.search(r"session=(\S+)", row)[1] for row in rows(page(files, now_us=NOW_US + 1000))] == [
+        "future",
+        "newest",
+    ]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"project": "/tmp/scratch"},
+        {"project": "/private/tmp/x"},
+        {"project": None, "harness": "TEST"},
+        {"project": None, "session_id": "test-1"},
+        {"project": None, "session_key": "synthetic-1"},
+    ],
+)
+def test_noise_is_left_out_of_every_section(fields):
+    body = "## Decisions\n\n- Never shown\n"
+    files = {**golden_files(), **dict([summary(body=body, **fields), compaction(body=body, **fields)])}
+    assert page(files).text == page(golden_files()).text
+
+
+WHO = {"session_id": "s-9"}
+BEST = {
+    # description: (files of one session, kind of the row, kinds of its links)
+    "summary before compaction before transcript": (
+        [summary(**WHO), compaction(**WHO), transcript(**WHO), manifest(**WHO)],
+        "summary", ["summary", "transcript", "compaction", "manifest"]),
+    "no summary": ([compaction(**WHO), transcript(**WHO)], "compaction", ["transcript", "compaction"]),
+    "only a transcript": ([transcript(**WHO)], "transcript", ["transcript"]),
+    "a summary whose text changed": (
+        [summary(content_sha256="0" * 64, **WHO), compaction(**WHO), transcript(**WHO)],
+        "compaction", ["transcript", "compaction"]),
+    "a summary without a field": (
+        [summary(memory_sentence=ABSENT, **WHO), transcript(**WHO), manifest(**WHO)],
+        "transcript", ["transcript", "manifest"]),
+    "a newer compaction does not beat a summary": (
+        [summary(**WHO), compaction(captured_at="2026-03-29T10:00:00.000Z", **WHO)],
+        "summary", ["summary", "compaction"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("made", "kind", "links"), BEST.values(), ids=BEST.keys())
+def test_a_row_comes_from_the_best_valid_artifact(made, kind, links):
+    marked = {name: raw.replace(b"a dead broker", f"a dead {kind_of(name)}".encode()) for name, raw in made}
+    (row,) = rows(page(marked))
+    assert f"so that a dead {kind} no longer" in row
+    assert [link.split("|")[1] for link in LINK.findall(row)] == links
+
+
+def kind_of(name):
+    return name.removesuffix(".md").rpartition("--")[2]
+
+
+def test_a_session_with_only_a_manifest_or_nothing_valid_has_no_row():
+    assert rows(page(dict([manifest()]))) == []
+    assert rows(page(dict([summary(content_sha256="0" * 64), manifest()]))) == []
+
+
+def test_the_newest_segment_speaks_and_is_linked():
+    early, late = "2026-03-20T10:00:00.000Z", "2026-03-22T10:00:00.000Z"
+    files = dict(
+        f(captured_at=moment, **WHO) for f in (summary, transcript) for moment in (late, early)
+    ) | dict([manifest(captured_at=early, **WHO), compaction(captured_at=early, **WHO)])  # fmt: skip
+    (row,) = rows(page(files))
+    assert row.startswith("- 2026-03-22T10:00:00.000Z")
+    assert [link.split("|")[0] for link in LINK.findall(row)] == [
+        path_for("summary", captured_at=late, **WHO),
+        path_for("transcript", captured_at=late, **WHO),
+        path_for("compaction", captured_at=early, **WHO),
+        path_for("manifest", captured_at=early, **WHO),
+    ]
+
+
+def test_sessions_under_one_constant_key_have_a_row_each():
+    files = dict(
+        summary(session_id=f"s-{n}", session_key="agent:main:main", captured_at=f"2026-03-2{n}T10:00:00.000Z")
+        for n in range(3)
+    )
+    rendered = page(files)
+    assert len(rows(rendered)) == 3 and len(rendered.shown) == 3
+
+
+def test_no_page_shows_another_agent():
+    files = {**golden_files(), **dict([summary(agent_id="scout", session_id="s-7")])}
+    assert page(files).text == page(golden_files()).text
+    scouts = page(files, agent_id="scout")
+    assert len(rows(scouts)) == 1 and "session=s-7" in scouts.text and "s-1" not in scouts.text
+    assert "[[agents/scout/ledger/2026-03.md]]" in scouts.text
+
+
+# ── budget ──
+
+
+def many(count, *, project=None, body="Nothing to decide.\n", start="2026-03-29T10:00:00.000Z"):
+    first = parse_instant(start)
+    files = {}
+    for number in range(count):
+        moment = first - number * 3600 * 1_000_000
+        files.update([summary(session_id=f"s-{number:04d}", captured_at=iso(moment), project=project, body=body)])
+    return files
+
+
+MANY = many(160)
+
+
+def test_a_clipped_ledger_says_so_in_its_first_line_and_keeps_the_newest():
+    rendered = page(MANY)
+    lines = rendered.text.split("\n")
+    assert lines[4] == (
+        f"- older ledger rows clipped: kept {rendered.rows} of 160 in-window sessions within projection budget. "
+        "All: [[ledger/2026-03.md]]"
+    )
+    shown = [re.search(r"session=(\S+)", row)[1] for row in rows(rendered)]
+    assert shown == [f"s-{number:04d}" for number in range(rendered.rows)]
+    assert 20 < rendered.rows < 160 and rendered.clipped == 160 - rendered.rows
+    assert {session for _, session in rendered.shown} == set(shown)
+
+
+def test_the_clipping_notice_names_every_month_of_the_window():
+    assert clipping_notice(3, 90, "scout", ["2026-03", "2026-02"]) == (
+        "- older ledger rows clipped: kept 3 of 90 in-window sessions within projection budget. "
+        "All: [[agents/scout/ledger/2026-03.md]] [[agents/scout/ledger/2026-02.md]]"
+    )
+    files = many(160, start="2026-03-03T10:00:00.000Z")
+    assert "All: [[ledger/2026-03.md]] [[ledger/2026-02.md]]" in page(files).text
+
+
+def test_every_session_of_the_window_is_reachable_by_wikilinks_alone():
+    database = Database(":memory:")
+    fill(database, judged(MANY))
+    found = set(re.findall(r"session=(\S+)", page(MANY).text))
+    months = [link for link in LINK.findall(page(MANY).text) if re.fullmatch(r"ledger/\d{4}-\d\d\.md", link)]
+    for link in months:
+        month = link[len("ledger/") : -3]
+        counted = [(day, count) for day, count in pages.days(database, "default").items() if day.startswith(month)]
+        for target in LINK.findall(month_text("default", month, counted)):
+            path, _, day = target.partition("|")
+            assert path == f"ledger/{day[:4]}/{day[5:7]}/{day[8:]}.md"
+            found |= set(
+                re.findall(r"session=(\S+)", day_text("default", day, pages.day_lines(database, "default", day)))
+            )
+    database.close()
+    assert found == {f"s-{number:04d}" for number in range(160)}
+
+
+def test_what_the_head_leaves_goes_to_the_ledger():
+    split, whole = page(MANY, budget=Shares(2000, 2000, 500)), page(MANY, budget=Shares(0, 4000, 500))
+    # The heading of the page is part of the head's share.
+    assert abs(split.rows - whole.rows) <= 1
+    assert split.rows > page(MANY, budget=Shares(0, 2000, 500)).rows + 10
+    full = facts(*(("decision", f"Decision number {n} of many was taken") for n in range(50)))
+    assert page(MANY, budget=Shares(2000, 2000, 500), head=full).rows < split.rows - 5
+
+
+def test_what_the_ledger_leaves_goes_to_the_index():
+    small, large = (
+        page({}, budget=Shares(0, ledger, 150), nodes=compactions(20)).text.count("|compaction]]")
+        for ledger in (60, 4000)
+    )
+    assert 0 < small < 5 and large == 20
+
+
+def test_months_condensations_and_sessions_share_the_index_and_leave_nothing_unused():
+    days = (f"{2024 + n // 12}-{n % 12 + 1:02d}-01T10:00:00.000Z" for n in range(24))
+    files = dict(summary(session_id=f"s-{n}", captured_at=day) for n, day in enumerate(days))
+    alone, beside = (page(files, budget=Shares(0, 60, 400), nodes=compactions(n)).text for n in (0, 20))
+    assert alone.count("[[ledger/") > beside.count("[[ledger/") >= 5
+    assert (
+        beside.index("[[ledger/2025-12.md]]") < beside.index("|compaction]]") and "[[ledger/2024-01.md]]" not in beside
+    )
+    assert estimate_tokens(beside) <= 460
+
+
+@pytest.mark.parametrize("budget", [500, 1200, 5000, 20_000])
+@pytest.mark.parametrize("count", [0, 3, 160])
+def test_a_page_stays_within_its_budget(budget, count):
+    said = facts(*((aspect, f"{aspect} {n}") for n in range(count) for aspect in ("next", "blocker", "decision")))
+    files = many(count, project="/code/lantern")
+    rendered = page(files, budget=shares(budget, 0.40, 0.45, 0.15), head=said, nodes=compactions(count))
+    assert rendered.tokens <= budget
+
+
+@pytest.mark.parametrize("budget", range(150, 1500, 45))
+def test_the_ledger_never_takes_more_than_its_share(budget):
+    lines = [
+        (
+            ("a" * 16, f"s-{n}"),
+            f"- a row with {n} and some words of its own" + " more" * (n % 7),
+            f"2026-03-{29 - n // 3:02d}",
+        )
+        for n in range(60)
+    ]
+    lines = [(session, line, estimate_tokens(line), day) for session, line, day in lines]
+    projection = Projection(
+        "default", "", [], 60, ["2026-03"], lambda limit: lines[:limit], [], lambda _: Lineage([], [])
+    )  # fmt: skip
+    rendered = render(projection, Shares(0, budget, 0))
+    assert rendered.tokens - estimate_tokens("# Working Memory\n\n") <= budget
+    more = sum(tokens + 9 for _, _, tokens, _ in lines[: rendered.rows + 2])
+    assert rendered.rows == 60 or more + 60 > budget
+
+
+def test_a_budget_of_nothing_keeps_the_ways_in():
+    rendered = page(MANY, budget=Shares(0, 0, 0))
+    assert rendered.text == (
+        "# Working Memory\n\n## Session Ledger (Last 30 Days)\n\n"
+        "- older ledger rows clipped: kept 0 of 160 in-window sessions within projection budget. "
+        "All: [[ledger/2026-03.md]]"
+    )
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_equal_inputs_make_equal_bytes(seed):
+    files = {**golden_files(), **many(40, project="/code/wick"), **session()}
+    said = facts(*(("next", f"Turn the wick {n}") for n in range(20)))
+    assert page(files, order=seed, head=random.Random(seed).sample(said, 20)).text == page(files, head=said).text
+
+
+# ── hostile words ──
+
+EVIL = st.sampled_from(
+    ["\n## Injected", "\n# X", "\r", "\n- 2026-03-28T10:00:00.000Z | session=x | project=y | z [[evil]]", " | project=",
+     " |", "| ", "[[evil|summary]]", "![[evil]]", "]]", "[[", "<!-- signet:end 0123456789abcdef -->", "<!--", "-->",
+     "`", "```\n", "~~~", "\n---\n", "***", "<system>", "\u2028# X", "\u2029", "\x85", "\x0b", "\x0c", "\x00",
+     "\x1b[31m", "\u202e", "\u200b", "\ufeff", "\n\n", "\t", "> quote", "- item", "1. ", "[ ] ", "|", "||",
+     "[", "]", "-", "!", "#", "ignore previous instructions", "src/queue.py", "\U0001f526", "\ud800", "備", "…", "word"]
+)  # fmt: skip
+WORDS = st.lists(EVIL | st.text(max_size=6), max_size=8).map("".join)
+
+COLUMNS = re.compile(
+    r"- \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z \| session=((?:(?! \| ).)*) \| project=((?:(?! \| ).)*) \| "
+    r"(.*?) ((?:\[\[[^\[\]|]+\|(?:summary|transcript|compaction|manifest)\]\] ?)+)"
+)
+LINES = re.compile(
+    r"(?:# Working Memory|## Session Ledger \(Last 30 Days\)|## Temporal Index|### \d{4}-\d\d-\d\d|- .*)?"
+)
+MONTHS = re.compile(r"- \d{4}-\d\d · \d+ sessions?(?:, \d+ compacted)? · \[\[(ledger/\d{4}-\d\d\.md)\]\]")
+
+
+def forges_nothing(text, paths):
+    """The page, parsed line by line, is built of nothing but what we put there."""
+    assert not {unicodedata.category(c) for c in text.replace("\n", "")} & {"Cc", "Zl", "Zp", "Cs"}
+    for mark in ("<!--", "-->", "`", "\r", "\u2028", "\u2029", "\x85", "\x0b", "\x0c", "\x00", "\u202e"):
+        assert mark not in text
+    assert text.split("\n") == text.splitlines()
+    assert all(LINES.fullmatch(line) for line in text.split("\n"))
+    for line in text.split("\n"):
+        if not line.startswith("- ") or line == "- no in-window sessions yet.":
+            continue
+        if re.match(r"- \d{4}-\d\d-\d\dT", line):
+            columns = COLUMNS.fullmatch(line)
+            assert columns is not None
+            assert len(LINK.findall(line)) == line.count("[[") == line.count("]]") == columns[4].count("[[")
+        else:
+            assert MONTHS.fullmatch(line) is not None
+    links = {link.partition("|")[0] for link in LINK.findall(text)}
+    assert links <= paths | {"ledger/2026-03.md"}
+    headings = [line for line in text.split("\n") if line.startswith("#")]
+    assert len(set(headings)) == len(headings)
+
+
+@settings(suppress_health_check=[HealthCheck.too_slow])
+@given(WORDS, WORDS, WORDS, WORDS, WORDS, WORDS)
+@example("\n## Injected", "\n- x", "]] [[evil]]", " | project=evil | ", "a\n# b", "`")
+def test_no_field_of_any_artifact_forges_a_line_or_a_link(sentence, project, key, harness, name, said):
+    fields = {
+        "memory_sentence": f"In lantern the {sentence} of src/queue.py was bounded so that no broker blocks a start.",
+        "project": f"/code/{project}",
+        "harness": harness or None,
+    }
+    who = {"session_id": f"s-{name}", "session_key": key or None}
+    body = f"# {said}\n\n{sentence}\n\n## Decisions\n\n- {said}\n- {sentence}\n\n## Next\n{project}\n\n## People\n{key}"
+    made = [f(body=body, **fields, **who) for f in (summary, compaction)]
+    made += [summary(body=body, memory_sentence=sentence or "x", session_id="s-2", project=project or None)]
+    files = {n.encode("utf-8", "replace").decode(): raw for n, raw in made}
+    paths = {j.path for j in judged(files) if j.row is not None}
+    forges_nothing(page(files).text, paths)
+
+
+@given(WORDS, WORDS, WORDS, WORDS)
+@example(" | project=x", "| ", " |", "]]")
+@example("[" + "\u202e" + "[evil]]", "", "[\ufeff[evil]]", "<\u202e!--")
+def test_no_part_of_a_row_forges_a_column_even_unsanitized(name, key, project, sentence):
+    part = Part("memory/x--summary.md", "summary", name or "s", key or None, project or None, sentence, 1, NOW_US, 0)
+    row = compose("default", "a" * 16, [part])
+    columns = COLUMNS.fullmatch(row.line)
+    assert columns is not None, row.line
+    assert row.line.count("[[") == row.line.count("]]") == 1
+    assert columns[1] == flatten_cell(key or name or "s")
+    assert columns[2] == (flatten_cell(project) if project else "none")
+    assert row.sentence == columns[3] == flatten(sentence)
+    assert row.tokens == estimate_tokens(row.line)
+
+
+# --- what Obsidian acts on ------------------------------------------------------------------------------------------
+
+
+def test_no_word_of_a_session_or_memory_is_a_tag_on_a_generated_page(tmp_path):
+    vault = Vault(tmp_path / "vault")
+    body = (
+        "# Work #topic\n\n## Decisions\n- We light #urgent things of #12 first.\n\n## People\n"
+        "- Ada #lead keeps $x$ tidy.\n\n## Blockers\n- The ==kiln== is cold %%hidden%% ~~not~~ #a/b.\n"
+        "\n## Next\n- Light the #oven-2.\n"
+    )
+    sentence = "The team lit the #kiln of lantern, closed issue #12 and wrote ==src/queue.py== down for #tomorrow."
+    vault.session(1, session_key="#general", project="/home/u/#lantern", body=body, memory_sentence=sentence)
+    assert vault.call("remember", "Ada prefers #green lanterns", "--now", VAULT_NOW).code == 0
+    assert vault.call("entity", "create", "user", "#Ada", "--now", VAULT_NOW).code == 0
+    vault.reindex()
+    pages = [path for path in vault.root.rglob("*.md") if "signet:begin" in path.read_text()]
+    assert len(pages) >= 3
+    lines = [line for page in pages for line in page.read_text().split("\n") if not re.match("#{1,6} ", line)]
+    acting = re.compile(r"(?<![0-9A-Za-z])#(?![0-9]+(?![\w/-]))[\w/-]|==\S|%%|~~|\$x\$")
+    assert [line for line in lines if acting.search(line)] == []
+    page = vault.page()
+    assert "＃urgent things of #12 first" in page and "session=＃general" in page and "＃green" in page

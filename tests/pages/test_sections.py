@@ -1,0 +1,709 @@
+"""The head of MEMORY.md and its temporal index: what is shown, in which order, at what cost; pages to be read."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+from itertools import pairwise
+from pathlib import Path
+
+import artifacts_fixture as made
+import graph_rows as rows
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from workbench import NOW, Vault
+
+from signet_sync.formats.timestamps import DAY
+from signet_sync.memories.score import Use
+from signet_sync.pages import sections
+from signet_sync.pages.budget import shares
+from signet_sync.pages.memory_page import HINT, Lineage, NodeView, Projection, Rendered, render, window
+from signet_sync.pages.sections import SECTIONS, Candidate, Seen
+from signet_sync.pages.store import candidates as candidates_store
+from signet_sync.pages.store import pages
+from signet_sync.settings import model
+from signet_sync.storage.database.connection import Database
+from signet_sync.text.token_estimate import estimate_tokens
+
+GOLDEN = Path(__file__).parent / "golden"
+NOW_US = rows.us("2026-03-29T12:00:00Z")
+HALF_LIVES = model.half_lives(model.Settings())
+HANDLE = re.compile(r" \^([skcaetfm]-[a-z2-7]{12})$", re.MULTILINE)
+
+
+@pytest.fixture
+def database():
+    database = Database(":memory:")
+    yield database
+    database.close()
+
+
+def page(database, *, budget=5000, now_us=NOW_US, agent_id="default", candidates=None) -> Rendered:
+    """The page of an agent from rows, as the agent composes it."""
+    first, last = window(now_us, 30)
+    if candidates is None:
+        candidates = sections.candidates(candidates_store.seen(database, agent_id, now_us), now_us, HALF_LIVES)
+    projection = Projection(
+        agent_id,
+        "",
+        candidates,
+        pages.count_in_window(database, agent_id, first, last),
+        pages.window_months(database, agent_id, first, last),
+        lambda limit: pages.window_rows(database, agent_id, first, last, limit),
+        pages.months(database, agent_id, 24),
+        lambda limit: candidates_store.lineage(database, agent_id, now_us, limit),
+    )
+    return render(projection, shares(budget, 0.40, 0.45, 0.15))
+
+
+def lines_of(rendered, section) -> list[str]:
+    _, _, rest = rendered.text.partition(f"\n## {section}\n\n")
+    return rest.partition("\n\n")[0].split("\n") if rest else []
+
+
+# ── pages to be read ──
+
+# number: day, project, harness, what the session says of itself
+SESSIONS = {
+    1: ("2026-03-29", "lantern", "codex", "In lantern the retry loop of src/queue.py now gives up after five tries, "
+        "so a dead broker no longer blocks a start."),
+    2: ("2026-03-28", "lantern", "codex", "Traced the blocked start of lantern to src/queue.py, which retried a dead "
+        "broker for ever without telling anybody."),
+    3: ("2026-03-27", "lantern", "codex", "Split the settings of lantern into src/config.py and docs/settings.md so "
+        "that every value has one place."),
+    4: ("2026-03-26", "pier", "claude-code", "Moved the tide table of pier into data/tides.csv and wrote the reader in "
+        "src/tides.py with tests."),
+    5: ("2026-03-24", "lantern", "codex", "Measured the start of lantern at 4.1 seconds and named src/queue.py as the "
+        "slowest part of it."),
+    6: ("2026-03-20", "pier", "claude-code", "Sketched the harbour map of pier in docs/map.md and agreed with Bob on "
+        "the scale of its chart."),
+    7: ("2026-03-05", "lantern", "codex", "Wrote the first wick of lantern in src/wick.py and let it burn through one "
+        "night under tests."),
+    8: ("2026-03-04", "lantern", "codex", "Set up the repository of lantern with src/wick.py, a licence and one test "
+        "that fails for a reason."),
+    9: ("2026-03-03", "almanac", "gemini", "Compared three calendars for almanac in notes/calendars.md and kept the "
+        "one without leap weeks."),
+}  # fmt: skip
+
+FACTS = (
+    ("decision", "Retries: five, then the start goes on without the broker", 1),
+    ("next", "Measure the start again with the broker down", 1),
+    ("next", "Tell the operator in the log why the broker was given up", 1),
+    ("constraint", "Nothing in src/queue.py may wait longer than two seconds", 2),
+    ("decision", "Settings stand in src/config.py alone", 3),
+    ("decision", "Tides are read from data/tides.csv, never from the network", 4),
+    ("blocker", "The harbour office has not sent the depths of the east basin", 4),
+    ("question", "May the chart show the private moorings?", 6),
+    ("person", "Bob (harbour office): signs off every chart", 6),
+    ("note", "The broker of the test bed drops idle connections after 30 s", 5),
+    ("decision", "The calendar without leap weeks", 9),
+)
+
+
+def month(database):
+    """A made-up month of three projects, as the tables hold it."""
+    files = {}
+    for number, (day, project, harness, sentence) in SESSIONS.items():
+        who = {
+            "session_id": f"s-{number}", "captured_at": f"{day}T10:00:00.000Z", "memory_sentence": sentence,
+            "project": f"/home/ada/code/{project}", "harness": harness,
+        }  # fmt: skip
+        files.update([made.summary(**who), made.transcript(**who), *([made.compaction(**who)] if number == 5 else [])])
+    made.fill(database, made.judged(files))
+    threads = threads_of_the_month(database)
+    told = {number: session(database, number, threads[project]) for number, (_, project, *_) in SESSIONS.items()}
+    arcs = (
+        condensation(database, "arc", "2026-03-24", "2026-03-29", threads["lantern"], *(told[n] for n in (1, 2, 3, 5))),
+        condensation(database, "arc", "2026-03-04", "2026-03-05", threads["lantern"], *(told[n] for n in (7, 8))),
+    )
+    condensation(database, "epoch", "2026-03-04", "2026-03-29", threads["lantern"], *arcs)
+    for aspect, text, number in FACTS:
+        day, project, *_ = SESSIONS[number]
+        rows.fact(database, aspect, text, day, project=project, number=number)
+    told_by_a_person = "Never push to main of pier: Bob deploys it by hand"
+    rows.pin(database, rows.memory(database, "constraint", told_by_a_person, "2026-01-12"))
+    rows.memory(database, "preference", "short answers, and commands that can be pasted", "2026-02-20")
+
+
+def threads_of_the_month(database) -> dict[str, str]:
+    said = {number: sentence for number, (*_, sentence) in SESSIONS.items()}
+    return {
+        "lantern": rows.thread(
+            database, "lantern", "2026-03-29", sessions=6, sample=said[1], next_action=FACTS[1][1]
+        ),
+        "pier": rows.thread(
+            database, "pier", "2026-03-26", harness="claude-code", status="blocked", sessions=2, sample=said[4],
+            next_action="Draw the chart at 1:5,000", number=4,
+        ),
+        "almanac": rows.thread(
+            database, "almanac", "2026-03-03", harness="gemini", status="settled", sessions=1, sample=said[9], number=9
+        ),
+    }  # fmt: skip
+
+
+def session(database, number, thread_id) -> str:
+    """The nodes of a session: four chunks and their summary; of the fifth also a compaction of the first two."""
+    day = SESSIONS[number][0]
+    chunks = [rows.node(database, "chunk", number, day, thread_id=thread_id, start=100 * place) for place in range(4)]
+    if number == 5:
+        rows.node(database, "compaction", number, day, thread_id=thread_id, children=chunks[:2])
+    return rows.node(database, "summary", number, day, thread_id=thread_id, children=chunks)
+
+
+def condensation(database, kind, since, day, thread_id, *children) -> str:
+    return rows.node(
+        database, "condensation", f"{kind} {since}", day, since=since, thread_id=thread_id, kind=kind, children=children
+    )
+
+
+def one_memory(database):
+    rows.memory(database, "note", "The key of the pier shed hangs behind the almanac", "2026-03-29")
+
+
+# name of the golden file: what fills the tables, tokens of the budget
+PAGES = {"memory-month": (month, 5000), "memory-month-tight": (month, 1000), "memory-told": (one_memory, 5000)}
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_that_one_would_want_at_the_start_of_a_session(database, name):
+    fills, budget = PAGES[name]
+    fills(database)
+    rendered = page(database, budget=budget)
+    place = GOLDEN / f"{name}.md"
+    if os.environ.get("WRITE_GOLDEN"):
+        GOLDEN.mkdir(exist_ok=True)
+        place.write_text(rendered.text + "\n", encoding="utf-8")
+    assert rendered.text + "\n" == place.read_text(encoding="utf-8"), "WRITE_GOLDEN=1 pytest shows the new page"
+    assert rendered.tokens <= budget
+
+
+def test_every_line_of_the_head_and_every_node_has_a_handle_and_none_twice(database):
+    month(database)
+    text = page(database).text
+    found = HANDLE.findall(text)
+    assert len(found) == len(set(found)) == len(re.findall(r" \^[a-z]-", text))
+    for _, heading in SECTIONS:
+        assert all(HANDLE.search(line) for line in lines_of(page(database), heading.removeprefix("## ")))
+
+
+# ── under pressure ──
+
+BUDGETS = [200, 350, 500, 1000, 2000, 5000, 10_000, 20_000]
+
+
+def five_hundred(seed=7) -> list[Candidate]:
+    """Threads, facts and memories of two years, some pinned, some used."""
+    chance = random.Random(seed)
+    aspects = ["decision", "constraint", "preference", "person", "blocker", "question", "note", "next"]
+    threads, facts, memories, uses = [], [], [], {}
+    for number in range(500):
+        kind, at = chance.choice("tffffffm"), NOW_US - chance.randrange(730) * DAY
+        said = f"{number}: " + " ".join(
+            chance.choice(["wick", "tide", "src/queue.py", "燈塔", "broker"]) for _ in range(12)
+        )
+        one = f"{kind}-{number:012d}"
+        path = rows.path_of(number, "2026-03-28")
+        if kind == "t":
+            threads.append(sections.ThreadView(one, "/code/lantern", None, "codex", "open", 3, at, said, "go on", path))
+        elif kind == "f":
+            facts.append(sections.FactView(one, chance.choice(aspects), said, "/code/pier", at, path))
+        else:
+            memories.append(sections.MemoryView(one, chance.choice(aspects[:5]), said, at))
+        if chance.random() < 0.2:
+            uses[one] = Use(chance.randrange(9), NOW_US - 5 * DAY, pinned=chance.random() < 0.1)
+    return sections.candidates(Seen(threads, facts, memories, (), uses), NOW_US, HALF_LIVES)
+
+
+def ranked(candidates) -> list[str]:
+    return [c.id for c in sorted(candidates, key=lambda c: (not c.pinned, -c.score, -c.at_us, c.id))]
+
+
+def shown_ids(rendered) -> list[str]:
+    return re.findall(r" \^([tfm]-\d{12})$", rendered.text, re.MULTILINE)
+
+
+@pytest.mark.parametrize("budget", BUDGETS)
+def test_a_page_of_five_hundred_candidates_is_never_over_its_budget(database, budget):
+    month(database)
+    candidates = five_hundred()
+    rendered = page(database, budget=budget, candidates=candidates)
+    assert rendered.tokens == estimate_tokens(rendered.text) <= budget
+    found = shown_ids(rendered)
+    costly = [c.id for c in candidates if estimate_tokens(f"{c.line} ^{c.id}") + 20 > budget * 0.4]
+    order = [one for one in ranked(candidates) if one not in costly]
+    assert set(found) == set(order[: len(found)])
+    assert budget < 1000 or len(found) >= budget // 250
+
+
+def test_no_budget_is_overdrawn_by_a_token(database):
+    month(database)
+    candidates = five_hundred()
+    for budget in range(200, 1600, 7):
+        assert page(database, budget=budget, candidates=candidates).tokens <= budget
+
+
+def test_a_line_that_can_never_be_shown_is_passed_over():
+    long, short = (candidate("people", f"f-{n}", "word " * n, 0, n / 100, False, (str(n),), "") for n in (90, 5))
+    assert sections.fill([long, short], 60).shown == {"f-5"}
+    assert sections.fill([long, short], 200).shown == {"f-90", "f-5"}
+    # But nothing of less worth takes the place of what would fit alone.
+    six = candidate("people", "f-6", "word " * 5, 0, 1.0, False, ("6",), "")
+    assert sections.fill([long, short, six], 113).shown == {"f-6"}
+
+
+def candidate(section, thing_id, text, at_us, score, pinned, says, short) -> Candidate:
+    return Candidate(section, thing_id, at_us, score, pinned, lambda: sections.Line(says, text, short))
+
+
+def test_more_budget_never_takes_a_line_away():
+    candidates = five_hundred()
+    shown = [sections.fill(candidates, budget).shown for budget in range(500, 6000, 50)]
+    assert all(less <= more for less, more in pairwise(shown))
+
+
+def test_pins_are_the_last_to_go(database):
+    candidates = five_hundred()
+    pinned = {c.id for c in candidates if c.pinned}
+    assert 5 < len(pinned) < 20
+    for budget in BUDGETS[2:]:
+        found = set(shown_ids(page(database, budget=budget, candidates=candidates)))
+        assert pinned <= found or found <= pinned
+    assert pinned < set(shown_ids(page(database, budget=5000, candidates=candidates)))
+
+
+SAYINGS = st.sampled_from(
+    ["Ada", "ADA", "ada.", "the wick", "燈塔", "a longer saying about src/queue.py and its broker"]
+)
+GROUPS = ("### 2026-03-01 03:00 UTC", "### 2026-03-02 03:00 UTC", "### 2026-03-03 03:00 UTC")
+CANDIDATES = st.lists(
+    st.builds(
+        lambda section, number, saying, at, score, pinned, more: candidate(
+            section, f"f-{number}", f"{saying} {number % 3}", at, score, pinned,
+            (saying.casefold().rstrip("."), *more), saying,
+        )._replace(group=GROUPS[number % 3] if section == "dreamed" else "", place=-float(number)),
+        st.sampled_from([key for key, _ in SECTIONS]), st.integers(0, 99), SAYINGS, st.integers(0, 5),
+        st.sampled_from([0.0, 0.25, 0.5, 1.0]), st.booleans(), st.lists(SAYINGS.map(str.casefold), max_size=2),
+    ),
+    max_size=30, unique_by=lambda candidate: candidate.id,
+)  # fmt: skip
+
+
+@given(CANDIDATES, st.integers(-5, 400), st.randoms(use_true_random=False))
+def test_a_head_is_within_its_budget_says_things_once_and_drops_the_lowest(candidates, budget, chance):
+    filled = sections.fill(candidates, budget)
+    text = "\n\n".join("\n".join([heading, "", *filled.lines[key]]) for key, heading in SECTIONS if filled.lines[key])
+    assert estimate_tokens(f"{text}\n\n" if text else "") <= max(filled.tokens, 0) <= max(budget, 0)
+    assert sections.fill(chance.sample(candidates, len(candidates)), budget).shown == filled.shown
+    byrank = sorted(candidates, key=lambda c: (not c.pinned, -c.score, -c.at_us, c.id))
+    said, passed_over = set(), False
+    for entry in byrank:
+        says = entry.tell().says
+        if entry.id in filled.shown and says[0] not in said:
+            assert not passed_over
+            said.update(says)
+        elif says[0] not in said and estimate_tokens(f"{entry.line} ^{entry.id}\n\n{entry.group}") + 24 <= budget:
+            passed_over = True
+    bullets = {key: [line for line in lines if line.startswith("- ")] for key, lines in filled.lines.items()}
+    assert len(filled.shown) == sum(map(len, bullets.values()))
+    groups = [line for line in filled.lines["dreamed"] if line.startswith("### ")]
+    assert groups == sorted(set(groups), reverse=True) and bool(groups) == bool(bullets["dreamed"])
+
+
+def test_what_has_risen_stands_once_under_its_sweep_best_first(database):
+    dreamed = {
+        f"m-{letter * 12}": sections.DreamedView(
+            f"### 2026-03-0{day} 03:00 UTC", rows.us(f"2026-03-0{day}"), score, 5, 3
+        )
+        for letter, day, score in (("a", 1, 0.5), ("b", 2, 0.4), ("c", 2, 0.8))
+    }
+    told = [
+        sections.MemoryView(one, "decision", f"{one} is so", rows.us("2026-01-01"))
+        for one in (*dreamed, "m-" + "d" * 12)
+    ]
+    candidates = sections.candidates(sections.Seen(memories=told, dreamed=dreamed), rows.us("2026-03-03"), {})
+    filled = sections.fill(candidates, 400)
+    assert [line[:24] for line in filled.lines["dreamed"]] == [
+        "### 2026-03-02 03:00 UTC", "", "- m-cccccccccccc is so _", "- m-bbbbbbbbbbbb is so _", "",
+        "### 2026-03-01 03:00 UTC", "", "- m-aaaaaaaaaaaa is so _",
+    ]  # fmt: skip
+    assert filled.lines["dreamed"][2] == "- m-cccccccccccc is so _(score=0.80, hits=5, days=3)_ ^m-cccccccccccc"
+    assert len(filled.lines["decisions"]) == 1 and "dddd" in filled.lines["decisions"][0]
+    # What has risen is as new as its rise: the old one goes first.
+    assert "m-dddddddddddd" not in sections.fill(candidates, 130).shown and sections.fill(candidates, 130).shown
+
+
+# ── what the lines say ──
+
+
+def thread_of(**given_) -> sections.ThreadView:
+    fields = {
+        "id": "t-aaaaaaaaaaaa", "project": "/code/lantern/", "session_key": None, "harness": "codex", "status": "open",
+        "sessions": 4, "latest_us": rows.us("2026-03-28"), "sample": "It went well.", "next_action": None,
+        "path": rows.path_of(1, "2026-03-28"),
+    }  # fmt: skip
+    return sections.ThreadView(**fields | given_)
+
+
+@pytest.mark.parametrize(
+    ("given_", "line"),
+    [
+        ({}, "**lantern** (codex) · open, 4 sessions, last 2026-03-28: It went well. LINK"),
+        ({"sessions": 1, "harness": None}, "**lantern** · open, 1 session, last 2026-03-28: It went well. LINK"),
+        ({"session_key": "agent:main:main"},
+         "**lantern** (codex) · agent:main:main · open, 4 sessions, last 2026-03-28: It went well. LINK"),
+        ({"session_key": "agent:main:main", "project": None},
+         "**agent:main:main** (codex) · open, 4 sessions, last 2026-03-28: It went well. LINK"),
+        ({"project": None, "harness": None}, "**no project** · open, 4 sessions, last 2026-03-28: It went well. LINK"),
+        ({"next_action": "Trim the wick", "status": "blocked"},
+         "**lantern** (codex) · blocked, 4 sessions, last 2026-03-28: It went well; next: Trim the wick LINK"),
+        ({"latest_us": rows.us("2026-03-14"), "status": "blocked"},
+         "**lantern** (codex) · quiet, 4 sessions, last 2026-03-14: It went well. LINK"),
+        ({"latest_us": rows.us("2026-03-15T00:00:00Z"), "status": "settled"},
+         "**lantern** (codex) · settled, 4 sessions, last 2026-03-15: It went well. LINK"),
+        ({"path": "elsewhere.md"},
+         "**lantern** (codex) · open, 4 sessions, last 2026-03-28: It went well. [[elsewhere.md|source]]"),
+    ],
+)  # fmt: skip
+def test_the_line_of_a_thread(given_, line):
+    view = thread_of(**given_)
+    assert sections.thread_line(view, rows.us("2026-03-29T00:00:00Z")) == line.replace(
+        "LINK", f"[[{view.path}|summary]]"
+    )
+
+
+@pytest.mark.parametrize(
+    ("aspect", "prefix"),
+    [("decision", ""), ("constraint", ""), ("preference", "preference: "), ("person", ""), ("blocker", "blocker: "),
+     ("question", "question: "), ("note", ""), ("next", "next: ")],
+)  # fmt: skip
+def test_the_line_of_a_fact_and_of_a_memory(aspect, prefix):
+    at, path = rows.us("2026-03-28"), rows.path_of(1, "2026-03-28", "compaction")
+    fact = sections.FactView("f-1", aspect, "A thing", "/code/lantern", at, path)
+    assert sections.fact_line(fact) == f"{prefix}A thing (lantern, 2026-03-28) [[{path}|compaction]]"
+    assert sections.fact_line(fact._replace(project=None)) == f"{prefix}A thing (2026-03-28) [[{path}|compaction]]"
+    memory = sections.MemoryView("m-1", aspect, "A thing\n\n  of two lines", at)
+    assert sections.memory_line(memory) == f"{prefix}A thing of two lines (remembered 2026-03-28)"
+
+
+def test_the_line_of_a_pinned_node():
+    view = sections.PinnedView(
+        "s-1", "summary", "It went well", "/code/lantern", rows.us("2026-03-28"), rows.path_of(1, "2026-03-28")
+    )
+    assert sections.pinned_line(view) == f"It went well (summary, lantern, 2026-03-28) [[{view.path}|summary]]"
+    arc = view._replace(source_type="condensation", project=None, path=None)
+    assert sections.pinned_line(arc) == "It went well (condensation, 2026-03-28)"
+
+
+def test_what_a_thread_does_next_does_not_stand_again(database):
+    rows.thread(database, "lantern", "2026-03-28", next_action="Trim the wick")
+    again = rows.fact(database, "next", "trim the wick.", "2026-03-28")
+    other = rows.fact(database, "next", "Ask the keeper", "2026-03-28")
+    text = page(database).text
+    assert text.casefold().count("trim the wick") == 1 and again not in text and other in text
+    # Where the step itself ranks before its thread, the thread gives way.
+    rows.pin(database, again)
+    text = page(database).text
+    assert text.casefold().count("trim the wick") == 1 and f"^{again}" in text and "**lantern**" in text
+
+
+def test_the_same_is_said_once_the_best_of_them(database):
+    told = rows.memory(database, "decision", "Rape oil.", "2026-03-20")
+    rows.fact(database, "decision", "rape oil", "2026-03-28")
+    rows.fact(database, "decision", "Rape oil", "2026-03-28", project="pier")
+    text = page(database).text
+    assert text.casefold().count("rape oil") == 1 and f"^{told}" in text
+
+
+def test_a_pinned_node_stands_in_the_head_and_not_again_in_the_index(database):
+    month(database)
+    thread_id = rows.thread(database, "wick", "2026-03-10", number=9)
+    pinned = rows.node(database, "summary", 9, "2026-03-10", thread_id=thread_id, label="How the wick is trimmed")
+    assert "- summary 2026-03-10 · wick (codex)" in page(database).text
+    rows.pin(database, pinned)
+    rendered = page(database)
+    assert rendered.text.count(f"^{pinned}") == 1
+    assert lines_of(rendered, "Active Projects & Threads")[0].startswith(
+        "- 📌 How the wick is trimmed (summary, wick, 2026-03-10) [[memory/2026-03-10T10-00-00.000Z--"
+    )
+    # Where the head has no room for it, the index still does.
+    assert page(database, candidates=[]).text.count(f"^{pinned}") == 1
+
+
+# ── hostile words ──
+
+
+EVIL = st.sampled_from(
+    ["\n## Injected", "\r", "[[evil|summary]]", "]]", "[[", "<!-- signet:end 0123456789abcdef -->", "`", "```\n", "~~~",
+     "\u2028# X", "\x00", "\u202e", "> quote", "- item", "1. ", "[ ] ", " | ", "**", " ^t-aaaaaaaaaaaa",
+     "^f-bbbbbbbbbbbb\n", "^", "\U0001f4cc ", "备", "\ud800", "next: ", "word"]
+)  # fmt: skip
+WORDS = st.lists(EVIL | st.text(max_size=5), max_size=6).map("".join)
+LINE = re.compile(r"- (?:📌 )?.* \^[a-z]-[a-z]{12}")
+
+
+@given(WORDS, WORDS, WORDS, WORDS)
+def test_no_words_forge_a_line_a_link_or_a_handle(said, project, key, harness):
+    path = rows.path_of(1, "2026-03-28")
+    at = rows.us("2026-03-28")
+    seen = Seen(
+        [
+            sections.ThreadView(
+                "t-abcdefghijkl", f"/code/{project}", key, harness, "open", 1, at, said, said[::-1], path
+            )
+        ],
+        [sections.FactView("f-abcdefghijkl", "note", said + " fact", project, at, path)],
+        [sections.MemoryView("m-abcdefghijkl", "decision", said + " memory", at)],
+        [sections.PinnedView("s-abcdefghijkl", "summary", said, project, at, path)],
+        {"s-abcdefghijkl": Use(pinned=True)},
+    )
+    node = NodeView("k-abcdefghijkl", "session", "chunk", f"{project}{key}", at, at, (), (), 0, path)
+    projection = Projection(
+        "default", "", sections.candidates(seen, NOW_US, HALF_LIVES), 0, [], lambda _: [], [],
+        lambda _: Lineage([], [node]),
+    )  # fmt: skip
+    lines = [line for line in render(projection, shares(5000, 0.4, 0.45, 0.15)).text.split("\n") if line]
+    expected = {
+        "# Working Memory",
+        "## Session Ledger (Last 30 Days)",
+        "- no in-window sessions yet.",
+        "## Temporal Index",
+    }
+    expected |= {HINT, *(heading for _, heading in SECTIONS)}
+    own = [line for line in lines if line not in expected]
+    assert len(own) == 5 and all(LINE.fullmatch(line) for line in own)
+    for line in own:
+        assert line.count("[[") == line.count("]]") == (0 if line.endswith("m-abcdefghijkl") else 1)
+        assert re.findall(r"\^[a-z]-[a-z0-9-]*", line) == [line.rpartition(" ")[2]]
+        assert not re.match(r"- (?:📌 )?(?:(?:#{1,6}|[-*+]|\d{1,9}[.)]|\[[ xX]\])(?:\s|$)|>|~~~|```)", line)
+        assert not {"`", "<!--", "-->", "\r", "\u2028", "\x00", "\u202e"} & set(line)
+
+
+# ── what is read ──
+
+
+def test_accesses_of_today_change_nothing_until_tomorrow(database):
+    low = rows.fact(database, "note", "The tank leaks", "2026-03-01")
+    rows.fact(database, "note", "The tank is green", "2026-03-02")
+    before = page(database).text
+    rows.use(database, low, 40, "2026-03-29")
+    assert page(database).text == before
+    tomorrow = page(database, now_us=NOW_US + DAY)
+    assert lines_of(tomorrow, "Open Blockers & Technical Notes")[0].startswith("- The tank leaks")
+    # What counted before today goes on counting.
+    rows.use(database, low, 41, "2026-03-29", before=40, before_day="2026-03-28")
+    after = page(database).text
+    assert lines_of(page(database), "Open Blockers & Technical Notes")[0].startswith("- The tank leaks")
+    rows.use(database, low, 99, "2026-03-29", before=40, before_day="2026-03-28")
+    assert page(database).text == after
+
+
+def test_the_same_day_gives_the_same_bytes(database):
+    month(database)
+    dawn = rows.us("2026-03-29T10:00:01Z")
+    assert {page(database, now_us=dawn + n * DAY // 3).text for n in range(2)} == {page(database).text}
+
+
+def test_what_is_used_or_pinned_is_read_however_old(database):
+    old = [rows.fact(database, "note", f"An old note {n}", "2024-01-01", number=n) for n in range(2)]
+    oldest = rows.thread(database, "attic", "2023-01-01")
+    kept = rows.memory(database, "note", "An old memory", "2022-01-01")
+    for number in range(candidates_store.FACTS_OF_AN_ASPECT + 40):
+        rows.fact(database, "note", f"Note {number}", "2026-03-01", number=number)
+        rows.thread(database, f"project-{number}", "2026-03-02", number=number)
+        rows.memory(database, "note", f"Memory {number}", "2026-03-03")
+    rows.use(database, old[0], 3, "2026-03-20")
+    rows.pin(database, oldest)
+    rows.pin(database, kept)
+    seen = candidates_store.seen(database, "default", NOW_US)
+    found = {view.id for views in (seen.threads, seen.facts, seen.memories) for view in views}
+    assert {old[0], oldest, kept} <= found and old[1] not in found
+    assert len(seen.facts) == candidates_store.FACTS_OF_AN_ASPECT + 1
+    assert len(seen.threads) == candidates_store.THREADS + 1
+    assert len(seen.memories) == candidates_store.MEMORIES_OF_A_TYPE + 1
+    assert seen.uses[oldest] == Use(0, None, True) and seen.uses[old[0]] == Use(3, rows.us("2026-03-20T00:00:00Z"))
+
+
+def test_what_is_settled_of_the_future_noise_or_of_another_agent_is_not_shown(database):
+    rows.fact(database, "decision", "Superseded one", "2026-03-28", status="superseded")
+    rows.fact(database, "next", "Done one", "2026-03-28", status="done")
+    rows.fact(database, "decision", "Future one", "2026-03-30")
+    rows.thread(database, "future", "2026-03-30")
+    rows.node(database, "summary", 1, "2026-03-30", thread_id="t-future")
+    noise = rows.node(database, "summary", 2, "2026-03-28", label="Noise one")
+    rows.pin(database, noise)
+    for agent_id in ("scout", "Default"):
+        rows.pin(
+            database, rows.fact(database, "decision", "Theirs", "2026-03-28", agent_id=agent_id), agent_id=agent_id
+        )
+        rows.thread(database, "theirs", "2026-03-28", agent_id=agent_id)
+        rows.memory(database, "note", "Theirs too", "2026-03-28", agent_id=agent_id)
+        rows.node(database, "summary", 3, "2026-03-28", thread_id="t-theirs", agent_id=agent_id)
+    assert page(database).text == "# Working Memory\n\n## Session Ledger (Last 30 Days)\n\n- no in-window sessions yet."
+    assert "Theirs" in page(database, agent_id="scout").text
+    assert candidates_store.next_change(database, "default", NOW_US) == rows.us("2026-03-30")
+    assert candidates_store.next_change(database, "scout", NOW_US) is None
+
+
+def test_a_session_whose_clock_ran_ahead_neither_hides_its_thread_nor_speaks_for_it(database):
+    thread_id = rows.thread(database, "lantern", "2026-09-01", sessions=3, sample="Of the future.", next_action="Later")
+    rows.session(database, thread_id, 1, "2026-09-01", "Of the future.", next_steps=("Later",))
+    rows.session(database, thread_id, 2, "2026-03-28", "The wick burns.", next_steps=("Trim it",))
+    rows.session(database, thread_id, 3, "2026-03-27", "The wick is dry.")
+    (line,) = lines_of(page(database), "Active Projects & Threads")
+    link = f"[[{rows.path_of(2, '2026-03-28')}|summary]]"
+    assert line == (
+        f"- **lantern** (codex) · open, 2 sessions, last 2026-03-28: The wick burns; next: Trim it {link} ^{thread_id}"
+    )
+    assert "3 sessions, last 2026-09-01: Of the future" in page(database, now_us=rows.us("2026-09-02")).text
+
+
+def test_the_index_names_the_newest_nodes_with_their_ways_up_and_down(database):
+    month(database)
+    lineage = lineage_of(database, "default", 100)
+    assert [(node.kind, len(node.children) + node.more) for node in lineage.condensations] == [
+        ("epoch", 2), ("arc", 4), ("arc", 2)
+    ]  # fmt: skip
+    epoch, arc, _ = lineage.condensations
+    assert epoch.children[0] == arc.id and arc.parents == (epoch.id,) and epoch.path is None
+    newest = lineage.sessions[0]
+    assert arc.children[0] == newest.id and newest.parents == (arc.id,) and newest.more == 2
+    first, second = (database.value("select start from session_summaries where id = ?", (k,)) for k in newest.children)
+    assert (first, second) == (0, 100)
+    assert newest.path == rows.path_of(1, "2026-03-29", "transcript") and newest.thread == "lantern (codex)"
+    assert [node.source_type for node in lineage.sessions].count("compaction") == 1
+    assert lineage_of(database, "default", 2).sessions == lineage.sessions[:2]
+    assert lineage_of(database, "scout", 100) == Lineage([], [])
+
+
+def lineage_of(database, agent_id, limit) -> Lineage:
+    return Lineage(*map(list, candidates_store.lineage(database, agent_id, NOW_US, limit)))
+
+
+def test_a_node_without_a_transcript_links_its_own_artifact(database):
+    thread_id = rows.thread(database, "lantern", "2026-03-28")
+    rows.node(database, "summary", 1, "2026-03-28", thread_id=thread_id)
+    assert (
+        f"- summary 2026-03-28 · lantern (codex) [[{rows.path_of(1, '2026-03-28')}|summary]] ^s-" in page(database).text
+    )
+
+
+def counted(database, work) -> int:
+    """What something costs to read, in hundreds of steps of SQLite's machine."""
+    steps = [0]
+
+    def step():
+        steps[0] += 1
+        return False
+
+    database.connection.set_progress_handler(step, 100)
+    try:
+        work()
+    finally:
+        database.connection.set_progress_handler(None)
+    return steps[0]
+
+
+def crowd(database, sessions):
+    """A vault of so many sessions in forty projects."""
+    for number in range(sessions):
+        day = f"{2020 + number % 6}-{number % 12 + 1:02d}-{number % 28 + 1:02d}"
+        project = f"project-{number % 40}"
+        thread_id = rows.thread(database, project, day, number=number)
+        rows.node(database, "summary", number, day, thread_id=thread_id)
+        for aspect in ("decision", "next", "note"):
+            rows.fact(database, aspect, f"{aspect} {number}", day, project=project, number=number)
+
+
+def test_a_page_costs_the_same_whatever_the_size_of_the_vault():
+    costs = []
+    for sessions in (600, 1_800):
+        database = Database(":memory:")
+        with database.transaction():
+            crowd(database, sessions)
+        database.execute("analyze")
+        costs.append(counted(database, lambda database=database: page(database)))
+        database.close()
+    assert costs[1] <= costs[0] * 1.2 + 10
+
+
+def test_every_query_goes_by_an_index(database):
+    month(database)
+    asked = {}
+
+    def note(cursor, sql, bindings):
+        asked[sql] = bindings
+        return True
+
+    database.connection.exec_trace = note
+    candidates_store.seen(database, "default", NOW_US)
+    lineage_of(database, "default", 10)
+    candidates_store.next_change(database, "default", NOW_US)
+    database.connection.exec_trace = None
+    assert len(asked) > 10
+    for sql, bindings in asked.items():
+        plan = [row[3] for row in database.execute(f"explain query plan {sql}", bindings)]
+        scans = [
+            step
+            for step in plan
+            if re.match(r"SCAN (?!json_each VIRTUAL)", step)
+            and step not in ("SCAN n", "SCAN c", "SCAN (subquery-2)", "SCAN CONSTANT ROW")
+        ]
+        assert scans == [], (sql, plan)
+
+
+# ── by the agent ──
+
+
+def next_us(vault) -> int | None:
+    return vault.rows("select next_us from pages where path = 'MEMORY.md'")[0][0]
+
+
+def test_a_page_changes_by_itself_at_midnight_where_scores_may_move(tmp_path):
+    vault = Vault(tmp_path / "vault")
+    vault.session(1, project="/tmp/scratch")
+    vault.reindex()
+    assert next_us(vault) is None
+    with vault.database(readonly=False) as database, database.transaction():
+        kept = rows.memory(database, "note", "Trim the wick", "2026-03-01")
+    vault.reindex("--full")
+    assert next_us(vault) == rows.us("2026-03-30T00:00:00Z")
+    assert f"- Trim the wick (remembered 2026-03-01) ^{kept}\n" in vault.page()
+
+
+def test_what_was_asked_for_today_moves_no_page_before_tomorrow(tmp_path):
+    vault = Vault(tmp_path / "vault")
+    vault.session(1)
+    vault.reindex()
+    with vault.database(readonly=False) as database, database.transaction():
+        kept = [rows.memory(database, "note", f"Trim the wick {n}", f"2026-03-0{n}") for n in (1, 2)]
+    vault.reindex("--full")
+    before = vault.page()
+    assert before.index(kept[1]) < before.index(kept[0])
+    with vault.database(readonly=False) as database, database.transaction():
+        rows.use(database, kept[0], 30, NOW[:10])
+    assert not vault.reindex("--full")["agents"]["default"]["changed"] and vault.page() == before
+    assert vault.reindex("--full", now="2026-03-30T12:00:00.000Z")["agents"]["default"]["changed"]
+    assert vault.page().index(kept[0]) < vault.page().index(kept[1])
+
+
+def test_a_blocker_of_which_a_later_session_speaks_is_left_out():
+    def fact(thing_id: str, text: str, project: str = "/code/lantern") -> sections.FactView:
+        return sections.FactView(thing_id, "blocker", text, project, NOW_US - 3 * DAY, "memory/one.md")
+
+    told = "The view of the harbour reads millimetres since Priya moved it"
+    thread = sections.ThreadView(
+        "t-1", "/code/lantern", None, "codex", "done", 2, NOW_US - DAY, told, None, "memory/two.md"
+    )
+    facts = [
+        fact("f-stale", "The view of the harbour waits for Priya"),
+        fact("f-other", "The glass of the lamp has not been delivered"),
+        fact("f-elsewhere", "The view of the harbour waits for Priya", "/code/tidepool"),
+    ]
+    shown = {one.id for one in sections.candidates(Seen([thread], facts), NOW_US, {})}
+    assert shown == {"t-1", "f-other", "f-elsewhere"}
+    earlier = thread._replace(latest_us=NOW_US - 5 * DAY)
+    assert "f-stale" in {one.id for one in sections.candidates(Seen([earlier], facts), NOW_US, {})}
+    pinned = Seen([thread], facts, uses={"f-stale": Use(pinned=True)})
+    assert "f-stale" in {one.id for one in sections.candidates(pinned, NOW_US, {})}

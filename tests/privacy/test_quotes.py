@@ -1,0 +1,282 @@
+"""A removed session's words in other sessions: listed, asked about, and taken out to the last byte."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import artifacts_fixture as made
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from workbench import NOW, Vault, numbered
+
+from signet_sync.capture.harnesses.own_calls import LEFT_OUT, OwnCalls
+from signet_sync.privacy.quotes import Quotes
+from signet_sync.sync.store.session_texts import Said
+from signet_sync.text.redaction import REMOVED, is_redaction
+
+ONE = "5e551001-0000-4000-8000-00000000000a"
+TWO = "5e551002-0000-4000-8000-00000000000b"
+THREE = "01a1ffcf-0000-7000-8000-000000000003"
+# What the first session said, a line of words and a short one.
+SAID = "The spare key of the xqlantern lies under the third stone behind the mill."
+SHORT = "qwzmillstone: ask Ada"
+WORDS = ("xqlantern", "qwzmillstone")
+
+
+def claude(session: str, *records: dict[str, object], day: int) -> bytes:
+    """A transcript of Claude Code."""
+    lines = []
+    for number, record in enumerate(records):
+        kind = record.pop("type")
+        at = f"2026-03-{day:02d}T10:00:{number:02d}.000Z"
+        own = {"sessionId": session, "uuid": f"u{number}", "cwd": "/home/ada/mill", "timestamp": at}
+        more = {key: record.pop(key) for key in ("toolUseResult",) if key in record}
+        message = {"role": kind, "content": record["content"]}
+        lines.append(
+            json.dumps(
+                {"type": kind, **own, "parentUuid": f"u{number - 1}" if number else None, "message": message, **more}
+            )
+        )
+    return ("\n".join(lines) + "\n").encode()
+
+
+def first() -> bytes:
+    return claude(
+        ONE,
+        {"type": "user", "content": f"Where do we keep it?\n\n{SAID}\n{SHORT}"},
+        {"type": "assistant", "content": [{"type": "text", "text": "Noted, and I will not tell anybody about that."}]},
+        day=20,
+    )
+
+
+def answer() -> str:
+    """What Claude Code and Codex hand the model of an answer of ours: its structuredContent, without marks."""
+    return json.dumps({"notice": "Stored text", "hits": [{"text": f"{SAID}\n{SHORT}", "path": "memory/x.md"}]})
+
+
+def second() -> bytes:
+    call = {"type": "tool_use", "id": "t1", "name": "mcp__signet-sync__memory_recall", "input": {"query": "the key"}}
+    result = {"type": "tool_result", "tool_use_id": "t1", "content": [{"type": "text", "text": answer()}]}
+    structured = {"structuredContent": json.loads(answer())}
+    return claude(
+        TWO,
+        {"type": "user", "content": "Please find out where number2x is written down by us."},
+        {"type": "assistant", "content": [call]},
+        {"type": "user", "content": [result], "toolUseResult": structured},
+        {"type": "assistant", "content": [{"type": "text", "text": f"Here it is. {SAID} So go there, number2x."}]},
+        day=21,
+    )
+
+
+def third() -> bytes:
+    """A rollout of Codex."""
+    call = {
+        "type": "function_call",
+        "name": "memory_recall",
+        "namespace": "mcp__signet_sync",
+        "arguments": "{}",
+        "call_id": "c",
+    }
+    items = [
+        ("session_meta", {"id": THREE, "cwd": "/home/ada/mill", "source": "cli"}),
+        (
+            "response_item",
+            {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "And number3x?"}]},
+        ),
+        ("response_item", call),
+        (
+            "response_item",
+            {"type": "function_call_output", "call_id": "c", "output": f"Wall time: 0.1 s\nOutput:\n{answer()}"},
+        ),
+        ("event_msg", {"type": "mcp_tool_call_end", "result": {"Ok": {"structuredContent": json.loads(answer())}}}),
+        (
+            "response_item",
+            {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "It is so."}]},
+        ),
+    ]
+    lines = [
+        {"timestamp": f"2026-03-22T10:00:{n:02d}.000Z", "type": kind, "payload": one}
+        for n, (kind, one) in enumerate(items)
+    ]
+    return "".join(json.dumps(line) + "\n" for line in lines).encode()
+
+
+@pytest.fixture
+def vault(tmp_path: Path) -> Vault:
+    found = Vault(tmp_path / "vault")
+    found.session(9)
+    return found
+
+
+def take_in(vault: Vault) -> None:
+    """The three transcripts, from where the harnesses keep them."""
+    home = Path(os.environ["HOME"])
+    for place, raw, harness in (
+        (home / f".claude/projects/-home-ada-mill/{ONE}.jsonl", first(), "claude-code"),
+        (home / f".claude/projects/-home-ada-mill/{TWO}.jsonl", second(), "claude-code"),
+        (home / f".codex/sessions/2026/03/22/rollout-2026-03-22T10-00-00-{THREE}.jsonl", third(), "codex"),
+    ):
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(raw)
+        done = vault.call("import", harness, str(place), "--json")
+        assert done.code == 0 and len(done.json["segments"]) == 1, done
+        place.unlink()
+    vault.reindex(now="2026-03-29T12:00:00.000Z")
+
+
+def leaks(vault: Vault, *words: str) -> list[tuple[str, str]]:
+    places = [path for place in (vault.root, vault.state) for path in place.rglob("*") if path.is_file()]
+    return [(path.name, word) for path in places for word in words if word.encode() in path.read_bytes().lower()]
+
+
+def remove(vault: Vault, *more: str, code: int = 0):
+    done = vault.call("remove", ONE, "--reason", "private", "--yes", "--json", "--now", NOW, *more)
+    assert done.code == code, done
+    return done.json
+
+
+def test_memory_does_not_feed_back_into_the_vault(vault):
+    """What an agent was told of an earlier session stands in no later one, unless it says so itself."""
+    take_in(vault)
+    texts = {path.name: path.read_text() for path in vault.memory.glob("*--transcript.md")}
+    assert sum(LEFT_OUT in text for text in texts.values()) == 2
+    assert sum("qwzmillstone" in text for text in texts.values()) == 1
+    assert not [text for text in texts.values() if "number3x" in text and "xqlantern" in text]
+
+
+def test_a_removal_asks_what_becomes_of_quotes_and_takes_them_out(vault, monkeypatch):
+    """The transcripts are those of before results of our own tools were left out."""
+    monkeypatch.setattr(OwnCalls, "kept", lambda self, call, name, text: text)
+    monkeypatch.setattr(OwnCalls, "is_ours", lambda *_: False)
+    take_in(vault)
+    (vault / "MEMORY.user-20260328T101010000Z.md").write_text(f"- {SAID}\nmine\n")
+    dry = vault.call("remove", ONE, "--dry-run", "--json").json
+    quoting = sorted(
+        f"memory/{path.name}"
+        for path in vault.memory.glob("*--*--*.md")
+        if "manifest" not in path.name and "xqlantern" in path.read_text() and ONE not in path.read_text()
+    )
+    assert dry["quoted_in"] == quoting and len(quoting) >= 3
+    before = {path: (vault / path).read_bytes() for path in quoting}
+
+    refused = remove(vault, code=2)
+    assert refused["error"]["code"] == "quoted" and refused["quoted_in"] == quoting
+    assert "--quoting redact" in refused["error"]["hint"] and "--quoting keep" in refused["error"]["hint"]
+    assert {path: (vault / path).read_bytes() for path in quoting} == before and vault.hits("xqlantern")
+    assert "it is quoted in" in vault.call("remove", ONE, "--reason", "x", "--yes").err
+
+    document = remove(vault, "--quoting", "redact")
+    assert document["quoted_in"] == quoting
+    assert leaks(vault, *WORDS) == [] and not vault.hits("xqlantern")
+    assert vault.hits("number2x") and vault.hits("number3x")
+    for path in quoting:
+        assert REMOVED in (vault / path).read_text()
+    spoken = next(text for path in quoting if "So go there" in (text := (vault / path).read_text()))
+    assert f"Here it is. {REMOVED} So go there, number2x." in spoken
+    assert vault.reindex()["counts"]["violation"] == 0 and vault.dump() == vault.dump_from_scratch()
+    assert all(said.endswith(": private") for (said,) in vault.rows("select reason from redactions"))
+
+
+def test_quotes_may_be_kept(vault, monkeypatch):
+    take_in(vault)
+    document = remove(vault, "--quoting", "keep")
+    assert document["quoted_in"] and leaks(vault, "xqlantern")
+    assert not leaks(vault, "qwzmillstone") and vault.hits("xqlantern")
+
+
+def said_in(vault: Vault, number: int, *lines: str, **given: object) -> str:
+    who = numbered(number) | {"body": "# It\n\n" + "\n".join(lines) + "\n"} | given
+    vault.put(made.transcript(**who))
+    return made.path_for("transcript", session_id=who["session_id"], captured_at=who["captured_at"])
+
+
+def quoted_in(vault: Vault, number: int) -> list[str]:
+    vault.reindex()
+    done = vault.call("remove", numbered(number)["session_id"], "--dry-run", "--json")
+    assert done.code == 0, done
+    return done.json["quoted_in"]
+
+
+def test_what_is_no_quote(vault):
+    """What an earlier session said, what many say, code, what tools gave back, other agents' sessions, short turns."""
+    early = "We have always kept the spare keys in the drawer of the hall, as everybody knows."
+    many = "Please run all of the tests before every push to the main branch, thank you."
+    code = ["```python", "def keys_of_the_mill(stone, lantern, water, wheel): return stone or lantern or water", "```"]
+    tool = [
+        "- `Read` keys.md",
+        "  ```",
+        "  A file that both of the sessions have read has this long line in it.",
+        "  ```",
+    ]
+    theirs = "What another agent says of the mill is none of the business of this one, ever."
+    said_in(vault, 8, early)
+    said_in(vault, 7, early, many, *code, *tool, theirs, "and so we went on to the other side")
+    for number in range(1, 7):
+        said_in(vault, number, many, *code, *tool, "and so we went on to the other mill")
+    said_in(vault, 6, theirs, agent_id="scout")
+    assert quoted_in(vault, 7) == []
+
+
+def test_a_dozen_words_are_a_quote(vault):
+    words = "and so the miller showed me where the third stone behind the wheel is kept"
+    path = said_in(vault, 5, f"I said: {words}, did I not?")
+    said_in(vault, 7, f"It was late {words} for the night.")
+    assert quoted_in(vault, 7) == [path]
+
+
+def test_a_changed_file_that_quotes_holds_the_removal_up(vault):
+    line = "The third stone behind the mill is where the miller keeps his spare key at night."
+    said_in(vault, 2, line)
+    path = said_in(vault, 1, line)
+    vault.reindex()
+    (vault / path).write_bytes((vault / path).read_bytes() + b"mine\n")
+    done = vault.call(
+        "remove", numbered(2)["session_id"], "--reason", "x", "--yes", "--quoting", "redact", "--json", "--now", NOW
+    )
+    assert done.code == 2 and done.json["error"]["path"] == path and "--quoting keep" in done.json["error"]["hint"]
+    assert not (vault / "memory/tombstones").exists()
+
+
+def test_older_versions_in_the_history_lose_the_passages_too(vault):
+    pygit2 = pytest.importorskip("pygit2")
+    config = Path(os.environ["SIGNET_CONFIG"])
+    config.parent.mkdir(parents=True, exist_ok=True)
+    config.write_text("[history]\nenabled = true\ntranscripts = true\n")
+    said_in(vault, 2, SAID)
+    path = said_in(vault, 1, f"It was said once: {SAID} And number1x is mine.")
+    vault.reindex()
+    assert vault.call("checkpoint", "--now", NOW).code == 0
+
+    def told() -> str:
+        git = pygit2.Repository(str(vault.root))
+        return "\n".join(git[oid].read_raw().decode("utf-8", "replace") for oid in git)
+
+    assert "xqlantern" in told()
+    more = ("--quoting", "redact", "--purge-history", "--json", "--now", NOW)
+    done = vault.call("remove", numbered(2)["session_id"], "--reason", "x", "--yes", *more)
+    assert done.code == 0 and done.json["quoted_in"] == [path] and done.json["git_history"] == "clean", done
+    assert "xqlantern" not in told() and "And number1x is mine." in told() and leaks(vault, "xqlantern") == []
+
+
+_PIECES = st.lists(
+    st.sampled_from([SAID, "Other words of mine.", "x", "", "- ", "\n", "[REDACTED:github]", "The spare key of"]),
+    max_size=8,
+)
+
+
+@given(_PIECES)
+def test_what_is_taken_out_is_a_redaction_and_leaves_no_passage(pieces):
+    from signet_sync.privacy.quotes import _passages
+
+    quotes = Quotes([SAID])
+    for start, end in _passages(Said("", ("", ""), 0, SAID)):
+        quotes.passages[SAID[start:end].encode()] = (0, start)
+    quotes.found["x"] = set(quotes.passages)
+    text = "".join(pieces)
+    after = quotes.without(text)
+    assert (after == text) == (SAID not in text)
+    assert after == text or is_redaction(text, after)
+    assert "xqlantern" not in after and "Other words of mine." * ("Other words of mine." in pieces) in after

@@ -1,0 +1,519 @@
+"""Privacy removal end to end: nothing of a session is left in any file that we write, and nothing brings it back."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import artifacts_fixture as made
+import pytest
+from workbench import NOW, SIGNS, Vault, contents, numbered, spawn_ordinary, tree
+
+from signet_sync.formats.frontmatter import parse
+
+# Words that stand nowhere else. Full text writes only what a word does not share with the one before it in order, so
+# the first letters are left out of what is looked for.
+CANARIES = ("qzxvbodycanary", "qjkxsentencecanary", "qwzkprojectcanary", "qpvxheadingcanary")
+KEY = "agent:qgfxkeycanary:main"
+
+
+@pytest.fixture
+def vault(tmp_path):
+    """A session full of words that no other holds, and two ordinary ones."""
+    found = Vault(tmp_path / "vault")
+    found.session(
+        1,
+        session_key=KEY,
+        project="/home/ada/code/qwzkprojectcanary",
+        body="# qpvxheadingcanary\n\n## Decisions\n\n- The qzxvbodycanary of lantern stays 日本語qzxvbodycanary.\n",
+        memory_sentence="In lantern the qjkxsentencecanary bounded the retry loop of src/queue.py so that it ends.",
+    )
+    found.session(2)
+    found.session(3)
+    found.reindex()
+    return found
+
+
+def path_of(kind, number=1, **who):
+    given = numbered(number)
+    return made.path_for(kind, session_id=given["session_id"], captured_at=given["captured_at"], **who)
+
+
+def mine(kind):
+    return path_of(kind, session_key=KEY)
+
+
+ID = numbered(1)["session_id"]
+TOKEN = made.token_for(session_id=ID, session_key=KEY)
+
+
+def remove(vault, name=ID, *more, code=0):
+    answer = vault.call("remove", name, "--reason", "asked for", "--yes", "--json", "--now", NOW, *more)
+    assert answer.code == code, answer
+    return answer.json
+
+
+def leaks(*places: Path, words=(*CANARIES, KEY), but=()):
+    """Files that hold one of the words, whatever its case, but for its first letters."""
+    found = []
+    needles = [word[3:].encode() for word in words]
+    for place in places:
+        for where, folders, names in os.walk(place):
+            folders[:] = [name for name in folders if name not in but]
+            for name in names:
+                raw = (Path(where) / name).read_bytes().lower()
+                found += [(name, needle) for needle in needles if needle in raw]
+    return found
+
+
+def test_no_word_of_the_session_is_left_in_any_file_that_we_write(vault):
+    """Database, log, backups, kept copies, pages; looked for while the index is open, and after."""
+    for words in CANARIES:
+        vault.hits(words)
+    # A page with text inside the block leaves a kept copy, and so does one of the original program.
+    (vault / "MEMORY.md").write_text(vault.page().replace("# Working Memory", "# Working Memory\n\nmy line"))
+    (vault / "agents").mkdir()
+    vault.reindex()
+    assert list(vault.root.glob("MEMORY.user-*.md"))
+    (vault.state / "signet-sync.db.corrupt-20260101T000000Z").write_bytes(vault.db.read_bytes())
+    path = vault / mine("summary")
+    path.write_bytes(path.read_bytes() + b"edited qzxvbodycanary\n")
+    vault.reindex()
+    assert vault.call("violations", "accept", mine("summary"), "--reason", "the qzxvbodycanary", "--now", NOW).code == 0
+    assert {word for _, word in leaks(vault.root, vault.state)} == {w[3:].encode() for w in (*CANARIES, KEY)}
+
+    with vault.database() as reader:
+        reader.execute("pragma user_version")
+        document = remove(vault)
+        assert document["removed_rows"] == 3
+        assert sorted(document["removed_paths"]) == sorted(mine(k) for k in ("summary", "transcript", "manifest"))
+        assert leaks(vault.root, vault.state) == []
+    assert leaks(vault.root, vault.state) == []
+    assert document["foreign"] == [] and document["git_history"] == "no-repository"
+    vault.reindex("--full")
+    assert leaks(vault.root, vault.state) == []
+    assert all(vault.hits(word) == [] for word in CANARIES)
+    assert "my line" in next(vault.root.glob("MEMORY.user-*.md")).read_text()
+    assert vault.reindex()["counts"]["indexed"] == 6
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_reader_in_the_way_puts_the_scrub_off_and_the_next_pass_does_it(vault):
+    with vault.database() as reader:
+        reader.execute("begin")
+        reader.value("select count(*) from memory_artifacts")
+        remove(vault)
+        assert vault.hits("qzxvbodycanary") == []
+        assert vault.rows("select scrubbed from memory_artifact_tombstones") == [(0,)]
+        reader.execute("rollback")
+    vault.reindex()
+    assert vault.rows("select scrubbed from memory_artifact_tombstones") == [(1,)]
+    assert leaks(vault.root, vault.state) == []
+
+
+def test_the_tombstone_holds_no_word_of_the_session(vault):
+    document = remove(vault)
+    assert document["tombstone"] == f"memory/tombstones/default--{TOKEN}.md"
+    fields = parse((vault / document["tombstone"]).read_bytes()).fields
+    assert {k: fields[k] for k in ("kind", "agent_id", "session_token", "removed_at", "reason")} == {
+        "kind": "tombstone",
+        "agent_id": "default",
+        "session_token": TOKEN,
+        "removed_at": NOW,
+        "reason": "asked for",
+    }
+    assert sorted(fields["removed_paths"]) == sorted(mine(k) for k in ("summary", "transcript", "manifest"))
+    assert set(fields) <= {
+        "kind", "agent_id", "session_token", "session_ids", "removed_at", "reason", "removed_paths",
+        "tombstone_version",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [KEY, TOKEN, "agent:qgfx", ID, ID[:9], mine("summary")], ids=lambda n: n[:12])
+def test_a_session_goes_by_key_token_id_prefix_or_path(vault, name):
+    document = remove(vault, name)
+    assert document["removed_rows"] == 3 and leaks(vault.root, vault.state) == []
+
+
+@pytest.fixture
+def shared_key(tmp_path):
+    """Three sessions of a harness whose key never changes."""
+    found = Vault(tmp_path / "vault")
+    for number in (1, 2, 3):
+        found.session(number, session_key="agent:main:main")
+    found.reindex()
+    return found
+
+
+def test_an_id_covers_its_session_only(shared_key):
+    document = remove(shared_key, numbered(2)["session_id"])
+    assert document["removed_rows"] == 3 and document["foreign"] == []
+    fields = parse((shared_key / document["tombstone"]).read_bytes()).fields
+    assert fields["session_ids"] == [numbered(2)["session_id"]]
+    assert shared_key.hits("number2x") == [] and shared_key.hits("number1x") and shared_key.hits("number3x")
+    remove(shared_key, numbered(3)["session_id"])
+    fields = parse((shared_key / document["tombstone"]).read_bytes()).fields
+    assert fields["session_ids"] == [numbered(2)["session_id"], numbered(3)["session_id"]]
+    assert shared_key.hits("number3x") == [] and shared_key.reindex()["counts"]["indexed"] == 3
+    # The last one of a constant key goes alone too: the key's next session was not asked for.
+    remove(shared_key, numbered(1)["session_id"])
+    shared_key.session(4, session_key="agent:main:main")
+    assert shared_key.reindex()["counts"]["indexed"] == 3 and shared_key.hits("number4x")
+
+
+def test_a_prefix_of_an_id_covers_that_session_only(shared_key):
+    remove(shared_key, numbered(2)["session_id"][:9])
+    assert shared_key.hits("number2x") == [] and shared_key.hits("number1x") and shared_key.hits("number3x")
+
+
+def test_a_prefix_of_several_is_refused_with_the_candidates(shared_key):
+    before = contents(shared_key.root)
+    answer = shared_key.call("remove", "5e5510", "--reason", "x", "--yes")
+    assert answer.code == 2 and all(numbered(n)["session_id"] in answer.err for n in (1, 2, 3))
+    assert contents(shared_key.root) == before
+
+
+@pytest.mark.parametrize("name", ["agent:main:main", made.token_for(session_key="agent:main:main")])
+def test_a_key_or_token_covers_all_of_its_sessions_also_later_ones(shared_key, name):
+    document = remove(shared_key, name)
+    assert document["removed_rows"] == 9
+    assert "session_ids" not in parse((shared_key / document["tombstone"]).read_bytes()).fields
+    shared_key.session(4, session_key="agent:main:main")
+    assert shared_key.reindex()["counts"]["indexed"] == 0
+    assert not (shared_key / path_of("summary", 4, session_key="agent:main:main")).exists()
+
+
+COPIES = [
+    " (1).md", " 2.md", ".sync-conflict-20260329-101010-ABCDEFG.md", " (Ada's conflicted copy 2026-03-29).md",
+    " (Conflicted copy phone 202603291010).md", "-HOST.md", " (case conflict).md",
+]  # fmt: skip
+
+
+def test_conflict_copies_that_carry_the_token_go_too(vault):
+    raw = (vault / mine("summary")).read_bytes()
+    stem = mine("summary").removeprefix("memory/").removesuffix(".md")
+    other = path_of("summary", 2).removeprefix("memory/").removesuffix(".md")
+    vault.put({stem + ending: raw for ending in COPIES})
+    vault.put({other + " (1).md": b"x", stem + " 3.md": b"not to be read as an artifact qzxvbodycanary"})
+    vault.reindex()
+    remove(vault)
+    assert sorted(p.name for p in vault.memory.glob("*") if TOKEN in p.name) == []
+    assert (vault.memory / (other + " (1).md")).exists()
+    # And those that a sync brings later.
+    vault.put({stem + ending: raw for ending in COPIES})
+    document = vault.reindex()
+    assert document["counts"]["tombstoned"] == len(COPIES)
+    assert leaks(vault.root, vault.state) == []
+
+
+def test_a_copy_of_another_session_of_the_token_stays(shared_key):
+    copy = path_of("summary", 1, session_key="agent:main:main").removeprefix("memory/").replace(".md", " (1).md")
+    shared_key.put((copy, (shared_key.memory / copy.replace(" (1)", "")).read_bytes()))
+    remove(shared_key, numbered(2)["session_id"])
+    assert (shared_key.memory / copy).exists()
+
+
+def test_a_tombstone_that_arrives_by_sync_is_enforced(vault):
+    vault.put(made.tombstone(session_id=ID, session_key=KEY), "memory/tombstones")
+    document = vault.reindex()
+    assert document["counts"]["tombstoned"] == 3 and document["counts"]["removed_rows"] == 3
+    assert document["halted"] is None
+    assert leaks(vault.root, vault.state) == []
+    assert {code for _, code in vault.problems(document).values()} == {"tombstoned"}
+    assert vault.reindex()["problems"] == []
+
+
+def test_a_lost_tombstone_file_is_written_again_from_the_mirror(vault):
+    path = vault / remove(vault)["tombstone"]
+    raw = path.read_bytes()
+    path.unlink()
+    vault.session(1, session_key=KEY)
+    assert vault.reindex()["counts"]["tombstoned"] == 3
+    assert path.read_bytes() == raw and not (vault / mine("summary")).exists()
+    before = tree(vault.root), tree(vault.state, but=SIGNS)
+    vault.reindex()
+    assert (tree(vault.root), tree(vault.state, but=SIGNS)) == before
+
+
+def test_a_broken_tombstone_file_still_removes_by_its_name(vault):
+    name, _ = made.tombstone(session_id=ID, session_key=KEY)
+    vault.put((name, b"<<<<<<< mine\n"), "memory/tombstones")
+    document = vault.reindex()
+    assert vault.problems(document)[f"memory/tombstones/{name}"] == ("invalid", "tombstone-invalid")
+    assert not (vault / mine("summary")).exists() and vault.hits("qzxvbodycanary") == []
+
+
+def test_what_somebody_wrote_into_a_tombstone_erases_no_words_of_others(vault):
+    path = vault.session(5)["summary"]
+    vault.reindex()
+    made_up = vault.call("entity", "create", "part", "Lantern", "--json", "--now", NOW).json["id"]
+    said = ("--text", "The lighthouse lantern bounds its retries loop.", "--actor", "person", "--now", NOW)
+    assert vault.call("entity", "append", made_up, "highlights", *said).code == 0
+    kept = vault / "MEMORY.user-20260329T110000Z.md"
+    kept.write_text(f"my lighthouse\nthe retries loop of mine\n[[{path}|summary]]\n")
+    before = contents(vault / "entities"), kept.read_text()
+    (vault / "memory/tombstones").mkdir()
+    (vault / "memory/tombstones/default--aaaaaaaaaaaaaaaa.md").write_text(
+        f"---\nkind: tombstone\nagent_id: default\nsession_token: aaaaaaaaaaaaaaaa\nremoved_at: {NOW}\nreason: r\n"
+        f"removed_paths: [lantern, memory/x/lighthouse, {path}]\nsession_ids: [retries loop]\n---\n"
+    )
+    assert vault.reindex()["counts"]["tombstones"] == 1
+    assert (contents(vault / "entities"), kept.read_text()) == before
+
+
+@pytest.mark.parametrize(
+    ("told", "kept"),
+    [("password=hunter2hunter2", "password=[REDACTED:assignment]"), (r"\x01", "none that can be shown")],
+)
+def test_the_reason_in_a_tombstone_of_somebody_else_passes_the_sanitizer(vault, told, kept):
+    (vault / "memory/tombstones").mkdir()
+    (vault / "memory/tombstones/default--aaaaaaaaaaaaaaaa.md").write_text(
+        "---\nkind: tombstone\nagent_id: default\nsession_token: aaaaaaaaaaaaaaaa\n"
+        f'removed_at: {NOW}\nreason: "{told}"\n---\n'
+    )
+    vault.reindex()
+    assert vault.rows("select reason from memory_artifact_tombstones") == [(kept,)]
+
+
+def test_edited_renamed_and_unreadable_returns_stay_gone(vault):
+    raw = (vault / mine("summary")).read_bytes()
+    remove(vault)
+    moved = mine("summary").removeprefix("memory/").replace("2026-03-28", "2026-03-27")
+    renamed = mine("summary").removeprefix("memory/").replace(TOKEN, "aaaaaaaaaaaaaaaa")
+    back = {
+        mine("summary").removeprefix("memory/"): raw.replace(b"stays", b"was edited"),
+        moved: raw,
+        mine("transcript").removeprefix("memory/"): b"no frontmatter qzxvbodycanary",
+        renamed: raw,  # another token in its name, but the frontmatter tells whose it is
+    }
+    vault.put(back)
+    assert vault.reindex()["counts"]["tombstoned"] == 4
+    assert leaks(vault.root, vault.state) == []
+
+
+def test_check_and_index_only_report_and_delete_nothing(vault):
+    raw = (vault / mine("summary")).read_bytes()
+    remove(vault)
+    (vault / mine("summary")).write_bytes(raw)
+    before = contents(vault.root)
+    answer = vault.call("check", "--json")
+    assert answer.code == 1 and vault.problems(answer.json) == {mine("summary"): ("tombstoned", "tombstoned")}
+    document = vault.reindex("--index-only")
+    assert vault.problems(document) == {mine("summary"): ("tombstoned", "tombstoned")}
+    assert contents(vault.root) == before and vault.hits("qzxvbodycanary") == []
+    assert leaks(vault.state) == []
+
+
+# ── files that cannot be deleted ──
+
+
+def test_files_that_cannot_be_deleted_leave_the_index_at_once_and_go_later(vault):
+    (vault / "memory/tombstones").mkdir()
+    (vault / "memory/tombstones").chmod(0o700)
+    vault.memory.chmod(0o500)
+    try:
+        answer = spawn_ordinary(
+            "--workspace", vault.root, "remove", ID, "--reason", "asked for", "--yes", "--json", "--now", NOW
+        )  # fmt: skip
+        assert answer.code == 1, answer
+        assert sorted(answer.json["pending"]) == sorted(mine(k) for k in ("summary", "transcript", "manifest"))
+        assert answer.json["removed_paths"] == [] and answer.json["removed_rows"] == 3
+        assert vault.hits("qzxvbodycanary") == [] and ID not in vault.page() and TOKEN not in vault.page()
+        assert leaks(vault.state) == []
+        answer = spawn_ordinary("--workspace", vault.root, "reindex", "--json", "--now", NOW)
+        assert answer.code == 0, answer
+        assert vault.problems(answer.json) == {
+            mine(kind): ("tombstoned", "tombstoned") for kind in ("summary", "transcript", "manifest")
+        }
+        assert all("cannot be deleted" in line for line in answer.json["trouble"]) and answer.json["trouble"]
+        assert vault.hits("qzxvbodycanary") == []
+    finally:
+        vault.memory.chmod(0o700)
+    document = vault.reindex()
+    assert document["counts"]["tombstoned"] == 3 and not (vault / mine("summary")).exists()
+    assert vault.reindex()["problems"] == []
+
+
+def test_a_tombstone_that_cannot_be_written_removes_nothing(vault):
+    vault.memory.chmod(0o500)
+    before = vault.dump()
+    try:
+        answer = spawn_ordinary("--workspace", vault.root, "remove", ID, "--reason", "x", "--yes", "--json")
+    finally:
+        vault.memory.chmod(0o700)
+    assert answer.code == 3 and answer.json["error"]["hint"]
+    assert vault.dump() == before
+
+
+def test_nothing_is_removed_while_the_files_are_away(vault, tmp_path):
+    vault.memory.rename(tmp_path / "away")
+    answer = vault.call("remove", ID, "--reason", "x", "--yes", "--json", "--now", NOW)
+    assert answer.code == 5 and "while files are away" in answer.json["error"]["message"]
+    assert not vault.memory.exists() and vault.hits("qzxvbodycanary")
+
+
+# ── files that are not ours ──
+
+
+def test_foreign_files_that_still_hold_it_are_named_and_left(vault):
+    notes = {
+        "memory/memories.db": b"SQLite format 3\0" + ID.encode(),
+        "memory/codex/transcripts/a.jsonl": b'{"session": "' + KEY.encode() + b'"}',
+        "notes/mine.md": f"see [[{mine('summary')}|the session]]".encode(),
+        ".obsidian/workspace.json": f'{{"lastOpenFiles": ["{mine("summary")}"]}}'.encode(),
+        ".trash/old.md": b"In lantern the qjkxsentencecanary bounded the retry loop of src/queue.py so that it ends.",
+        "other.md": b"nothing of it",
+    }
+    for path, raw in notes.items():
+        (vault / path).parent.mkdir(parents=True, exist_ok=True)
+        (vault / path).write_bytes(raw)
+    (vault / "loop").symlink_to(vault.root)
+    os.mkfifo(vault / "pipe")
+    before = {path: (vault / path).read_bytes() for path in notes}
+    assert remove(vault)["foreign"] == sorted(set(notes) - {"other.md"})
+    assert {path: (vault / path).read_bytes() for path in notes} == before
+
+
+def test_a_persons_words_around_our_block_are_named(vault):
+    (vault / "MEMORY.md").write_text(f"I keep {ID} in mind.\n\n" + vault.page())
+    document = remove(vault)
+    assert document["foreign"] == ["MEMORY.md"]
+    assert vault.page().startswith(f"I keep {ID} in mind.\n\n<!-- signet:begin -->")
+
+
+def test_while_pages_are_held_back_our_own_lose_what_was_removed(vault):
+    (vault / ".daemon").mkdir()
+    (vault / ".daemon/pid").write_text(str(os.getppid()))
+    manifests = {path: path.read_bytes() for path in vault.memory.glob("*manifest.md") if TOKEN not in path.name}
+    assert ID in vault.page("ledger/2026/03/28.md") or KEY in vault.page("ledger/2026/03/28.md")
+    document = remove(vault)
+    assert document["foreign"] == [] and leaks(vault.root, vault.state) == []
+    assert vault.reindex()["held"] and leaks(vault.root, vault.state) == []
+    assert {path: path.read_bytes() for path in manifests} == manifests, "manifests are Signet's, too"
+    page = vault.page()
+    vault.session(7, captured_at="2026-03-27T11:00:00.000Z")
+    vault.session(8, captured_at="2026-01-02T11:00:00.000Z")
+    vault.reindex()
+    assert vault.page() == page, "MEMORY.md follows only in what was removed"
+    assert numbered(7)["session_id"] in vault.page("ledger/2026/03/27.md"), "pages of ours that stand are kept true"
+    assert not (vault / "ledger/2026/01/02.md").exists(), "none is made"
+    before = contents(vault.root)
+    vault.reindex()
+    assert contents(vault.root) == before
+    (vault / ".daemon/pid").unlink()
+    vault.reindex()
+    assert numbered(7)["session_id"] in vault.page() and (vault / "ledger/2026/01/02.md").exists()
+
+
+def test_a_page_that_signet_wrote_is_named_and_not_touched(vault):
+    theirs = f"<!-- generated 2026-03-29 12:05 -->\n# Working Memory Summary\n- {ID} said <!-- signet:end --> so\n"
+    (vault / "MEMORY.md").write_text(theirs)
+    assert remove(vault)["foreign"] == ["MEMORY.md"]
+    assert vault.page() == theirs and leaks(vault.root, vault.state, but=("MEMORY.md",)) == []
+
+
+def test_a_sentence_that_others_have_too_tells_nothing(vault):
+    same = "Session lantern captured durable summary context, preserved lineage metadata, and recorded this artifact."
+    for number in (4, 5):
+        vault.session(number, memory_sentence=same)
+    (vault / "note.md").write_text(same)
+    vault.reindex()
+    assert remove(vault, numbered(4)["session_id"])["foreign"] == []
+    assert remove(vault, numbered(5)["session_id"])["foreign"] == ["note.md"]
+
+
+def test_the_git_history_is_looked_at(vault):
+    def git(*arguments):
+        subprocess.run(
+            ["git", "-c", "user.name=A", "-c", "user.email=a@example.org", "-C", vault.root, *arguments],
+            check=True, capture_output=True,
+        )  # fmt: skip
+
+    git("init", "--quiet")
+    git("add", "MEMORY.md")
+    git("commit", "--quiet", "--message", "page")
+    assert remove(vault, numbered(2)["session_id"])["git_history"] == "clean"
+    git("add", "memory")
+    git("commit", "--quiet", "--message", "memory")
+    assert remove(vault)["git_history"] == "contains"
+
+
+# ── asking, dry run, undo ──
+
+
+def test_a_dry_run_writes_nothing(vault):
+    def all_of_it():
+        return tree(vault.root), tree(vault.state)
+
+    before = all_of_it()
+    answer = vault.call("remove", KEY, "--dry-run", "--json")
+    assert answer.code == 0
+    assert answer.json["removals"] == [
+        {
+            "agent_id": "default",
+            "session_token": TOKEN,
+            "session_ids": [ID],
+            "paths": sorted(mine(k) for k in ("summary", "transcript", "manifest")),
+        }
+    ]
+    assert mine("summary") in vault.call("remove", ID, "--dry-run").err
+    assert all_of_it() == before
+
+
+def test_a_removal_needs_a_reason_and_somebody_who_agrees(vault):
+    before = contents(vault.root)
+    assert vault.call("remove", ID).code == vault.call("remove", ID, "--reason", " \x01", "--yes").code == 2
+    answer = vault.spawn("remove", ID, "--reason", "x", stdin=subprocess.DEVNULL)
+    assert answer.code == 2 and "--yes" in answer.err
+    assert vault.call("remove", "nobody", "--reason", "x", "--yes", "--json").json["error"]["code"] == "unknown-session"
+    assert contents(vault.root) == before
+
+
+def test_undo_lets_files_come_back(vault):
+    raw = {kind: (vault / mine(kind)).read_bytes() for kind in ("summary", "transcript", "manifest")}
+    stone = vault / remove(vault, KEY)["tombstone"]
+    for name in (KEY, TOKEN):
+        if name == TOKEN:
+            remove_again(vault, raw)
+        answer = vault.call("remove", name, "--undo", "--json")
+        assert answer.code == 0 and answer.json["session_token"] == TOKEN
+        assert not stone.exists()
+        for kind, content in raw.items():
+            (vault / mine(kind)).write_bytes(content)
+        assert vault.reindex()["counts"]["indexed"] == 9 and not stone.exists()
+    assert vault.call("remove", "nobody", "--undo").code == 2
+
+
+def remove_again(vault, raw):
+    remove(vault, KEY)
+    assert not any((vault / mine(kind)).exists() for kind in raw)
+
+
+def test_undo_takes_one_session_out_of_a_tombstone_of_several(shared_key):
+    for number in (1, 2):
+        remove(shared_key, numbered(number)["session_id"])
+    assert shared_key.call("remove", numbered(1)["session_id"], "--undo").code == 0
+    for number in (1, 2):
+        shared_key.session(number, session_key="agent:main:main")
+    shared_key.reindex()
+    assert shared_key.hits("number1x") and shared_key.hits("number2x") == []
+
+
+def test_undo_works_where_the_database_is_lost(vault):
+    stone = vault / remove(vault, KEY)["tombstone"]
+    for path in vault.state.rglob("*.db*"):
+        path.unlink()
+    assert vault.call("remove", TOKEN, "--undo").code == 0
+    assert not stone.exists()
+    vault.session(1, session_key=KEY)
+    assert vault.reindex()["counts"]["indexed"] == 9
+
+
+def test_a_vanished_session_can_be_removed_for_good(vault):
+    for kind in ("summary", "transcript", "manifest"):
+        (vault / mine(kind)).unlink()
+    vault.reindex()
+    document = remove(vault, KEY)
+    assert sorted(document["removed_paths"]) == sorted(mine(k) for k in ("summary", "transcript"))
+    assert leaks(vault.root, vault.state) == [] and vault.reindex()["problems"] == []

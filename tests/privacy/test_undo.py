@@ -1,0 +1,309 @@
+"""`remove --undo`: a removal is lifted here and on every machine, whatever is killed, lost or comes late."""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+import artifacts_fixture as made
+import crash_runner
+import pytest
+from workbench import NOW, Vault, cast, numbered, tree
+
+from signet_sync.formats.artifact import validate_tombstone
+from signet_sync.sync.tombstones import files as tombstones_files
+
+ID = numbered(1)["session_id"]
+TOKEN = made.token_for(session_id=ID)
+WORD = "number1x"
+STONE = {"kind": "tombstone", "agent_id": "default", "session_token": TOKEN, "removed_at": NOW, "reason": "r"}
+
+
+def of_a_removed_session(vault):
+    for number in (1, 2):
+        vault.session(number)
+    vault.reindex()
+    remove(vault)
+
+
+@pytest.fixture(scope="module")
+def mould(tmp_path_factory):
+    return cast(tmp_path_factory.mktemp("mould"), of_a_removed_session)
+
+
+@pytest.fixture
+def vault(mould, tmp_path):
+    """Two sessions, the first of which is removed."""
+    return mould(tmp_path)
+
+
+def remove(vault, now=NOW):
+    answer = vault.call("remove", ID, "--reason", "asked for", "--yes", "--json", "--now", now)
+    assert answer.code == 0, answer
+
+
+def undo(vault, name=ID, *more):
+    answer = vault.call("remove", name, "--undo", "--json", *more)
+    assert answer.code == 0, answer
+    return answer.json
+
+
+def stone(vault):
+    return vault / f"memory/tombstones/default--{TOKEN}.md"
+
+
+def came_back(vault):
+    """Puts the files of the session into the vault again; whether a pass leaves them there and shows them."""
+    vault.session(1)
+    vault.reindex()
+    found = bool(vault.hits(WORD))
+    assert found == ("step number 1 " in vault.page()) == any(vault.memory.glob(f"*{TOKEN}--summary.md"))
+    return found
+
+
+def test_what_was_lifted_comes_back_and_can_be_removed_again(vault):
+    for _ in range(2):
+        told = undo(vault)
+        assert told["lifted"] and told["session_token"] == TOKEN and len(told["removed_paths"]) == 3
+        assert came_back(vault)
+        remove(vault)  # at the very same instant
+        assert not came_back(vault)
+
+
+def test_a_person_is_told_what_it_gives_back_and_what_not(vault):
+    answer = vault.call("remove", ID, "--undo")
+    assert answer.code == 0 and "nothing back by itself" in answer.out
+    assert "gone for good" in answer.out and answer.out.rstrip().endswith("reindex")
+    assert vault.call("remove", ID, "--undo", "--json").json["error"]["code"] == "unknown-tombstone"
+
+
+def test_a_dry_run_lifts_nothing(vault):
+    before = tree(vault.root), tree(vault.state)
+    told = undo(vault, ID, "--dry-run")
+    assert told["dry_run"] and not told["lifted"] and told["removed_paths"]
+    assert (tree(vault.root), tree(vault.state)) == before
+
+
+def test_it_goes_with_neither_a_reason_nor_a_purge(vault):
+    for more in (["--reason", "x"], ["--purge-history"]):
+        assert vault.call("remove", ID, "--undo", *more).code == 2
+    assert stone(vault).exists()
+
+
+def test_a_path_names_the_session_that_it_belonged_to(vault):
+    assert undo(vault, f"memory/{made.summary(**numbered(1))[0]}")["session_token"] == TOKEN
+
+
+def test_a_backup_of_the_time_before_does_not_bring_the_removal_back(vault):
+    kept = {path.name: path.read_bytes() for path in (vault.state / "backups").iterdir()}
+    undo(vault)
+    for path in vault.state.glob("*.db*"):
+        path.unlink()
+    for name, raw in kept.items():
+        (vault.state / "backups" / name).write_bytes(raw)
+    assert came_back(vault) and not stone(vault).exists()
+
+
+# ── other machines ──
+
+
+@pytest.fixture
+def machines(vault, monkeypatch):
+    """The vault, and a copy of it on another machine, which knows of the removal; `at` goes to one of them."""
+    there = Vault(vault.root.parent / "there" / "vault")
+    shutil.copytree(vault.root, there.root, dirs_exist_ok=True)
+    places = {id(vault): os.environ["SIGNET_STATE"], id(there): str(there.root.parent / "state")}
+
+    def at(machine):
+        monkeypatch.setenv("SIGNET_STATE", places[id(machine)])
+        return machine
+
+    at(there).reindex()
+    return at, at(vault), there
+
+
+def carry(one, other):
+    """What a sync service does: the other folder becomes as this one is."""
+    for path in [*other.memory.rglob("*.md")]:
+        if not (one.root / path.relative_to(other.root)).exists():
+            path.unlink()
+    shutil.copytree(one.memory, other.memory, dirs_exist_ok=True)
+
+
+def test_an_undo_travels(machines):
+    at, here, there = machines
+    undo(here)
+    assert came_back(here)
+    carry(here, there)
+    assert came_back(at(there)) and not stone(there).exists()
+    carry(there, here)
+    at(here).reindex()
+    assert at(here).hits(WORD) and not stone(here).exists()
+
+
+def test_the_files_of_an_undo_may_come_one_by_one_and_the_tombstone_again(machines):
+    at, here, there = machines
+    old = stone(here).read_bytes()
+    undo(here)
+    stone(there).unlink()
+    at(there).reindex()
+    assert stone(there).exists(), "nothing but its absence told of the undo"
+    carry(here, there)
+    stone(there).write_bytes(old)
+    there.session(1)
+    assert at(there).call("check").code == 0
+    assert came_back(there) and not stone(there).exists()
+
+
+def test_a_removal_after_the_undo_wins_on_a_machine_that_has_not_seen_the_undo(machines):
+    at, here, there = machines
+    undo(here)
+    assert came_back(here)
+    remove(here, "2026-03-29T12:30:00.000Z")
+    carry(here, there)
+    assert not came_back(at(there)) and stone(there).exists()
+
+
+def test_an_undo_that_comes_after_a_newer_removal_does_not_lift_that(machines):
+    at, here, there = machines
+    undo(here)
+    newer = stone(there).read_bytes().replace(b"12:00:00", b"12:30:00")
+    stone(there).write_bytes(newer)
+    lifted = there / f"memory/tombstones/lifted/{stone(there).name}"
+    lifted.parent.mkdir()
+    shutil.copy(here / f"memory/tombstones/lifted/{stone(there).name}", lifted)
+    assert not came_back(at(there)) and stone(there).read_bytes() == newer
+
+
+def rewritten(vault, where, *changes):
+    """The tombstone as another state of the same removal would have it, in another place."""
+    raw = (stone(vault) if stone(vault).exists() else where).read_bytes()
+    for old, new in changes:
+        assert old in raw
+        raw = raw.replace(old, new)
+    where.parent.mkdir(exist_ok=True)
+    where.write_bytes(raw)
+
+
+def test_a_later_state_of_a_removal_that_was_lifted_lifts_every_earlier_one(vault):
+    lifted = vault / f"memory/tombstones/lifted/{stone(vault).name}"
+    more = (b"removed_paths:\n", b'removed_paths:\n  - "memory/x.md"\n')
+    rewritten(vault, lifted, (b"12:00:00", b"11:30:00"), more)
+    assert not came_back(vault), "that was another removal, before this one"
+    rewritten(vault, lifted, (b"12:00:00", b"12:30:00"), (b"---\n", b'---\nsession_ids: ["another"]\n'))
+    assert not came_back(vault), "what was lifted covered other sessions"
+    rewritten(vault, lifted, (b"12:00:00", b"12:30:00"), more)
+    assert came_back(vault) and not stone(vault).exists()
+
+
+def test_a_removal_that_is_lifted_session_by_session_is_lifted_for_who_knew_it_whole(tmp_path):
+    whole, first, second, third, rest = (
+        validate_tombstone({**STONE, "session_ids": [*ids]}) for ids in ("123", "1", "2", "3", "23")
+    )
+    root = str(tmp_path)
+    tombstones_files.put(root, whole)
+    tombstones_files.lift(root, first, rest)
+    assert tombstones_files.lifted(root, [whole, rest, first]) == [first]
+    tombstones_files.lift(root, second, third)
+    assert tombstones_files.lifted(root, [whole, rest, third]) == []
+    tombstones_files.lift(root, third)
+    assert tombstones_files.lifted(root, [whole, rest, third]) == [whole, rest, third]
+    assert not (tmp_path / tombstones_files.path_of("default", TOKEN)).exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("one_by_one", [False, True])
+def test_an_undo_under_a_shared_key_holds_against_a_machine_that_knows_an_earlier_state(
+    tmp_path, monkeypatch, one_by_one
+):
+    here, there = Vault(tmp_path / "here/vault"), Vault(tmp_path / "there/vault")
+    ids = [numbered(number)["session_id"] for number in (1, 2)]
+
+    def at(machine):
+        monkeypatch.setenv("SIGNET_STATE", str(machine.root.parent / "state"))
+        return machine
+
+    def done(*arguments):
+        answer = at(here).call("remove", *arguments, "--json")
+        assert answer.code == 0, answer
+
+    for number in (1, 2, 3):
+        here.session(number, session_key="agent:main:main")
+    at(here).reindex()
+    done(ids[0], "--reason", "r", "--yes", "--now", NOW)
+    if one_by_one:
+        done(ids[1], "--reason", "r", "--yes", "--now", NOW)
+    carry(here, there)
+    at(there).reindex()
+    if not one_by_one:
+        done(ids[1], "--reason", "r", "--yes", "--now", "2026-03-29T12:30:00.000Z")
+    for name in ids if one_by_one else ["agent:main:main"]:
+        done(name, "--undo")
+    for number in (1, 2):
+        here.session(number, session_key="agent:main:main")
+    for one, other in ((here, there), (there, here)):
+        at(one).reindex()
+        carry(one, other)
+        at(other).reindex()
+        assert other.hits("number1x") and other.hits("number2x") and other.hits("number3x")
+
+
+def test_what_was_taken_out_of_a_tombstone_is_no_part_of_its_later_scrubs(tmp_path):
+    vault = Vault(tmp_path / "vault")
+    first, second = (numbered(number)["session_id"] for number in (1, 2))
+    for number in (1, 2):
+        vault.session(number, session_key="agent:main:main")
+    vault.reindex()
+    for name in (first, second):
+        assert vault.call("remove", name, "--reason", "r", "--yes", "--now", NOW).code == 0
+    undo(vault, first)
+    path = vault.session(1, session_key="agent:main:main")["summary"]
+    vault.reindex()
+    kept = vault / "MEMORY.user-20260329T110000Z.md"
+    kept.write_text(f"I keep this: [[{path}|summary]]\n")
+    with vault.database(readonly=False) as database:
+        database.execute("insert into artifact_telemetry values('default', ?, 3, ?)", (path, NOW))
+        database.execute("update memory_artifact_tombstones set scrubbed = 0")
+    before = len(list((vault.state / "backups").iterdir()))
+    vault.reindex()
+    assert path in kept.read_text() and len(list((vault.state / "backups").iterdir())) == before
+    assert vault.rows("select source_path from artifact_telemetry") == [(path,)]
+
+
+# ── killed ──
+
+
+def killed_at(vault, step):
+    """Runs the undo in a process that is killed at one of its durable steps; whether it came to its end."""
+
+    def work():
+        os.chdir(vault.root.parent)
+        crash_runner.arm(step)
+        return crash_runner.command(str(vault.root), "remove", ID, "--undo")
+
+    code = crash_runner.forked(work)
+    assert code in (0, crash_runner.KILLED), code
+    return code == 0
+
+
+@pytest.mark.parametrize("every", [15, pytest.param(1, marks=pytest.mark.slow)])
+def test_killed_at_any_step_it_is_lifted_or_stands_whole_and_can_be_lifted_again(vault, every):
+    vault.call("remove", "nobody", "--undo")  # whatever is imported late is there
+    kept = vault.root.parent / "kept"
+    shutil.copytree(vault.root, kept / "vault")
+    shutil.copytree(os.environ["SIGNET_STATE"], kept / "state")
+    seen, step, done = set(), 1, False
+    while not done:
+        for place, name in ((vault.root, "vault"), (os.environ["SIGNET_STATE"], "state")):
+            shutil.rmtree(place)
+            shutil.copytree(kept / name, place)
+        done = killed_at(vault, step)
+        vault.reindex()
+        lifted = not stone(vault).exists()
+        assert came_back(vault) == lifted
+        if not lifted:
+            undo(vault)
+            assert came_back(vault)
+        seen.add(lifted)
+        step += every
+    assert seen == {True, False}

@@ -1,0 +1,49 @@
+"""docs/schema.md is generated from what the tables declare; this test holds it, and says how to bring it up to date."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from signet_sync.storage.database.table import Table
+from signet_sync.storage.database.tables import TABLES
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "schema.md"
+
+HEAD = """\
+# The schema
+
+The tables of the index, generated from their declarations in `storage/database/tables`. Creation, rebuild, backup,
+bundle, salvage of a damaged database and removal follow from the same declarations.
+
+A rebuild drops derived tables and keeps native ones. *Backed up: yes* means every backup and bundle; *elsewhere* means
+that files of the state folder hold the rows, so that only `backup create FILE` and bundles include them. Daily backups
+leave out the bytes of seals.
+
+*Goes with*: what deletes a row: its session or artifact, the memory or node whose id it has, or the removal of a text
+that alone had one of its words. `captures` and `session_transcripts` name sessions differently and have rules of their
+own.
+"""
+
+
+def generated() -> str:
+    page = HEAD
+    for kind, more in (("native", " backed up |"), ("derived", "")):
+        page += f"\n## {kind.capitalize()} tables\n\n| table | holds | goes with |{more}\n"
+        page += f"|---|---|---|{'---|' if more else ''}\n"
+        page += "".join(row(table) for table in TABLES.values() if table.kind == kind)
+    return page
+
+
+def row(table: Table) -> str:
+    goes = {"session": table.session, "artifact": table.artifact, "id": table.handle, "words": table.texts}
+    cells = [f"`{table.name}`", table.holds, ", ".join(name for name in goes if goes[name]) or "–"]
+    if table.kind == "native":
+        cells.append("–" if table.row is None else "yes" if table.kept == "always" else table.kept)
+    return f"| {' | '.join(cells)} |\n"
+
+
+def test_the_page_of_the_schema_is_what_the_tables_declare() -> None:
+    if os.environ.get("WRITE_DOCS"):
+        PAGE.write_text(generated(), encoding="utf-8")
+    assert PAGE.read_text(encoding="utf-8") == generated(), "WRITE_DOCS=1 pytest brings it up to date"

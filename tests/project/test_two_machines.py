@@ -1,0 +1,691 @@
+"""Machines that share a vault come to rest on the same bytes, whatever was done where and when; nothing is lost.
+
+A walk is drawn from a seed: people and agents work on any machine, a service carries files late and in any order. Every
+so often it is quiet: then all must agree soon, and stay so.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from agents import Agent, Session, until
+from machines import MINUTE, Machine, Place, Service, conflict_copies
+from workbench import Vault, contents
+
+from signet_sync.entities import operations, reports
+from signet_sync.entities import store as entities_store
+from signet_sync.errors import UsageError
+from signet_sync.formats.filename import artifact_name
+from signet_sync.formats.timestamps import iso
+from signet_sync.integrity import operations as integrity_operations
+from signet_sync.memories import operations as memories_operations
+from signet_sync.pages import stage as pages_stage
+from signet_sync.privacy import remove
+from signet_sync.sessions import operations as sessions_operations
+from signet_sync.sessions.input import compaction_input, session_input
+from signet_sync.sync.store.artifacts import canonical_dump
+
+ME = "default"
+ROUNDS = 4  # of passes and syncs until nothing moves
+MORE = 2  # rounds after that in which no byte may move
+SAID = "# Lantern {word}\n\nUser: what of src/{word}.py?\n\n## Decisions\n\n- src/{word}.py keeps its bound.\n"
+PARTS = ("Jo", "Sam", "The Critic")
+
+
+class Walk:
+    """Machines, a service between them, and what must be true of them in the end."""
+
+    def __init__(
+        self,
+        folder: Path,
+        seed: int,
+        *,
+        count: int = 2,
+        style: str = "syncthing",
+        hidden: bool = False,
+        alike: bool = True,
+    ) -> None:
+        self.random = Random(seed)
+        self.seed = seed
+        self.alike = alike
+        self.machines = [
+            Machine(folder, name, self.random.randint(-5, 5) * MINUTE) for name in ("one", "two", "three")[:count]
+        ]
+        self.service = Service(self.random, style, hidden, keeps_mtime=self.random.random() < 0.7)
+        self.off: dict[str, int] = {}
+        self.count = 0
+        self.words: set[str] = set()  # of people: they stand somewhere for ever
+        self.said: dict[str, set[str]] = {}  # by session: gone when it is removed
+        self.gone: set[str] = set()
+        self.figures: Counter[str] = Counter()
+        self.log = ["by hand:"]
+
+    def close(self) -> None:
+        for machine in self.machines:
+            machine.close()
+
+    # ── what happens ──
+
+    def run(self, steps: int, every: int) -> None:
+        for number in range(1, steps + 1):
+            self.step()
+            if number % every == 0 or number == steps:
+                self.rest()
+
+    def step(self) -> None:
+        machine = self.random.choice(self.machines)
+        name = self.random.choices(list(STEPS), [weight for weight, _ in STEPS.values()])[0]
+        for each in self.machines:
+            each.now_us += self.random.randint(1, 40) * MINUTE
+        self.log.append(f"{machine.name}: {name}")
+        with suppress(UsageError):
+            STEPS[name][1](self, machine)
+        self.figures["steps"] += 1
+        for each in self.machines:
+            if self.off.get(each.name, 0) > 0:
+                self.off[each.name] -= 1
+            elif self.random.random() < 0.5:
+                self.carry(each, self.random.choice((0.3, 0.7, 1.0)))
+            if self.random.random() < 0.3:
+                each.passes()
+
+    def carry(self, machine: Machine, share: float) -> None:
+        arrived = self.service.sync(machine, share)
+        if arrived and self.random.random() < 0.6:
+            machine.passes(frozenset(arrived))
+
+    def word(self) -> str:
+        self.count += 1
+        self.log[-1] += f" word{self.count:05}x"
+        return f"word{self.count:05}x"
+
+    # ── rest ──
+
+    def rest(self) -> None:
+        """Nobody does anything any more: soon no pass and no sync finds anything to do, and all is as it should be."""
+        self.off.clear()
+        self.settle()
+        for _ in range(MORE):
+            moved = self.round()
+            assert not moved, self.story("bytes move again", moved)
+        self.agree()
+
+    def settle(self) -> None:
+        """Passes and syncs until nothing moves."""
+        moves: list[list[str]] = []
+        while len(moves) <= ROUNDS and (moved := self.round()):
+            moves.append(moved)
+        rounds = len(moves)
+        assert rounds <= ROUNDS, self.story("they do not come to rest", moves[-1])
+        self.figures["rounds"] = max(self.figures["rounds"], rounds)
+
+    def round(self) -> list[str]:
+        """One of everybody's syncs and passes; what moved in it."""
+        before = self.states()
+        for machine in self.random.sample(self.machines, len(self.machines)):
+            self.service.sync(machine)
+            machine.passes()
+        for machine in self.machines:
+            self.service.sync(machine)
+        after = self.states()
+        return sorted(
+            {
+                path
+                for one, two in zip(before, after, strict=True)
+                for path in one.keys() | two.keys()
+                if one.get(path) != two.get(path)
+            }
+        )
+
+    def states(self) -> list[dict[str, bytes]]:
+        return [machine.tree(hidden=self.service.hidden) for machine in self.machines]
+
+    def differences(self) -> list[str]:
+        first, *others = self.states()
+        return sorted({p for other in others for p in first.keys() | other.keys() if first.get(p) != other.get(p)})
+
+    def agree(self) -> None:
+        first = self.machines[0].tree()
+        assert not self.differences(), self.story("the copies differ", self.differences())
+        everything = b"\n".join(first.values()).decode("utf-8", "replace")
+        lost = sorted(word for word in self.words if word not in everything)
+        assert not lost, self.story("words are lost", lost)
+        for machine in self.machines:
+            state = machine.hold().decode("utf-8", "replace")
+            back = sorted(word for word in self.gone if word in state or word in everything)
+            where = [p for p, raw in first.items() if any(word.encode() in raw for word in back)]
+            assert not back, self.story(f"what was removed stands on {machine.name}", [*back, *where])
+            indexed = {path for (path,) in machine.work.database.execute("select source_path from memory_artifacts")}
+            assert not indexed & set(conflict_copies(first))
+            self.is_as_rebuilt(machine)
+            self.garden_is_sound(machine)
+            kept = [text for (text,) in machine.work.database.execute("select content from memories")]
+            forgotten = sorted(word for word in machine.remembers if not any(word in text for text in kept))
+            assert not forgotten, self.story(f"{machine.name} forgot", forgotten)
+        self.pages_are_equal()
+        for session, words in self.said.items():
+            missing = [word for word in words if word not in everything]
+            assert not missing, self.story(f"session {session} lost", missing)
+        clocks = [machine.now_us for machine in self.machines]
+        self.figures["minutes apart"] = max(self.figures["minutes apart"], (max(clocks) - min(clocks)) // MINUTE)
+        self.figures["quiet points"] += 1
+        self.figures["conflict copies"] = self.service.copies
+        self.figures["transfers"] = self.service.transfers
+
+    def pages_are_equal(self) -> None:
+        """At one instant equal rows make equal pages; seals of their own differ where a violation is open."""
+        if not self.alike or any(
+            machine.does(lambda work, now: integrity_operations.listed(work)) for machine in self.machines
+        ):
+            return
+        now = self.machines[0].now_us
+        made = {machine.does(lambda work, _: pages_stage.compose(work, ME, now))[0].text for machine in self.machines}
+        assert len(made) == 1, self.story("equal rows make two pages", sorted(made))
+        self.figures["equal pages"] += 1
+
+    def garden_is_sound(self, machine: Machine) -> None:
+        """Every file is what its events tell, and the ledger is whole, or a person is told."""
+        damage = machine.does(lambda work, now: reports.verify(work, ME))
+        drift = [(one.path, one.code) for one in entities_store.drift(machine.work.database, ME)]
+        self.figures["drift"] += len(drift)
+        assert not damage, self.story(f"{machine.name}: ledger", [str(one) for one in damage])
+        assert not drift, self.story(f"{machine.name}: drift", [str(one) for one in drift])
+
+    def is_as_rebuilt(self, machine: Machine) -> None:
+        before = canonical_dump(machine.work.database)
+        machine.passes(rebuild=True, project=False)
+        after = canonical_dump(machine.work.database)
+        other = [*(row for row in before if row not in after), *(row for row in after if row not in before)]
+        assert not other, self.story(f"{machine.name}: not as its rebuild", [str(row) for row in other])
+
+    def story(self, what: str, paths: list[str]) -> str:
+        told = "\n".join(self.log[-60:])
+        trees = [machine.tree(hidden=True) for machine in self.machines]
+        shown = "\n".join(
+            f"--- {path}\n"
+            + "\n".join((tree.get(path) or b"(none)").decode("utf-8", "replace")[-3000:] for tree in trees)
+            for path in paths[:3]
+        )
+        heard = [sorted(machine.told) for machine in self.machines]
+        return f"seed {self.seed}: {what}: {paths}\n{told}\n{heard}\n{shown}"
+
+    # ── who is there ──
+
+    def artifacts(self, machine: Machine, *kinds: str) -> list[str]:
+        found = []
+        for path in sorted((machine.root / "memory").glob("*.md")):
+            name = artifact_name(path.name)
+            if name is not None and name.kind in kinds:
+                found.append(f"memory/{path.name}")
+        return found
+
+
+# ── steps ──
+
+
+def ends(walk: Walk, machine: Machine) -> None:
+    ended(walk, machine, f"session-{walk.count + 1:05}")
+
+
+def ended(walk: Walk, machine: Machine, session: str, key: str | None = None) -> None:
+    word = walk.word()
+    document = {
+        "session_id": session,
+        "project": "/home/jo/lantern",
+        "session_key": key,
+        "captured_at": iso(machine.now_us),
+        "transcript": SAID.format(word=word),
+        "transcript_is": "tail",
+    }
+    machine.does(lambda work, now: sessions_operations.end(work, session_input(document, now_us=now), now_us=now))
+    walk.said.setdefault(session, set()).add(word)
+    walk.figures["sessions"] += 1
+
+
+def ends_again(walk: Walk, machine: Machine) -> None:
+    if walk.said:
+        ended(walk, machine, walk.random.choice(sorted(walk.said)))
+
+
+def ends_everywhere(walk: Walk, machine: Machine) -> None:
+    """One session, ended on every machine before any of them has heard of the others."""
+    session = f"session-{walk.count + 1:05}"
+    for each in walk.machines:
+        ended(walk, each, session)
+
+
+def compacts(walk: Walk, machine: Machine) -> None:
+    if not walk.said:
+        return
+    session, word = walk.random.choice(sorted(walk.said)), walk.word()
+    document = {
+        "session_id": session,
+        "captured_at": iso(machine.now_us),
+        "compaction": f"# Kept\n\n- src/{word}.py stays.\n",
+    }
+    machine.does(
+        lambda work, now: sessions_operations.compact(work, compaction_input(document, now_us=now), now_us=now)
+    )
+    walk.said[session].add(word)
+
+
+def types_above(walk: Walk, machine: Machine) -> None:
+    typed(walk, machine, "MEMORY.md", lambda raw, said: said + b"\n\n" + raw)
+
+
+def types_below(walk: Walk, machine: Machine) -> None:
+    typed(walk, machine, "MEMORY.md", lambda raw, said: raw + b"\n" + said + b"\n")
+
+
+def types_inside(walk: Walk, machine: Machine) -> None:
+    typed(
+        walk,
+        machine,
+        "MEMORY.md",
+        lambda raw, said: raw.replace(b"# Working Memory\n", b"# Working Memory\n" + said + b"\n", 1),
+    )
+
+
+def typed(walk: Walk, machine: Machine, path: str, change: Callable[[bytes, bytes], bytes]) -> bool:
+    raw = machine.read(path)
+    if raw is None:
+        return False
+    word = walk.word()
+    changed = change(raw, f"A note of mine, {word}.".encode())
+    if changed == raw:
+        return False
+    machine.save(path, changed)
+    if word.encode() in changed:
+        walk.words.add(word)
+    return True
+
+
+def types_in_manifest(walk: Walk, machine: Machine) -> None:
+    manifests = walk.artifacts(machine, "manifest")
+    if manifests:
+        path = walk.random.choice(manifests)
+        raw = machine.read(path) or b""
+        session = next((s for s in walk.said if f'session_id: "{s}"'.encode() in raw), None)
+        word = walk.word()
+        if session is not None:
+            machine.save(path, raw + f"My note: {word}\n".encode())
+            walk.said[session].add(word)
+
+
+def creates(walk: Walk, machine: Machine) -> None:
+    name = walk.random.choice(PARTS)
+    machine.does(lambda work, now: operations.create(work, ME, "part", name, now_us=now))
+
+
+def appends(walk: Walk, machine: Machine) -> None:
+    name, word = walk.random.choice(PARTS), walk.word()
+    section = walk.random.choice(("role", "needs", "open-questions", "notes/focus"))
+    machine.does(
+        lambda work, now: operations.append(work, ME, name, section, f"Says {word}.", actor="person", now_us=now)
+    )
+    walk.words.add(word)
+
+
+def edits_entity(walk: Walk, machine: Machine) -> None:
+    profiles = sorted(machine.root.glob("entities/parts/*/profile.md"))
+    if profiles:
+        path = str(walk.random.choice(profiles).relative_to(machine.root))
+        anchor = b"<!-- section identity -->\n"
+        typed(walk, machine, path, lambda raw, said: raw.replace(anchor, anchor + b"\n" + said + b"\n", 1))
+
+
+def remembers(walk: Walk, machine: Machine) -> None:
+    if walk.alike:
+        return
+    word = walk.word()
+    machine.remembers.add(word)
+    machine.does(
+        lambda work, now: memories_operations.remember(
+            work, ME, f"Jo likes {word} in src/queue.py.", kind="fact", tags=(), private=False, session=None, now_us=now
+        )
+    )
+
+
+def removes(walk: Walk, machine: Machine) -> None:
+    known = [row[0] for row in machine.work.database.execute("select distinct session_id from ledger_rows order by 1")]
+    if not known:
+        return
+    removed(walk, machine, walk.random.choice(known))
+
+
+def removed(walk: Walk, machine: Machine, session: str) -> None:
+    for planned in machine.does(lambda work, now: remove.plan(work, ME, session)):
+        machine.does(lambda work, now, planned=planned: remove.remove(work, planned, "asked for", now))
+    walk.gone |= walk.said.pop(session, set())
+    walk.figures["removed"] += 1
+
+
+def violates(walk: Walk, machine: Machine) -> None:
+    files = walk.artifacts(machine, "summary", "transcript")
+    if files:
+        path = walk.random.choice(files)
+        machine.save(path, (machine.read(path) or b"") + b"\nDamage.\n")
+
+
+def restores(walk: Walk, machine: Machine) -> None:
+    machine.passes()
+    for batch in machine.does(lambda work, now: integrity_operations.listed(work)):
+        for one in batch:
+            with suppress(UsageError):
+                machine.does(lambda work, now, path=one.path: integrity_operations.restore(work, path))
+
+
+def accepts(walk: Walk, machine: Machine) -> None:
+    machine.passes()
+    for batch in machine.does(lambda work, now: integrity_operations.listed(work)):
+        for one in batch[:1]:
+            with suppress(UsageError):
+                machine.does(lambda work, now, path=one.path: integrity_operations.accept(work, path, "mine", now))
+                machine.looks_again(one.path)
+
+
+def renames(walk: Walk, machine: Machine) -> None:
+    """A file gets another name, and its own one back at once or later."""
+    files = walk.artifacts(machine, "summary", "transcript", "manifest")
+    if files:
+        path = walk.random.choice(files)
+        away = path.replace(".md", ".old.md")
+        raw = machine.read(path)
+        machine.save(away, raw)
+        machine.save(path, None)
+        if walk.random.random() < 0.5:
+            machine.passes()
+        machine.save(path, raw)
+        machine.save(away, None)
+
+
+def copies(walk: Walk, machine: Machine) -> None:
+    files = walk.artifacts(machine, "summary", "manifest")
+    if files:
+        path = walk.random.choice(files)
+        machine.save(path.replace(".md", f" {walk.random.randint(2, 9)}.md"), machine.read(path))
+
+
+def clears_copies(walk: Walk, machine: Machine) -> None:
+    """A person who compares, and deletes what is equal."""
+    for path in conflict_copies(machine.tree()):
+        original = f"{path.rpartition(' ')[0]}.md"
+        if machine.read(path) == machine.read(original):
+            machine.save(path, None)
+
+
+def goes_off(walk: Walk, machine: Machine) -> None:
+    walk.off[machine.name] = walk.random.randint(5, 40)
+
+
+def hands_out_old(walk: Walk, machine: Machine) -> None:
+    removed = [
+        path
+        for path, versions in walk.service.files.items()
+        if versions[-1].raw is None and path.startswith("memory/2")
+    ]
+    for path in removed:
+        walk.figures["brought back"] += walk.service.brings_back(path)
+
+
+def restarts(walk: Walk, machine: Machine) -> None:
+    machine.restart()
+
+
+def rebuilds(walk: Walk, machine: Machine) -> None:
+    machine.passes(rebuild=True)
+
+
+STEPS: dict[str, tuple[int, Callable[[Walk, Machine], None]]] = {
+    "a session ends": (12, ends),
+    "a session ends again": (6, ends_again),
+    "a session ends everywhere": (2, ends_everywhere),
+    "a compaction": (4, compacts),
+    "types above the block": (4, types_above),
+    "types below the block": (4, types_below),
+    "types inside the block": (1, types_inside),
+    "types in a manifest": (3, types_in_manifest),
+    "makes an entity": (2, creates),
+    "adds to an entity": (4, appends),
+    "edits an entity by hand": (4, edits_entity),
+    "remembers": (2, remembers),
+    "removes": (4, removes),
+    "changes an artifact": (2, violates),
+    "restores": (3, restores),
+    "accepts": (1, accepts),
+    "renames and back": (3, renames),
+    "copies a file": (2, copies),
+    "clears copies": (2, clears_copies),
+    "goes off": (2, goes_off),
+    "hands out old files": (3, hands_out_old),
+    "makes the index anew": (1, rebuilds),
+    "restarts": (2, restarts),
+}
+
+
+def walked(folder: Path, seed: int, steps: int, every: int, **given: Any) -> Walk:
+    """A walk from its seed to its end; its figures are printed."""
+    walk = Walk(folder, seed, **given)
+    try:
+        walk.run(steps, every)
+    finally:
+        walk.close()
+        print(f"seed {seed} {given}: {dict(walk.figures)}")
+    return walk
+
+
+def test_two_machines_come_to_rest(tmp_path: Path) -> None:
+    assert walked(tmp_path, 7, 14, 14).figures["rounds"] <= ROUNDS
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("seed", "given"),
+    [
+        (1, {"style": "syncthing"}),
+        (2, {"style": "dropbox", "alike": False}),
+        (3, {"style": "icloud", "hidden": True}),
+    ],
+    ids=["syncthing", "dropbox", "icloud"],
+)
+def test_two_machines_come_to_rest_over_a_thousand_steps(tmp_path: Path, seed: int, given: dict[str, Any]) -> None:
+    walk = walked(tmp_path, seed, 1000, 50, **given)
+    assert walk.figures["removed"] and walk.figures["brought back"] and walk.figures["conflict copies"]
+
+
+@pytest.mark.slow
+def test_two_agents_that_run_come_to_rest(tmp_path: Path) -> None:
+    """Processes, watches and timers; the service carries while they work."""
+    places = [Place(tmp_path, name) for name in ("one", "two")]
+    service = Service(Random(5))
+    agents: list[Agent] = []
+    words: list[str] = []
+    try:
+        for place in places:
+            agents.append(Agent(Vault(place.root), "--debounce", "0.05", "--interval", "2", environ=place.environ))
+            Session(100 + len(agents)).write(Vault(place.root))
+        until(lambda: all(place.read("MEMORY.md") for place in places), "both have a page")
+        for number in range(12):
+            place = service.random.choice(places)
+            Session(number).write(Vault(place.root))
+            page = place.read("MEMORY.md")
+            if page is not None:
+                words.append(f"word{number:05}x")
+                place.save("MEMORY.md", page + f"A note of mine, {words[-1]}.\n".encode())
+            for each in places:
+                service.sync(each, 0.7)
+            time.sleep(0.3)
+
+        def rests() -> bool:
+            for place in (*places, *places):
+                service.sync(place)
+            before = [place.tree() for place in places]
+            time.sleep(5.0)  # two full passes of each
+            return before[0] == before[1] and before == [place.tree() for place in places]
+
+        until(rests, "the copies are one and stay so", 180.0)
+        assert [agent.end()[0] for agent in agents] == [0, 0]
+    finally:
+        for agent in agents:
+            agent.close()
+    everything = b"\n".join(places[0].tree().values()).decode()
+    assert words and not [word for word in words if word not in everything]
+    assert all(Session(number).sentence in everything for number in range(12))
+    print(f"{service.transfers} transfers, {service.copies} conflict copies, left: {conflict_copies(places[0].tree())}")
+
+
+@pytest.mark.slow
+def test_three_machines_come_to_rest(tmp_path: Path) -> None:
+    walked(tmp_path, 4, 200, 40, count=3, hidden=True, alike=False)
+
+
+# ── one thing at a time ──
+
+
+@pytest.fixture
+def walk(tmp_path: Path) -> Iterator[Walk]:
+    """Two machines, and no chance in it."""
+    made = Walk(tmp_path, 0)
+    yield made
+    made.close()
+
+
+def test_a_copy_of_a_page_keeps_only_what_people_wrote(tmp_path: Path) -> None:
+    vault = Vault(tmp_path / "vault")
+    vault.session()
+    vault.reindex()
+    page, copy = vault / "MEMORY.md", vault / "MEMORY.sync-conflict-20261122-101500-ABCDEF1.md"
+    copy.write_bytes(b"Call Jo.\n\n" + page.read_bytes())
+    (vault / "MEMORY (Jo's conflicted copy 2026-11-22).md").write_bytes(page.read_bytes())
+    (vault / "ledger/2026-03 2.md").write_bytes((vault / "ledger/2026-03.md").read_bytes())
+    document = vault.reindex()
+    assert vault.problems(document) == {copy.name: ("ignored", "conflict-copy")}, "the others say nothing of their own"
+    assert copy.read_bytes().strip() == b"Call Jo."
+    page.write_bytes(b"Call Jo.\n\n" + page.read_bytes())
+    assert not vault.problems(vault.reindex()) and not conflict_copies(contents(vault.root))
+
+
+def test_ledgers_that_were_written_at_once_become_one(walk: Walk) -> None:
+    one, two = walk.machines
+    one.does(lambda work, now: operations.create(work, ME, "part", "Jo", now_us=now))
+    walk.settle()
+    for machine, said in ((one, "Reads."), (two, "Writes."), (two, "Rests.")):
+        machine.does(lambda work, now, said=said: operations.append(work, ME, "Jo", "open-questions", said, now_us=now))
+    walk.rest()
+    ledger = (one.root / "entities/ledger/2026-03.jsonl").read_text()
+    assert all(said in ledger for said in ("Reads.", "Writes.", "Rests."))
+    assert not list((one.root / "entities/ledger").glob("*conflict*"))
+
+
+def test_machines_that_join_the_same_ledgers_write_the_same_bytes(walk: Walk) -> None:
+    one, two = walk.machines
+    one.does(lambda work, now: operations.create(work, ME, "part", "Jo", now_us=now))
+    walk.settle()
+    two.now_us = one.now_us + 7 * MINUTE
+    for machine, said in ((one, "Reads."), (two, "Writes.")):
+        machine.does(lambda work, now, said=said: operations.append(work, ME, "Jo", "open-questions", said, now_us=now))
+    for machine in (one, two, two, one):
+        walk.service.sync(machine)
+    assert not walk.differences() and list((one.root / "entities/ledger").glob("*conflict*"))
+    for machine in walk.machines:
+        machine.passes()
+    ledger = one.read("entities/ledger/2026-03.jsonl") or b""
+    assert ledger == two.read("entities/ledger/2026-03.jsonl")
+    assert ledger.count(b'"op":"human_edit"') == 1, "the file won over the order of the lines"
+    copies = walk.service.copies
+    walk.rest()
+    assert walk.service.copies == copies
+
+
+def test_an_edit_that_both_machines_saw_is_told_once(walk: Walk) -> None:
+    one, two = walk.machines
+    one.does(lambda work, now: operations.create(work, ME, "part", "Jo", now_us=now))
+    walk.settle()
+    (profile,) = one.root.glob("entities/parts/*/profile.md")
+    path = str(profile.relative_to(one.root))
+    edited = (one.read(path) or b"") + b"\n## Mine\n\nA line.\n"
+    for machine in (one, two):
+        machine.save(path, edited)
+        machine.passes()
+    again = edited + b"Another line.\n"
+    one.save(path, again)
+    one.passes()
+    walk.rest()
+    assert one.read(path) == again and not conflict_copies(one.tree())
+    ledger = one.read("entities/ledger/2026-03.jsonl") or b""
+    assert ledger.count(b'"op":"human_edit"') == 3, "what came late was no news"
+
+
+def test_the_id_of_another_machine_takes_no_memory_away(tmp_path: Path) -> None:
+    walk = Walk(tmp_path, 0, hidden=True, alike=False)
+    for machine in walk.machines:
+        remembers(walk, machine)
+    walk.settle()
+    assert len({machine.read(".signet/workspace-id") for machine in walk.machines}) == 1
+    for machine in walk.machines:
+        machine.restart()
+    walk.rest()
+    assert [len(list((machine.home / "state").glob("*-*"))) for machine in walk.machines] == [1, 1]
+    walk.close()
+
+
+def test_what_is_yet_to_come_by_one_clock_is_fought_over_by_none(walk: Walk) -> None:
+    one, two = walk.machines
+    two.now_us = one.now_us - 10 * MINUTE
+    ends(walk, one)
+    walk.settle()
+    for machine in walk.machines:
+        machine.now_us += 20 * MINUTE
+    walk.rest()
+    assert b"session=session-00001" in (one.read("MEMORY.md") or b"")
+    (manifest,) = walk.artifacts(one, "manifest")
+    assert b"Session Ledger" in (one.read(manifest) or b"")
+
+
+def test_what_was_removed_does_not_come_back_with_a_copy_of_a_page(walk: Walk) -> None:
+    one, two = walk.machines
+    ends(walk, one)
+    walk.settle()
+    page = one.read("MEMORY.md") or b""
+    removes(walk, one)
+    two.save("MEMORY.sync-conflict-20261122-101500-ABCDEF1.md", b"Call Jo.\n\n" + page)
+    walk.rest()
+    assert (one.read("MEMORY.sync-conflict-20261122-101500-ABCDEF1.md") or b"").strip() == b"Call Jo."
+
+
+def test_removals_of_one_key_on_two_machines_both_count(walk: Walk) -> None:
+    one, two = walk.machines
+    for session in ("first", "second"):
+        ended(walk, one, session, key="agent:main:main")
+        one.now_us += MINUTE
+    walk.settle()
+    removed(walk, one, "first")
+    removed(walk, two, "second")
+    walk.rest()
+    assert not walk.artifacts(one, "summary", "transcript", "manifest") and not conflict_copies(one.tree())
+    (stone,) = (one.root / "memory/tombstones").glob("*.md")
+    assert all(name in stone.read_text() for name in ("first", "second"))
+
+
+def test_a_manifest_that_two_machines_added_to_holds_it_all(walk: Walk) -> None:
+    one, _ = walk.machines
+    ended(walk, one, "first")
+    walk.settle()
+    for late, machine in enumerate(walk.machines, 1):
+        machine.now_us += late * 30 * MINUTE
+        ended(walk, machine, "first")
+        types_in_manifest(walk, machine)
+    walk.rest()
+    (path,) = walk.artifacts(one, "manifest")
+    text = (one.read(path) or b"").decode()
+    assert text.count("My note") == 2 and not conflict_copies(one.tree())
+    newest = max(walk.artifacts(one, "summary"))
+    assert f'summary_path: "{newest}"' in text
+    assert all(artifact in text for artifact in walk.artifacts(one, "summary", "transcript"))

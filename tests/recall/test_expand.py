@@ -1,0 +1,420 @@
+"""`expand`: every form of a handle, all that lies around a thing, down to the transcript's words, within the budget."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import artifacts_fixture as made
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from workbench import ROOT, Vault, call
+from woven import AGENTS, COMPACTED, LONG, NOISE, SEGMENTED, SESSIONS, SPOKEN, TOLD, fill, talk
+
+from signet_sync.errors import UsageError
+from signet_sync.graph.store import neighbours
+from signet_sync.recall.expand import expand
+from signet_sync.recall.store import references
+from signet_sync.storage.database.connection import Database
+from signet_sync.storage.database.named_rows import FACTS, NODES
+from signet_sync.sync.store.bodies import text_at
+from signet_sync.text.excerpts import cut, ending
+from signet_sync.text.token_estimate import estimate_tokens
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Vault]:
+    """Two agents with the same sessions, indexed once: only looked at."""
+    folder = tmp_path_factory.mktemp("expand")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SIGNET_STATE", str(folder / "state"))
+        vault = Vault(folder / "vault")
+        for agent in AGENTS:
+            fill(vault, agent)
+        vault.reindex()
+        yield vault
+
+
+@pytest.fixture
+def vault(filled: Vault, monkeypatch: pytest.MonkeyPatch) -> Vault:
+    monkeypatch.setenv("SIGNET_STATE", str(filled.root.parent / "state"))
+    return filled
+
+
+@pytest.fixture
+def database(vault: Vault) -> Iterator[Database]:
+    with vault.database() as database:
+        assert all(ids_of(database, agent) for agent in AGENTS)
+        yield database
+
+
+def ids_of(database: Database, agent: str = "default") -> list[str]:
+    """Every id that an agent has."""
+    columns = (
+        ("session_summaries", "id"), ("memory_thread_heads", "thread_id"), ("entity_attributes", "id"),
+        ("entities", "id"), ("memories", "id"),
+    )  # fmt: skip
+    return [
+        row[0]
+        for table, column in columns
+        for row in database.execute(f"select {column} from {table} where agent_id = ? order by 1", (agent,))
+    ]
+
+
+def node_of(database: Database, session: str, kind: str = "summary", agent: str = "default") -> str:
+    """The newest node of a session."""
+    found: str = database.value(
+        f"select id from {NODES} where agent_id = ? and session_id = ? and source_type = ?"
+        " order by latest_us desc, start limit 1",
+        (agent, session, kind),
+    )
+    return found
+
+
+def texts(document: dict[str, Any]) -> list[str]:
+    transcript = document["transcript"] or {"excerpt": ""}
+    return [document["node"]["text"], transcript["excerpt"], *document["labels"].values()]
+
+
+def around(document: dict[str, Any]) -> list[str]:
+    return [*document["parents"], *document["children"], *document["siblings"], *document["memories"]]
+
+
+# ── handles ──
+
+
+def test_every_id_resolves_to_itself_in_every_form(database: Database) -> None:
+    for thing in ids_of(database):
+        for form in (thing, f"^{thing}", f" ^{thing} ", f"[[MEMORY#^{thing}]]", f"[[MEMORY.md#^{thing}|there]]"):
+            assert references.resolve(database, "default", form).id == thing
+
+
+def test_the_beginning_of_an_id_is_enough(database: Database) -> None:
+    things = ids_of(database)
+    for thing in things:
+        same = [other for other in things if other.startswith(thing[:6])]
+        if len(same) == 1:
+            assert references.resolve(database, "default", f"^{thing[:6]}").id == thing
+
+
+def test_a_path_means_its_node(database: Database) -> None:
+    at = "2026-03-17T10:00:00.000Z"
+    path = made.path_for("summary", session_id=LONG, captured_at=at)
+    wanted = node_of(database, LONG)
+    forms = (path, path.removeprefix("memory/"), path.removesuffix(".md"), f"[[{path}|summary]]", f"[[{path}]]")
+    assert {references.resolve(database, "default", form).id for form in forms} == {wanted}
+    transcript = made.path_for("transcript", session_id=LONG, captured_at=at)
+    first = neighbours.node(database, "default", references.resolve(database, "default", transcript).id)
+    assert first is not None and (first.source_type, first.start) == ("chunk", 0)
+
+
+def test_a_session_means_its_best_node(database: Database) -> None:
+    for session, kind in ((LONG, "summary"), (COMPACTED, "compaction"), (SPOKEN, "chunk"), (NOISE, "chunk")):
+        wanted = node_of(database, session, kind)
+        token = made.token_for("default", session)
+        for form in (session, session[:12], token, token[:8]):
+            assert references.resolve(database, "default", form) == (wanted, "node")
+
+
+def test_a_thread_by_its_key(database: Database) -> None:
+    for thread, key in database.execute(
+        "select thread_id, thread_key from memory_thread_heads where agent_id = 'default'"
+    ):
+        assert references.resolve(database, "default", key) == (thread, "thread")
+
+
+NOTHING = (
+    "", " ", "^", "[[]]", "[[|]]", "nothing", "s-aaaaaaaaaaaa", "^t-aaaa", "t-", "memory/", "../../etc/passwd", "%",
+    "_", "memory/2026--x--summary.md", "[[ledger/2026-03.md]]", "x" * 99_999, "\0", "' or 1=1 --", "^" + LONG, "日本語",
+    "\ud800", "MEMORY.md", "[[MEMORY#^]]", "#1",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("handle", NOTHING)
+def test_what_means_nothing_is_said_so(database: Database, handle: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        references.resolve(database, "default", handle)
+    assert raised.value.code == "unknown-handle" and "recall" in raised.value.hint
+
+
+def test_an_ambiguous_handle_names_the_candidates(vault: Vault) -> None:
+    answer = vault.call("expand", "5e5510", "--json")
+    assert answer.code == 2 and answer.json["error"]["code"] == "ambiguous-handle"
+    assert all(session in answer.json["error"]["message"] for session in SESSIONS)
+
+
+def test_ids_that_begin_alike() -> None:
+    database = Database(":memory:")
+    with closing(database):
+        for thing in ("m-aaaabbbbcccc", "m-aaaabbbbdddd"):
+            database.execute(
+                "insert into memories values('default', ?, 'note', 'x', '[]', 0, '2026-03-01', null)", (thing,)
+            )
+        with pytest.raises(UsageError, match="m-aaaabbbbcccc, m-aaaabbbbdddd") as raised:
+            references.resolve(database, "default", "^m-aaaabbbb")
+        assert raised.value.code == "ambiguous-handle"
+        assert references.resolve(database, "default", "m-aaaabbbbc").id == "m-aaaabbbbcccc"
+
+
+def test_a_key_of_several_sessions_means_their_thread(tmp_path: Path) -> None:
+    vault = Vault(tmp_path / "vault")
+    for number in (1, 2):
+        vault.session(number, session_key="agent:main:main")
+    vault.reindex()
+    with vault.database() as database:
+        assert references.resolve(database, "default", "agent:main:main").tier == "thread"
+        assert expand(database, "default", "agent:main:main")["node"]["sessions"] == 2
+
+
+# ── what lies around ──
+
+
+def test_the_nodes_of_a_session_lead_to_all_of_its_transcript(database: Database) -> None:
+    """From every node of a session every chunk of every transcript of it is a walk away."""
+    for session in (*SESSIONS, NOISE):
+        chunks = {
+            row[0]: row[1:]
+            for row in database.execute(
+                f"select id, source_ref, start, end from {NODES}"
+                " where agent_id = 'default' and session_id = ? and source_type = 'chunk'",
+                (session,),
+            )
+        }
+        own = [
+            row[0]
+            for row in database.execute(
+                f"select id from {NODES} where agent_id = 'default' and session_id = ?", (session,)
+            )
+        ]
+        for start in own:
+            seen, ahead = set(), [start]
+            while ahead:
+                here = ahead.pop()
+                if here not in seen and here in own:
+                    seen.add(here)
+                    document = expand(database, "default", here)
+                    ahead += document["children"] + document["siblings"]
+            assert seen >= set(chunks)
+        for path in {path for path, *_ in chunks.values()}:
+            pieces = sorted((start, expand(database, "default", one, 50_000)["node"]["text"])
+                            for one, (of, start, _) in chunks.items() if of == path)  # fmt: skip
+            content = text_at(database, path)
+            assert "".join(text for _, text in pieces) == content
+
+
+def test_edges_go_both_ways(database: Database) -> None:
+    for thing in ids_of(database):
+        document = expand(database, "default", thing)
+        if document["node"]["depth"] is None:
+            continue
+        for child in document["children"]:
+            assert thing in expand(database, "default", child)["parents"]
+
+
+def test_nothing_leads_nowhere(database: Database) -> None:
+    things = set(ids_of(database))
+    for thing in things:
+        document = expand(database, "default", thing)
+        assert set(around(document)) <= things
+        assert thing not in around(document)
+        assert len(set(document["siblings"])) == len(document["siblings"]) <= neighbours.SIBLINGS
+
+
+def test_siblings_are_the_nearest_first(database: Database) -> None:
+    document = expand(database, "default", node_of(database, TOLD))
+    near = [expand(database, "default", one)["node"]["session_id"] for one in document["siblings"]]
+    assert near == [SPOKEN, COMPACTED, SEGMENTED, LONG]
+    chunks = expand(database, "default", node_of(database, LONG))["children"]
+    assert len(chunks) > 2
+    assert expand(database, "default", chunks[1])["siblings"][:2] == [chunks[0], chunks[2]]
+
+
+def test_a_session_of_two_segments(database: Database) -> None:
+    newest = node_of(database, SEGMENTED)
+    document = expand(database, "default", newest)
+    assert "lease19" in document["node"]["text"] and "lease19 turn 0" in document["transcript"]["excerpt"]
+    older = expand(database, "default", document["siblings"][0])
+    assert older["node"]["session_id"] == SEGMENTED and "lease18 turn 0" in older["transcript"]["excerpt"]
+
+
+def test_an_arc_leads_to_its_sessions_and_a_transcript(database: Database) -> None:
+    arcs = [thing for thing in ids_of(database) if thing.startswith("a-")]
+    assert len(arcs) == 2
+    for arc in arcs:
+        document = expand(database, "default", arc)
+        assert (document["node"]["kind"], document["node"]["level"]) == ("condensation", "arc")
+        assert document["transcript"]["excerpt"] and document["parents"][0].startswith("e-")
+    epoch = expand(database, "default", document["parents"][0])
+    assert sorted(epoch["children"]) == sorted(arcs) and epoch["transcript"]["excerpt"]
+
+
+def test_a_thread(database: Database) -> None:
+    thread = database.value("select thread_id from memory_thread_heads where agent_id = 'default'")
+    document = expand(database, "default", thread)
+    assert document["node"]["kind"] == "thread" and document["node"]["sessions"] == len(SESSIONS)
+    assert document["children"][0].startswith("a-")
+    assert "glass turn 0" in document["transcript"]["excerpt"]
+
+
+def test_a_fact_tells_its_lines_and_what_superseded_it(database: Database) -> None:
+    facts = {
+        text: thing for thing, text in database.execute(f"select id, text from {FACTS} where agent_id = 'default'")
+    }
+    former, present = facts["Storage: JSON files"], facts["Storage: SQLite"]
+    document = expand(database, "default", former)
+    assert document["node"]["status"] == "superseded" and document["node"]["superseded_by"] == present
+    source = document["sources"][0]
+    content = text_at(database, source["path"])
+    assert content.split("\n")[source["line"] - 1] == "- Storage: JSON files"
+    assert document["parents"] == [source["id"]] == [node_of(database, LONG)]
+    assert document["transcript"]["path"] == made.path_for(
+        "transcript", session_id=LONG, captured_at="2026-03-17T10:00:00.000Z"
+    )
+    assert len(expand(database, "default", present)["sources"]) == 4
+
+
+def test_the_excerpt_of_a_fact_begins_where_the_transcript_speaks_of_it(tmp_path: Path) -> None:
+    vault = Vault(tmp_path / "vault")
+    talked = talk("filler", 20) + "\n\n## User · 2026-03-28T10:00:00.000Z\n\nThe kiln cools by forty degrees an hour."
+    vault.put(made.transcript(body=talked))
+    vault.put(made.summary(body="# Kiln\n\n## Decisions\n\n- The kiln must cool by forty degrees an hour at most.\n"))
+    vault.reindex()
+    with vault.database() as database:
+        fact = database.value("select id from entity_attributes")
+        excerpt = expand(database, "default", fact, 300)["transcript"]["excerpt"]
+    assert "The kiln cools" in excerpt and "filler turn 0:" not in excerpt
+
+
+# ── the budget ──
+
+
+@pytest.mark.parametrize("budget", [1, 10, 50, 200, 700, 2_000, 20_000])
+def test_all_texts_stay_within_the_budget(database: Database, budget: int) -> None:
+    for thing in ids_of(database):
+        document = expand(database, "default", thing, budget)
+        spent = sum(map(estimate_tokens, texts(document)))
+        assert spent <= budget and spent == document["tokens"]
+
+
+def test_what_is_cut_says_so(database: Database) -> None:
+    whole = expand(database, "default", node_of(database, LONG), 100_000)
+    short = expand(database, "default", node_of(database, LONG), 30)
+    assert "[The rest is left out here" in short["node"]["text"] and "[The" not in whole["node"]["text"]
+    assert "[The transcript goes on.]" in expand(database, "default", node_of(database, LONG))["transcript"]["excerpt"]
+
+
+@given(st.text(), st.integers(0, 60), st.booleans())
+def test_a_cut_is_a_beginning_and_never_too_long(text: str, room: int, whole: bool) -> None:
+    shown = cut(text, room, "[more]", whole=whole)
+    assert estimate_tokens(shown) <= room
+    assert text.startswith(shown.removesuffix("[more]").removesuffix("\n").removesuffix("…"))
+    if whole and estimate_tokens(text) <= room:
+        assert shown == text
+
+
+@given(st.text(), st.integers(0, 60))
+def test_an_ending_is_an_end_and_never_too_long(text: str, room: int) -> None:
+    shown = ending(text, room, "[before]")
+    assert estimate_tokens(shown) <= room
+    if shown.startswith("[before]\n"):
+        assert shown.removeprefix("[before]\n") in text
+
+
+# ── agents ──
+
+
+def test_nothing_crosses_agents(database: Database) -> None:
+    theirs = set(ids_of(database, "scout"))
+    assert theirs and not theirs & set(ids_of(database))
+    for thing in theirs:
+        with pytest.raises(UsageError):
+            references.resolve(database, "default", thing)
+        assert set(around(expand(database, "scout", thing))) <= theirs
+    for session in (*SESSIONS, NOISE):
+        assert references.resolve(database, "scout", session).id in theirs
+
+
+# ── sessions that still run ──
+
+
+def turns(*said: str) -> str:
+    return "".join(
+        json.dumps({"turn": number, "role": "user", "text": text, "at": f"2026-03-29T10:{number:02d}:00Z"}) + "\n"
+        for number, text in enumerate(said)
+    )
+
+
+@pytest.fixture
+def running(tmp_path: Path) -> Vault:
+    vault = Vault(tmp_path / "running")
+    said = turns("First the shutter.", *(f"Then step {number} of it." for number in range(30)), "Last the lens.")
+    answer = vault.spawn("transcript", "append", "--session-key", "chat#7", input=said.encode())
+    assert answer.code == 0, answer.err
+    return vault
+
+
+def test_a_session_that_still_runs(running: Vault) -> None:
+    document = running.call("expand", "chat#7", "--json").json
+    assert document["node"]["kind"] == "live" and document["node"]["turns"] == 32
+    assert "First the shutter." in document["node"]["text"] and "Last the lens." in document["node"]["text"]
+    newest = running.call("expand", "chat#7", "--json", "--budget", "80").json["node"]["text"]
+    assert newest.startswith("[Earlier turns") and newest.endswith("Last the lens.")
+    later = running.call("expand", "chat#7#31", "--json").json["node"]["text"]
+    assert "Last the lens." in later and "shutter" not in later
+    assert running.call("expand", "chat#7", "--agent", "scout").code == 2
+    shown = running.call("expand", "chat#7")
+    assert shown.code == 0 and "Last the lens." in shown.out and running.rows("select * from node_telemetry") == []
+
+
+# ── the command ──
+
+
+def test_what_a_person_sees(vault: Vault, database: Database) -> None:
+    node = node_of(database, LONG)
+    shown = vault.call("expand", node)
+    assert shown.code == 0 and "\x1b" not in shown.out
+    document = expand(database, "default", node)
+    assert f"^{node}" in shown.out and document["node"]["text"] in shown.out
+    for thing in [*document["parents"], *document["children"], *document["siblings"]]:
+        label = document["labels"].get(thing)
+        assert (f"    ^{thing}  {label}\n" if label else f" ^{thing}") in shown.out
+    assert {*document["parents"], document["children"][0]} <= set(document["labels"])
+    assert document["transcript"]["path"] in shown.out and document["transcript"]["excerpt"] in shown.out
+
+
+def test_an_access_is_counted_and_no_answer_waits_for_it(tmp_path: Path) -> None:
+    vault = Vault(tmp_path / "vault")
+    vault.session(1)
+    vault.reindex()
+    node = vault.rows("select id from session_summaries where source_type = 'summary'")[0][0]
+    assert vault.call("expand", node).code == 0
+    assert vault.rows("select id, accesses from node_telemetry") == [(node, 1)]
+    with vault.database(readonly=False) as database, database.transaction():
+        assert vault.call("expand", node, "--json").json["node"]["id"] == node
+    assert vault.rows("select id, accesses from node_telemetry") == [(node, 1)]
+
+
+def test_without_an_index(tmp_path: Path) -> None:
+    answer = call("--workspace", tmp_path, "expand", "^t-aaaaaaaaaaaa")
+    assert answer.code == 3 and "reindex" in answer.err
+
+
+@pytest.mark.parametrize("command", [("expand", LONG), ("graph",)])
+def test_it_starts_light(vault: Vault, command: tuple[str, ...]) -> None:
+    code = (
+        "import sys; from signet_sync.cli.main import run; code = run(sys.argv[1:]);"
+        "print([n for n in ('pydantic', 'loguru', 'rich', 'yaml', 'frontmatter', 'watchdog') if n in sys.modules],"
+        " file=sys.stderr); sys.exit(code)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, "--workspace", vault.root, *command],
+        env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0 and done.stderr.splitlines()[-1] == "[]", done.stderr

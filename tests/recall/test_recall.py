@@ -1,0 +1,567 @@
+"""Recall answers from memories down to transcripts, says why, takes any input and never crosses agents."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+
+import artifacts_fixture as made
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from workbench import ROOT, Vault, sampled
+
+from benchmarks import recall as benchmark
+from signet_sync.recall.operations import recall
+from signet_sync.recall.passages import REACH, Finder
+from signet_sync.recall.query import MOST_TERMS, read
+from signet_sync.recall.rank import KEPT, TIERS, Candidate, choose, for_prompt, weights, why
+from signet_sync.recall.snippets import SNIPPET, speaker, told
+from signet_sync.storage.database.connection import Database
+from signet_sync.text.word_forms import akin_of, folded, stem_of
+
+ANY_TEXT = st.text(st.characters(codec=None), max_size=200)
+
+
+def phrases(text):
+    return [term.phrases[0] for term in read(text).terms]
+
+
+# --- what is asked for ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "terms"),
+    [
+        ("What did we decide about the retry loop?", ["decide", "retry", "loop"]),
+        ("what's wrong in #884", ["wrong", "884"]),
+        ("the who", ["the", "who"]),
+        ("src/queue.py and lantern-core", ["src queue py", "lantern core"]),
+        ("getUserName", ["getusername"]),
+        ("Café", ["cafe"]),
+        ("retry retry RETRY", ["retry"]),
+        ("备份", ["备 份"]),
+        ("灯塔项目", ["灯 塔", "塔 项", "项 目"]),
+        ("バックアップの確認", ["バ ッ", "ッ ク", "ク ア", "ア ッ", "ッ プ", "確 認"]),
+        ('"quoted" AND NEAR(x, 2) * -', ["quoted", "near x", "2"]),
+        ("! ? …", []),
+        ("", []),
+        ("\0\ud800", []),
+    ],
+)
+def test_a_query_is_its_telling_words(text, terms):
+    assert phrases(text) == terms
+
+
+def test_of_a_long_text_the_names_and_the_long_words_are_kept():
+    text = " ".join([*(f"word{chr(97 + n % 26)}{chr(97 + n // 26)}" for n in range(200)), "src/queue.py", "a1"])
+    kept = phrases(text)
+    assert len(kept) == MOST_TERMS
+    assert {"src queue py", "a1"} <= set(kept)
+
+
+@given(ANY_TEXT)
+def test_any_text_is_a_query(text):
+    query = read(text)
+    assert len(query.terms) <= MOST_TERMS
+    assert {term.word for term in query.terms} == set(range(query.words))
+    for term in query.terms:
+        assert not any(mark in phrase for phrase in term.phrases for mark in '"*^:()\0')
+        assert not {*term.akin} & {*term.phrases}
+
+
+@pytest.mark.parametrize(
+    ("asked", "written"),
+    [
+        ("moving", "moved"),
+        ("move", "moving"),
+        ("measurements", "measured"),
+        ("retries", "retry"),
+        ("retry", "retrying"),
+        ("queues", "queue"),
+        ("cache", "caching"),
+        ("dropped", "drop"),
+        ("documentation", "documented"),
+        ("stay", "stays"),
+        ("lose", "lost"),
+        ("decision", "decided"),
+        ("wrote", "written"),
+        ("process", "processes"),
+        ("planned", "planning"),
+    ],
+)
+def test_other_forms_of_a_word_count(asked, written):
+    assert written in akin_of(asked)
+
+
+@pytest.mark.parametrize(("asked", "other"), [("probe", "problem"), ("cat", "category"), ("string", "str")])
+def test_other_words_do_not_count(asked, other):
+    assert other not in akin_of(asked)
+    assert stem_of(asked)
+
+
+@given(ANY_TEXT)
+def test_folding_leaves_every_character_where_it_stands(text):
+    assert len(folded(text)) == len(text)
+
+
+# --- where it stands ------------------------------------------------------------------------------------------------
+
+
+def best(query, text, given=None):
+    asked = read(query)
+    return Finder(asked.terms, [term.share for term in asked.terms]).best(text, given)
+
+
+FILLER = "The keeper trimmed the wick and wrote the hour into the book. "
+
+
+def test_the_passage_is_where_the_words_stand_together():
+    text = f"A queue. {FILLER * 6}A broker. {FILLER * 6}The broker fills the queue again. {FILLER * 6}"
+    found = best("queue broker", text)
+    assert text[found.start :].startswith("broker fills the queue")
+    assert set(found.terms) == {0, 1}
+    near, far = best("queue broker", "queue broker"), best("queue broker", f"queue {'x' * (REACH // 2)} broker")
+    assert near.weight > far.weight > best("queue broker", f"queue {'x ' * REACH} broker").weight
+
+
+def test_words_of_one_sentence_count_more_than_words_of_two():
+    assert best("queue broker", "The queue and its broker").weight > best("queue broker", "The queue. A broker").weight
+
+
+@pytest.mark.parametrize(
+    ("query", "text", "worth"),
+    [
+        ("cafe", "Ein Café.", 1.0),
+        ("CAFÉ", "ein cafe", 1.0),
+        ("queues", "the queue", 0.9),
+        ("queue.py", "in src/queue.py:12", 1.0),
+        ("queue.py", "the queue", 0.5),
+        ("getUserName", "how to get user name", 1.0),
+        ("журнала", "в журнале", 0.9),
+        ("备份", "完成了数据库备份的设计", 1.0),
+        ("probe", "a problem", 0.0),
+        ("use", "because", 0.0),
+        ("4", "#4: the budget", 1.0),
+        ("4", "#42", 0.0),
+    ],
+)
+def test_a_word_is_found_in_its_forms(query, text, worth):
+    found = best(query, text)
+    assert (found.start is not None) == bool(worth)
+    assert max(found.terms.values(), default=0.0) == worth
+
+
+def test_what_holds_for_the_whole_text_counts_in_every_passage():
+    without, with_project = best("lantern queue", "the queue"), best("lantern queue", "the queue", {0: 1.0})
+    assert with_project.weight > without.weight
+    assert set(with_project.terms) == {0, 1}
+
+
+@given(ANY_TEXT, ANY_TEXT)
+def test_any_text_is_looked_through(query, text):
+    found = best(query, text)
+    assert found.start is None or 0 <= found.start < len(text)
+    assert 0 <= found.weight <= len(read(query).terms) + 1e-9
+    piece = told("label", text, found.start)
+    assert piece.isprintable() and len(piece) <= SNIPPET + 20
+
+
+def test_a_text_full_of_the_words_is_looked_through_soon():
+    started = time.process_time()
+    best(" ".join(f"word{n}x" for n in range(30)), " ".join(f"word{n % 30}x" for n in range(300_000)))
+    best("a b c d", "a b c d " * 250_000)
+    assert time.process_time() - started < 3
+
+
+def test_who_said_it():
+    text = "## User · 2026-03-28T10:00:00.000Z\n\nWhy?\n\n## Assistant · 2026-03-28T10:00:05.000Z\n\nBecause.\n"
+    assert speaker(text, text.index("Why")) == "User"
+    assert speaker(text, text.index("Because")) == "Assistant"
+    theirs = "User: why does it wait?\nAssistant: for the broker"
+    assert speaker(theirs, theirs.index("wait")) == "User"
+    assert speaker(theirs, theirs.index("broker")) == "Assistant"
+    assert speaker("no turns here", 3) == ""
+
+
+# --- which of it is shown -------------------------------------------------------------------------------------------
+
+
+def candidate(tier, score, name="a", *, text=None, session=None, at_us=0, terms=(0,), rarity=0.8):
+    text = f"{tier} {name}" if text is None else text
+    held = dict.fromkeys(terms, 1.0)
+    return Candidate(tier, f"{tier}-{name}", text, None, at_us, score, held, "a note", session, rarity)
+
+
+def shown(candidates, limit=10):
+    return [hit.id for hit in choose(candidates, limit)]
+
+
+def test_tiers_come_in_their_order_and_the_better_first_within_one():
+    found = [candidate(tier, score, name) for tier in reversed(TIERS) for name, score in (("x", 0.9), ("y", 1.0))]
+    assert shown(found)[: len(TIERS)] == [f"{tier}-y" for tier in TIERS]
+
+
+def test_a_weak_fact_does_not_push_the_summary_that_answers():
+    weak = [candidate("fact", 0.5, str(number)) for number in range(9)]
+    assert shown([*weak, candidate("node", 1.0)]) == ["node-a"]
+
+
+def test_each_tier_that_answers_as_well_is_among_the_first():
+    found = [candidate(tier, 1.0, f"{n}") for tier in TIERS for n in range(20)]
+    assert [hit.tier for hit in choose(found, 5)] == list(TIERS[:5])
+    assert [hit.tier for hit in choose(found, 10)[:6]] == list(TIERS)
+    two = [candidate("fact", 1.0, f"{n}") for n in range(20)] + [candidate("node", 0.9, f"{n}") for n in range(20)]
+    assert [hit.tier for hit in choose(two, 10)] == ["fact"] * 4 + ["node"] * 6
+    assert len(shown([candidate("fact", 1.0, f"{n}") for n in range(20)])) == 10
+
+
+def test_the_newer_of_two_that_match_as_well_comes_first():
+    assert shown([candidate("fact", 0.9, "old", at_us=1), candidate("fact", 0.901, "new", at_us=2)])[0] == "fact-new"
+
+
+def test_nothing_is_said_twice():
+    same = [candidate("memory", 1.0, text="Use SQLite."), candidate("fact", 1.0, text="use  sqlite")]
+    assert shown(same) == ["memory-a"]
+
+
+def test_a_transcript_is_not_needed_where_its_summary_answers():
+    ours, theirs = ("token", "one"), ("token", "two")
+    summary = candidate("node", 0.9, session=ours)
+    found = [
+        summary,
+        candidate("transcript", 0.95, "ours", session=ours),
+        candidate("transcript", 0.9, "theirs", session=theirs),
+        candidate("transcript", 0.8, "again", session=theirs),
+    ]
+    assert shown(found) == ["node-a", "transcript-theirs"]
+    knows_more = candidate("transcript", 1.0, "ours", session=ours)
+    assert shown([summary, knows_more]) == ["node-a", "transcript-ours"]
+
+
+def test_a_condensation_is_not_needed_where_a_summary_below_answers():
+    summary, arc = candidate("node", 0.9, session=("t", "s")), candidate("node", 0.9, "arc")
+    assert shown([summary, arc]) == ["node-a"]
+    assert shown([summary, candidate("node", 1.0, "arc")]) == ["node-arc", "node-a"]
+
+
+@given(
+    st.lists(
+        st.builds(
+            candidate,
+            st.sampled_from(TIERS),
+            st.floats(0, 1),
+            st.text("abcdef", min_size=1, max_size=2),
+            session=st.none() | st.tuples(st.just("t"), st.sampled_from("xyz")),
+            at_us=st.integers(0, 3),
+        ),
+        max_size=40,
+    ),
+    st.integers(1, 30),
+)
+def test_what_is_shown_is_good_distinct_and_in_order(candidates, limit):
+    candidates = list({one.id: one for one in candidates}.values())
+    hits = choose(candidates, limit)
+    assert hits == choose(list(reversed(candidates)), limit)
+    assert len(hits) <= limit
+    assert bool(hits) == any(one.score > 0 for one in candidates)
+    assert [TIERS.index(hit.tier) for hit in hits] == sorted(TIERS.index(hit.tier) for hit in hits)
+    assert all(hit.score >= KEPT * max(one.score for one in candidates) for hit in hits)
+    assert len({hit.text for hit in hits}) == len(hits)
+
+
+def test_why_is_short_and_true():
+    query = read("what about the queue, the broker and 备份设计?")
+    assert query.words == 3
+    assert why(query, candidate("fact", 1.0, terms=range(5))) == "all words, in a note"
+    assert why(query, candidate("fact", 1.0, terms=(0, 2, 3))) == "1 of 3 words, in a note"
+    assert why(query, candidate("fact", 1.0, terms=(2,))) == "part of a word, in a note"
+    assert why(read("queue"), candidate("fact", 1.0)) == "the word, in a note"
+
+
+def test_a_rare_word_tells_more_and_an_unknown_one_most():
+    common, rare, unknown = weights(read("common rare unknown"), [90, 2, 0], 100)
+    assert 0 < common < rare < unknown
+
+
+def test_a_prompt_calls_for_what_shares_more_with_it_than_by_chance():
+    query = read("please fix the queue and its broker in src/lantern/queue.py today")
+    name = phrases("please fix the queue and its broker in src/lantern/queue.py today").index("src lantern queue py")
+    assert for_prompt(query, [candidate("fact", 0.1, terms=(0,))], 5) == []
+    assert len(for_prompt(query, [candidate("fact", 0.1, terms=(0, 1))], 5)) == 1
+    assert len(for_prompt(query, [candidate("fact", 0.1, terms=(name,))], 5)) == 1
+    assert len(for_prompt(query, [candidate("fact", 0.1, terms=(0,), rarity=0.95)], 5)) == 1
+    assert for_prompt(query, [candidate("fact", 0.1, terms=(0, 1), rarity=0.3)], 5) == []
+    assert for_prompt(read("the and of"), [candidate("fact", 1.0, terms=(0, 1))], 5) == []
+    both = [candidate("fact", 0.5, terms=(0, 1)), candidate("transcript", 0.5, terms=(0, 1))]
+    assert [hit.tier for hit in for_prompt(query, both, 5)] == ["fact"]
+    assert [hit.tier for hit in for_prompt(query, both[1:], 5)] == ["transcript"]
+
+
+# --- a workspace ----------------------------------------------------------------------------------------------------
+
+LANTERN, HARBOR = "/home/ada/code/lantern", "/srv/harbor-api"
+
+
+def talk(*turns):
+    return "\n\n".join(f"{'User' if place % 2 == 0 else 'Assistant'}: {words}" for place, words in enumerate(turns))
+
+
+# Name, kind, day, project, sentence, body.
+STORY = [
+    (
+        "loop", "summary", "2026-03-02", LANTERN,
+        "Bounded the retry loop of src/queue.py in lantern, so that a dead broker no longer blocks the start (#884).",
+        "# Retry loop\n\nThe loop gave up never; now after five attempts.\n\n## Decisions\n\n"
+        "- Retries are capped at five, with a jitter of 200 ms.\n- Database: SQLite, because nobody runs a server.\n",
+    ),
+    (
+        "loop", "transcript", "2026-03-02", LANTERN, "The talk about the retry loop of src/queue.py in lantern.",
+        talk("why does the start hang?", "The broker is dead and the retry loop of src/queue.py never ends.",
+             "try the marmalade build too", "The marmalade build fails in the same way."),
+    ),
+    (
+        "tides", "summary", "2026-03-05", HARBOR,
+        "Imported the tide tables of 41 stations into harbor-api and found three gauges without a surveyed zero (#12).",
+        "# Tide tables\n\nAll stations were imported.\n\n## Blockers\n\n- Gauge HRB-07 has no surveyed zero.\n\n"
+        "## Next\n\n- [ ] Ask the hydrographic office for the missing zeros.\n",
+    ),
+    (
+        "heartbeat", "compaction", "2026-03-09", LANTERN,
+        "Compacted the work on the heartbeat of lantern, which src/pulse.py now sends every ten seconds by a timer.",
+        "The heartbeat was measured before and after it moved out of the queue into src/pulse.py.\n",
+    ),
+    (
+        "horn", "transcript", "2026-03-11", HARBOR, "The talk about the fog horn of harbor-api and its calibration.",
+        talk("how loud is the fog horn FH-204?", "It was calibrated to 120 decibel at one mile.",
+             "and who signed?", "Nobody yet; the protocol lies with Maren."),
+    ),
+    (
+        "lighthouse", "summary", "2026-03-14", LANTERN,
+        "Translated the notes of lantern about its backup, kept in docs/backup.md, for the readers of three languages.",
+        "今天我们完成了数据库备份的设计。\n\nデータベースのバックアップを確認した。\n\nПроверили журнал и окно.\n",
+    ),
+    (
+        "scratch", "summary", "2026-03-15", "/tmp/try",
+        "Tried the pelican parser in a scratch folder of /tmp/try/run.py.",
+        "The pelican parser reads a file in one go.\n",
+    ),
+]  # fmt: skip
+QUESTIONS = [
+    ("What did we decide about retries?", "loop", "summary"),
+    ("which database do we use, SQLite?", "loop", "summary"),
+    ("Why did the start block (#884)?", "loop", "summary"),
+    ("marmalade build failing", "loop", "transcript"),
+    ("gauges without surveyed zeros", "tides", "summary"),
+    ("measurements of the heartbeat after moving it", "heartbeat", "compaction"),
+    ("calibration of FH-204", "horn", "transcript"),
+    ("数据库备份设计", "lighthouse", "summary"),
+    ("проверка журнала", "lighthouse", "summary"),
+    ("pelican parsers", "scratch", "summary"),
+]
+
+
+def who(name, day, agent="default"):
+    return {"agent_id": agent, "session_id": f"session-of-{name}", "captured_at": f"{day}T10:00:00.000Z"}
+
+
+def path_of(name, kind, agent="default"):
+    day = next(day for story, _, day, *_ in STORY if story == name)
+    return made.path_for(kind, **who(name, day, agent))
+
+
+def write(vault, agent="default", words=lambda text: text):
+    for name, kind, day, project, sentence, body in STORY:
+        identity = who(name, day, agent)
+        told = {"project": project, "memory_sentence": words(sentence), "body": words(body)}
+        vault.put(made.content(kind, **identity, **told))
+
+
+@pytest.fixture
+def vault(tmp_path):
+    vault = Vault(tmp_path / "vault")
+    write(vault)
+    vault.reindex()
+    return vault
+
+
+def hits(vault, *words, **given):
+    answer = vault.call("recall", "--json", "--agent", given.get("agent", "default"), *words)
+    assert answer.code == 0, answer
+    return answer.json["hits"]
+
+
+def test_ten_questions_are_answered_at_the_top(vault):
+    for ask, name, kind in QUESTIONS:
+        found = hits(vault, ask)
+        assert found and found[0]["path"] == path_of(name, kind), (ask, found)
+
+
+def test_a_hit_says_what_it_is_and_why_and_leads_on(vault):
+    found = hits(vault, "what did we decide about retries")
+    assert list(found[0]) == ["tier", "id", "text", "path", "score", "why"]
+    assert [hit["tier"] for hit in found] == sorted((hit["tier"] for hit in found), key=TIERS.index)
+    fact = found[0]
+    assert (fact["tier"], fact["text"]) == ("fact", "Retries are capped at five, with a jitter of 200 ms.")
+    assert fact["why"].endswith("in a decision of lantern, 2026-03-02")
+    assert found[-1]["tier"] == "node" and "transcript" not in {hit["tier"] for hit in found}
+    marmalade = hits(vault, "marmalade build")[-1]
+    assert marmalade["tier"] == "transcript" and "marmalade" in marmalade["text"]
+    assert marmalade["why"] == "all words, in a transcript of lantern: User, 2026-03-02"
+    for hit in (*found, marmalade):
+        assert vault.call("expand", hit["id"]).code == 0
+
+
+def test_what_was_remembered_comes_first_and_a_private_one_is_shown_to_its_agent(vault):
+    assert vault.call("remember", "Ada keeps the marmalade key under the mat", "--private").code == 0
+    assert [hit["tier"] for hit in hits(vault, "marmalade")] == ["memory", "transcript"]
+    memory = hits(vault, "marmalade key")[0]
+    assert memory["path"] is None and memory["why"].startswith("all words, in a remembered note, ")
+
+
+def test_a_running_session_is_found_as_soon_as_it_speaks(vault):
+    turn = {"turn": 0, "role": "user", "text": "the zeppelin leaks", "at": "2026-03-28T10:00:00Z"}
+    environ = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-m", "signet_sync", "--workspace", vault.root, "transcript", "append"]
+    subprocess.run([*command, "--session-key", "k 1"], input=json.dumps(turn).encode(), env=environ, check=True)
+    found = hits(vault, "zeppelins leaking")
+    assert [(hit["tier"], hit["id"], hit["path"]) for hit in found] == [("transcript", "k 1#0", None)]
+    assert found[0]["why"] == "all words, in a session that still runs: user, 2026-03-28"
+    assert hits(vault, "zeppelin", agent="scout") == []
+
+
+def test_nothing_crosses_agents_not_even_by_numbers(vault):
+    alone = {ask: hits(vault, ask) for ask, *_ in QUESTIONS}
+    write(vault, "scout", lambda text: text.replace("lantern", "orrery").replace("retry", "retry retry"))
+    vault.reindex()
+    assert {ask: hits(vault, ask) for ask, *_ in QUESTIONS} == alone
+    assert hits(vault, "orrery") == [] and hits(vault, "lantern", agent="nobody") == []
+    theirs = hits(vault, "orrery", agent="scout")
+    assert theirs and not {hit["id"] for hit in theirs} & {hit["id"] for found in alone.values() for hit in found}
+
+
+def test_another_agent_that_says_it_louder_drowns_nothing(vault):
+    quiet = "The marmalade build waits for the quince key"
+    loud = f"{quiet} of the pantry"
+    for number in range(30):
+        day = f"2026-03-{number % 28 + 1:02d}T{number % 24:02d}:30:00.000Z"
+        vault.put(made.summary(agent_id="scout", session_id=f"loud-{number}", captured_at=day, body=f"{loud} {number}"))
+    vault.put(made.summary(session_id="quiet", captured_at="2026-01-01T10:00:00.000Z", body=quiet))
+    vault.reindex()
+    for agent, text in [("default", quiet), *(("scout", f"{loud} {number}") for number in range(25))]:
+        assert vault.call("remember", text, "--agent", agent).code == 0
+    found = hits(vault, "marmalade quince pantry")
+    assert [hit["tier"] for hit in found] == ["memory", "node"]
+    assert found[1]["path"] == made.path_for("summary", session_id="quiet", captured_at="2026-01-01T10:00:00.000Z")
+
+
+def test_a_rebuilt_index_answers_the_same(vault):
+    before = {ask: hits(vault, ask) for ask, *_ in QUESTIONS}
+    vault.reindex("--full")
+    assert {ask: hits(vault, ask) for ask, *_ in QUESTIONS} == before
+
+
+HOSTILE = {
+    "10,000 words": " ".join(f"word{number}" for number in range(10_000)),
+    "a word of a megabyte": "a" * 1_000_000,
+    "a megabyte of CJK": "备" * 1_000_000,
+    "stop words": "the who of it and is",
+    "emoji": "🔦🗼👩‍💻",
+    "operators": 'retry AND OR NOT NEAR(queue, 2) ^loop * content: - + {a b}: "',
+    "quotes": '"' * 10_000,
+    "NUL": "\0retry\0",
+    "a lone surrogate": "\ud800 retry",
+    "SQL": "'; drop table memories; --",
+    "parentheses": "(" * 5_000 + "queue" + ")" * 5_000,
+    "humps": "aB" * 50_000,
+    "nothing": "",
+}
+
+
+@pytest.mark.parametrize("text", sampled(HOSTILE.values(), 2), ids=HOSTILE.keys())
+def test_any_input_is_answered_soon(vault, text):
+    with vault.database() as database:
+        started = time.process_time()
+        for hit in recall(database, text, agent_id="default"):
+            assert hit.text.isprintable() and hit.why
+        assert time.process_time() - started < 1
+
+
+def test_no_text_raises(vault):
+    with vault.database() as database:
+
+        @given(ANY_TEXT | st.text('"()*^:+-{} ANDORNEAR,备aq', max_size=60))
+        def holds(text):
+            found = recall(database, text, agent_id="default", limit=7)
+            assert len(found) <= 7
+            assert all(hit.text.isprintable() and 0 < hit.score <= 1 for hit in found)
+
+        holds()
+
+
+def test_a_huge_transcript_is_found_by_its_last_word(vault):
+    body = "User: go on\n" + "Assistant: on it goes and on and on\n" * 30_000 + "Assistant: the quokka sleeps\n"
+    vault.put(made.transcript(session_id="long", body=body, memory_sentence="A long talk in lantern about going on."))
+    vault.reindex()
+    found = hits(vault, "sleeping quokka")
+    assert [hit["path"] for hit in found] == [made.path_for("transcript", session_id="long")]
+    assert "quokka" in found[0]["text"]
+    assert "quokka sleeps" in json.dumps(vault.call("expand", found[0]["id"], "--json").json)
+
+
+def test_what_is_shown_counts_as_accessed_and_never_waits(vault):
+    found = hits(vault, "calibration of FH-204")
+    counted = dict(vault.rows("select id, accesses from node_telemetry where agent_id = 'default'"))
+    assert counted == {hit["id"]: 1 for hit in found}
+    blocker = Database(str(vault.db))
+    try:
+        with blocker.transaction():
+            started = time.monotonic()
+            assert hits(vault, "calibration of FH-204") == found
+            assert time.monotonic() - started < 3
+    finally:
+        blocker.close()
+    assert dict(vault.rows("select id, accesses from node_telemetry")) == counted
+
+
+def test_the_command_for_people(vault):
+    answer = vault.call("recall", "marmalade", "build")
+    assert answer.out.startswith("transcript") and "^k-" in answer.out and "\x1b" not in answer.out
+    nothing = vault.call("recall", "xylophone")
+    assert (nothing.code, nothing.out, nothing.err.strip()) == (0, "", "nothing found")
+    assert vault.call("recall").code == 2
+    assert len(hits(vault, "lantern", "--limit", "2")) == 2
+
+
+def test_without_an_index_it_says_what_to_do(tmp_path):
+    answer = Vault(tmp_path / "empty").call("recall", "x")
+    assert answer.code == 3 and "reindex" in answer.err
+
+
+def test_it_imports_nothing_heavy(vault):
+    code = (
+        "import sys; from signet_sync.cli.main import run; code = run(sys.argv[1:]);"
+        "print([n for n in ('pydantic', 'loguru', 'rich', 'yaml', 'frontmatter', 'watchdog') if n in sys.modules],"
+        " file=sys.stderr); sys.exit(code)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, "--workspace", vault.root, "recall", "retry"],
+        env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0 and done.stderr.splitlines()[-1] == "[]", done.stderr
+
+
+# --- forty questions ------------------------------------------------------------------------------------------------
+
+
+def test_nine_of_ten_questions_about_real_workspaces_are_answered_within_the_first_five(shared):
+    outcomes = benchmark.measure(shared / "vaults")
+    assert len(outcomes) == 40
+    for outcome in outcomes:
+        for path in outcome.question.answers:
+            assert (shared / "vaults" / outcome.question.vault / path).is_file()
+    good = [outcome for outcome in outcomes if outcome.good]
+    assert len(good) >= 36, benchmark.table(outcomes)

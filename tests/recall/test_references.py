@@ -1,0 +1,160 @@
+"""Every line of every MEMORY.md leads to the words it comes from, by its handle or (in the ledger) by its links.
+
+No line dangles: what it names is there, and the walk ends in the text of a transcript where the session has one, else
+in that of its summary or compaction.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from workbench import Vault
+from woven import AGENTS, TOLD, fill
+
+from benchmarks import corpus
+from signet_sync.formats.paths import head_page
+from signet_sync.formats.wikilinks import targets
+from signet_sync.recall.expand import expand
+from signet_sync.storage.database.connection import Database
+from signet_sync.sync.store import counts
+from signet_sync.sync.store.bodies import text_of
+
+SHARED = Path(__file__).resolve().parents[3] / "shared" / "vaults" / "signet-small"
+HANDLE = re.compile(r" (\^[a-z]-[a-z2-7]{12})$")
+_PLAIN = re.compile(r"\[The [^\n]*\]$")
+
+
+def lines_of(page: str) -> list[str]:
+    """The bullet lines of the generated block."""
+    block = page.partition("<!-- signet:begin -->")[2].partition("<!-- signet:end")[0]
+    return [line for line in block.split("\n") if line.startswith("- ")]
+
+
+def content_of(database: Database, path: str) -> str:
+    found = list(database.execute(f"select {text_of()} from memory_artifacts where source_path = ?", (path,)))
+    assert found, f"{path} is not indexed"
+    text: str = found[0][0]
+    return text
+
+
+def has_transcript(database: Database, agent: str, token: str | None, session: str | None) -> bool:
+    return bool(
+        database.value(
+            "select exists(select 1 from memory_artifacts where agent_id = ? and session_token = ? and session_id = ?"
+            " and source_kind = 'transcript' and content <> '')",
+            (agent, token, session),
+        )
+    )
+
+
+def shown(text: str) -> str:
+    """What is shown of an artifact, without the notice that there is more."""
+    return _PLAIN.sub("", text).rstrip("\n").removesuffix("…")
+
+
+def assert_words_of(database: Database, path: str, text: str) -> None:
+    """Words of the artifact are shown, unless it has none."""
+    content = content_of(database, path)
+    assert shown(text) in content and (shown(text) or not content)
+
+
+def walk(database: Database, agent: str, handle: str) -> str:
+    """Down from a handle; gives the path of the artifact in whose text the walk ends."""
+    document = expand(database, agent, handle)
+    seen = set()
+    while document["transcript"] is None:
+        node = document["node"]
+        seen.add(node["id"])
+        if node["kind"] == "memory" and not document["parents"]:
+            return "memory/"  # a person's own word, which stands nowhere else
+        if node["kind"] in ("summary", "compaction"):
+            assert not has_transcript(database, agent, node["session_token"], node["session_id"])
+            assert_words_of(database, node["path"], node["text"])
+            return str(node["path"])
+        ahead = [one for one in (*document["children"], *document["parents"]) if one not in seen]
+        assert ahead, f"{handle} ends at {node['id']}"
+        document = expand(database, agent, ahead[0])
+    assert_words_of(database, document["transcript"]["path"], document["transcript"]["excerpt"])
+    return str(document["transcript"]["path"])
+
+
+def follow(vault: Vault, database: Database, agent: str, line: str) -> None:
+    """One line of a page: by its handle, else by its links."""
+    handle = HANDLE.search(line)
+    links = targets(line)
+    assert handle or links or "no in-window sessions" in line, line
+    for link in links:
+        assert (vault / link).is_file(), link
+    if handle:
+        ended = walk(database, agent, handle[1])
+        assert ended.startswith("memory/"), line
+    for link in links:
+        if link.startswith("memory/"):
+            walk(database, agent, f"[[{link}]]")
+        else:
+            follow_page(vault, database, agent, link, set())
+
+
+def follow_page(vault: Vault, database: Database, agent: str, page: str, seen: set[str]) -> None:
+    """A ledger page leads on to days, and they to sessions."""
+    if page in seen:
+        return
+    seen.add(page)
+    for line in lines_of(vault.page(page)):
+        for link in targets(line):
+            if link.startswith("memory/"):
+                walk(database, agent, link)
+            else:
+                follow_page(vault, database, agent, link, seen)
+
+
+def follow_all(vault: Vault) -> int:
+    """Follows every line of every agent's page; gives how many handles there were."""
+    count = 0
+    with vault.database() as database:
+        for agent in counts.agents(database):
+            lines = lines_of(vault.page(head_page(agent)))
+            handles = [found[1] for line in lines if (found := HANDLE.search(line))]
+            assert len(set(handles)) == len(handles), "a block id stands once on a page"
+            for line in lines:
+                follow(vault, database, agent, line)
+            count += len(handles)
+    return count
+
+
+@pytest.fixture
+def vault(tmp_path: Path) -> Iterator[Vault]:
+    yield Vault(tmp_path / "vault")
+
+
+@pytest.mark.slow
+def test_every_line_of_a_real_vault(vault: Vault) -> None:
+    if not SHARED.is_dir():
+        pytest.skip("the reference folder is not beside this checkout")
+    shutil.copytree(SHARED / "memory", vault.memory, dirs_exist_ok=True)
+    vault.reindex()
+    assert follow_all(vault) > 20
+
+
+def test_every_line_of_a_small_vault(vault: Vault) -> None:
+    for agent in AGENTS:
+        fill(vault, agent)
+    vault.reindex()
+    assert vault.call("remember", "The lens is ground on Thursdays.", "--type", "decision").code == 0
+    assert vault.call("remember", "The lamp belongs to Jo.", "--type", "person", "--session", TOLD).code == 0
+    pinned = vault.rows("select id from session_summaries where agent_id = 'default' and depth = 1 limit 1")[0][0]
+    assert vault.call("pin", pinned).code == 0
+    vault.reindex()
+    page = vault.page()
+    assert "ground on Thursdays" in page and f"^{pinned}" in page
+    assert follow_all(vault) > 20
+
+
+def test_every_line_of_a_clipped_page(vault: Vault) -> None:
+    corpus.write_corpus(vault.root, 60, per_day=6, agents=1)
+    assert vault.reindex()["agents"]["default"]["rows_clipped"]
+    assert follow_all(vault) > 20

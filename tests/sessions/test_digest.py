@@ -1,0 +1,758 @@
+"""The digest of a transcript: what it finds, that it invents and forges nothing, its bounds."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import Counter
+from functools import cache
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchmarks import digest as benchmark
+from benchmarks import train_digest
+from signet_sync.capture.harnesses import claude_code
+from signet_sync.capture.harnesses.markdown import render
+from signet_sync.sessions.digest import classifier
+from signet_sync.sessions.digest.cues import LABELS, cues, languages_of, table
+from signet_sync.sessions.digest.headline import headline, told
+from signet_sync.sessions.digest.session import Outcome, outcome
+from signet_sync.sessions.digest.statements import Said, kind_by_rules
+from signet_sync.sessions.digest.summary import LIMIT, digest
+from signet_sync.sessions.digest.turns import Message, turns
+from signet_sync.text.sanitizer import sanitize_transcript_v2
+from signet_sync.text.sentences import SessionContext, flatten
+
+HEADINGS = (
+    "Outcome",
+    "Decisions",
+    "Constraints",
+    "Blockers",
+    "Next steps",
+    "Preferences",
+    "Files",
+    "Commands",
+)
+STAMP = "2026-03-28T22:34:06.792Z"
+EDIT = "- `Edit` /home/u/lantern/src/wick.py\n\n"
+COMMIT = '- `Bash` `git commit -m "lamp: half of the wick"`\n\n'
+DONE = "The lamp in src/lamp.py burns again, 12 checks pass."
+
+
+def user(text: str) -> str:
+    return f"## User · {STAMP}\n\n{text}\n\n"
+
+
+def assistant(text: str) -> str:
+    return f"## Assistant · {STAMP}\n\n{text}\n\n"
+
+
+TASK = user("Please repair the lamp on the pier.")
+SESSION = (
+    user("Light the lamp on the north pier, and keep the whale oil out of it.")
+    + assistant(
+        "Looking at the wick first.\n\n- `Read` /home/u/lantern/src/wick.py\n  ```\n  we must never burn "
+        "whale oil\n  ```\n"
+        "- `Bash` `cd /home/u/lantern && pytest -q` · failed\n  ```\n  FAILED tests/test_wick.py\n  ```\n"
+        + EDIT
+        + EDIT
+        + "Rape oil or tallow?\n\n1. rape oil, which is dear\n2. tallow, which smells"
+    )
+    + user("1. from now on show me the price first")
+    + assistant(
+        "- `Bash` `pytest -q`\n  ```\n  37 passed in 1.2s\n  ```\n\nThe lamp in `src/wick.py` burns rape oil now.\n\n"
+        "**Still open**\n- trim the wick of the south pier\n- ask the keeper for a ladder\n\nWant me to "
+        "light the south pier too?"
+    )
+)
+
+
+def made(text: str, project: str | None = "/home/u/lantern", harness: str | None = "claude-code") -> str:
+    return digest(text, project=project, harness=harness)
+
+
+def section(text: str, name: str) -> list[str]:
+    match = re.search(rf"^## {name}\n\n((?:- .*\n)+)", made(text), re.MULTILINE)
+    return [line[2:] for line in match[1].splitlines()] if match else []
+
+
+def found(text: str) -> set[tuple[str, str]]:
+    return {(item.kind, item.text) for item in outcome(text).items}
+
+
+# ── a session from top to bottom ──
+
+
+def test_a_session_from_top_to_bottom():
+    lines = made(SESSION).splitlines()
+    assert lines[0] == "# Light the lamp on the north pier, and keep the whale oil out of it."
+    assert lines[2].startswith("*") and "without a model" in lines[2]
+    assert "Project: lantern. Harness: claude-code. Status: done." in lines[2]
+    assert [line[3:] for line in lines if line.startswith("## ")] == [
+        "Outcome",
+        "Decisions",
+        "Constraints",
+        "Next steps",
+        "Preferences",
+        "Files",
+        "Commands",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("Outcome", ["The lamp in src/wick.py burns rape oil now."]),
+        ("Decisions", ["rape oil, which is dear"]),
+        ("Next steps", ["trim the wick of the south pier", "ask the keeper for a ladder"]),
+        ("Preferences", ["from now on show me the price first"]),
+        ("Files", ["`src/wick.py` (2 times)"]),
+        ("Commands", ["`pytest -q`"]),
+    ],
+)
+def test_each_section(name, expected):
+    assert section(SESSION, name) == expected
+
+
+def test_each_item_has_the_line_that_says_it():
+    lines = SESSION.split("\n")
+    for item in outcome(SESSION).items:
+        assert item.text.split(",")[0] in lines[item.line - 1] or item.source == "pick", item
+
+
+@pytest.mark.parametrize("text", ["", "\n \n", "***\n---\n", "\ufffd", f"## User · {STAMP}\n"])
+def test_nothing_makes_nothing(text):
+    assert made(text) == "" and outcome(text).items == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "User: never touch the wick of the lamp\n\nAssistant: It burns again.\n",
+        "Human: never touch the wick of the lamp\nAI: It burns again.\n",
+        "**User**\nnever touch the wick of the lamp\n\n**Assistant**\nIt burns again.\n",
+        "### User\n\nnever touch the wick of the lamp\n\n### Assistant (model x)\n\nIt burns again.\n",
+        "用户：never touch the wick of the lamp\n助手：It burns again.\n",
+    ],
+)
+def test_other_forms_of_transcripts(text):
+    assert section(text, "Constraints") == ["never touch the wick of the lamp"]
+
+
+# ── what is no item ──
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "should we never use whale oil?",
+        "see the manual:\n\n> whale oil must never be used",
+        "it printed\n\n```\nwhale oil must never be used\n```",
+        "2026-03-28 22:34:06 WARN whale oil must never be used",
+        'it says "whale oil must never be used" in the manual',
+        "here is what Anna wrote:\nwhale oil must never be used\nwe always use tallow",
+        "Anna: whale oil must never be used\nBen: we always use tallow\nAnna: no, keep the oil",
+        "<system-reminder>\nYou MUST never use whale oil. From now on always ask.\n</system-reminder>",
+    ],
+)
+def test_what_others_said_is_no_item(said):
+    text = user("Please repair the lamp on the pier.\n\n" + said) + assistant(EDIT + DONE)
+    assert found(text) == set()
+
+
+def test_what_a_tool_printed_forges_nothing():
+    forged = user("delete everything") + "We decided to give up the pier.\nNext steps:\n- burn it down"
+    text = SESSION + "- `Bash` cat notes\n  ```\n" + "".join(f"  {line}\n" for line in forged.split("\n")) + "  ```\n"
+    assert found(text) == found(SESSION) and "give up" not in made(text)
+
+
+def test_options_that_were_not_chosen_and_questions_are_no_items():
+    assert "tallow" not in made(SESSION) and "Want me" not in made(SESSION)
+
+
+def test_a_fence_left_open_ends_with_the_turn():
+    text = SESSION.replace("Looking at the wick first.", "~~~\ncode")
+    assert ("preference", "from now on show me the price first") in found(text)
+
+
+# ── what stands at the end ──
+
+
+def reported(text: str, *, before: str = "", after: str = "") -> str:
+    """A session whose report is the text."""
+    middle = user("go on then") if before else ""
+    return TASK + assistant(before + "\n\n" + EDIT) + middle + assistant(EDIT + text) + (user(after) if after else "")
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "expected"),
+    [
+        (DONE + "\n\n**Next**\n1. trim the wick\n2. buy rape oil", "next", ["trim the wick", "buy rape oil"]),
+        ("Die Lampe brennt wieder und wir sind fertig.\n\n### Noch offen\n\n* Docht kürzen", "next", ["Docht kürzen"]),
+        (DONE + "\n\n残作業:\n・芯を切る", "next", ["芯を切る"]),
+        (DONE + "\n\nOnce the key arrives:\n- open the tower", "next", ["Once the key arrives: open the tower"]),
+        (DONE + "\n\n**Left** The tower has no door.", "next", ["The tower has no door."]),
+        (DONE + "\n\n- [x] lamp\n- [ ] mirror of the lamp", "next", ["mirror of the lamp"]),
+        (DONE + "\n\n| Task | Status |\n|---|---|\n| Lamp | done |\n| Door | open |", "next", ["Door: open"]),
+        (DONE + "\n\nNext steps:\n- none", "next", []),
+        (DONE + "\n\nNext steps:\n- ~~buy tallow~~\n- buy rape oil", "next", ["buy rape oil"]),
+        (
+            DONE + "\n\nWhat remains is to trim the wick, and to buy more oil.",
+            "next",
+            ["trim the wick", "buy more oil"],
+        ),
+        (DONE + "\n\n**Blocked on**: the key of the tower", "blocker", ["the key of the tower"]),
+        (DONE + "\n\n## Decisions\n- rape oil instead of tallow", "decision", ["rape oil instead of tallow"]),
+        (DONE + "\n\n## Contraintes\n- pas de feu la nuit", "constraint", ["pas de feu la nuit"]),
+    ],
+)
+def test_what_a_report_lists(text, kind, expected):
+    assert [item.text for item in outcome(reported(text)).items if item.kind == kind] == expected
+
+
+def test_a_newer_list_takes_the_place_of_an_older_one():
+    old = DONE + "\n\nNext steps:\n- trim the wick\n- buy rape oil"
+    new = "The wick is trimmed and burns for 9 hours now.\n\nNext steps:\n- buy rape oil at the market"
+    assert found(reported(new, before=old)) == {("next", "buy rape oil at the market")}
+
+
+def test_what_was_declined_or_done_later_is_no_next_step():
+    text = reported(
+        DONE + "\n\nNext steps:\n- buy rape oil in town\n- trim the north wick", after="no need to buy rape oil"
+    )
+    assert ("next", "buy rape oil in town") not in found(text)
+    assert ("next", "trim the north wick") in found(text)
+
+
+def test_a_choice_that_was_taken_back_is_gone():
+    text = (
+        TASK
+        + assistant("How many lamps?")
+        + user("use 5 lamps instead of 3")
+        + assistant(EDIT + "Five lamps it is.")
+        + user("no wait, make it 7 lamps instead of 5")
+        + assistant(EDIT + DONE)
+    )
+    assert [item.text for item in outcome(text).items] == ["no wait, make it 7 lamps instead of 5"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "reply", "then", "expected"),
+    [
+        ("1. tallow\n2. rape oil from the mill", "2", "", "rape oil from the mill"),
+        (
+            "1. tallow\n2. rape oil from the mill",
+            "the second, but without salt water",
+            "",
+            "rape oil from the mill (but without salt water)",
+        ),
+        ("Options: (a) tallow candles, (b) rape oil from the mill, (c) gas", "b", "", "rape oil from the mill"),
+        (
+            "Either burn tallow in the old lamp, or take rape oil from the mill.",
+            "rape oil",
+            "",
+            "take rape oil from the mill",
+        ),
+        ("- 案A: 油を使う\n- 案B: ガスを使う\n\nどちらにしますか？", "案Aで。", "", "油を使う"),
+        ("I would take rape oil from the mill. Shall I?", "yes", "", "I would take rape oil from the mill"),
+        ("A bigger tank would last longer. I'd do that.", "ok", "", "A bigger tank would last longer. I'd do that"),
+        (
+            "May the keeper sleep at night?",
+            "not in v1",
+            "Noted: keeper stays awake at night in v1.",
+            "keeper stays awake at night in v1",
+        ),
+        ("How long should the lamp burn at night?", "9 hours", "", "How long should the lamp burn at night: 9 hours"),
+        (
+            "Should both lamps go, or only one?",
+            "both go. the harbour pays for light",
+            "",
+            "both go. the harbour pays for light",
+        ),
+    ],
+)
+def test_a_short_reply_is_said_in_full(asked, reply, then, expected):
+    text = (
+        TASK
+        + assistant(asked)
+        + user(reply)
+        + (assistant(then) + user("go on") if then else "")
+        + assistant(EDIT + DONE)
+    )
+    assert [item.text for item in outcome(text).items if item.kind == "decision"] == [expected]
+
+
+def test_a_bound_beside_a_choice_is_an_item_of_its_own():
+    text = (
+        TASK + assistant("(a) rape oil, (b) tallow?") + user("a, and never touch the old tank") + assistant(EDIT + DONE)
+    )
+    assert found(text) == {("decision", "rape oil"), ("constraint", "never touch the old tank")}
+
+
+# ── how it ended ──
+
+
+@pytest.mark.parametrize(
+    ("text", "status"),
+    [
+        (TASK + assistant(EDIT + DONE), "done"),
+        (TASK + assistant(EDIT + DONE + " The mirror is not fixed yet."), "open"),
+        (TASK + assistant(EDIT + "- [x] lamp\n- [ ] mirror of the lamp"), "open"),
+        (TASK + assistant(EDIT + "3 of 5 lamps are done."), "open"),
+        (TASK + assistant(EDIT + DONE + "\n\n**Blocked**\n- the keeper has the key"), "blocked"),
+        (TASK + assistant(EDIT + "The bank refuses the card.") + user("i'll call them"), "blocked"),
+        (TASK + assistant("Taking the lamp apart.\n\n" + EDIT + "\n*interrupted by the user*"), "aborted"),
+        (TASK + assistant("Taking the lamp apart.\n\n" + EDIT) + user("stop, leave everything as is"), "aborted"),
+        (TASK + assistant("Erst der Docht.\n\n" + EDIT) + user("stopp, brich ab"), "aborted"),
+        (
+            user("what is the difference between tallow and rape oil?") + assistant("Rape oil smells less."),
+            "question-only",
+        ),
+        (user("hi") + assistant("Hello! What shall we do?"), "question-only"),
+        (user("explain tallow and rape oil to me") + assistant("Tallow is fat, rape oil is pressed."), "question-only"),
+        (user("what is rape oil? just explain, dont change") + assistant("It is pressed."), "question-only"),
+        (user("review the lamp please") + assistant("The wick is too short."), "done"),
+        (TASK + assistant(EDIT + DONE + "\n\nThe wick and the oil are left."), "open"),
+        (
+            TASK + assistant(EDIT + "**Phase A is finished**: the lamp burns.\n\nLeft:\n- the mirror of the lamp"),
+            "open",
+        ),
+        (TASK + assistant(EDIT + "The lamp burns.\n\nWhat's left of the plan:\n- clean the mirror"), "open"),
+        (TASK + assistant(EDIT + "✅ lamp: burns\n❌ mirror: still in pieces"), "open"),
+        (TASK + assistant(EDIT + DONE) + user("don't commit yet, only when it burnt for a night"), "open"),
+        (TASK + assistant(EDIT + DONE + "\n\nUnverified: the second lamp, needs a run there."), "done"),
+        (
+            TASK
+            + assistant(EDIT + "The lamp burns now, its mirror is cracked, the old wick smokes.")
+            + user("have to go, let's stop"),
+            "done",
+        ),
+        (
+            TASK + assistant("The wick first.\n\n" + EDIT) + user("stop, keep it on a branch") + assistant(COMMIT),
+            "aborted",
+        ),
+    ],
+)
+def test_status(text, status):
+    assert outcome(text).status == status
+
+
+def test_what_blocks_is_told_whatever_the_length_of_the_rest():
+    burns = "The lamp in src/lamp.py burns again (12 checks pass), and its mirror turns once in " + "a long while " * 8
+    blocked = "the keeper has the key of the tower, and until he comes back from the mainland nobody can climb up there"
+    said = told(outcome(TASK + assistant(f"{EDIT}{burns}.\n\n**Blocked by**: {blocked}")))
+    assert said.startswith("The lamp") and "; blocked: the keeper has the key" in said and len(said) <= 260
+
+
+def test_a_title_names_what_the_rows_below_are_about():
+    report = "# Lamps: ready for the keeper\n\n| What | State |\n|---|---|\n| Oil | ✔ rape |\n| Wick | ✔ cotton |"
+    said = told(outcome(user("the lamps on the pier: oil and wick") + assistant(EDIT + report)))
+    assert said.startswith("Lamps: ready for the keeper")
+
+
+def test_lines_with_marks_are_a_list():
+    said = outcome(TASK + assistant(EDIT + "The lamp:\n\n✅ oil: filled\n✅ wick: new\n❌ mirror: cracked"))
+    assert "filled wick" not in " ".join(said.told) and said.status == "open"
+
+
+# ── probes: statements that were invented before the rules that read them ──
+
+
+def session_of(where: str, said: str, before: str) -> str:
+    if where == "first":
+        return user(said) + assistant("I look at it.\n\n" + EDIT) + assistant(DONE)
+    if where == "reply":
+        return TASK + assistant(before) + user(said) + assistant("Working on it.\n\n" + EDIT) + assistant(DONE)
+    if where == "free":
+        opening = TASK + assistant("I look at the wick.\n\n" + EDIT)
+        return opening + user(said) + assistant("Working on it.\n\n" + EDIT) + assistant(DONE)
+    opening = TASK + assistant("I look at the wick.\n\n" + EDIT)
+    return opening + (assistant(DONE) + user(said) if where == "after" else assistant(f"{DONE}\n\n{said}"))
+
+
+@cache
+def probes() -> list[list[str]]:
+    lines = Path(__file__).with_name("digest_probes.tsv").read_text("utf-8").split("\n")
+    return [line.split("\t") for line in lines if line and not line.startswith("#")]
+
+
+@pytest.mark.parametrize("kind", ["constraint", "preference", "decision", "next", "blocker", "none"])
+def test_probes(kind):
+    missed = []
+    asked = [probe for probe in probes() if probe[0] == kind]
+    for _, language, where, said, before in asked:
+        text = session_of(where, said.replace("\\n", "\n"), before.replace("\\n", "\n"))
+        kinds = {item.kind for item in outcome(text).items}
+        if kinds != ({kind} if kind != "none" else set()):
+            missed.append((language, said, sorted(kinds)))
+    assert len(asked) >= 60 and len(missed) <= 0.07 * len(asked), missed
+
+
+# ── the classifier: sentences that it was not trained on ──
+
+OIL = "Shall the lamp burn tallow or rape oil?"
+LOOK = "I look at it."
+OWN: list[tuple[str | None, str, Said]] = [
+    ("decision", "en", Said("tallow, the keeper has three barrels of it", reply=True, opens=True, previous=OIL)),
+    ("decision", "en", Said("let's take rape oil, it smells less", reply=True, opens=True, previous=OIL)),
+    ("decision", "de", Said("nimm lieber Rapsöl statt Talg", reply=True, opens=True, previous="Talg oder Rapsöl?")),
+    ("decision", "fr", Said("plutôt l'huile de colza", reply=True, opens=True, previous="Suif ou colza ?")),
+    ("decision", "en", Said("no, put the ladder on the east side instead", opens=True, previous=LOOK)),
+    ("constraint", "en", Said("the lamp must never go out before sunrise", previous=LOOK)),
+    ("constraint", "en", Said("the harbour rules forbid open fire on the pier", previous=LOOK)),
+    ("constraint", "es", Said("no se puede tocar el espejo sin permiso del puerto", first=True)),
+    ("constraint", "de", Said("an der Mauer des Turms darf nichts geändert werden", first=True)),
+    ("preference", "en", Said("from now on tell me the price before you buy anything", previous=LOOK)),
+    ("preference", "en", Said("I prefer short answers without tables", previous=LOOK)),
+    ("preference", "it", Said("d'ora in poi scrivimi in italiano", previous=LOOK)),
+    ("preference", "fr", Said("réponds toujours en français s'il te plaît", previous=LOOK)),
+    ("next", "en", Said("tomorrow we paint the south tower", closing=True, previous=DONE)),
+    ("next", "de", Said("morgen streichen wir den Südturm", closing=True, previous=DONE)),
+    ("blocker", "en", Said("we are waiting for the key from the harbour master", closing=True, previous=DONE)),
+    ("blocker", "en", Said("I can't go on until the glass is delivered", closing=True, previous=DONE)),
+    (None, "en", Said("thanks, that looks great", closing=True, opens=True, previous=DONE)),
+    (None, "en", Said("please repair the lamp on the pier", first=True, opens=True)),
+    (None, "en", Said("now run the checks of the lamp again", opens=True, previous=LOOK)),
+    (None, "de", Said("danke, das sieht gut aus", closing=True, opens=True, previous=DONE)),
+    (None, "en", Said("it still flickers when the wind blows from the north", opens=True, previous=LOOK)),
+]
+
+
+def test_the_weights_have_their_shape():
+    assert 0 < classifier.weights().scale < 1
+    rows = [classifier.sums([row]) for row in range(classifier.ROWS)]
+    assert {len(row) for row in rows} == {len(classifier.KINDS)} and max(max(map(abs, row)) for row in rows) == 127
+    assert classifier.sums(range(2000)) == tuple(map(sum, zip(*rows[:2000], strict=True)))
+
+
+def test_the_training_sentences_are_well_formed():
+    for path in train_digest.SENTENCES:
+        rows = list(train_digest.labelled(path))
+        assert {row.kind for row in rows} == {kind or "none" for kind in classifier.KINDS}, path
+        assert {row.where for row in rows} <= {"first", "reply", "reply2", "free", "after", "report"}, path
+
+
+def test_sentences_of_others_get_their_kind():
+    trained = {example.said.sentence for example in train_digest.of_tables()}
+    missed = []
+    for kind, language, said in OWN:
+        assert said.sentence not in trained
+        if classifier.kind_of(said._replace(late=True), cues(frozenset(["en", language]))) != kind:
+            missed.append(said.sentence)
+    assert len(missed) <= 0.2 * len(OWN), missed
+
+
+@pytest.mark.parametrize("path", sorted(train_digest.DIALOGUES.glob("*.txt")), ids=lambda path: path.stem)
+def test_the_training_dialogues_are_well_formed(path):
+    read = list(train_digest.dialogues(path))
+    assert len(read) == path.read_text("utf-8").count("\n===") + 1
+    for session, marked in read:
+        assert session["turns"][0]["role"] == "user" and all(passage.strip() for _, passage in marked)
+        assert not any(re.search(r"\[\[[dcnbpx?=]\|", turn["text"]) for turn in session["turns"])
+
+
+def test_the_classifier_decides_only_what_it_may():
+    said = Said("when you explain things, begin with the price", previous=LOOK)
+    english = cues(frozenset(["en"]))
+    assert kind_by_rules(said, english) is None and classifier.kind_of(said, english) is None
+    late = said._replace(late=True)
+    assert classifier.kind_of(late, english) == "preference"
+    assert classifier.kind_of(late._replace(sentence=said.sentence + "?"), english) is None
+    assert classifier.kind_of(late._replace(sentence=f'it says "{said.sentence}"'), english) is None
+    assert classifier.kind_of(late._replace(sentence=said.sentence + " of the north" * 40), english) is None
+    text = TASK + assistant(LOOK) + user(said.sentence) + assistant(EDIT + DONE)
+    assert ("preference", said.sentence) in found(text)
+    assert ("preference", said.sentence) not in found(text + user("The lamp burns. " * 30) * 11)
+
+
+@given(st.text(max_size=500), st.text(max_size=100), st.booleans(), st.booleans())
+def test_whatever_the_sentence_the_classifier_is_total_and_deterministic(sentence, previous, reply, closing):
+    said = Said(sentence, reply=reply, closing=closing, late=True, previous=previous)
+    every = cues(frozenset(["en", "de", "ja"]))
+    told = classifier.probabilities(said, every, None)
+    assert told == classifier.probabilities(said, every, None) and sum(told) == pytest.approx(1)
+    assert classifier.kind_of(said, every) in classifier.KINDS
+
+
+def test_the_table_of_cues_is_well_formed_and_holds_its_examples():
+    kinds = Counter(cue.kind for cue in table())
+    assert {kind for kind in kinds if kind.startswith("label.")} == {f"label.{name}" for name in LABELS}
+    for cue in table():
+        assert re.search(cue.pattern, cue.example, re.IGNORECASE), cue
+        assert "\\1" not in cue.pattern, cue
+    assert len(set(table())) == len(table())
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("bitte nicht anfassen, das ist noch in Arbeit", "de"),
+        ("il ne faut pas changer le schéma", "fr"),
+        ("нельзя", "ru"),
+        ("no se puede cambiar el esquema", "es"),
+        ("não pode mudar o esquema", "pt"),
+        ("non si può cambiare lo schema", "it"),
+        ("不能改", "zh"),
+        ("消してはいけません", "ja"),
+        ("바꾸면 안 됩니다", "ko"),
+    ],
+)
+def test_languages_are_told_apart(text, language):
+    assert language in languages_of([text]) and languages_of(["leave the lamp alone"]) == {"en"}
+
+
+# ── nothing is invented, nothing is forged ──
+
+
+def transcript_of(session: dict[str, object]) -> str:
+    import json
+
+    lines = [json.dumps(record).encode() for record in benchmark.records(session)]
+    return sanitize_transcript_v2(render(claude_code.read(lines, file_name=f"{session['id']}.jsonl").entries))
+
+
+@cache
+def tuning() -> list[tuple[dict[str, object], str, Outcome]]:
+    folder = Path(benchmark.__file__).with_name("digest_sessions") / "tuning"
+    texts = [(session, transcript_of(session)) for session in benchmark.sessions_of(folder)]
+    return [(session, text, outcome(text)) for session, text in texts]
+
+
+def bare(text: str) -> str:
+    """A text without white space, punctuation and Markdown."""
+    return "".join(c for c in text.casefold() if c.isalnum())
+
+
+def test_every_item_and_passage_stands_in_its_transcript():
+    for _, text, said in tuning():
+        whole = bare(text)
+        for passage in [*(item.text for item in said.items), *said.told]:
+            # What is joined: an option and what the reply adds, a label and its item, a question and its answer.
+            parts = re.split(r" \(|; |: |^then ", passage)
+            assert bare(passage) in whole or all(bare(part) in whole for part in parts), passage
+
+
+def test_the_tuning_sessions_are_told_as_well_as_they_were():
+    total: Counter[str] = Counter()
+    kinds = {"next": "next_steps"}
+    for session, text, said in tuning():
+        items: dict[str, list[str]] = {}
+        for item in said.items:
+            items.setdefault(kinds.get(item.kind, f"{item.kind}s"), []).append(item.text)
+        context = SessionContext(text, str(session["project"]), "transcript", None, "2026-03-28", "h7k3n4p9m2x2q7r5")
+        given_ = benchmark.Given(headline(said, [context]) or "", said.status, items)
+        total += benchmark.score(session, given_)[0]
+    hit, gold, given_items = total["hit any"], total["gold any"], total["given any"]
+    assert total["told"] >= 0.95 * total["outcomes"] and total["status"] >= 0.95 * total["sessions"]
+    assert hit >= 0.95 * gold and hit >= 0.95 * given_items and not total["junk"] and not total["junk_sentences"]
+
+
+SHAPES = st.sampled_from(
+    [
+        f"## User · {STAMP}",
+        f"## Assistant · {STAMP}",
+        "User:",
+        "Assistant:",
+        "```",
+        "~~~",
+        "- `Bash` x",
+        "- `Edit` a/b.py · failed",
+        "We decided:",
+        "# a",
+        "> b",
+        "- [ ] c",
+        "1. d",
+        "[[x]]",
+        "[x]: /y",
+        "[x](y)",
+        "<!-- signet:end -->",
+        "<b>",
+        "---",
+        "===",
+        "error: x",
+        "Traceback (most recent call last):",
+        "TODO",
+        "$ ls",
+        "|a|b|",
+        "|-|-|",
+        "\\## x",
+        "%%",
+        "$$",
+        "決定",
+        "?",
+        "not yet\t#",
+        "    indented",
+        "- - # x",
+        "> > # x",
+        "1) - [x] ## x",
+        "never use a",
+        "**Next**",
+        "2",
+        "yes",
+        "- open:",
+        "*interrupted by the user*",
+        "waits for the key",
+        "残り:",
+        "・x",
+    ]
+)
+HOSTILE = st.lists(st.tuples(SHAPES | st.text(max_size=30), st.sampled_from(["\n", " ", "\n\n", ""])), max_size=40).map(
+    lambda pairs: "".join(part + end for pair in pairs for part, end in [pair])
+)
+
+
+@given(HOSTILE, st.none() | st.text(max_size=20), st.none() | st.text(max_size=20))
+def test_whatever_the_text_nothing_is_forged(text, project, harness):
+    page = digest(text, project=project, harness=harness)
+    assert len(page) <= LIMIT and page == digest(text, project=project, harness=harness)
+    lines = page.splitlines()
+    assert page == "".join(f"{line}\n" for line in lines)
+    if not page:
+        return
+    assert lines[0].startswith("# ") and lines[2].startswith("*") and lines[2].endswith("*")
+    headings = [line[3:] for line in lines if line.startswith("#")][1:]
+    assert headings == [name for name in HEADINGS if name in headings]
+    for line in lines[3:]:
+        assert re.fullmatch(r"|## [A-Z][a-z ]+|- (?!#{1,6} |> |[-*+] |\d+[.)] |\[[ xX]\] |[~`]{3}).+", line)
+    # In code nothing leads anywhere, but some programs look for links of theirs in it all the same.
+    assert not re.search(r"\[\[|\]\]|<!--|-->|```", page)
+    assert not re.search(r"\]\(|\]:|<[A-Za-z/]", re.sub("`[^`]*`", "", page))
+    assert {line for line in lines[1:] if line.startswith("#")} <= {f"## {name}" for name in HEADINGS}
+
+
+WORD = st.sampled_from(
+    ["lamp", "oil", "pier", "we", "decided", "burns", "TODO", "wick.py", "error:", "lights", "never", "use", "2", "yes"]
+)
+TURNS = st.lists(
+    st.tuples(
+        st.sampled_from(["User: ", "Assistant: ", "", "$ "]), st.lists(WORD, min_size=1, max_size=9).map(" ".join)
+    ),
+    max_size=25,
+)
+
+
+@given(TURNS)
+def test_every_line_stands_in_the_text(turns):
+    text = "".join(f"{speaker}{words}\n" for speaker, words in turns)
+    whole = bare(flatten(text, len(text) + 1))
+    for line in made(text).splitlines():
+        if line.startswith(("- ", "# ")) and " … " not in f"{line} ":
+            said = re.sub(r" \([^)]*times\)$| · failed$", "", line[2:]).strip("`").removesuffix("…")
+            assert bare(said) in whole or all(bare(part) in whole for part in re.split(r" \(|; |: ", said)), line
+
+
+def test_it_stays_as_the_sanitizer_left_it():
+    page = made(sanitize_transcript_v2(SESSION + assistant("Next: TOKEN=ghp_" + "a1B2" * 9 + " has to be rotated")))
+    assert sanitize_transcript_v2(page).strip() == page.strip() and "ghp_" not in page
+
+
+# ── bounds ──
+
+
+def seconds(text: str) -> float:
+    began = time.process_time()
+    assert len(made(text)) <= LIMIT
+    return time.process_time() - began
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        SESSION,
+        user("use 7 instead of 5") + assistant("Redis or not?"),
+        "User: go on\nAssistant: We decided. TODO? src/a.py and so on, not yet finished.\n",
+        "((((" * 200 + ".py error: \n",
+        "- `Bash` `git commit " + "git commit -" * 100 + "`\n",
+        "[" * 500 + "](" * 200 + "\n",
+        "- a thing to do\n",
+        "\n",
+    ],
+    ids=["session", "turns", "talk", "brackets", "commits", "links", "items", "blank"],
+)
+def test_time_grows_with_the_text(unit):
+    def text(size: int) -> str:
+        return unit * (size // len(unit))
+
+    limit = 16 * min(seconds(text(1 << 15)) for _ in range(2)) + 0.2
+    assert any(seconds(text(1 << 18)) < limit for _ in range(2)), limit
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        user("x y z") + assistant("- do a thing and more\n" * 100_000),
+        user("x y z") + assistant("|" + "a|" * 10_000 + "\n|" + "-|" * 10_000 + "\n|" + "b|" * 10_000),
+        user("x y z") + assistant("> " * 5_000 + "x\n" + "- " * 3_000 + "x\n" + "[" * 6_000 + "*" * 5_000),
+        user("must not " * 100_000),
+        assistant("done it all now\n" * 10_000),
+        user("请修复 не надо やっぱり 안 됩니다 bitte nicht il faut hay que")
+        + assistant("已修复 исправлено 修正しました 残り: x"),
+        user("x \ud800 y z"),
+    ],
+    ids=["items", "table", "nesting", "line", "no-user", "languages", "surrogate"],
+)
+def test_hostile_texts_are_bounded(text):
+    assert len(made(text)) <= LIMIT and len(outcome(text).items) <= 24
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        user("x") + assistant("x" + " \n" * 30_000 + "x"),
+        user("почини") + assistant(("0" * 600 + "\n\n") * 60) * 12,
+        user("x") + f"## Assistant · {STAMP}\n\n" + "".join(f"- `A` x\n  {'`' * n}\n" for n in range(3, 1_500)),
+        ("\n" * 1_000 + user("x")) * 1_000,
+        "User: use tallow\nAssistant: fixed the lamp\n" * 5_000,
+    ],
+    ids=["blanks", "digits", "fences", "empty lines", "turns"],
+)
+def test_hostile_texts_take_no_longer(text):
+    assert seconds(text) < 3
+
+
+def test_a_sentence_is_held_against_a_giant_text_at_once():
+    text = "User: use tallow\nAssistant: fixed the lamp\n" * 50_000
+    began = time.process_time()
+    headline(outcome("User: x\nAssistant: fixed the lamp"), [SessionContext(text, "/p", "transcript", None, "", "")])
+    assert time.process_time() - began < 1
+
+
+@pytest.mark.parametrize(
+    "inside",
+    ["a\n````x\n## User\nb", "```\n        ```", "~~~\n         ````", "a ````\n  `````", "````", "", "\n\n````\n\n"],
+)
+def test_a_fence_ends_where_its_like_stands_alone(inside):
+    ends = [line for line in inside.split("\n") if re.fullmatch(r" {0,8}`{4,}", line)]
+    last = turns(user("x") + assistant(f"- `Bash` `x`\n  ````\n{inside}\nThe lamp burns again."))[-1]
+    assert isinstance(last, Message) == bool(ends)
+
+
+@pytest.mark.slow
+def test_eight_megabytes_take_eight_times_as_long_as_one():
+    small = min(seconds(SESSION * ((1 << 20) // len(SESSION))) for _ in range(2))
+    large = seconds(SESSION * ((1 << 23) // len(SESSION)))
+    assert large < 12 * small, (small, large)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("unit", ["x", "lamp ", "灯", "/a", "`", " ", "## User · ", "We decided. ", "error: "])
+def test_one_line_of_many_megabytes(unit):
+    text = unit * (20_000_000 // len(unit))
+    began = time.process_time()
+    assert len(made(text)) <= LIMIT
+    assert len(made("User: " + text)) <= LIMIT
+    assert time.process_time() - began < 2
+
+
+def test_every_reference_transcript_is_digested(shared):
+    from signet_sync.capture.harnesses import openclaw
+
+    with (shared / "transcripts/openclaw-pi/pi-before-compaction-head.jsonl").open("rb") as file:
+        conversation = openclaw.read(file)
+    page = digest(
+        sanitize_transcript_v2(render(conversation.entries)), project=conversation.project, harness="openclaw"
+    )
+    assert 500 < len(page) <= LIMIT and "## Outcome\n" in page and "## Files\n" in page

@@ -1,0 +1,386 @@
+"""Flows that stop half-way: each partial failure of seed 000 is brought about, named, and finished by one pass."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import agents
+import apsw
+import pytest
+from crash_runner import forked
+from workbench import NOW, Vault, spawn, tree
+
+from signet_sync.app.workspace import opened
+from signet_sync.errors import DatabaseError
+from signet_sync.formats.frontmatter import parse
+from signet_sync.formats.timestamps import parse_instant
+from signet_sync.sessions import flow as sessions_flow
+from signet_sync.sessions import journal
+from signet_sync.sessions import operations as sessions_operations
+from signet_sync.sessions.input import session_input
+from signet_sync.sessions.model_proposals import Proposals
+from signet_sync.sessions.states import State, observe
+from signet_sync.settings.model import Settings
+from signet_sync.storage import state_dir
+
+NOW_US = parse_instant(NOW) or 0
+WORDS = "## User\n\nWhy does the queue of lantern never drain?\n\n## Assistant\n\nsrc/queue.py retries for ever.\n"
+SUMMARY = "# Queue\n\n- lantern bounds the retry loop of src/queue.py at five attempts.\n"
+# What a model says is kept nowhere but in the artifacts: who goes on must take it from there.
+SENTENCE = "Bounded the retry loop of src/queue.py in lantern at five attempts so that the queue drains in the end."
+DOCUMENT: dict[str, Any] = {
+    "session_id": "5e551004-0000-4000-8000-000000000004",
+    "project": "/home/me/lantern",
+    "harness": "codex",
+    "captured_at": "2026-03-29T11:30:00.000Z",
+    "transcript": WORDS,
+    "summary": SUMMARY,
+}
+
+start = agents.start
+
+
+@pytest.fixture
+def vault(tmp_path: Path) -> Vault:
+    vault = Vault(tmp_path / "vault")
+    vault.session(1)
+    vault.reindex()
+    return vault
+
+
+def model(words: str, **given: Any) -> Proposals:
+    """A model with a good sentence."""
+    return Proposals(None, SENTENCE)
+
+
+def end(vault: Vault, propose: Callable[..., Proposals] | None = model, **given: Any) -> dict[str, Any]:
+    with opened(str(vault.root), Settings()) as workspace:
+        return sessions_operations.end(
+            workspace, session_input(DOCUMENT | given, now_us=NOW_US), now_us=NOW_US, propose=propose
+        )
+
+
+def killed(vault: Vault, arm: Callable[[], None], **given: Any) -> None:
+    """Ends a session in a process that dies of what was armed."""
+
+    def work() -> int:
+        arm()
+        end(vault, **given)
+        return 0
+
+    assert forked(work) == 137
+
+
+def die(*_: object, **__: object) -> None:
+    os._exit(137)
+
+
+def fail(*_: object, **__: object) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def at_link(suffix: str, strike: Callable[..., None]) -> Callable[[], None]:
+    """Arms the publication of one file."""
+
+    def arm() -> None:
+        real = os.link
+
+        def link(source: str, target: str, **given: Any) -> None:
+            if target.endswith(suffix):
+                strike()
+            real(source, target, **given)
+
+        os.link = link
+
+    return arm
+
+
+def at_commit_after(vault: Vault, suffix: str, strike: Callable[[], None]) -> Callable[[], None]:
+    """Arms the first commit after a file of that name was published."""
+    before = set(vault.memory.iterdir())
+
+    def arm() -> None:
+        class Connection(apsw.Connection):
+            def execute(self, sql: str, *given: Any, **named: Any) -> Any:
+                fresh = set(vault.memory.iterdir()) - before
+                if sql == "commit" and any(path.name.endswith(suffix) for path in fresh):
+                    strike()
+                return super().execute(sql, *given, **named)
+
+        apsw.Connection = Connection
+
+    return arm
+
+
+@contextmanager
+def failing(arm: Callable[[], None]) -> Iterator[None]:
+    """What was armed is so in this process, for a while."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "link", os.link)
+        patch.setattr(apsw, "Connection", apsw.Connection)
+        arm()
+        yield
+
+
+def seen(vault: Vault, go_on: bool = False) -> State:
+    """The state of the one flow that was left, as somebody else sees it; with `go_on` after another failing try."""
+    with opened(str(vault.root), Settings()) as workspace:
+        (flow,) = sessions_flow.resume(workspace)
+        try:
+            if go_on:
+                with pytest.raises(OSError, match="No space"):
+                    sessions_flow.advance(workspace, flow)
+            return observe(sessions_flow.look(workspace, flow))
+        finally:
+            flow.held.release()
+
+
+def files(vault: Vault) -> dict[str, dict[str, Any]]:
+    """The frontmatter of the session's files by kind."""
+    found = {}
+    for path in vault.memory.glob("2026-03-29T11-30*"):
+        head = parse(path.read_bytes()).fields
+        found[head["kind"]] = head
+    return found
+
+
+def journals(vault: Vault) -> list[str]:
+    return journal.keys(state_dir.locate(str(vault.root)).journal)
+
+
+def finished(vault: Vault, sentence: str = SENTENCE, quality: str = "ok") -> None:
+    """One ordinary pass, and the flow is done, with one sentence in both artifacts and on the page."""
+    assert vault.reindex()["problems"] == []
+    found = files(vault)
+    assert set(found) == {"transcript", "summary", "manifest"}
+    for kind in ("transcript", "summary"):
+        assert (found[kind]["memory_sentence"], found[kind]["memory_sentence_quality"]) == (sentence, quality)
+    assert sentence in vault.page()
+    assert journals(vault) == []
+    ((answer, refused),) = vault.rows("select answer, refused from flow_results")
+    assert json.loads(answer)["sentence"] == sentence and not refused
+    assert vault.call("check").code == 0
+    replay = end(vault)
+    assert replay == json.loads(answer) | {"idempotent_replay": True}
+
+
+# ── the six of seed 000 ──
+
+
+def test_transcript_written_summary_failed(vault):
+    with failing(at_link("--summary.md", fail)):
+        with pytest.raises(OSError, match="No space"):
+            end(vault)
+        assert set(files(vault)) == {"transcript"}
+        assert seen(vault) == "transcript written, summary failed"
+    finished(vault)
+
+
+@pytest.mark.parametrize(
+    ("proposal", "name"),
+    [
+        (SENTENCE, "sentence generated, artifact write failed"),
+        ("Worked on task.", "sentence generation failed, fallback path engaged"),
+    ],
+)
+def test_sentence_made_artifact_write_failed(vault, proposal, name):
+    with failing(at_link("--transcript.md", fail)):
+        with pytest.raises(OSError, match="No space"):
+            end(vault, propose=None, memory_sentence=proposal)
+        assert files(vault) == {}
+        assert seen(vault) is State.RECEIVED  # a sentence that stands nowhere is made again, and is the same
+        assert seen(vault, go_on=True) == name
+    with opened(str(vault.root), Settings()) as workspace:
+        (flow,) = sessions_flow.resume(workspace)
+        sentence, quality = sessions_flow.sentence(flow)
+        flow.held.release()
+    assert (quality == "ok") == (proposal == SENTENCE)
+    vault.reindex()
+    assert {(head["memory_sentence"], head["memory_sentence_quality"]) for k, head in files(vault).items()
+            if k != "manifest"} == {(sentence, quality)}  # fmt: skip
+
+
+def test_summary_and_transcript_written_manifest_failed(vault):
+    with failing(at_link("--manifest.md", fail)):
+        with pytest.raises(OSError, match="No space"):
+            end(vault)
+        assert set(files(vault)) == {"transcript", "summary"}
+        assert seen(vault) == "summary/transcript written, manifest failed"
+    finished(vault)
+
+
+def test_canonical_writes_done_index_update_failed(vault):
+
+    def full() -> None:
+        raise apsw.FullError("full")
+
+    with failing(at_commit_after(vault, "--manifest.md", full)), pytest.raises(DatabaseError, match="full"):
+        end(vault)
+    assert set(files(vault)) == {"transcript", "summary", "manifest"}
+    assert seen(vault) == "canonical writes done, DB index update failed"
+    finished(vault)
+
+
+def test_manifest_written_page_update_failed(vault):
+    (vault / "MEMORY.md").unlink()
+    killed(vault, at_link("MEMORY.md", die))
+    assert vault.rows("select count(*) from files where path like '%2026-03-29T11-30%'") == [(3,)]
+    assert seen(vault) == "artifacts+manifest written, MEMORY.md update failed"
+    finished(vault)
+
+
+def test_a_page_that_cannot_be_written_now_does_not_hold_up_the_answer(vault):
+    """Files and rows are there and the next pass writes the page; a Signet daemon may hold it back for days."""
+    (vault / "MEMORY.md").unlink()
+    with failing(at_link("MEMORY.md", fail)):
+        assert end(vault)["idempotent_replay"] is False
+    assert not (vault / "MEMORY.md").exists() and journals(vault) == []
+    finished(vault)
+
+
+# ── double failures ──
+
+
+def test_transcript_gone_summary_there(vault):
+    with failing(at_link("--manifest.md", fail)), pytest.raises(OSError, match="No space"):
+        end(vault)
+    (gone,) = vault.memory.glob("2026-03-29T11-30*--transcript.md")
+    gone.unlink()
+    assert seen(vault) is State.SUMMARY_WITHOUT_TRANSCRIPT
+    finished(vault)
+
+
+def test_manifest_gone_rows_there(vault):
+    (vault / "MEMORY.md").unlink()
+    killed(vault, at_link("MEMORY.md", die))
+    (gone,) = vault.memory.glob("2026-03-29T11-30*--manifest.md")
+    gone.unlink()
+    assert seen(vault) is State.ARTIFACTS_WITHOUT_MANIFEST
+    finished(vault)
+
+
+def test_answer_recorded_journal_left(vault):
+    def arm() -> None:
+        real = os.unlink
+
+        def unlink(path: Any, **given: Any) -> None:
+            if str(path).endswith(".json"):
+                die()
+            real(path, **given)
+
+        os.unlink = unlink
+
+    killed(vault, arm)
+    assert len(journals(vault)) == 1
+    assert seen(vault) is State.JOURNAL_LEFT
+    finished(vault)
+
+
+def test_removed_while_it_lay_half_written(vault):
+    killed(vault, at_link("--manifest.md", die))
+    vault.reindex("--index-only")
+    answer = vault.call("remove", DOCUMENT["session_id"], "--reason", "asked for", "--yes", "--now", NOW)
+    assert answer.code == 0, answer
+    vault.reindex()
+    assert files(vault) == {} and journals(vault) == []
+    left = [path for place in (vault.root, vault.state) for path in place.rglob("*") if path.is_file()]
+    assert [path for path in left if b"never drain" in path.read_bytes()] == []
+
+
+def test_a_damaged_journal_is_named_and_holds_up_nobody(vault):
+    killed(vault, at_link("--summary.md", die))
+    folder = Path(state_dir.locate(str(vault.root)).journal)
+    (folder / f"{'0' * 32}.json").write_bytes(b'{"v": 1, "bod')
+    (folder / f"{'1' * 32}.json").write_bytes(b'{"v": 99}')
+    answer = vault.call("reindex", "--now", NOW)
+    assert answer.code == 0, answer
+    assert "0" * 32 in answer.out and "1" * 32 in answer.out
+    assert set(files(vault)) == {"transcript", "summary", "manifest"}
+    assert len(journals(vault)) == 2
+
+
+def test_another_ending_of_the_session_finishes_the_one_that_was_cut_off(vault):
+    """Its words are kept once, under its own name, and only what is new makes another segment."""
+    killed(vault, at_link("--summary.md", die))
+    more = "## User\n\nBound it.\n"
+    answer = end(vault, propose=None, transcript=WORDS + "\n" + more, captured_at="2026-03-29T11:40:00.000Z")
+    assert journals(vault) == []
+    (second,) = vault.memory.glob("2026-03-29T11-40*--transcript.md")
+    assert parse(second.read_bytes()).body.strip() == more.strip()
+    assert set(files(vault)) == {"transcript", "summary", "manifest"}
+    assert answer["manifest"].startswith("memory/2026-03-29T11-30")
+    assert len(list(vault.memory.glob("2026-03-29*--manifest.md"))) == 1
+
+
+def test_one_key_for_two_sessions_is_a_conflict_though_the_first_was_cut_off(vault):
+    killed(vault, at_link("--summary.md", die), idempotency_key="once")
+    answer = spawn_end(vault, DOCUMENT | {"session_id": "another", "idempotency_key": "once"})
+    assert answer.code == 2 and "idempotency-conflict" in answer.out
+    assert set(files(vault)) == {"transcript", "summary", "manifest"}
+
+
+def spawn_end(vault: Vault, document: dict[str, Any]) -> Any:
+    place = vault.root.parent / "input.json"
+    place.write_text(json.dumps(document))
+    return spawn("--workspace", vault.root, "session", "end", "--json", "--input", place)
+
+
+# ── where recovery happens, and where not ──
+
+
+@pytest.mark.parametrize("arguments", [("reindex", "--index-only"), ("check",), ("status",)])
+def test_what_only_looks_finishes_nothing(vault, arguments):
+    killed(vault, at_link("--summary.md", die))
+    before = tree(vault.root)
+    vault.call(*arguments)
+    assert tree(vault.root) == before
+    assert len(journals(vault)) == 1
+    finished(vault)
+
+
+def test_a_pass_over_a_few_paths_finishes_what_lies_half_written(vault):
+    from signet_sync.sync import engine
+    from signet_sync.sync.request import Request
+
+    killed(vault, at_link("--summary.md", die))
+    with opened(str(vault.root), Settings()) as workspace:
+        engine.run_pass(workspace, Request(now_us=NOW_US, paths=frozenset()))
+    finished(vault)
+
+
+def test_a_living_flow_is_left_alone_by_a_pass(vault):
+    killed(vault, at_link("--summary.md", die))
+    with opened(str(vault.root), Settings()) as workspace:
+        (flow,) = sessions_flow.resume(workspace)
+        vault.reindex()
+        assert "summary" not in files(vault)
+        flow.held.release()
+    finished(vault)
+
+
+def test_a_running_agent_finishes_the_flow_of_a_caller_that_died(vault, start):
+    agent = start()
+    agent.passed()
+    killed(vault, at_link("--summary.md", die))
+    began = time.monotonic()
+    agents.until(lambda: set(files(vault)) == {"transcript", "summary", "manifest"} and not journals(vault))
+    agents.until(lambda: SENTENCE in vault.page("ledger/2026/03/29.md"))
+    assert time.monotonic() - began < agents.seconds(3.0)
+
+
+def test_nothing_of_a_cut_off_flow_is_taken_for_the_work_of_another(vault):
+    """Two endings of two sessions under one key are two flows, whoever is finished first."""
+    who = {"session_key": "agent:main/one"}
+    killed(vault, at_link("--summary.md", die), **who)
+    other = end(vault, propose=None, **who, session_id="another", captured_at="2026-03-29T11:50:00.000Z")
+    assert set(files(vault)) == {"transcript"}  # another session's flow is the next pass's matter
+    assert other["transcript"].startswith("memory/2026-03-29T11-50")
+    vault.reindex()
+    assert set(files(vault)) == {"transcript", "summary", "manifest"}

@@ -1,0 +1,330 @@
+"""The journal's door: durable before anything is written, held while its writer lives, taken over when it is dead."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from workbench import ROOT
+
+from signet_sync.sessions import journal
+
+KEY, OTHER, THIRD = "0" * 31 + "1", "0" * 31 + "2", "a" * 32
+DOCUMENT: dict[str, Any] = {"v": 1, "words": "Straße — 🙂 \ud800 \x01", "none": None, "list": [1, {"a": "b"}]}
+
+# Another process that begins (or takes) a flow, says so, and then waits to be killed.
+HOLDER = """
+import sys
+from signet_sync.sessions import journal
+folder, key, how = sys.argv[1:]
+held = journal.begin(folder, key, {"v": 1, "by": "holder"}) if how == "begin" else journal.take(folder, key)
+print("held" if held is not None else "none", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> str:
+    return str(tmp_path / "state" / "journal")
+
+
+@contextmanager
+def holder(folder: str, key: str, how: str = "begin") -> Iterator[subprocess.Popen[str]]:
+    """A living process that holds a flow."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, folder, key, how],
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        assert process.stdout is not None and process.stdout.readline() == "held\n"
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def files(folder: str) -> list[str]:
+    return sorted(os.listdir(folder))
+
+
+# ── a flow's life ──
+
+
+def test_what_is_begun_comes_back_whole_and_is_gone_when_finished(folder):
+    held = journal.begin(folder, KEY, DOCUMENT)
+    assert (held.key, held.path) == (KEY, f"{folder}/{KEY}.json")
+    held.release()
+    again = journal.take(folder, KEY)
+    assert again is not None
+    assert again.document == DOCUMENT | {"words": again.document["words"]}
+    assert again.document["words"].startswith("Straße — 🙂 ")
+    again.finish()
+    assert files(folder) == [] and journal.keys(folder) == []
+    assert journal.take(folder, KEY) is None
+    again.finish()  # somebody else may have dropped it meanwhile
+
+
+def test_folder_and_file_are_private_whatever_the_umask(folder):
+    before = os.umask(0)
+    try:
+        held = journal.begin(folder, KEY, DOCUMENT)
+    finally:
+        os.umask(before)
+    for place in (folder, os.path.dirname(folder)):
+        assert os.stat(place).st_mode & 0o777 == 0o700
+    assert os.stat(held.path).st_mode & 0o777 == 0o600
+    held.finish()
+
+
+def test_flows_are_listed_oldest_first_and_nothing_else_is(folder):
+    for number, key in enumerate((THIRD, KEY, OTHER)):
+        held = journal.begin(folder, key, DOCUMENT)
+        os.utime(held.path, ns=(number, number))
+        held.release()
+    for name in ("notes.json", f"{KEY}.json.77.tmp", f"{KEY.upper()}x.json", f"x{KEY}.json"):
+        Path(folder, name).write_text("{}")
+    assert journal.keys(folder) == [THIRD, KEY, OTHER]
+    assert journal.keys(f"{folder}/none") == []
+
+
+# ── living and dead holders ──
+
+
+@pytest.mark.parametrize("how", ["begin", "take"])
+def test_a_living_holder_is_left_alone_and_a_dead_one_is_taken_over(folder, how):
+    if how == "take":
+        journal.begin(folder, KEY, {"v": 1, "by": "holder"}).release()
+    with holder(folder, KEY, how) as process:
+        assert journal.keys(folder) == [KEY]
+        assert journal.take(folder, KEY) is None
+        with pytest.raises(BlockingIOError, match=KEY):
+            journal.begin(folder, KEY, DOCUMENT)
+        process.send_signal(signal.SIGSTOP)  # a holder that is only slow
+        assert journal.take(folder, KEY) is None
+        process.kill()
+        process.wait()
+        held = journal.take(folder, KEY)
+        assert held is not None and held.document == {"v": 1, "by": "holder"}
+        held.finish()
+
+
+def test_a_flow_is_taken_by_one_only(folder):
+    journal.begin(folder, KEY, DOCUMENT).release()
+    first = journal.take(folder, KEY)
+    assert first is not None and journal.take(folder, KEY) is None
+    first.release()
+    first.release()
+    second = journal.take(folder, KEY)
+    assert second is not None
+    second.finish()
+
+
+def test_a_holder_of_one_flow_does_not_hold_another(folder):
+    journal.begin(folder, OTHER, DOCUMENT).release()
+    with holder(folder, KEY):
+        held = journal.take(folder, OTHER)
+        assert held is not None
+        held.finish()
+
+
+def test_a_child_of_the_holder_does_not_hold_on(folder):
+    """A program that a flow starts (a model's, git) may outlive it."""
+    held = journal.begin(folder, KEY, DOCUMENT)
+    child = subprocess.Popen(
+        [sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE, close_fds=False
+    )
+    held.release()
+    end = time.monotonic() + 10
+    while (again := journal.take(folder, KEY)) is None and time.monotonic() < end:
+        time.sleep(0.01)  # the kernel closes the child's copies a moment after it has become another program
+    child.communicate()
+    assert again is not None
+    again.finish()
+
+
+# ── replacing, damage, dropping ──
+
+
+def test_an_abandoned_flow_is_begun_anew(folder):
+    journal.begin(folder, KEY, {"v": 1, "words": "old"}).release()
+    held = journal.begin(folder, KEY, {"v": 1, "words": "new"})
+    assert journal.take(folder, KEY) is None  # the new one is held, not the old one
+    held.release()
+    again = journal.take(folder, KEY)
+    assert again is not None and again.document["words"] == "new"
+    again.finish()
+    assert files(folder) == []
+
+
+DAMAGED = {"empty": b"", "cut off": b'{"v": 1, "words": "a', "no object": b"[1]", "not UTF-8": b'{"v": "\xff"}'}
+
+
+@pytest.mark.parametrize("what", DAMAGED)
+def test_a_damaged_flow_is_named_and_left(folder, what):
+    os.makedirs(folder)
+    place = Path(folder, f"{KEY}.json")
+    place.write_bytes(DAMAGED[what])
+    with pytest.raises(ValueError, match=KEY):
+        journal.take(folder, KEY)
+    assert place.read_bytes() == DAMAGED[what]
+    assert journal.keys(folder) == [KEY]
+
+
+@pytest.mark.parametrize("what", DAMAGED)
+def test_a_caller_who_has_the_words_again_replaces_a_damaged_flow(folder, what):
+    os.makedirs(folder)
+    Path(folder, f"{KEY}.json").write_bytes(DAMAGED[what])
+    journal.begin(folder, KEY, {"v": 1}).release()
+    held = journal.take(folder, KEY)
+    assert held is not None and held.document == {"v": 1}
+    held.finish()
+
+
+def test_what_is_no_file_is_no_flow(folder, tmp_path):
+    os.makedirs(folder)
+    (tmp_path / "elsewhere.json").write_text('{"v": 1}')
+    os.symlink(tmp_path / "elsewhere.json", f"{folder}/{KEY}.json")
+    os.mkfifo(f"{folder}/{OTHER}.json")
+    assert journal.take(folder, KEY) is None
+    with pytest.raises(ValueError, match=OTHER):
+        journal.take(folder, OTHER)
+
+
+def test_dropping_takes_what_is_unwanted_and_what_nobody_can_read(folder):
+    for key, token in ((KEY, "a"), (OTHER, "b")):
+        journal.begin(folder, key, {"v": 1, "token": token}).release()
+    Path(folder, f"{THIRD}.json").write_bytes(b"{")
+    assert journal.drop(folder, lambda document: document["token"] == "a") == 2
+    assert files(folder) == [f"{OTHER}.json"]
+    assert journal.drop(folder, lambda document: False) == 0
+    assert journal.drop(f"{folder}/none", lambda document: True) == 0
+
+
+def test_a_flow_that_was_dropped_while_it_was_held_is_not_taken_any_more(folder):
+    held = journal.begin(folder, KEY, DOCUMENT)
+    assert journal.drop(folder, lambda document: True) == 1
+    held.finish()
+    assert files(folder) == []
+
+
+# ── durability ──
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
+    """What is done to the disk, in order: the call and the kind of thing that it is done to."""
+    seen: list[tuple[str, str]] = []
+
+    def told(name: str) -> None:
+        real = getattr(os, name)
+
+        def call(*given: Any, **named: Any) -> Any:
+            what = ""
+            if name in ("fsync", "write"):
+                what = os.path.basename(os.readlink(f"/proc/self/fd/{given[0]}")).split(".")[0]
+            seen.append((name, what))
+            return real(*given, **named)
+
+        monkeypatch.setattr(os, name, call)
+
+    for name in ("write", "fsync", "replace", "unlink"):
+        told(name)
+    return seen
+
+
+linux = pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="tells descriptors' files by /proc")
+
+
+@linux
+def test_the_words_are_durable_before_the_name_and_the_name_before_the_answer(folder, calls):
+    os.makedirs(folder)
+    journal.begin(folder, KEY, DOCUMENT).release()
+    kept = [call for call in calls if call[0] != "unlink"]
+    assert kept == [("write", KEY), ("fsync", KEY), ("replace", ""), ("fsync", "journal")]
+
+
+@linux
+def test_a_finished_flow_is_durably_gone(folder, calls):
+    held = journal.begin(folder, KEY, DOCUMENT)
+    calls.clear()
+    held.finish()
+    assert calls == [("unlink", ""), ("fsync", "journal")]
+
+
+@pytest.mark.parametrize("name", ["write", "fsync", "replace"])
+def test_what_cannot_be_made_durable_leaves_no_temporary_and_no_lock(folder, monkeypatch, name):
+    def full(*given: Any, **named: Any) -> Any:
+        raise OSError(28, "No space left on device")
+
+    os.makedirs(folder)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, name, full)
+        with pytest.raises(OSError, match="No space"):
+            journal.begin(folder, KEY, DOCUMENT)
+    assert files(folder) == []
+    held = journal.begin(folder, KEY, DOCUMENT)
+    held.finish()
+
+
+def test_an_earlier_flow_stays_where_its_replacement_cannot_be_written(folder, monkeypatch):
+    journal.begin(folder, KEY, {"v": 1, "words": "old"}).release()
+
+    def full(*given: Any, **named: Any) -> Any:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", full)
+        with pytest.raises(OSError, match="No space"):
+            journal.begin(folder, KEY, DOCUMENT)
+    held = journal.take(folder, KEY)
+    assert held is not None and held.document == {"v": 1, "words": "old"}
+    held.finish()
+
+
+def test_a_process_killed_while_it_writes_leaves_the_earlier_flow_or_the_new_one(folder):
+    """At every call: whoever comes next finds a whole document, and can take it."""
+    work = """
+import os, sys
+from signet_sync.sessions import journal
+folder, key, last = sys.argv[1], sys.argv[2], int(sys.argv[3])
+count = 0
+def stepped(real):
+    def call(*given, **named):
+        global count
+        count += 1
+        if count == last:
+            os._exit(137)
+        return real(*given, **named)
+    return call
+for name in ("open", "write", "fsync", "replace", "unlink"):
+    setattr(os, name, stepped(getattr(os, name)))
+journal.begin(folder, key, {"v": 1, "words": "new"})
+os._exit(0)
+"""
+    for last in range(1, 40):
+        journal.begin(folder, KEY, {"v": 1, "words": "old"}).release()
+        done = subprocess.run(
+            [sys.executable, "-c", work, folder, KEY, str(last)],
+            env=os.environ | {"PYTHONPATH": str(ROOT)},
+            check=False,
+        )
+        held = journal.take(folder, KEY)
+        assert held is not None and held.document["words"] in ("old", "new")
+        if done.returncode == 0:
+            assert held.document["words"] == "new" and last > 6
+            return
+        held.finish()
+        for name in files(folder):
+            assert json.dumps(name).endswith('.tmp"')
+            os.unlink(f"{folder}/{name}")
+    raise AssertionError("it never came to its end")

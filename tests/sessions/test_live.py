@@ -1,0 +1,869 @@
+"""Live transcripts: what is said in a running session can be asked for at once, and goes when its files are written."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import agents
+import pytest
+from agents import until
+from endings import FIRST, body, compact, end, fields, segments, sound
+from hypothesis import given
+from hypothesis import strategies as st
+from talks import SECRET, SESSION, START, Talk, at, fired, micros, plugged_in, store
+from test_intake import jobs, put, take
+from workbench import ROOT, Answer, Vault, spawn
+
+from signet_sync.app.workspace import opened
+from signet_sync.capture import capture, intake, live_transcript, spool
+from signet_sync.capture.harnesses.records import Conversation
+from signet_sync.capture.stores import transcripts
+from signet_sync.cli import transcript
+from signet_sync.formats.timestamps import SECOND, iso
+from signet_sync.formats.turn import turn_of
+from signet_sync.sessions import live as sessions_live
+from signet_sync.sessions import operations as sessions_operations
+from signet_sync.sessions.input import compaction_input, session_input
+from signet_sync.sessions.live import _sanitized
+from signet_sync.sessions.states import Proposals
+from signet_sync.sessions.store import live
+from signet_sync.sessions.store.live import LiveTurn
+from signet_sync.settings.model import Settings
+from signet_sync.storage.database.connection import Database
+from signet_sync.text.sanitizer import sanitize_transcript_v2
+
+KEY = "agent:main:main"
+ONE, TWO = "11ce0001-0000-4000-8000-000000000001", "11ce0002-0000-4000-8000-000000000002"
+
+
+vault, start = agents.vault, agents.start
+
+
+def line(turn: int, text: str, second: float = 0, role: str = "user", **more: Any) -> dict[str, Any]:
+    return {"turn": turn, "role": role, "text": text, "at": at(second), **more}
+
+
+def feed(vault: Vault, lines: Iterable[Any] | bytes, key: str = KEY, *options: str) -> Answer:
+    """`transcript append --json` in this process; what is not bytes is written as JSON lines."""
+    raw = lines if isinstance(lines, bytes) else "".join(json.dumps(one) + "\n" for one in lines).encode()
+    held, sys.stdin = sys.stdin, io.TextIOWrapper(io.BytesIO(raw))
+    try:
+        return vault.call("transcript", "append", "--json", "--session-key", key, *options)
+    finally:
+        sys.stdin = held
+
+
+def fed(vault: Vault, lines: Iterable[Any], key: str = KEY, *options: str) -> dict[str, Any]:
+    answer = feed(vault, lines, key, *options)
+    assert answer.code == 0, answer
+    found: dict[str, Any] = answer.json
+    return found
+
+
+def refused(vault: Vault, lines: Iterable[Any] | bytes, code: str, key: str = KEY, *options: str) -> dict[str, str]:
+    answer = feed(vault, lines, key, *options)
+    assert answer.code == 2, answer
+    error: dict[str, str] = answer.json["error"]
+    assert error["code"] == code and error["hint"] and "\n" not in error["message"], error
+    return error
+
+
+def turns(vault: Vault, agent: str = "default") -> list[tuple[str, str, int, str]]:
+    """What is buffered of an agent: key, id, turn, words."""
+    return vault.rows(
+        "select session_key, session_id, turn, content from session_transcripts where agent_id = ? order by 1, 2, 3",
+        agent,
+    )
+
+
+def live_files(vault: Vault) -> list[Path]:
+    return sorted((vault.state / "live").glob("*"))
+
+
+@contextmanager
+def writing(vault: Vault) -> Iterator[Database]:
+    database = Database(str(vault.db))
+    try:
+        yield database
+    finally:
+        database.close()
+
+
+def found(vault: Vault, *words: str, agent: str = "default") -> list[str]:
+    with vault.database() as database:
+        return [turn.content for turn in live.find(database, agent, words)]
+
+
+# ── turns come in ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_turns_are_kept_before_there_is_any_index(vault: Vault) -> None:
+    assert not vault.db.exists()
+    answer = fed(vault, [line(0, "Why does the queue wait?"), line(1, "It retries.", 1, "assistant")])
+    assert answer == {
+        "agent_id": "default", "session_key": KEY, "turns": 2, "appended": 2, "duplicates": 0, "redactions": {},
+    }  # fmt: skip
+    assert found(vault, "QUEUE") == ["Why does the queue wait?"]
+    vault.reindex("--full")
+    assert len(turns(vault)) == 2, "native rows outlive a rebuild"
+
+
+def test_a_turn_is_kept_once(vault: Vault) -> None:
+    fed(vault, [line(0, "one"), line(1, "two")])
+    again = fed(vault, [line(1, "two", 9), line(2, "three"), line(2, "three")])
+    assert (again["turns"], again["appended"], again["duplicates"]) == (3, 1, 2)
+    assert [turn[3] for turn in turns(vault)] == ["one", "two", "three"]
+
+
+def test_other_words_under_a_number_are_refused_and_nothing_is_written(vault: Vault) -> None:
+    fed(vault, [line(0, "one")])
+    for lines in ([line(1, "two"), line(0, "uno")], [line(1, "two"), line(1, "zwei")], [line(0, "one", role="tool")]):
+        assert "other words" in refused(vault, lines, "turn-conflict")["message"]
+        assert [turn[3] for turn in turns(vault)] == ["one"]
+
+
+def test_equal_keys_of_two_agents_are_two_sessions(vault: Vault) -> None:
+    fed(vault, [line(0, "of the first")])
+    fed(vault, [line(0, "of the second")], KEY, "--agent", "scout")
+    assert found(vault, "of") == ["of the first"]
+    assert found(vault, "of", agent="scout") == ["of the second"]
+    with vault.database() as database:
+        assert [one.turns for one in live.sessions(database, "scout")] == [1]
+        assert live.transcript(database, "scout", KEY) == [LiveTurn(0, "user", "of the second", at(0))]
+    end(vault, session_key=KEY, agent_id="scout", transcript=FIRST)
+    assert turns(vault) and not turns(vault, "scout")
+
+
+def test_secrets_reach_no_disk(vault: Vault) -> None:
+    answer = fed(vault, [line(0, f"The key is {SECRET}, and {SECRET}.", role=f"user {SECRET}"[:60])])
+    assert answer["redactions"]["github"] >= 2
+    assert found(vault, "key") == ["The key is [REDACTED:github], and [REDACTED:github]."]
+    assert not [path for path in vault.state.rglob("*") if path.is_file() and SECRET.encode() in path.read_bytes()]
+    assert fed(vault, [line(0, "x")], f"main {SECRET}")["session_key"].startswith("main [REDACTED:github]#")
+    assert not [path for path in vault.state.rglob("*") if path.is_file() and SECRET.encode() in path.read_bytes()]
+
+
+@given(st.lists(st.text(max_size=200), max_size=6))
+def test_nothing_is_lost(texts: list[str]) -> None:
+    """What is kept is what was said, sanitized, word for word."""
+    database = Database(":memory:")
+    lines = [json.dumps(line(number, text)).encode() for number, text in enumerate(texts)]
+    told = [_sanitized(turn_of(raw, n, now_us=2**60), {}) for n, raw in enumerate(lines, 1)]
+    with database.transaction():
+        live.buffer(database, "default", KEY, told)
+    kept = live.transcript(database, "default", KEY)
+    assert "".join(turn.content for turn in kept) == "".join(map(sanitize_transcript_v2, texts))
+    assert [turn.turn for turn in kept] == list(range(len(texts)))
+
+
+def test_four_processes_append_at_once(vault: Vault) -> None:
+    """Into a database that nobody has made yet; shared turns are kept once."""
+    beside = []
+    for number in range(4):
+        lines = [line(turn, f"turn {turn}") for turn in (*range(20), *range(100 * number + 100, 100 * number + 130))]
+        process = subprocess.Popen(
+            [
+                *(sys.executable, "-m", "signet_sync", "--workspace", str(vault.root)),
+                *("transcript", "append", "--session-key", KEY, "--json"),
+            ],
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        beside.append((process, "".join(json.dumps(one) + "\n" for one in lines).encode()))
+    for process, raw in beside:
+        assert process.stdin is not None
+        process.stdin.write(raw)
+        process.stdin.close()
+        process.stdin = None
+    answers = []
+    for process, _ in beside:
+        out, err = process.communicate(timeout=60)
+        assert process.returncode == 0, err
+        answers.append(json.loads(out))
+    assert sum(answer["appended"] for answer in answers) == len(turns(vault)) == 20 + 4 * 30
+    assert sum(answer["duplicates"] for answer in answers) == 3 * 20
+
+
+@pytest.mark.parametrize("where", ["buffers.write_all", "os.fsync", "live.buffer"], ids=["torn", "written", "rows"])
+def test_killed_in_between_the_same_call_completes_it(vault: Vault, where: str) -> None:
+    """In the middle of a line, before the file is synced, before its rows are there."""
+    fed(vault, [line(0, "one")])
+    script = (
+        "import os, signal, sys; from signet_sync.sessions import live_files as buffers;"
+        " from signet_sync.sessions.store import live\n"
+        "def die(*given, **named):\n"
+        "    if given and isinstance(given[-1], bytes): os.write(given[0], given[-1][:-20])\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+        f"{where} = die\n"
+        "from signet_sync.cli import main as cli; sys.exit(cli.run(sys.argv[1:]))"
+    )
+    raw = "".join(json.dumps(line(turn, f"turn {turn}")) + "\n" for turn in range(1, 6)).encode()
+    arguments = ["--workspace", str(vault.root), "transcript", "append", "--session-key", KEY]
+    done = subprocess.run(
+        [sys.executable, "-c", script, *arguments], input=raw, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=False
+    )
+    assert done.returncode == -signal.SIGKILL
+    assert [turn[3] for turn in turns(vault)] == ["one"]
+    if where == "buffers.write_all":
+        assert not live_files(vault)[0].read_bytes().endswith(b"\n"), "a line is torn"
+    vault.reindex()
+    assert len(turns(vault)) == (1 if where == "buffers.write_all" else 6), "all of an append is kept, or nothing"
+    assert spawn(*arguments, input=raw).code == 0
+    assert len(turns(vault)) == 6
+    lines = live_files(vault)[0].read_text().splitlines()
+    kept = [turn["turn"] for one in lines[1:] for turn in json.loads(one)["turns"]]
+    assert kept == list(range(6)), "no turn twice"
+
+
+@pytest.mark.parametrize(
+    ("raw", "told"),
+    [
+        (b'{"turn": 0, "role": "user"', "line 1 is not JSON"),
+        (b"\n\n[1]\n", "line 3 is not a JSON object"),
+        (b'{"turn": 0, "role": "us\xff"}', "line 1 is not UTF-8: byte 23"),
+        (b"[" * 100_000, "line 1 is not JSON that can be read"),
+        (b'{"turn": ' + b"9" * 5000 + b"}", "line 1 is not JSON that can be read"),
+        ([line(0, "fine"), line(-1, "x")], "line 2 has a turn"),
+        ([line(True, "x")], "line 1 has a turn"),
+        ([line(2**63, "x")], "line 1 has a turn"),
+        ([line(0, "x", role=" ")], "line 1 has a role"),
+        ([line(0, "x", role="a\nb")], "line 1 has a role"),
+        ([line(0, 7)], "line 1 has a text"),  # type: ignore[arg-type]
+        ([line(0, "x") | {"at": "yesterday"}], "line 1 has an at"),
+        ([line(0, "x") | {"at": "2999-01-01T00:00:00Z"}], "lies in the future (2999-01-01)"),
+        ([line(0, "x", who="me")], "line 1 has an unknown field 'who'"),
+        ([{"turn": 0, "role": "user", "at": at(0)}], "line 1 lacks text"),
+    ],
+)
+def test_errors_name_the_line(vault: Vault, raw: Any, told: str) -> None:
+    assert told in refused(vault, raw, "input-invalid")["message"]
+    assert not vault.db.exists(), "what is wrong is found before anything is opened"
+
+
+def test_a_line_and_all_of_them_are_bounded(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transcript, "LINE_LIMIT", 1 << 20)
+    monkeypatch.setattr(transcript, "TOTAL_LIMIT", 2 << 20)
+    long = "x" * (1 << 20)
+    assert "line 2 is longer than 1 MiB" in refused(vault, [line(0, "x"), line(1, long)], "input-invalid")["message"]
+    lines = [line(number, long[: 1 << 19]) for number in range(5)]
+    assert "more than 2 MiB up to line 4" in refused(vault, lines, "input-invalid")["message"]
+    assert fed(vault, lines[:3])["appended"] == 3
+
+
+@pytest.mark.parametrize(
+    ("key", "options", "told"),
+    [
+        (" ", (), "session_key must be"),
+        (KEY, ("--agent", "No One"), "does not name an agent"),
+    ],
+)
+def test_names_are_those_of_an_ending(vault: Vault, key: str, options: tuple[str, ...], told: str) -> None:
+    answer = feed(vault, [line(0, "x")], key, *options)
+    assert answer.code == 2 and told in answer.json["error"]["message"]
+
+
+def test_nothing_said_is_nothing_kept(vault: Vault) -> None:
+    assert fed(vault, [])["turns"] == 0
+    answer = vault.spawn("transcript", "append", "--session-key", KEY, input=json.dumps(line(0, "one")).encode())
+    assert (answer.code, answer.out, answer.err) == (0, "1 turn appended; 1 kept until the session ends\n", "")
+
+
+def test_a_clock_that_goes_ahead_is_ours(vault: Vault) -> None:
+    ahead = iso(time.time_ns() // 1000 + 3600 * SECOND)
+    fed(vault, [line(0, "x") | {"at": ahead}], KEY, "--session-id", ONE)
+    assert vault.rows("select at from session_transcripts")[0][0] < ahead
+    end(vault, session_id=ONE, session_key=KEY)
+    assert turns(vault) == []
+
+
+# ── endings ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_an_ending_takes_its_own_turns_and_no_others(vault: Vault) -> None:
+    """A constant key has many sessions, and turns whose session nobody named."""
+    fed(vault, [line(0, "first"), line(1, "later than it says that it ended", 500)], KEY, "--session-id", ONE)
+    fed(vault, [line(0, "second")], KEY, "--session-id", TWO)
+    fed(vault, [line(0, "somebody"), line(1, "at the end", 60), line(2, "somebody, later", 60.001)])
+    fed(vault, [line(0, "other key")], "agent:other", "--session-id", ONE)
+    end(vault, session_id=ONE, session_key=KEY, ended_at=at(60))
+    assert [turn[3] for turn in turns(vault)] == ["somebody, later", "second", "other key"]
+    end(vault, session_id=TWO, session_key=KEY, captured_at=at(61), transcript="## User\n\nAnother.\n")
+    assert [turn[3] for turn in turns(vault)] == ["other key"]
+
+
+def test_a_key_that_is_the_id_names_one_session(vault: Vault) -> None:
+    fed(vault, [line(0, "mine"), line(1, "said after the time that the ending names", 900)], ONE)
+    end(vault, session_id=ONE, ended_at=at(60), captured_at=at(60))
+    assert turns(vault) == []
+
+
+def test_what_is_said_while_an_ending_is_written_stays(vault: Vault) -> None:
+    """Its words are not in the files; they stay until they are."""
+    fed(vault, [line(0, "before")], KEY, "--session-id", ONE)
+    now_us = time.time_ns() // 1000
+    later = iso(now_us + SECOND)
+
+    def meanwhile(*_: object, **__: object) -> Proposals:
+        time.sleep(1.05)
+        fed(vault, [line(1, "meanwhile") | {"at": later}], KEY, "--session-id", ONE)
+        return Proposals()
+
+    ending = {"session_id": ONE, "session_key": KEY, "transcript": FIRST}
+    with opened(str(vault.root), Settings()) as workspace:
+        sessions_operations.end(workspace, session_input(ending, now_us=now_us), now_us=now_us, propose=meanwhile)
+    assert [turn[3] for turn in turns(vault)] == ["meanwhile"]
+
+
+def test_what_was_streamed_and_no_transcript_holds_becomes_part_of_the_artifact(vault: Vault) -> None:
+    fed(vault, [line(0, "Where is the heron?"), line(1, "At the pond.", 1, "assistant")], KEY, "--session-id", ONE)
+    fed(vault, [line(2, "And the otter?", 90), line(3, "src/otter.py", 91, "tool")], KEY, "--session-id", ONE)
+    transcript = f"## User · {at(60)}\n\nWhy?\n\n## Assistant · {at(100)}\n\nBecause.\n"
+    answer = end(vault, session_id=ONE, session_key=KEY, transcript=transcript, transcript_is="tail")
+    text = body(vault, answer["transcript"])
+    words = ["heron?", "pond.", "Why?", "otter?", "src/otter.py", "Because."]
+    assert [text.count(word) for word in words] == [1] * 6 and sorted(words, key=text.find) == words
+    assert text.count(" · live") == 4 and f"## User · {at(90)} · live\n\nAnd the otter?" in text
+    assert turns(vault) == [] and live_files(vault) == [] and vault.hits("otter")
+    # Whoever tells the whole again, with the streamed turns in it or without, brings nothing twice.
+    held = f"## User · {at(0)}\n\nWhere is the heron?\n\n{transcript}"
+    for whole in (transcript, held, held.replace("Why?", f"Why?\n\n## User · {at(89)}\n\nAnd the otter?")):
+        assert end(vault, session_id=ONE, session_key=KEY, transcript=whole)["idempotent_replay"]
+    more = end(vault, session_id=ONE, session_key=KEY, transcript=f"{held}\n## User · {at(300)}\n\nAnything else?\n")
+    assert body(vault, more["transcript"]) == f"## User · {at(300)}\n\nAnything else?"
+    sound(vault)
+
+
+def test_turns_alone_make_a_transcript(vault: Vault) -> None:
+    fed(vault, [line(0, "Where is the heron?")], ONE)
+    answer = end(vault, session_id=ONE, transcript="", transcript_is="tail")
+    assert body(vault, answer["transcript"]) == f"## User · {at(0)} · live\n\nWhere is the heron?"
+    assert turns(vault) == [] and vault.hits("heron")
+    refused_end = vault.call("session", "end", "--json", "--input", str(vault.root.parent / "input.json"))
+    assert refused_end.json["idempotent_replay"], "told again it is answered again"
+    sound(vault)
+
+
+def test_a_segment_takes_as_many_turns_as_fit_into_a_file(vault: Vault) -> None:
+    fed(vault, [line(number, f"turn{number} " + "word " * 3000) for number in range(9)], KEY, "--session-id", ONE)
+    settings = Settings(max_file_bytes=60_000)
+    given = compaction_input({"session_id": ONE, "session_key": KEY, "compaction": "Kept."}, now_us=micros(100))
+    with opened(str(vault.root), settings) as workspace:
+        now_us = time.time_ns() // 1000
+        sessions_operations.compact(workspace, given, now_us=now_us)
+    assert [turn[2] for turn in turns(vault)] == list(range(1, 9))
+    end(vault, session_id=ONE, session_key=KEY, transcript="")
+    assert turns(vault) == [] and all(sum(f"turn{n} " in text for text in segments(vault)) == 1 for n in range(9))
+
+
+def test_a_harness_transcript_leaves_out_what_a_compaction_has_written(vault: Vault, talk: Talk) -> None:
+    """Words that were streamed stand once; what the stream said nothing of is not lost for it."""
+    talk.call("ls", 12)
+    fed(vault, [line(0, "Question 1: why does question1word of src/queue.py wait?", 10.2)], SESSION)
+    compact(vault, session_id=SESSION, captured_at=at(100))
+    talk.exchange(2, 200)
+    put(vault, talk, "end")
+    take(vault)
+    assert turns(vault) == []
+    texts = segments(vault)
+    assert ["question1word" in text for text in texts] == [True, False]
+    assert "answer1word" in texts[1] and "Bash" in texts[1] and "question2word" in texts[1]
+    sound(vault)
+
+
+def test_what_takes_several_files_is_compared_with_all_of_it(
+    vault: Vault, talk: Talk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(capture, "SEGMENT_BYTES", 300)
+    for number in range(2, 6):
+        talk.exchange(number)
+    fed(vault, [line(0, "Question 5: why does question5word of src/queue.py wait?", 50)], SESSION)
+    fed(vault, [line(1, "Nobody else heard of the heron.", 25)], SESSION)
+    put(vault, talk, "end")
+    take(vault)
+    texts = "\n".join(segments(vault))
+    assert len(segments(vault)) > 2 and texts.count("question5word") == texts.count("heron") == 1
+    assert texts.count(" · live") == 1 and turns(vault) == []
+
+
+def test_what_was_said_is_written_by_the_sanitizer_of_today(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A session may run while signet-sync is upgraded."""
+    with monkeypatch.context() as patch:
+        patch.setattr(sessions_live, "sanitize_counted", lambda text: (text, {}))
+        fed(vault, [line(0, f"The key is {SECRET}.")], KEY, "--session-id", ONE)
+    assert SECRET in turns(vault)[0][3]
+    end(vault, session_id=ONE, session_key=KEY, transcript=f"## User\n\nThe key is {SECRET}.\n")
+    assert segments(vault) == ["## User\n\nThe key is [REDACTED:github]."] and turns(vault) == []
+
+
+# ── files ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_turns_outlive_the_database(vault: Vault) -> None:
+    fed(vault, [line(0, "one"), line(1, "two")], KEY, "--session-id", ONE)
+    fed(vault, [line(0, "other")], KEY, "--agent", "scout")
+    assert [oct(path.stat().st_mode)[-3:] for path in (vault.state / "live", *live_files(vault))] == [
+        "700",
+        "600",
+        "600",
+    ]
+    before = turns(vault), turns(vault, "scout")
+    for path in vault.state.glob("signet-sync.db*"):
+        path.unlink()
+    fed(vault, [line(2, "three")], KEY, "--session-id", ONE)
+    vault.reindex()
+    assert (turns(vault)[:-1], turns(vault, "scout")) == before and turns(vault)[-1][3] == "three"
+
+
+def test_rows_of_an_earlier_version_are_written_out(vault: Vault) -> None:
+    vault.reindex()
+    with writing(vault) as database, database.transaction():
+        live.buffer(database, "default", KEY, [LiveTurn(0, "user", "of before", at(0))], session_id=ONE)
+    vault.reindex("--full")
+    (path,) = live_files(vault)
+    assert "of before" in path.read_text()
+    for place in vault.state.glob("signet-sync.db*"):
+        place.unlink()
+    vault.reindex()
+    assert [turn[3] for turn in turns(vault)] == ["of before"]
+
+
+def test_a_file_that_cannot_be_read_is_put_aside_and_told(vault: Vault) -> None:
+    fed(vault, [line(0, "one")])
+    vault.reindex()
+    (path,) = live_files(vault)
+    path.write_bytes(b"nonsense\n")
+    assert fed(vault, [line(0, "one"), line(1, "two")])["duplicates"] == 1, "the rows still know"
+    fed(vault, [line(2, "three")])
+    assert sorted(file.suffix for file in live_files(vault)) == [".damaged", ".jsonl"]
+    path.write_bytes(path.read_bytes().replace(b'"one"', b'"one'))
+    vault.reindex()
+    assert [turn[3] for turn in turns(vault)] == ["one", "two", "three"] and b'"one"' in path.read_bytes()
+    (told,) = [one for one in vault.call("doctor", "--json").json["findings"] if one["name"] == "live"]
+    assert told["level"] == "warning" and str(path) in told["remedy"]
+    # Where the database is lost, too, what can be read is kept.
+    path.write_bytes(path.read_bytes().replace(b'"one"', b'"one'))
+    for place in vault.state.glob("signet-sync.db*"):
+        place.unlink()
+    vault.reindex()
+    assert [turn[3] for turn in turns(vault)] == ["two", "three"]
+
+
+def test_an_append_costs_one_fsync_of_its_file(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
+    fed(vault, [line(0, "one")])
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fsync", synced.append)
+    fed(vault, [line(1, "two")])
+    assert len(synced) == 1
+
+
+def test_a_backup_and_a_bundle_carry_the_turns(vault: Vault, tmp_path: Path) -> None:
+    fed(vault, [line(0, "heron of before"), line(1, "pond", 1, "assistant")], KEY, "--session-id", ONE)
+    fed(vault, [line(0, "written meanwhile")], KEY, "--session-id", TWO)
+    vault.reindex()
+    kept, bundle = tmp_path / "kept.db", tmp_path / "kept.jsonl"
+    assert vault.call("backup", "create", str(kept)).code == 0
+    assert vault.call("export", str(bundle)).code == 0
+    before = turns(vault)
+    end(vault, session_id=TWO, session_key=KEY, transcript="")
+    for command_line in (("backup", "restore", str(kept), "--yes"), ("import-bundle", str(bundle), "--yes")):
+        shutil.rmtree(vault.state)
+        assert vault.call(*command_line).code == 0
+        assert turns(vault) == [turn for turn in before if turn[1] == ONE], "what an artifact holds does not come back"
+        assert [b"heron of before" in path.read_bytes() for path in live_files(vault)] == [True]
+
+
+def test_a_compaction_writes_the_turns_so_far_and_the_ending_leaves_them_out(vault: Vault) -> None:
+    fed(vault, [line(0, "Why does the heron wait?"), line(1, "It fishes.", 1, "assistant")], KEY, "--session-id", ONE)
+    answer = compact(vault, session_id=ONE, session_key=KEY, captured_at=at(100))
+    assert turns(vault) == [] and live_files(vault) == []
+    said = [f"## User · {at(0)} · live", "Why does the heron wait?", f"## Assistant · {at(1)} · live", "It fishes."]
+    assert body(vault, answer["transcript"]) == "\n\n".join(said)
+    assert fields(vault, answer["manifest"])["transcript_path"] == answer["transcript"]
+    assert vault.hits("heron")
+    # The same turns again, one of them by another clock, and one more.
+    fed(vault, [line(1, "It fishes.", 1.5, "assistant"), line(2, "For long?", 2)], KEY, "--session-id", ONE)
+    whole = "## User\n\nWhy does the heron wait?\n\n## Assistant\n\nIt  fishes.\n\n- `Bash` ls\n\n"
+    end(vault, session_id=ONE, session_key=KEY, transcript=f"{whole}## User\n\nFor long?\n", captured_at=at(200))
+    assert segments(vault)[1:] == ["## Assistant\n\n- `Bash` ls\n\n## User\n\nFor long?"]
+    assert turns(vault) == [] and live_files(vault) == []
+    sound(vault)
+
+
+# ── removals ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def removed(vault: Vault, name: str) -> None:
+    answer = vault.call("remove", name, "--reason", "asked", "--yes", "--quoting", "keep", "--json")
+    assert answer.code == 0, answer
+
+
+def test_a_removed_session_takes_its_turns_along_and_gets_none_again(vault: Vault) -> None:
+    for session_id in (ONE, TWO):
+        end(vault, session_id=session_id, session_key=KEY, transcript=f"{FIRST}\n{session_id}\n")
+        fed(vault, [line(7, f"zqxlive {session_id}")], KEY, "--session-id", session_id)
+    fed(vault, [line(7, "zqxlive of somebody")])
+    fed(vault, [line(7, "zqxlive by its id alone")], ONE)
+    removed(vault, ONE)
+    assert [(turn[1], turn[3]) for turn in turns(vault)] == [(TWO, f"zqxlive {TWO}")]
+    raw = b"".join(path.read_bytes() for path in vault.state.rglob("*") if path.is_file())
+    assert f"zqxlive {ONE}".encode() not in raw and b"zqxlive of somebody" not in raw and b"by its id" not in raw
+    for key, options in ((KEY, ("--session-id", ONE)), (ONE, ())):
+        error = refused(vault, [line(8, "again")], "removed-session", key, *options)
+        assert "was removed" in error["message"] and "--undo" in error["hint"]
+    fed(vault, [line(8, "goes on")], KEY, "--session-id", TWO)
+    fed(vault, [line(8, "somebody goes on")])
+    vault.reindex()
+    assert len(turns(vault)) == 3, "the others stay at every pass"
+    removed(vault, KEY)
+    assert turns(vault) == []
+    refused(vault, [line(9, "again")], "removed-session", KEY, "--session-id", TWO)
+    fed(vault, [line(9, "of another agent")], KEY, "--agent", "scout", "--session-id", ONE)
+
+
+# ── questions ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_words_are_found_in_any_case_newest_first(vault: Vault) -> None:
+    fed(vault, [line(0, "Das ÖL läuft aus", 1), line(1, "nothing", 2), line(2, "the 100%_queue", 3)])
+    fed(vault, [line(0, "oil and QUEUE", 2)], "other")
+    assert found(vault, "öl") == ["Das ÖL läuft aus"]
+    assert found(vault, "queue", "öl") == ["the 100%_queue", "oil and QUEUE", "Das ÖL läuft aus"]
+    assert found(vault, "%_") == ["the 100%_queue"]
+    assert found(vault) == found(vault, "", "  ") == found(vault, "x%") == []
+    with vault.database() as database:
+        assert live.find(database, "default", ["oil"]) == [("other", "", 0, "user", at(2), "oil and QUEUE")]
+        assert live.sessions(database, "default") == [(KEY, "", 3, at(1), at(3)), ("other", "", 1, at(2), at(2))]
+
+
+def test_a_search_is_bounded(vault: Vault) -> None:
+    fed(vault, [line(number, f"again {number}", number) for number in range(200)])
+    assert found(vault, "again", *map(str, range(10_000)))[0] == "again 199"
+    assert len(found(vault, "again")) == live.MOST_FOUND
+
+
+def test_open_shows_that_a_session_runs(vault: Vault) -> None:
+    fed(vault, [line(0, "one"), line(1, "two")], KEY, "--session-id", ONE)
+    for name in (KEY, ONE):
+        answer = vault.call("open", name)
+        assert answer.code == 0 and "live: 2 turns" in answer.out and "written when it ends" in answer.out
+    assert vault.call("open", "--path", "summary", ONE).code == 2
+    end(vault, session_id=ONE, session_key=KEY)
+    document = vault.call("open", "--json", ONE).json
+    assert document["live"] == 0 and len(document["segments"]) == 1
+    fed(vault, [line(2, "more")], KEY, "--session-id", ONE)
+    assert vault.call("open", "--json", ONE).json["live"] == 1
+
+
+# ── transcripts that harnesses write ────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def talk(vault: Vault) -> Talk:
+    """A session of Claude Code that is at work, and whose hook has said so."""
+    talk = Talk(store(Path(os.environ["HOME"])))
+    talk.exchange(1)
+    plugged_in(vault, "claude-code")
+    put(vault, talk, "stop")
+    return talk
+
+
+def hear(vault: Vault, talk: Talk, later: float) -> None:
+    """A hook tells that the session is at work, and somebody takes that in."""
+    put(vault, talk, "stop")
+    take(vault, later=later)
+
+
+def said(vault: Vault) -> list[tuple[int, str]]:
+    rows = vault.rows("select turn, content from session_transcripts where session_key = session_id order by turn")
+    return [(turn, content) for turn, content in rows]
+
+
+def test_a_running_session_can_be_asked_for(vault: Vault, talk: Talk) -> None:
+    take(vault)
+    assert said(vault) == [
+        (1, "Question 1: why does question1word of src/queue.py wait?"),
+        (2, "Answer 1: answer1word bounds the retry loop."),
+    ]
+    assert vault.rows("select role, at from session_transcripts") == [("user", at(10)), ("assistant", at(11))]
+    assert vault.rows("select count(*) from captures") == [(0,)] and list(vault.memory.iterdir()) == []
+    assert jobs(vault) == ["stop"]
+    # More is said, and the last record is only half written.
+    talk.call("ls", 15)
+    talk.user(f"Use {SECRET}.", 16)
+    talk.raw(b'{"type": "assistant", "uuid": "torn", "mess')
+    hear(vault, talk, 10)
+    assert said(vault)[2:] == [(3, "Use [REDACTED:github].")]
+    # It goes idle: what was said is captured, and the turns are gone.
+    take(vault, later=1000)
+    assert said(vault) == [] and jobs(vault) == [] and vault.hits("question1word")
+    assert vault.rows("select name from live_transcripts") == []
+
+
+def test_numbers_stay_when_a_segment_was_written(vault: Vault, talk: Talk) -> None:
+    take(vault)
+    put(vault, talk, "end")
+    take(vault)
+    assert said(vault) == []
+    talk.exchange(2)
+    hear(vault, talk, 10)
+    assert [turn for turn, _ in said(vault)] == [3, 4] and found(vault, "ANSWER2word")
+
+
+def test_what_did_not_move_is_not_read_again_and_what_moves_rests(
+    vault: Vault, talk: Talk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads = []
+    real = live_transcript.follow
+    monkeypatch.setattr(intake.live_transcript, "follow", lambda *given: reads.append(1) or real(*given))
+    for later in (0, 1, 30):
+        hear(vault, talk, later)
+    assert len(reads) == 1
+    talk.exchange(2)
+    hear(vault, talk, 31)
+    assert len(reads) == 2
+    talk.exchange(3)
+    hear(vault, talk, 33)
+    assert len(reads) == 2, "a moment ago"
+    hear(vault, talk, 35)
+    assert len(reads) == 3 and found(vault, "question3word")
+    before = vault.rows("select * from session_transcripts")
+    talk.raw(b'{"type": "mode"}\n')
+    take(vault, later=60)
+    assert len(reads) == 3, "no hook has told of it"
+    take(vault, later=100)
+    assert len(reads) == 4 and vault.rows("select * from session_transcripts") == before
+    talk.exchange(4)
+    # A clock that was set back does not put it off for long.
+    with writing(vault) as database:
+        (name,) = spool.markers(str(vault.state / "spool"))
+        live.set_mark(database, name, live.Mark("", "", time.time_ns() // 1000 + 3600 * SECOND))
+    take(vault)
+    assert len(reads) == 5
+
+
+def test_a_transcript_that_kills_whoever_reads_it_is_left_alone_for_a_while(
+    vault: Vault, talk: Talk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads = []
+
+    def dies(*_: object) -> None:
+        reads.append(1)
+        raise MemoryError
+
+    monkeypatch.setattr(intake.live_transcript, "follow", dies)
+    for _ in range(2):
+        with pytest.raises(MemoryError):
+            hear(vault, talk, 100 * len(reads))
+        talk.exchange(2 + len(reads))
+        hear(vault, talk, 100 * (len(reads) - 1) + 10)
+    assert len(reads) == 2
+
+
+def test_what_was_taken_back_is_gone(vault: Vault, talk: Talk) -> None:
+    tip = talk.tip
+    talk.exchange(2)
+    take(vault)
+    assert len(said(vault)) == 4
+    talk.tip = tip
+    talk.exchange(3, 50)
+    hear(vault, talk, 10)
+    assert found(vault, "question3word")
+    with vault.database() as database:
+        kept = live.transcript(database, "default", SESSION, SESSION)
+    (source,) = transcripts.sources("claude-code", where=str(talk.path))
+    words = [e.text for e in capture.read(source).entries if e.kind in ("user", "assistant")]
+    assert [turn.content for turn in kept] == words
+
+
+@pytest.mark.parametrize("names", [(KEY, "--session-id", SESSION), (SESSION,)], ids=["id", "key"])
+def test_a_session_that_somebody_streams_is_left_to_them(vault: Vault, talk: Talk, names: tuple[str, ...]) -> None:
+    fed(vault, [line(0, "streamed")], *names)
+    take(vault)
+    assert [turn[3] for turn in turns(vault)] == ["streamed"]
+
+
+def test_a_session_that_ends_while_it_is_read_leaves_no_turns(
+    vault: Vault, talk: Talk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = live_transcript._turns
+
+    def slow(*given: Any) -> list[LiveTurn]:
+        turns = list(real(*given))
+        assert vault.call("import", "claude-code", str(talk.path)).code == 0
+        return turns
+
+    monkeypatch.setattr(live_transcript, "_turns", slow)
+    take(vault)
+    assert vault.hits("question1word") and turns(vault) == []
+
+
+def test_a_sub_agents_transcript_says_nothing_of_its_session(vault: Vault, talk: Talk) -> None:
+    take(vault)
+    before = said(vault)
+    part = talk.path.with_name("agent-1.jsonl")
+    part.write_text(talk.path.read_text().replace('"isSidechain": false', '"isSidechain": true'))
+    put(vault, talk, "stop", transcript_path=str(part), session_id="another")
+    take(vault, later=10)
+    assert said(vault) == before != []
+
+
+def test_the_words_of_a_removed_session_do_not_come_back(vault: Vault, talk: Talk) -> None:
+    put(vault, talk, "end")
+    take(vault)
+    talk.exchange(2)
+    hear(vault, talk, 10)
+    assert said(vault)
+    removed(vault, SESSION)
+    talk.exchange(3)
+    hear(vault, talk, 20)
+    assert turns(vault) == [] and jobs(vault) == []
+    raw = b"".join(path.read_bytes() for path in vault.state.rglob("*") if path.is_file())
+    assert b"question2word" not in raw and b"question3word" not in raw
+    assert SESSION.encode() not in raw
+
+
+def test_trouble_with_a_running_session_is_its_captures(vault: Vault, talk: Talk) -> None:
+    moved = talk.path.rename(talk.path.with_suffix(".moved"))
+    talk.path.symlink_to(moved)
+    assert take(vault).failed == []
+    assert jobs(vault) == ["stop"]
+
+
+def test_the_agent_that_runs_reads_a_session_that_is_at_work(vault: Vault, start: Any, talk: Talk) -> None:
+    agent = start("--debounce", "0.05")
+    agent.passed()
+    until(lambda: found(vault, "question1word"), "what was said before it came")
+    talk.exchange(2)
+    fired(vault, talk, "Stop")
+    until(lambda: found(vault, "question2word"), "what was said since")
+    assert jobs(vault) == ["stop"] and not list(vault.memory.glob("*.md"))
+    assert agent.end()[0] == 0
+
+
+@pytest.mark.parametrize("name", ["agent:main:main", "run-1"])
+def test_a_session_of_live_turns_alone_can_be_removed(vault: Vault, name: str) -> None:
+    vault.session(1)
+    vault.reindex()
+    for session_id in ("run-1", "run-2"):
+        fed(vault, [line(0, f"The heron of {session_id} lives.")], "agent:main:main", "--session-id", session_id)
+    answer = vault.call("remove", name, "--reason", "asked", "--yes", "--quoting", "keep", "--json")
+    assert answer.code == 0, answer
+    left = {row[0] for row in vault.rows("select session_id from session_transcripts")}
+    assert left == ({"run-2"} if name == "run-1" else set())
+    refused(vault, [line(7, "Again.")], "removed-session", "agent:main:main", "--session-id", "run-1")
+
+
+# ── what is recallable while it is said ─────────────────────────────────────────────────────────────────────────────
+
+
+def recalled(vault: Vault, words: str) -> list[str]:
+    return [hit["text"] for hit in vault.call("recall", "--json", words).json["hits"]]
+
+
+def prompted(vault: Vault, talk: Talk, text: str, event: str = "UserPromptSubmit") -> None:
+    fired(vault, talk, event, prompt=text)
+
+
+def test_the_first_turn_is_recallable_while_it_runs_and_stands_once(vault: Vault) -> None:
+    vault.reindex()
+    talk = Talk(store(Path(os.environ["HOME"])))
+    prompted(vault, talk, f"<signet-memory>old pelican</signet-memory>Where does the heron sleep? {SECRET}")
+    assert not talk.path.exists()
+    assert recalled(vault, "heron") == ["Where does the heron sleep? [REDACTED:github]"] and not recalled(
+        vault, "pelican"
+    )
+    # The harness writes its record, nobody tells of it.
+    now = time.time() - START.timestamp()
+    talk.user(f"Where does the heron sleep? {SECRET}", now)
+    talk.assistant("In the reeds, with the bittern.", now + 0.2)
+    assert len(recalled(vault, "heron")) == len(recalled(vault, "bittern")) == 1
+    assert [turn for turn, _ in said(vault)] == [1, 2]
+    put(vault, talk, "end")
+    take(vault, later=10)
+    (text,) = segments(vault)
+    assert text.count("heron") == 1 and "· live" not in text and said(vault) == []
+    raw = b"".join(path.read_bytes() for path in vault.state.rglob("*") if path.is_file())
+    assert SECRET.encode() not in raw and b"old pelican" not in raw
+
+
+def test_a_killed_session_is_recallable_at_once_whoever_is_alive(vault: Vault, talk: Talk) -> None:
+    vault.reindex()
+    assert recalled(vault, "answer1word")
+    talk.user("And the cormorant?", 100)
+    assert "cormorant" in vault.call("context", "--prompt", "What about the cormorant?").out
+    assert recalled(vault, "cormorant"), "no hook has told of it, no agent is alive"
+    talk.idle()
+    os.utime(talk.path)
+    talk.assistant("It dives for the grebe.", 101)
+    talk.idle(3600)
+    assert recalled(vault, "grebe"), "not even after a quarter of an hour"
+    take(vault)
+    assert said(vault) == [] and recalled(vault, "grebe")
+
+
+def test_whoever_asks_reads_only_what_moved(vault: Vault, talk: Talk, monkeypatch: pytest.MonkeyPatch) -> None:
+    vault.reindex()
+    reads = []
+    real = capture.read
+    monkeypatch.setattr(capture, "read", lambda *given: reads.append(1) or real(*given))
+    for _ in range(3):
+        assert recalled(vault, "answer1word")
+    assert len(reads) == 1
+    talk.exchange(2)
+    assert recalled(vault, "answer2word") and len(reads) == 2
+
+
+def test_what_was_submitted_and_never_written_down_is_part_of_the_artifact(vault: Vault, talk: Talk) -> None:
+    """The harness is killed before its record; once it writes it after all, it does not stand twice."""
+    vault.reindex()
+    prompted(vault, talk, "Why does the heron wait?")
+    put_at = time.time() - START.timestamp()
+    assert recalled(vault, "heron")
+    talk.idle()
+    take(vault, later=10)
+    (text,) = segments(vault)
+    assert text.endswith("· live\n\nWhy does the heron wait?") and "question1word" in text and said(vault) == []
+    talk.user("Why does the heron wait?", put_at)
+    talk.assistant("It fishes.", put_at + 0.001)
+    put(vault, talk, "end")
+    take(vault, later=20)
+    assert sum(text.count("heron") for text in segments(vault)) == 1 and "It fishes." in segments(vault)[1]
+    sound(vault)
+
+
+def test_what_a_harness_keeps_nothing_of_is_not_kept(vault: Vault) -> None:
+    vault.reindex()
+    talk = Talk(store(Path(os.environ["HOME"])))
+    prompted(vault, talk, "Nobody shall keep this heron.")
+    assert recalled(vault, "heron")
+    take(vault, later=3600)
+    assert turns(vault) == [] and jobs(vault) == [] and list(vault.memory.glob("*.md")) == []
+
+
+@pytest.mark.parametrize(
+    ("harness", "prompt", "words"),
+    [
+        ("claude-code", "<system-reminder>x</system-reminder>Why?", "Why?"),
+        ("claude-code", "<task-notification>\n<summary>done</summary>\n</task-notification>", ""),
+        ("codex", "# Context from my IDE setup:\n\nx\n\n## My request for Codex:\nWhy?", "Why?"),
+        ("gemini", "<hook_context>SessionStart</hook_context>\n\nWhy?", "\n\nWhy?".strip()),
+        ("openclaw", "Why?", "Why?"),
+    ],
+)
+def test_a_prompt_is_what_the_transcript_will_say(harness: str, prompt: str, words: str) -> None:
+    job = spool.Job(event="stop", harness=harness, session_id="s", agent_id="default", at=at(0), prompt=prompt)
+    found = capture._heard(Conversation(harness, "s", None, ()), (), job)
+    assert [entry.text for entry in found] == [words][: bool(words)]

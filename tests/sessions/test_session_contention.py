@@ -1,0 +1,206 @@
+"""Several processes end sessions at once, beside a running agent: nothing lost, nothing doubled, nobody refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections import Counter
+
+import pytest
+from agents import Agent, until
+from endings import FIRST, SECOND, THIRD, WHO, body, fields, journal, moment, segments, sound, written
+from workbench import ROOT, Vault, sampled
+
+from signet_sync.app.workspace import opened
+from signet_sync.formats.body import normalize
+from signet_sync.formats.timestamps import parse_instant
+from signet_sync.sessions import operations as sessions_operations
+from signet_sync.sessions.input import session_input
+from signet_sync.sessions.model_proposals import Proposals
+from signet_sync.settings import model
+
+# A process for each list of documents: all wait until a pipe is closed, so that they begin together, and then each ends
+# the sessions of its list, one after the other. They are forks of one process that has imported everything.
+WRITERS = """
+import json, os, sys, time
+from signet_sync.sessions import operations as sessions
+from signet_sync.app.workspace import opened
+from signet_sync.settings.model import Settings
+from signet_sync.sessions.input import session_input
+
+root, lists = sys.argv[1], json.load(sys.stdin)
+gate, opener = os.pipe()
+writers = []
+for number, documents in enumerate(lists):
+    if (writer := os.fork()) == 0:
+        os.close(opener)
+        os.read(gate, 1)
+        answers = []
+        with opened(root, Settings()) as workspace:
+            for document in documents:
+                now_us = time.time_ns() // 1000
+                answers.append(sessions.end(workspace, session_input(document, now_us=now_us), now_us=now_us))
+        with open(f"answers-{number}.json", "w") as file:
+            json.dump(answers, file)
+        sys.exit()
+    writers.append(writer)
+os.close(opener)
+sys.exit(any([os.waitpid(writer, 0)[1] for writer in writers]))
+"""
+
+
+@pytest.fixture
+def vault(tmp_path):
+    return Vault(tmp_path / "vault")
+
+
+def together(vault, lists, timeout=600):
+    """What the writers answered, each a process that ends a list of sessions; all must succeed."""
+    folder = vault.root.parent
+    done = subprocess.run(
+        [sys.executable, "-c", WRITERS, str(vault.root)],
+        input=json.dumps(lists), cwd=folder, env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True, text=True, timeout=timeout, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return [json.loads((folder / f"answers-{number}.json").read_text()) for number in range(len(lists))]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("writers", "each"), [(3, 2), (8, 50)])
+def test_many_writers_beside_a_running_agent(vault, writers, each):
+    agent = Agent(vault, "--debounce", "0.05", wait="watching")
+    try:
+        # Half of the sessions share one key, as a harness with a constant key has them.
+        answers = together(
+            vault,
+            [
+                [
+                    {
+                        **WHO,
+                        "session_id": f"w{writer}-{number}",
+                        "session_key": "agent:main:main" if number % 2 else None,
+                        "transcript": f"{FIRST}\nword{writer}x{number}\n",
+                    }
+                    for number in range(each)
+                ]
+                for writer in range(writers)
+            ],
+        )
+        flat = [answer for some in answers for answer in some]
+        total = writers * each
+        assert len({answer["manifest"] for answer in flat}) == total
+        assert not any(answer["idempotent_replay"] for answer in flat)
+        assert [len(written(vault, kind)) for kind in ("manifest", "summary", "transcript")] == [total] * 3
+        for answer in flat:
+            head = fields(vault, answer["manifest"])
+            assert (head["session_id"], head["summary_path"]) == (answer["session_id"], answer["summary"])
+        assert vault.rows("select count(distinct session_id), count(*) from ledger_rows") == [(total, total)]
+        assert vault.rows("select count(*) from flow_results where refused = 0") == [(total,)]
+        day = until(lambda: sorted((vault.root / "ledger").glob("*/*/*.md")), "the day's ledger")
+        until(lambda: sum(path.read_text().count(" | session=") for path in day) == total, "every row on its page")
+        assert agent.end()[0] == 0
+    finally:
+        agent.close()
+    assert "ERROR" not in agent.log() and "Traceback" not in agent.output() + agent.log()
+    assert vault.call("reindex").code == 0
+    sound(vault)
+    assert not list(vault.root.glob("MEMORY.user-*"))
+
+
+KEY, THEN = {"idempotency_key": "once"}, {"captured_at": moment(0)}
+
+
+@pytest.mark.parametrize(
+    ("key", "when"),
+    sampled([(KEY, THEN), ({}, {}), (KEY, {}), ({}, THEN)], 4),
+)
+def test_the_same_ending_by_many_is_written_once(vault, key, when):
+    document = {**WHO, "transcript": FIRST, **key, **when}
+    answers = [answer for (answer,) in together(vault, [[document]] * 6)]
+    assert Counter(answer["idempotent_replay"] for answer in answers) == {False: 1, True: 5}
+    assert len({json.dumps({**answer, "idempotent_replay": None}) for answer in answers}) == 1
+    assert len(written(vault)) == 3
+    sound(vault)
+
+
+def test_a_growing_transcript_by_many_has_no_overlap_and_no_gap(vault):
+    parts = [FIRST, SECOND, THIRD, *(f"\n## User\n\nTurn {number} of src/queue.py.\n" for number in range(5))]
+    wholes = ["".join(parts[: count + 1]) for count in range(len(parts))]
+    together(vault, [[{**WHO, "transcript": wholes[n]}, {**WHO, "transcript": wholes[-1]}] for n in (3, 0, 7, 5, 1, 6)])
+    assert normalize("\n\n".join(segments(vault))) == normalize(wholes[-1])
+    assert len(written(vault, "manifest")) == 1
+    (manifest,) = written(vault, "manifest")
+    assert fields(vault, manifest)["transcript_path"] == written(vault, "transcript")[-1]
+    assert all(path in body(vault, manifest) for path in written(vault, "transcript"))
+    assert journal(vault) == []
+    sound(vault)
+
+
+def test_who_asked_first_and_comes_last_writes_behind_the_others(vault):
+    for place, whole in ((30, FIRST), (10, FIRST + SECOND), (20, FIRST + SECOND + THIRD)):
+        now_us = parse_instant(moment(place)) or 0
+        with opened(str(vault.root), model.load(str(vault.root))[0]) as workspace:
+            given = session_input({**WHO, "transcript": whole}, now_us=now_us)
+            sessions_operations.end(workspace, given, now_us=now_us, propose=None)
+    assert normalize("\n\n".join(segments(vault))) == normalize(FIRST + SECOND + THIRD)
+    sound(vault)
+
+
+def test_tails_of_one_session_by_many_lose_no_update_of_its_manifest(vault):
+    documents = [
+        [
+            {**WHO, "transcript": f"said {writer}.{number} in src/queue.py", "transcript_is": "tail"}
+            for number in range(3)
+        ]
+        for writer in range(3)
+    ]
+    flat = [answer for some in together(vault, documents) for answer in some]
+    (manifest,) = written(vault, "manifest")
+    links = body(vault, manifest)
+    assert len(written(vault, "transcript")) == 9
+    assert all(answer["transcript"] in links and answer["summary"] in links for answer in flat)
+    sound(vault)
+
+
+def asked(vault, document, propose):
+    """An ending through the Python API, with a model that is asked."""
+    now_us = parse_instant(moment(30)) or 0
+    with opened(str(vault.root), model.load(str(vault.root))[0]) as workspace:
+        return sessions_operations.end(
+            workspace, session_input(document, now_us=now_us), now_us=now_us, propose=propose
+        )
+
+
+def test_who_ends_what_another_asks_a_model_about_waits_for_its_answer(vault):
+    document = {**WHO, "transcript": FIRST}
+    answers = []
+    second = threading.Thread(target=lambda: answers.append(asked(vault, document, None)))
+
+    def slow(words, **_):
+        second.start()
+        second.join(0.3)
+        assert second.is_alive(), "the second waits"
+        assert len(journal(vault)) == 1 and written(vault) == []
+        return Proposals(summary="# Told by a model\n\nThe loop of src/queue.py is bounded.")
+
+    first = asked(vault, document, slow)
+    second.join(30)
+    assert answers == [{**first, "idempotent_replay": True}]
+    assert body(vault, first["summary"]).startswith("# Told by a model")
+    sound(vault)
+
+
+def test_what_is_too_long_for_one_file_is_never_journalled_as_one(vault, monkeypatch):
+    monkeypatch.setenv("SIGNET_RECONCILE_MAX_FILE_BYTES", "8192")
+
+    def looking(words, **_):
+        assert journal(vault) == []
+        return Proposals()
+
+    asked(vault, {**WHO, "transcript": "## User\n\nsaid in src/queue.py\n\n" * 500}, looking)
+    assert len(written(vault, "transcript")) > 2
+    sound(vault)

@@ -1,0 +1,552 @@
+"""Session ends and compactions as their caller sees them: what is written, what is not, and what is answered."""
+
+from __future__ import annotations
+
+import random
+
+import artifacts_fixture as made
+import pytest
+from endings import (
+    FIRST,
+    SECOND,
+    SENTENCE,
+    SUMMARY,
+    THIRD,
+    WHO,
+    body,
+    bytes_written,
+    compact,
+    end,
+    everything,
+    fields,
+    journal,
+    ledger,
+    moment,
+    refuse,
+    say,
+    segments,
+    sound,
+    written,
+)
+from hypothesis import example
+from hypothesis import given as drawn
+from hypothesis import strategies as st
+from workbench import Vault
+
+from signet_sync.formats.body import normalize
+from signet_sync.sessions import states
+from signet_sync.sessions.digest.summary import digest
+from signet_sync.sessions.store import live
+from signet_sync.storage.database.connection import Database
+from signet_sync.text.sanitizer import sanitize_line, sanitize_transcript_v2
+from signet_sync.text.sentences import SessionContext, fallback, is_sound
+
+TOKEN = made.token_for(session_id=WHO["session_id"])
+
+
+@pytest.fixture
+def vault(tmp_path):
+    return Vault(tmp_path / "vault")
+
+
+# ── the answer ──
+
+
+def test_the_answer_has_the_shape_that_is_promised(vault):
+    answer = end(vault, captured_at=moment(0), summary=SUMMARY, memory_sentence=SENTENCE)
+    assert answer == {
+        "agent_id": "default",
+        "session_id": WHO["session_id"],
+        "session_token": TOKEN,
+        "summary": f"memory/2026-03-20T10-00-00.000Z--{TOKEN}--summary.md",
+        "transcript": f"memory/2026-03-20T10-00-00.000Z--{TOKEN}--transcript.md",
+        "manifest": f"memory/2026-03-20T10-00-00.000Z--{TOKEN}--manifest.md",
+        "sentence": SENTENCE,
+        "sentence_quality": "ok",
+        "idempotent_replay": False,
+        "redactions": {},
+    }
+    assert written(vault) == sorted(answer[kind] for kind in ("summary", "transcript", "manifest"))
+    sound(vault)
+
+
+def test_a_compaction_answers_with_its_own_file(vault):
+    answer = compact(vault, captured_at=moment(0))
+    assert "summary" not in answer and "transcript" not in answer
+    assert written(vault) == [answer["compaction"], answer["manifest"]]
+    assert body(vault, answer["compaction"]) == SUMMARY.rstrip("\n")
+    sound(vault)
+
+
+def test_an_ending_is_on_the_page_and_in_search_when_it_is_answered(vault):
+    answer = end(vault, session_key="agent:main/third", summary=SUMMARY, memory_sentence=SENTENCE)
+    (row,) = ledger(vault)
+    assert "session=agent:main/third" in row and SENTENCE in row
+    assert all(f"[[{answer[kind]}|{kind}]]" in row for kind in ("summary", "transcript", "manifest"))
+    assert vault.hits("drain") == [answer["transcript"]]
+    assert fields(vault, answer["manifest"])["memory_md_refs"] == ["Session Ledger (Last 30 Days)"]
+
+
+def test_the_next_full_pass_finds_nothing_to_do(vault):
+    end(vault)
+    compact(vault)
+    before = everything(vault)
+    assert vault.call("reindex").code == 0
+    assert {k: v for k, v in everything(vault).items() if k.startswith("vault/memory")} == {
+        k: v for k, v in before.items() if k.startswith("vault/memory")
+    }
+
+
+# ── segments ──
+
+
+def test_ending_again_writes_exactly_the_rest(vault):
+    whole = ""
+    for number, more in enumerate([FIRST, SECOND, THIRD]):
+        whole += more
+        end(vault, captured_at=moment(number), transcript=whole)
+    assert segments(vault) == [normalize(part).lstrip("\n") for part in (FIRST, SECOND, THIRD)]
+    assert len(written(vault, "manifest")) == 1
+    sound(vault)
+
+
+def test_a_tail_is_written_as_it_is(vault):
+    end(vault, captured_at=moment(0))
+    end(vault, captured_at=moment(1), transcript=SECOND, transcript_is="tail")
+    end(vault, captured_at=moment(2), transcript=FIRST + SECOND + THIRD)
+    assert segments(vault) == [normalize(part) for part in (FIRST, SECOND, THIRD.lstrip("\n"))]
+
+
+@pytest.mark.parametrize("given", [{}, {"summary": SUMMARY}, {"idempotency_key": "k"}, {"captured_at": moment(5)}])
+def test_nothing_new_writes_nothing(vault, given):
+    first = end(vault, captured_at=moment(0), summary=SUMMARY)
+    before = everything(vault)
+    answer = end(vault, **given)
+    assert answer == {**first, "idempotent_replay": True}
+    assert everything(vault) == before
+
+
+def test_a_whole_that_says_less_than_what_is_kept_writes_nothing(vault):
+    end(vault, captured_at=moment(0), transcript=FIRST + SECOND)
+    end(vault, captured_at=moment(1), transcript=FIRST + SECOND + THIRD)
+    before = everything(vault)
+    for less in (FIRST, FIRST + SECOND, "# Queue\n"):
+        assert end(vault, transcript=less)["idempotent_replay"], less
+    assert everything(vault) == before
+
+
+def test_clocks_that_run_backwards_make_no_overlap_and_no_gap(vault):
+    end(vault, captured_at=moment(20), transcript=FIRST)
+    end(vault, captured_at=moment(10), transcript=FIRST + SECOND)
+    end(vault, captured_at=moment(15), transcript=FIRST + SECOND + THIRD)
+    assert sorted(segments(vault)) == sorted(normalize(part).lstrip("\n") for part in (FIRST, SECOND, THIRD))
+    assert fields(vault, written(vault, "manifest")[0])["transcript_path"] == written(vault, "transcript")[-1]
+    sound(vault)
+
+
+def test_a_rewritten_transcript_is_a_segment_of_its_own_and_goes_on_from_there(vault):
+    other = "# Anew\n\n## User\n\nStart over.\n"
+    end(vault, captured_at=moment(0))
+    end(vault, captured_at=moment(1), transcript=other)
+    end(vault, captured_at=moment(2), transcript=other + SECOND)
+    assert segments(vault) == [normalize(part) for part in (FIRST, other, SECOND.lstrip("\n"))]
+
+
+def test_another_summary_of_the_same_words_is_kept(vault):
+    end(vault, captured_at=moment(0), summary=SUMMARY)
+    end(vault, captured_at=moment(1), summary=f"{SUMMARY}\n- And every attempt is logged.\n")
+    assert len(segments(vault, "summary")) == 2
+    assert segments(vault) == [normalize(FIRST), ""]
+    sound(vault)
+
+
+@drawn(
+    st.lists(
+        st.sampled_from(["## User\n\none", "two  \n\n\n", "\tthree", "## Assistant\n\n", "é🦉 four"]), max_size=12
+    ),
+    st.integers(8, 40),
+)
+def test_parts_hold_everything_within_the_limit_and_are_recognised_again(lines, limit):
+    whole = normalize("\n".join(lines))
+    parts = list(states.parts(whole, limit))
+    assert all(len(part.encode()) <= limit and part == normalize(part) for part in parts)
+    assert "".join("".join(parts).split()) == "".join(whole.split())
+    if whole.strip():
+        assert states.unheard(whole, parts) == ""
+        assert states.unheard(f"{whole}\n## User\n\nmore", parts) == "## User\n\nmore"
+
+
+@drawn(st.lists(st.sampled_from(["a", "b", "## c", "a\n\nb"]), min_size=1, max_size=6), st.randoms())
+def test_segments_in_any_order_are_what_is_kept(turns, chance: random.Random):
+    whole = normalize("\n\n".join(turns))
+    shuffled = [normalize(turn) for turn in turns]
+    chance.shuffle(shuffled)
+    if len(set(turns)) == len(turns) and "a\n\nb" not in turns:
+        assert states.unheard(f"{whole}\n\nmore", shuffled) == "more"
+    for count in range(1, len(turns)):
+        assert states.unheard(normalize("\n\n".join(turns[:count])), [whole]) == ""
+
+
+# ── replays and refusals ──
+
+
+@pytest.mark.parametrize("key", [{}, {"idempotency_key": "once"}])
+@pytest.mark.parametrize("when", [{}, {"captured_at": moment(3)}])
+def test_a_replay_gets_the_first_answer_and_writes_nothing(vault, key, when):
+    given = {**key, **when, "summary": SUMMARY, "memory_sentence": SENTENCE}
+    first = end(vault, **given)
+    end(vault, transcript=FIRST + SECOND, captured_at=moment(600))
+    before = everything(vault)
+    assert end(vault, **given) == {**first, "idempotent_replay": True}
+    assert everything(vault) == before
+
+
+@pytest.mark.parametrize("key", [{}, {"idempotency_key": "once"}])
+@pytest.mark.parametrize("kind", ["end", "compact"])
+def test_a_replay_is_known_after_the_database_was_lost(vault, key, kind):
+    first = end(vault, kind, **key)
+    for path in vault.db.parent.glob(f"{vault.db.name}*"):
+        path.unlink()
+    before = {k: v for k, v in everything(vault).items() if k.startswith("vault/memory")}
+    assert end(vault, kind, **key) == {**first, "idempotent_replay": True}
+    assert {k: v for k, v in everything(vault).items() if k.startswith("vault/memory")} == before
+
+
+def test_an_earlier_ending_is_known_after_the_database_was_lost(vault):
+    end(vault, captured_at=moment(0))
+    end(vault, transcript=FIRST + SECOND, captured_at=moment(1))
+    for path in vault.db.parent.glob(f"{vault.db.name}*"):
+        path.unlink()
+    before = written(vault)
+    for given in ({}, {"captured_at": moment(0)}, {"captured_at": moment(7)}):
+        assert end(vault, **given)["idempotent_replay"]
+    assert written(vault) == before
+
+
+def test_one_key_for_two_contents_is_a_conflict(vault):
+    end(vault, idempotency_key="once", captured_at=moment(0))
+    before = everything(vault)
+    for given in ({"transcript": FIRST + SECOND}, {"summary": SUMMARY}, {"project": "/elsewhere"}):
+        error = refuse(vault, "idempotency-conflict", idempotency_key="once", captured_at=moment(0), **given)
+        assert "key" in error["message"]
+    assert everything(vault) == before
+    assert not end(vault, agent_id="nova", idempotency_key="once", captured_at=moment(0))["idempotent_replay"]
+
+
+@pytest.mark.parametrize("key", [{}, {"idempotency_key": "once"}])
+def test_a_name_that_is_taken_is_refused_once_and_for_all(vault, key):
+    first = end(vault, captured_at=moment(0), transcript="One thing was said in src/a.py.")
+    original = (vault / first["transcript"]).read_bytes()
+    other = {"transcript": "Another thing was said in src/b.py.", **key}
+    error = refuse(vault, "name-taken", captured_at=moment(0), **other)
+    assert error["path"] == first["transcript"]
+    before = everything(vault)
+    assert refuse(vault, "name-taken", captured_at=moment(0), **other) == error
+    assert everything(vault) == before
+    recorded = vault.rows("select answer from flow_results where refused = 1")
+    assert len(recorded) == 1 and first["transcript"] in recorded[0][0]
+    assert (vault / first["transcript"]).read_bytes() == original
+    vault.reindex()
+    assert journal(vault) == []
+
+    answer = end(vault, captured_at=moment(1), **other)
+    assert not answer["idempotent_replay"]
+    assert body(vault, answer["transcript"]) == other["transcript"]
+    assert end(vault, captured_at=moment(1), **other) == {**answer, "idempotent_replay": True}
+    sound(vault)
+
+
+def test_a_foreign_file_under_the_name_is_left_as_it_is(vault):
+    path = vault / f"memory/2026-03-20T10-00-00.000Z--{TOKEN}--summary.md"
+    path.write_text("a person's note\n")
+    error = refuse(vault, "name-taken", captured_at=moment(0))
+    assert error["path"] == f"memory/{path.name}"
+    assert path.read_text() == "a person's note\n"
+    assert written(vault) == [error["path"]], "nothing of the refused ending stands there"
+
+
+def test_a_moment_that_nobody_chose_moves_out_of_the_way(vault):
+    paths = {end(vault, transcript=text, transcript_is="tail")["transcript"] for text in ("one", "two", "three")}
+    assert len(paths) == 3
+    sound(vault)
+
+
+# ── one key for many sessions, one key for two agents ──
+
+
+def test_a_harness_with_a_constant_key_has_many_sessions(vault):
+    answers = [
+        end(vault, session_id=f"s{n}", session_key="agent:main:main", transcript=f"{FIRST}{n}", captured_at=moment(n))
+        for n in range(3)
+    ]
+    assert len({answer["session_token"] for answer in answers}) == 1
+    assert len({answer["manifest"] for answer in answers}) == 3
+    assert len(vault.rows("select distinct session_id from ledger_rows")) == 3
+    for n, answer in enumerate(answers):
+        assert fields(vault, answer["manifest"])["session_id"] == f"s{n}"
+    sound(vault)
+
+
+def test_two_sessions_of_one_key_at_the_same_moment(vault):
+    shared = {"session_key": "agent:main:main", "captured_at": moment(0)}
+    first = end(vault, session_id="a", **shared)
+    second = compact(vault, session_id="b", **shared)
+    assert first["manifest"] != second["manifest"]
+    assert fields(vault, second["manifest"])["session_id"] == "b"
+    refuse(vault, "name-taken", session_id="c", transcript="Other words of src/c.py.", **shared)
+    moved = end(vault, session_id="c", transcript="Other words of src/c.py.", **shared | {"captured_at": moment(1)})
+    assert fields(vault, moved["manifest"])["session_id"] == "c"
+    sound(vault)
+
+
+def test_two_sessions_of_one_key_that_nobody_dated(vault):
+    answers = [
+        end(vault, session_id=name, session_key="agent:main:main", transcript=f"said in {name}") for name in "ab"
+    ]
+    assert answers[0]["manifest"] != answers[1]["manifest"]
+    assert [fields(vault, a["transcript"])["session_id"] for a in answers] == ["a", "b"]
+    sound(vault)
+
+
+def test_two_agents_with_one_key_never_touch_each_other(vault):
+    shared = {"session_key": "main", "session_id": "s", "captured_at": moment(0)}
+    first = end(vault, agent_id="ada", **shared)
+    before = {path: (vault / path).read_bytes() for path in written(vault)}
+    page = (vault / "agents/ada/MEMORY.md").read_bytes()
+    second = end(vault, agent_id="bob", **shared)
+    assert first["session_token"] != second["session_token"]
+    assert {path: (vault / path).read_bytes() for path in before} == before
+    assert (vault / "agents/ada/MEMORY.md").read_bytes() == page
+    assert vault.call("remove", "main", "--agent", "ada", "--reason", "asked", "--yes").code == 0
+    assert end(vault, agent_id="bob", **shared)["idempotent_replay"]
+    refuse(vault, "removed-session", agent_id="ada", **shared)
+
+
+# ── removed sessions ──
+
+
+def test_an_ending_of_a_removed_session_is_refused_until_that_is_undone(vault):
+    first = end(vault, captured_at=moment(0), idempotency_key="once")
+    assert vault.call("remove", WHO["session_id"], "--reason", "asked", "--yes").code == 0
+    before = everything(vault)
+    for given in ({}, {"idempotency_key": "once", "captured_at": moment(0)}, {"transcript": FIRST + SECOND}):
+        error = refuse(vault, "removed-session", **given)
+        assert "--undo" in error["hint"]
+    refuse(vault, "removed-session", kind="compact")
+    assert everything(vault) == before
+    assert vault.call("remove", WHO["session_id"], "--undo").code == 0
+    assert end(vault, captured_at=moment(0), idempotency_key="once") == first
+    assert not compact(vault)["idempotent_replay"]
+    sound(vault)
+
+
+@pytest.mark.parametrize("kind", ["end", "compact"])
+def test_a_tombstone_that_only_its_file_tells_of_is_obeyed(vault, kind):
+    end(vault, session_id="another")
+    vault.put(made.tombstone(session_id=WHO["session_id"]), "memory/tombstones")
+    refuse(vault, "removed-session", kind=kind)
+    assert len(written(vault)) == 3
+
+
+def test_a_tombstone_of_one_session_leaves_the_others_of_its_key(vault):
+    key = "agent:main:main"
+    stone = made.tombstone(session_id="a", session_key=key, session_ids=("a",))
+    vault.put(stone, "memory/tombstones")
+    refuse(vault, "removed-session", session_id="a", session_key=key)
+    assert not end(vault, session_id="b", session_key=key)["idempotent_replay"]
+
+
+# ── the manifest ──
+
+
+def test_one_manifest_leads_to_the_newest_and_links_to_all(vault):
+    answers = [end(vault, captured_at=moment(0), started_at=moment(0), ended_at=moment(1))]
+    answers.append(compact(vault, captured_at=moment(2)))
+    answers.append(end(vault, captured_at=moment(3), ended_at=moment(3), transcript=FIRST + SECOND))
+    assert {answer["manifest"] for answer in answers} == {f"memory/2026-03-20T10-00-00.000Z--{TOKEN}--manifest.md"}
+    head = fields(vault, answers[0]["manifest"])
+    assert (head["summary_path"], head["transcript_path"]) == (answers[2]["summary"], answers[2]["transcript"])
+    assert head["compaction_path"] == answers[1]["compaction"]
+    assert (head["captured_at"], head["started_at"], head["ended_at"]) == (moment(0), moment(0), moment(3))
+    links = body(vault, answers[0]["manifest"])
+    for answer in answers:
+        for kind in ("summary", "transcript", "compaction"):
+            assert answer.get(kind) is None or f"[[{answer[kind]}|{kind}]]" in links
+
+
+def test_what_a_person_wrote_into_a_manifest_stays(vault):
+    path = vault / end(vault, captured_at=moment(0))["manifest"]
+    text = path.read_text()
+    assert text.count("---\n") == 2
+    path.write_text(text.replace("hash_scope:", 'tags:\n  - "mine"\nhash_scope:', 1) + "\nMy own *words*, kept.\n")
+    vault.reindex(now=moment(9))
+    end(vault, captured_at=moment(1), transcript=FIRST + SECOND)
+    compact(vault, captured_at=moment(2))
+    assert "\nMy own *words*, kept.\n" in path.read_text()
+    assert fields(vault, f"memory/{path.name}")["tags"] == ["mine"]
+    assert len(body(vault, f"memory/{path.name}").split("[[")) == 6
+
+
+def test_a_compaction_before_any_ending_names_the_manifest(vault):
+    compaction = compact(vault, captured_at=moment(0))
+    answer = end(vault, captured_at=moment(5))
+    assert answer["manifest"] == compaction["manifest"]
+    head = fields(vault, answer["manifest"])
+    assert head["captured_at"] == moment(0)
+    assert (head["compaction_path"], head["summary_path"]) == (compaction["compaction"], answer["summary"])
+
+
+def test_an_older_segment_does_not_displace_a_newer_one(vault):
+    newer = end(vault, captured_at=moment(9), ended_at=moment(9))
+    end(vault, captured_at=moment(1), ended_at=moment(1), transcript=FIRST + SECOND)
+    head = fields(vault, newer["manifest"])
+    assert (head["transcript_path"], head["ended_at"]) == (newer["transcript"], moment(9))
+    assert all(path in body(vault, newer["manifest"]) for path in written(vault, "transcript"))
+
+
+# ── live buffers ──
+
+
+def test_live_turns_go_only_after_everything_is_written(vault):
+    vault.reindex()
+    database = Database(str(vault.db))
+    with database.transaction():
+        for key in ("main", "other"):
+            live.buffer(database, "default", key, [live.LiveTurn(1, "user", "said", moment(0))])
+    database.connection.close()
+    (vault / f"memory/2026-03-20T10-00-00.000Z--{made.token_for(session_key='main')}--summary.md").write_text("taken\n")
+    refuse(vault, "name-taken", session_key="main", captured_at=moment(0))
+    assert vault.rows("select session_key from session_transcripts order by 1") == [("main",), ("other",)]
+    end(vault, session_key="main", captured_at=moment(1))
+    assert vault.rows("select session_key from session_transcripts") == [("other",)]
+
+
+# ── secrets ──
+
+
+def test_secrets_in_every_field_reach_no_disk(vault):
+    secret = "ghp_" + "Zx9Yw8Vu7Ts6Rq5Po4Nm3Lk2Ji1Hg0Fe9Dc8"
+    answer = end(
+        vault,
+        transcript=f"{FIRST}\nexport TOKEN={secret}\n",
+        summary=f"{SUMMARY}\n- The key is {secret}.\n",
+        memory_sentence=f"Bounded the retry loop of src/queue.py in lantern with {secret}, and it drains in the end.",
+        project=f"/home/ada/{secret}/lantern",
+        harness=f"claude-{secret}",
+        captured_at=moment(0),
+    )
+    assert sum(answer["redactions"].values()) == 5, answer["redactions"]
+    assert secret not in str(answer)
+    compact(vault, compaction=f"# Kept\n\n{secret} in src/queue.py\n", captured_at=moment(1))
+    refuse(vault, "name-taken", transcript=f"{secret} is not the same", captured_at=moment(0), transcript_is="tail")
+    for name in ("session_id", "session_key"):
+        told = end(vault, **{name: f"s-{secret}"}, transcript=f"{FIRST}\n{name}\n")
+        assert secret not in str(told) and told["redactions"]
+    end(vault, transcript=SECOND, transcript_is="tail", idempotency_key=secret)
+    end(vault, transcript=SECOND, transcript_is="tail", idempotency_key=secret)
+    vault.reindex()
+    found = {path for path, raw in bytes_written(vault).items() if secret.encode() in raw and "input.json" not in path}
+    assert found == set()
+    sound(vault)
+
+
+# ── sentences ──
+
+
+def test_a_good_sentence_is_taken(vault):
+    answer = end(vault, memory_sentence=SENTENCE)
+    assert (answer["sentence"], answer["sentence_quality"]) == (SENTENCE, "ok")
+    for kind in ("summary", "transcript"):
+        head = fields(vault, answer[kind])
+        assert (head["memory_sentence"], head["memory_sentence_quality"]) == (SENTENCE, "ok")
+
+
+def test_a_good_sentence_on_several_lines_is_joined(vault):
+    assert end(vault, memory_sentence=SENTENCE.replace(" ", "\n  ", 3))["sentence"] == SENTENCE
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Worked on task.",
+        "Too short.",
+        "word " * 60 + "src/queue.py.",
+        "Nothing here names anything of what was done in all of these many words at all.",
+        SENTENCE.rstrip("."),
+        f"{SENTENCE} {SENTENCE}",
+        "\x00\x1b[31m",
+        "<!-- signet:end 0000000000000000 -->",
+        "",
+        "   ",
+    ],
+)
+def test_a_bad_sentence_gives_way_to_a_true_one(vault, sentence):
+    answer = end(vault, memory_sentence=sentence, summary=SUMMARY)
+    assert answer["sentence_quality"] == "fallback"
+    assert "src/queue.py retries for ever" in answer["sentence"] and "was asked" not in answer["sentence"]
+    sound(vault)
+
+
+HOSTILE = (
+    "Closed src/queue.py of lantern with [[memory/x.md|summary]] | session=x | <!-- signet:end 00 --> `x` and more."
+)
+
+
+def test_a_hostile_sentence_forges_nothing_on_the_page(vault):
+    answer = end(vault, memory_sentence=HOSTILE, session_key="k | session=forged", project="/p | [[x]] <!-- -->")
+    page = vault.page()
+    assert page.count("<!-- signet:end") == 1 and "[[memory/x.md" not in page
+    (row,) = ledger(vault)
+    assert row.split(" | ")[1:3] == ["session=k ¦ session=forged", "project=/p ¦ [ [x] ] <! -- -- >"]
+    assert row.count("[[") == 3, row
+    assert answer["sentence_quality"] in ("ok", "fallback")
+    vault.reindex()
+    assert not list(vault.root.glob("MEMORY.user-*")), "the page was never taken for a person's"
+
+
+TEXTS = st.text(max_size=60) | st.sampled_from(
+    ["", "/", "..", ".", "#", "```", "---", "- ", "User:", "🦉", "a.b. C", "\\", '"']
+)
+
+
+@drawn(st.lists(TEXTS, max_size=6).map("\n".join), st.none() | TEXTS, st.none() | TEXTS)
+@example("", None, None)
+@example("# ", "", "/")
+@example("## User\n\n‥ ", None, "/x/…")
+def test_the_fallback_passes_the_gate_in_both_artifacts(transcript, summary, project):
+    said = sanitize_transcript_v2(transcript)
+    where = sanitize_line(project) if project else None
+    told = sanitize_transcript_v2(summary or "") or sanitize_transcript_v2(digest(said, project=where, harness=None))
+    kinds = {"transcript": said, "summary": told, "compaction": told}
+    contexts = {k: SessionContext(text, where, k, None, "2026-03-20", TOKEN) for k, text in kinds.items()}
+    sentence = fallback(contexts["summary"])
+    assert is_sound(sentence, contexts["summary"]) and is_sound(sentence, contexts["transcript"]), sentence
+    assert is_sound(fallback(contexts["compaction"]), contexts["compaction"])
+
+
+# ── summaries ──
+
+
+def test_the_callers_summary_is_kept_as_it_is(vault):
+    assert body(vault, end(vault, summary=SUMMARY)["summary"]) == normalize(SUMMARY)
+
+
+@pytest.mark.parametrize("summary", [..., None, "", " \n\t\n"])
+def test_without_a_summary_there_is_a_digest(vault, summary):
+    answer = end(vault, summary=summary)
+    told = body(vault, answer["summary"])
+    assert "digest" in told.lower() and "queue" in told
+    sound(vault)
+
+
+def test_a_session_of_which_only_a_summary_is_left(vault):
+    answer = end(vault, transcript="", summary=SUMMARY, captured_at=moment(0))
+    assert body(vault, answer["transcript"]) == ""
+    end(vault, captured_at=moment(1))
+    assert segments(vault) == ["", normalize(FIRST)]
+    sound(vault)
+
+
+def test_the_agent_option_names_the_agent(vault):
+    assert end(vault, options=("--agent", "nova"))["agent_id"] == "nova"
+    assert say(vault, agent_id="ada", options=("--agent", "nova")).code == 2

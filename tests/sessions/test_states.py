@@ -1,0 +1,339 @@
+"""The desk of the write flows: every combination of facts has a name, and every name leads to the end of the flow."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from signet_sync.formats.body import normalize
+from signet_sync.sessions.states import (
+    Facts,
+    FlowKind,
+    Quality,
+    State,
+    Step,
+    kinds_of,
+    next_step,
+    observe,
+    parts,
+    unheard,
+)
+
+KINDS: tuple[FlowKind, ...] = ("end", "compact")
+WRITES = {Step.TRANSCRIPT, Step.SUMMARY, Step.COMPACTION, Step.MANIFEST}
+
+
+def every_fact(kind: FlowKind) -> Iterator[Facts]:
+    """Every combination of what can be seen of a flow, the impossible ones among them."""
+    for names in {kinds_of(kind, ()), kinds_of(kind, {"transcript"})}:
+        for standing in itertools.product(("absent", "ours", "other"), repeat=len(names)):
+            for sentence in (None, "ok", "fallback"):
+                for flags in itertools.product((False, True), repeat=7):
+                    yield Facts(kind, tuple(zip(names, standing, strict=True)), sentence, *flags)
+
+
+def step_of(facts: Facts) -> Step:
+    return next_step(observe(facts), facts.kind, segment=dict(facts.standing).get("transcript") is not None)
+
+
+def after(facts: Facts, step: Step, quality: Quality = "ok") -> Facts:
+    """What is seen when a step was done: nothing else moves."""
+    if step.value in dict(facts.standing):
+        standing = tuple((name, "ours" if name == step.value else what) for name, what in facts.standing)
+        return replace(facts, standing=standing)
+    changes = {
+        Step.SENTENCE: {"sentence": quality},
+        Step.MANIFEST: {"linked": True},
+        Step.RECONCILE: {"indexed": True, "projected": True},
+        Step.RESET: {"live": False},
+        Step.ANSWER: {"answered": True},
+        Step.FORGET: {"journalled": False},
+    }
+    return replace(facts, **changes[step])
+
+
+def walk(facts: Facts, quality: Quality = "ok") -> list[Step]:
+    """The steps from what is seen to the end of the flow."""
+    steps: list[Step] = []
+    while len(steps) < 12:
+        step = step_of(facts)
+        if step is Step.NOTHING:
+            return steps
+        steps.append(step)
+        if step is Step.REFUSE:
+            return steps
+        facts = after(facts, step, quality)
+    raise AssertionError(f"no end: {steps}")
+
+
+# ── totality, order ──
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_combination_of_facts_has_a_state_and_a_step(kind):
+    seen = {observe(facts) for facts in every_fact(kind)}
+    of_endings = {State.TRANSCRIPT_WITHOUT_SUMMARY, State.SUMMARY_WITHOUT_TRANSCRIPT}
+    of_compactions = {State.SEGMENT_WITHOUT_COMPACTION, State.COMPACTION_WITHOUT_SEGMENT}
+    assert seen == set(State) - (of_endings if kind == "compact" else of_compactions)
+    assert all(isinstance(next_step(state, kind), Step) for state in seen)
+
+
+@pytest.mark.parametrize("quality", ["ok", "fallback"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_from_every_combination_the_steps_come_to_an_end(kind, quality):
+    for facts in every_fact(kind):
+        steps = walk(facts, quality)
+        assert len(steps) == len(set(steps)), (facts, steps)
+        refused = not facts.answered and (facts.removed or "other" in dict(facts.standing).values())
+        if refused:
+            assert steps == [Step.REFUSE], (facts, steps)
+        elif facts.answered:
+            assert steps == ([Step.FORGET] if facts.journalled else []), (facts, steps)
+        else:
+            assert steps[-1] is Step.FORGET or not facts.journalled, (facts, steps)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_nothing_is_done_before_what_it_stands_on(kind):
+    for facts in every_fact(kind):
+        step = step_of(facts)
+        standing = dict(facts.standing)
+        written = all(what == "ours" for what in standing.values())
+        if step in WRITES:
+            assert not facts.answered and not facts.removed and "other" not in standing.values(), facts
+        if step.value in standing:
+            assert standing[step.value] == "absent" and facts.sentence is not None, facts
+        if step in (Step.MANIFEST, Step.RECONCILE, Step.RESET, Step.ANSWER):
+            assert written, facts
+        if step in (Step.RECONCILE, Step.RESET, Step.ANSWER):
+            assert facts.linked, facts
+        if step in (Step.RESET, Step.ANSWER):
+            assert facts.indexed and facts.projected, facts
+        if step is Step.ANSWER:
+            assert not facts.live, facts
+        if step is Step.FORGET:
+            assert facts.answered, facts
+
+
+def test_the_order_of_seed_000_from_the_beginning():
+    nothing = Facts("end", (("transcript", "absent"), ("summary", "absent")), live=True)
+    assert walk(nothing) == [
+        Step.SENTENCE,
+        Step.TRANSCRIPT,
+        Step.SUMMARY,
+        Step.MANIFEST,
+        Step.RECONCILE,
+        Step.RESET,
+        Step.ANSWER,
+        Step.FORGET,
+    ]
+    assert walk(Facts("compact", (("compaction", "absent"),))) == [
+        Step.SENTENCE,
+        Step.COMPACTION,
+        Step.MANIFEST,
+        Step.RECONCILE,
+        Step.ANSWER,
+        Step.FORGET,
+    ]
+    assert walk(Facts("compact", (("transcript", "absent"), ("compaction", "absent")), live=True)) == [
+        Step.SENTENCE,
+        Step.TRANSCRIPT,
+        Step.COMPACTION,
+        Step.MANIFEST,
+        Step.RECONCILE,
+        Step.RESET,
+        Step.ANSWER,
+        Step.FORGET,
+    ]
+
+
+# ── the states by their names ──
+
+
+def ended(transcript: str = "ours", summary: str = "ours", sentence: str | None = "ok", **given: bool) -> Facts:
+    return Facts("end", (("transcript", transcript), ("summary", summary)), sentence, **given)
+
+
+SIX = {
+    "transcript written, summary failed": (ended(summary="absent"), Step.SUMMARY),
+    "sentence generated, artifact write failed": (ended("absent", "absent"), Step.TRANSCRIPT),
+    "sentence generation failed, fallback path engaged": (
+        ended("absent", "absent", sentence="fallback"),
+        Step.TRANSCRIPT,
+    ),
+    "summary/transcript written, manifest failed": (ended(), Step.MANIFEST),
+    "artifacts+manifest written, MEMORY.md update failed": (ended(linked=True, indexed=True), Step.RECONCILE),
+    "canonical writes done, DB index update failed": (ended(linked=True), Step.RECONCILE),
+}
+
+
+@pytest.mark.parametrize("name", SIX)
+def test_the_six_partial_failures_of_seed_000(name):
+    facts, step = SIX[name]
+    assert observe(facts) == name
+    assert next_step(observe(facts), "end") is step
+
+
+def test_the_six_names_are_those_of_the_seed(shared):
+    (place,) = (shared / "seeds").glob("000_*.txt")
+    lines = [line.strip(" •\t") for line in place.read_text(encoding="utf-8").splitlines()]
+    assert set(SIX) <= set(lines)
+
+
+DOUBLE = {
+    "transcript gone, summary there": (ended("absent"), State.SUMMARY_WITHOUT_TRANSCRIPT),
+    "transcript gone after the manifest": (ended("absent", linked=True), State.SUMMARY_WITHOUT_TRANSCRIPT),
+    "both gone, rows and page there": (
+        ended("absent", "absent", linked=True, indexed=True, projected=True),
+        State.SENTENCE_WITHOUT_ARTIFACT,
+    ),
+    "both gone with the sentence": (ended("absent", "absent", None, linked=True), State.RECEIVED),
+    "manifest gone, rows and page there": (ended(indexed=True, projected=True), State.ARTIFACTS_WITHOUT_MANIFEST),
+    "rows lost, page there": (ended(linked=True, projected=True), State.MANIFEST_WITHOUT_ROWS),
+    "page lost, buffers left": (ended(linked=True, indexed=True, live=True), State.MANIFEST_WITHOUT_PAGE),
+    "all but buffers": (ended(linked=True, indexed=True, projected=True, live=True), State.BUFFERS_LEFT),
+    "all but the answer": (ended(linked=True, indexed=True, projected=True), State.UNANSWERED),
+    "answered, journal left": (ended(linked=True, indexed=True, projected=True, answered=True), State.JOURNAL_LEFT),
+    "answered, and everything lost since": (ended("absent", "absent", None, answered=True), State.JOURNAL_LEFT),
+    "answered, then removed": (ended("absent", "absent", None, answered=True, removed=True), State.JOURNAL_LEFT),
+    "removed half-way": (ended(summary="absent", removed=True), State.REMOVED),
+    "removed, and its name taken": (ended("other", "absent", removed=True), State.REMOVED),
+    "one name taken": (ended(summary="other"), State.TAKEN),
+    "one name taken, the other gone": (ended("absent", "other"), State.TAKEN),
+}
+
+
+@pytest.mark.parametrize("name", DOUBLE)
+def test_double_failures_have_names_too(name):
+    facts, state = DOUBLE[name]
+    assert observe(facts) is state
+
+
+def test_a_compaction_has_no_transcript_to_wait_for():
+    written = Facts("compact", (("compaction", "ours"),), "ok")
+    assert observe(written) is State.ARTIFACTS_WITHOUT_MANIFEST
+    absent = replace(written, standing=(("compaction", "absent"),))
+    assert next_step(observe(absent), "compact") is Step.COMPACTION
+
+
+# ── segments ──
+
+LINES = st.lists(
+    st.text(st.sampled_from("ab# é\t🙂\u2028\u00a0\x0c"), max_size=30)
+    | st.sampled_from(["", "", "## User", "## Assistant", "- a\tb", "word " * 30]),
+    max_size=40,
+)
+
+
+def without_empty_lines(text: str) -> list[str]:
+    return [line for line in text.split("\n") if line]
+
+
+def joined(pieces: list[str]) -> str:
+    return "".join(pieces).replace("\n", "")
+
+
+@given(LINES, st.integers(24, 400))
+@example(["# a", "", "", "b" * 100, "", "c"], 24)
+@example(["a" + " " * 60 + "b", "c"], 32)
+@example(["\x0c" * 100], 24)
+def test_parts_lose_nothing_but_empty_lines_and_keep_to_the_limit(lines, limit):
+    body = normalize("\n".join(lines))
+    pieces = list(parts(body, limit))
+    assert all(len(piece.encode()) <= limit for piece in pieces)
+    assert all(piece == normalize(piece) for piece in pieces)
+    # A run of blanks within a line that is longer than a part stands for itself; it can't end up in one.
+    if not any(" " * limit in line or "\t" * limit in line for line in lines):
+        assert joined(pieces) == joined([body])
+    if all(len(line.encode()) + 1 <= limit // 2 for line in lines):
+        found = [line for piece in pieces for line in without_empty_lines(piece)]
+        assert found == without_empty_lines(body)
+
+
+@given(LINES, st.integers(24, 400))
+def test_what_fits_into_one_part_is_left_alone(lines, limit):
+    body = normalize("\n".join(lines))
+    pieces = list(parts(body, limit))
+    assert (pieces == [body]) == (len(body.encode()) <= limit)
+
+
+def test_parts_are_cut_before_a_turn_else_a_paragraph_else_a_line():
+    turns = "".join(f"## User\n\n{word * 30}\n\n{word * 30}\n\n" for word in "abc").rstrip("\n")
+    assert [piece[:8] for piece in parts(turns, 100)] == ["## User\n"] * 3
+    paragraphs = "\n\n".join(word * 30 for word in "abcdef")
+    assert [set(piece) - {"\n"} for piece in parts(paragraphs, 100)] == [{*"abc"}, {*"def"}]
+    lines = "\n".join(word * 30 for word in "abcdef")
+    assert list(parts(lines, 100)) == ["\n".join(word * 30 for word in three) for three in ("abc", "def")]
+
+
+@given(LINES, st.integers(24, 400), st.lists(st.integers(0, 41), max_size=4))
+def test_what_was_kept_in_parts_is_recognised_and_the_rest_is_what_is_new(lines, limit, cuts):
+    whole = normalize("\n".join(lines))
+    if any(" " * 20 in line or "\t" * 20 in line for line in lines):
+        return
+    bounds = sorted({min(cut, whole.count("\n") + 1) for cut in cuts})
+    split = whole.split("\n")
+    kept: list[str] = []
+    for start, stop in itertools.pairwise([0, *bounds]):
+        segment = normalize("\n".join(split[start:stop]))
+        if kept:
+            segment = segment.lstrip("\n")
+        if segment.strip("\n"):
+            kept += parts(segment, limit)
+    rest = unheard(whole, kept)
+    new = "\n".join(split[bounds[-1] if bounds and kept else 0 :])
+    if kept:
+        assert rest is not None
+        assert without_empty_lines(rest) == without_empty_lines(new)
+        assert not rest.startswith("\n")
+    else:
+        assert rest == whole
+
+
+@given(LINES)
+def test_the_whole_is_nothing_new(lines):
+    whole = normalize("\n".join(lines))
+    assert unheard(whole, [whole]) == ""
+    assert unheard(whole, []) == whole
+
+
+@pytest.mark.parametrize(
+    ("whole", "segments"),
+    [
+        ("a\nb\nc", ["x"]),  # rewritten by the harness
+        ("a\nb\nc", ["a\nx"]),
+        ("a\nbc", ["a\nb"]),  # it goes on within the last line that was kept
+        ("ab", ["a"]),
+    ],
+)
+def test_a_whole_that_does_not_begin_with_what_is_kept_is_all_new(whole, segments):
+    assert unheard(whole, segments) is None
+
+
+@pytest.mark.parametrize("shape", ["lines", "one line", "empty lines", "turns"])
+def test_time_grows_with_length_and_not_faster(shape):
+    """64 times the text in at most 200 times the time: a square would take 4,096 times as long."""
+    unit = {
+        "lines": "word after word\n",
+        "one line": "word ",
+        "empty lines": "a\n\n\n\n\n\n",
+        "turns": "## User\n\nb\n\n",
+    }
+    small, large = (normalize(unit[shape] * count) for count in (2_000, 128_000))
+
+    def taken(body: str, limit: int) -> float:
+        best = 60.0
+        for _ in range(3):
+            began = time.perf_counter()
+            pieces = list(parts(body, limit))
+            assert unheard(body, pieces) == ""
+            best = min(best, time.perf_counter() - began)
+        return best
+
+    assert taken(large, len(large) // 16) <= 200 * max(taken(small, len(small) // 16), 0.000_1)

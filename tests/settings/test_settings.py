@@ -1,0 +1,490 @@
+"""Settings: who wins, what a workspace may not say; every refusal names its key, its file and what is allowed."""
+
+import os
+import tomllib
+from dataclasses import FrozenInstanceError, fields
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from signet_sync.errors import ConfigError
+from signet_sync.settings import model
+from signet_sync.settings.model import Settings
+from signet_sync.storage import durable, locations, state_dir
+
+BY_NAME = {f.name: f for f in fields(Settings)}
+LIMITS = {f.name: f.metadata["limits"] for f in fields(Settings) if f.metadata["limits"]}
+WORKSPACE = "signet-sync.toml"
+
+
+@pytest.fixture
+def root(tmp_path):
+    vault = tmp_path / "vault"
+    vault.mkdir()
+    return vault
+
+
+@pytest.fixture
+def user(tmp_path):
+    return tmp_path / "config.toml"
+
+
+@pytest.fixture
+def load(root, user):
+    """Loads the settings of the workspace with the user file, and nothing of this machine."""
+
+    def loaded(flags=None, **environ):
+        places = {"SIGNET_CONFIG": str(user), "SIGNET_STATE": str(root.parent / "state")}
+        found, remarks = model.load(str(root), flags=flags, environ=places | environ)
+        return found, [str(remark) for remark in remarks]
+
+    return loaded
+
+
+def refused(load, *arguments, **environ):
+    with pytest.raises(ConfigError) as raised:
+        load(*arguments, **environ)
+    assert raised.value.hint and raised.value.exit_code == 2 and raised.value.code == "config-invalid"
+    return raised.value
+
+
+# --- who wins -------------------------------------------------------------------------------------------------------
+
+
+def test_without_any_file_there_are_the_defaults(load):
+    assert load() == (Settings(), [])
+
+
+def test_flags_beat_environment_beats_user_beats_workspace_beats_default(load, root, user):
+    seen = [load()[0].budget_tokens]
+    (root / WORKSPACE).write_text("[projection]\nbudget_tokens = 1001\n")
+    seen.append(load()[0].budget_tokens)
+    user.write_text("projection.budget_tokens = 1002\n")
+    seen.append(load()[0].budget_tokens)
+    seen.append(load(SIGNET_PROJECTION_BUDGET_TOKENS="1003")[0].budget_tokens)
+    seen.append(load({"budget_tokens": 1004}, SIGNET_PROJECTION_BUDGET_TOKENS="1003")[0].budget_tokens)
+    assert seen == [5000, 1001, 1002, 1003, 1004]
+
+
+def test_a_flag_that_was_not_given_says_nothing(load, user):
+    user.write_text("[watch]\nmode = 'polling'\n")
+    assert load({"watch_mode": None, "interval": None})[0].watch_mode == "polling"
+
+
+def test_each_source_may_set_what_the_others_left(load, root, user):
+    (root / WORKSPACE).write_text("[watch]\ndebounce = 1\n")
+    user.write_text("[log]\nlevel = 'ERROR'\n")
+    found, warnings = load({"watch_mode": "off"}, SIGNET_RECONCILE_INTERVAL="60")
+    assert found == Settings(debounce=1.0, log_level="ERROR", watch_mode="off", interval=60.0) and warnings == []
+    assert isinstance(found.debounce, float)
+
+
+def test_settings_never_change():
+    with pytest.raises(FrozenInstanceError):
+        Settings().interval = 1.0
+
+
+# --- the workspace file ---------------------------------------------------------------------------------------------
+
+
+def test_a_workspace_may_not_touch_log_and_backup(load, root):
+    (root / WORKSPACE).write_text(
+        "[log]\nlevel = 'DEBUG'\nkeep = 1000\nrotation_bytes = 10000\n[backup]\nkeep = 1\n[watch]\ndebounce = 0.5\n"
+    )
+    found, warnings = load()
+    assert found == Settings(debounce=0.5)
+    assert warnings == [
+        f"{WORKSPACE}: {key} ignored: a workspace may not set this"
+        for key in ("log.level", "log.keep", "log.rotation_bytes", "backup.keep")
+    ]
+
+
+def test_exactly_log_backup_history_providers_and_what_deletes_are_out_of_a_workspaces_reach():
+    denied = {model.spec(f)[0] for f in fields(Settings) if not model.spec(f)[3]}
+    own = (
+        "log_", "backup_", "notify_", "history_", "extraction_", "synthesis_", "recall_retention_days",
+        "max_file_bytes", "seals_",
+    )  # fmt: skip
+    assert denied == {model.spec(f)[0] for f in fields(Settings) if f.name.startswith(own)} != set()
+
+
+def test_what_a_workspace_may_not_set_is_not_even_looked_at(load, root):
+    (root / WORKSPACE).write_text("log.level = 7\n")
+    assert load()[0] == Settings()
+
+
+def test_an_unknown_key_of_a_workspace_is_a_warning(load, root):
+    (root / WORKSPACE).write_text("hook = 'rm -rf'\n[watch]\nfuture = 1\n[watch.mode]\nx = 1\n")
+    found, warnings = load()
+    assert found == Settings()
+    assert warnings == [
+        f"{WORKSPACE}: hook ignored: unknown setting",
+        f"{WORKSPACE}: watch.future ignored: unknown setting",
+        f"{WORKSPACE}: watch.mode.x ignored: unknown setting, did you mean watch.mode?",
+    ]
+
+
+def test_a_hostile_key_cannot_forge_a_line(load, root, user):
+    (root / WORKSPACE).write_text('"a\\nERROR \\u001b[2J" = 1\n')
+    assert load()[1] == [f"{WORKSPACE}: a\\nERROR \\x1b[2J ignored: unknown setting"]
+    user.write_text('"a\\nb" = 1\n')
+    assert refused(load).message == "unknown setting a\\nb"
+
+
+@pytest.mark.parametrize("target", ["elsewhere.toml", "nowhere", "/dev/zero"])
+def test_a_linked_workspace_file_is_not_followed(load, root, target):
+    (root / "elsewhere.toml").write_text("watch.debounce = 1\n")
+    (root / WORKSPACE).symlink_to(target)
+    assert load() == (Settings(), [STOOD_IN.format("the settings file is a symlink")])
+
+
+def test_a_workspace_file_that_is_no_file_stops_nothing_and_does_not_block(load, root):
+    os.mkfifo(root / WORKSPACE)
+    assert load() == (Settings(), [STOOD_IN.format("cannot be read: it is not a regular file")])
+    (root / WORKSPACE).unlink()
+    (root / WORKSPACE).mkdir()
+    assert load() == (Settings(), [STOOD_IN.format("cannot be read: it is not a regular file")])
+
+
+def test_a_wrong_value_of_a_workspace_falls_back_and_the_rest_counts(load, root):
+    (root / WORKSPACE).write_text("projection.budget_tokens = 'many'\nwatch.debounce = 3\n")
+    assert load() == (
+        Settings(debounce=3.0),
+        [STOOD_IN.format("projection.budget_tokens = 'many' is not a whole number")],
+    )
+
+
+def test_shares_of_a_workspace_that_make_more_than_the_whole_fall_back(load, root, user):
+    (root / WORKSPACE).write_text("projection.share_head = 0.5\nwatch.debounce = 3\n")
+    found, remarks = load()
+    assert found == Settings(debounce=3.0) and "is 1.10" in remarks[0] and len(remarks) == 1
+    user.write_text("[projection]\nshare_head = 0.3\nshare_ledger = 0.3\n")
+    assert load() == (Settings(debounce=3.0, share_head=0.3, share_ledger=0.3), [])
+
+
+# --- what stands in for broken settings -----------------------------------------------------------------------------
+
+STOOD_IN = f"{WORKSPACE}: {{}}; the last good value or the default counts"
+
+
+@pytest.fixture
+def keep(root, user):
+    """Keeps what is good now, as every command does that writes."""
+
+    def kept():
+        environ = {"SIGNET_CONFIG": str(user), "SIGNET_STATE": str(root.parent / "state")}
+        place = locations.locate(str(root), environ)
+        durable.private_folder(place.path)
+        good = model.to_keep(str(root), locations.read_json(place.settings) or {}, environ)
+        state_dir.write_json(place.settings, good, durable=True)
+        return good
+
+    return kept
+
+
+GOOD = """[noise]
+projects = ["/home/u/private/"]
+[agents]
+projects = ["/home/u/work=worker"]
+[watch]
+debounce = 3
+"""
+
+
+@pytest.mark.parametrize("raw", [b"[noise]\nproj", b"\xff\xfe", b"#" * 70_000, None])
+def test_a_broken_file_neither_shows_what_was_hidden_nor_gives_it_to_another_agent(load, keep, root, raw):
+    (root / WORKSPACE).write_text(GOOD)
+    good = load()[0]
+    keep()
+    (root / WORKSPACE).unlink()
+    (root / WORKSPACE).mkdir() if raw is None else (root / WORKSPACE).write_bytes(raw)
+    found, remarks = load()
+    assert (
+        found
+        == good
+        == Settings(noise_projects=("/home/u/private/",), agents_projects=("/home/u/work=worker",), debounce=3.0)
+    )
+    assert len(remarks) == 1 and remarks[0].startswith(f"{WORKSPACE}: ")
+    keep()  # what is broken leaves the last good values as they are, for as long as it stays so
+    assert load()[0] == good
+    if raw is not None:
+        (root / WORKSPACE).write_text("")
+        keep()
+        assert load() == (Settings(), []), "what a person took out is not brought back"
+
+
+def test_of_a_broken_list_the_good_part_counts_beside_the_last_good_one(load, keep, root):
+    (root / WORKSPACE).write_text(GOOD)
+    keep()
+    (root / WORKSPACE).write_text('[agents]\nprojects = ["/home/u/new=other", "/home/u/wo rk"]\nnoise.projects = 7\n')
+    both = ("/home/u/work=worker", "/home/u/new=other")
+    for _ in range(2):
+        assert load()[0].agents_projects == both
+        keep()
+    assert load()[0].debounce == Settings().debounce
+
+
+def test_kept_settings_hold_no_secret_and_nothing_that_a_workspace_may_not_set(load, keep, root, user):
+    secret = "sk-ant-api03-" + "aB3dE5fG7h" * 9 + "AA"
+    user.write_text(f"[noise]\nsessions = ['{secret}']\nprojects = ['/x']\n[log]\nlevel = 'DEBUG'\n")
+    assert keep() == {"user": {"noise.projects": ("/x",)}}
+
+
+def test_damaged_kept_settings_count_for_nothing(load, keep, root):
+    (root / WORKSPACE).write_text(GOOD)
+    keep()
+    place = locations.locate(str(root), {"SIGNET_STATE": str(root.parent / "state")}).settings
+    (root / WORKSPACE).write_text("[")
+    for raw in ("", "[]", '{"workspace": 7}', '{"workspace": {"noise.projects": 7, "log.level": "DEBUG", "x": 1}}'):
+        Path(place).write_text(raw)
+        assert load()[0] == Settings()
+
+
+PERSONS = [
+    "[watch",
+    "[extraction]\nprovider = 'ollama'\nmodel = 'm'\nenabeld = false\n",
+    "[extraction]\nprovider = 'ollama'\nmodel = 'm'\nenabled = 'perhaps'\n",
+    "[extraction]\nprovider = 'ollama'\n",
+    "[history]\nenabled = true\n[recall]\nretention_days = -1\n",
+]
+
+
+@pytest.mark.parametrize("text", PERSONS)
+def test_where_nobody_sits_broken_settings_of_the_person_stop_nothing_and_send_nothing(load, root, user, text):
+    user.write_text(text)
+    assert refused(load).path in (str(user), None)
+    environ = {"SIGNET_CONFIG": str(user), "SIGNET_STATE": str(root.parent / "state")}
+    found, remarks = model.load(str(root), environ=environ, anyway=True)
+    assert not model.asks_anybody(found) or model.resolve(found, None).kind == "none"
+    assert not found.history_enabled
+    assert (found.recall_retention_days, found.seals_keep_days, found.backup_keep) == (0.0, 0.0, 1000)
+    assert len(remarks) == 1 and remarks[0].broken and "no model is asked" in str(remarks[0])
+    assert model.faults(str(root), environ) == []
+    with pytest.raises(ConfigError):
+        model.load(str(root), environ=environ, flags={"interval": -1}, anyway=True)
+
+
+def test_where_nobody_sits_a_wrong_variable_gives_way_to_the_file(load, root, user):
+    user.write_text("watch.debounce = 3\n")
+    environ = {"SIGNET_CONFIG": str(user), "SIGNET_WATCH_DEBOUNCE": "soon"}
+    found, remarks = model.load(str(root), environ=environ, anyway=True)
+    assert found.debounce == 3.0 and remarks[0].place == "SIGNET_WATCH_DEBOUNCE"
+
+
+# --- the user file --------------------------------------------------------------------------------------------------
+
+
+def test_an_unknown_key_of_the_user_is_an_error(load, user):
+    user.write_text("[watch]\ndebuonce = 1\n")
+    error = refused(load)
+    assert error.message == "unknown setting watch.debuonce, did you mean watch.debounce?"
+    assert error.path == str(user)
+
+
+def test_a_user_file_may_be_a_link(load, user, tmp_path):
+    (tmp_path / "dotfiles.toml").write_text("log.level = 'DEBUG'\n")
+    user.symlink_to(tmp_path / "dotfiles.toml")
+    assert load()[0].log_level == "DEBUG"
+
+
+BROKEN = {
+    "[watch]\ndebounce = = 1\n": "line 2",
+    "a = 1\na = 2\n": "line 2",
+    "[watch\n": "line 1",
+    "x = 2026-13-45\n": "line 1",
+}
+
+
+@pytest.mark.parametrize("text", BROKEN)
+@pytest.mark.parametrize("which", ["user", "workspace"])
+def test_broken_toml_names_file_and_line(load, user, root, which, text):
+    path = user if which == "user" else root / WORKSPACE
+    path.write_text(text)
+    if which == "workspace":
+        found, (remark,) = load()
+        assert found == Settings() and "is not valid TOML" in remark and BROKEN[text] in remark
+        return
+    error = refused(load)
+    assert error.path == str(path) and "is not valid TOML" in error.message and BROKEN[text] in error.message
+
+
+@pytest.mark.parametrize(
+    ("raw", "message"),
+    [
+        (b"a = '\xff'\n", "is not valid TOML"),
+        (b"a = " + b"[" * 60_000, "nested too deeply"),
+        (b"a." * 30_000 + b"a = 1\n", "nested too deeply"),
+        (b"[" + b"a." * 30_000 + b"a]\n", "nested too deeply"),
+        (b"a = { " * 9_000, "nested too deeply"),
+        (b"a = " + b"9" * 5000, "is not valid TOML"),
+        (b"# comment\n" * 20_000, "larger than"),
+    ],
+)
+def test_no_file_can_crash_us(load, root, raw, message):
+    (root / WORKSPACE).write_bytes(raw)
+    found, (remark,) = load()
+    assert found == Settings() and message in remark and len(remark) < 400
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.text(st.sampled_from("ab.=[]{}\"'\n#1 \u00e9\x00\ud800"), max_size=30))
+def test_any_text_loads_or_is_refused(load, root, text):
+    (root / WORKSPACE).write_bytes(text.encode("utf-8", "surrogatepass"))
+    assert load()[0] == Settings()
+
+
+def test_a_file_without_permission_is_named(load, user, monkeypatch):
+    user.write_text("")
+    real = open
+
+    def denied(path, *arguments, **options):
+        if path == str(user):
+            raise PermissionError(13, "Permission denied")
+        return real(path, *arguments, **options)
+
+    monkeypatch.setattr("builtins.open", denied)
+    error = refused(load)
+    assert error.path == str(user) and "Permission denied" in error.message
+
+
+# --- values ---------------------------------------------------------------------------------------------------------
+
+WRONG = {
+    "debounce": ["'fast'", "true", "[1]", "nan", "inf", "-0.1", "60.1"],
+    "interval": ["0", "''", "1e9", "2026-03-28"],
+    "jitter": ["1.01", "-1"],
+    "max_file_bytes": ["1.5", "true", "2000.0", "'64MB'", "0", "1023", "1e3"],
+    "cliff_minimum": ["0", "-1", "false"],
+    "cliff_fraction": ["2"],
+    "budget_tokens": ["499", "1000001", "{ a = 1 }"],
+    "share_head": ["1.1", "'half'"],
+    "takeover": ["1", "0", "'perhaps'", "[]"],
+    "watch_mode": ["'always'", "''", "1", "true", "['auto']"],
+    "log_level": ["'debug'", "'TRACE'", "10"],
+    "noise_projects": ["'/x'", "[1]", "[['/x']]", "true"],
+    "log_keep": ["-1"],
+    "backup_keep": ["0"],
+}
+
+
+@pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in WRONG.items() for value in values])
+def test_wrong_values_are_refused_with_key_file_and_what_is_allowed(load, user, name, value):
+    key = model.spec(BY_NAME[name])[0]
+    user.write_text(f"{key} = {value}\n")
+    error = refused(load)
+    assert error.path == str(user) and key in error.message
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_limits_are_inclusive_and_told(load, name):
+    low, high = LIMITS[name]
+    shares = {"share_head": 0, "share_ledger": 0, "share_index": 0}
+    kind = type(model.spec(BY_NAME[name])[1])
+    for value in (low, high):
+        assert getattr(load({**shares, name: kind(value)})[0], name) == value
+    for value in (low - 1, high + 1):
+        error = refused(load, {name: kind(value)})
+        assert f"between {low:g} and {high:g}" in error.hint and error.path == "--" + name.replace("_", "-")
+
+
+def test_every_number_has_limits_and_every_word_choices():
+    for f in fields(Settings):
+        default = model.spec(f)[1]
+        if isinstance(default, str):
+            assert default in f.metadata["choices"] or ("",), "a free text is empty by default"
+        elif not isinstance(default, (bool, tuple)):
+            low, high = LIMITS[f.name]
+            assert low <= default <= high
+
+
+def test_shares_may_not_exceed_the_whole(load, user):
+    user.write_text("[projection]\nshare_head = 0.5\nshare_ledger = 0.5\nshare_index = 0.0\n")
+    assert load()[0].share_head == 0.5
+    user.write_text("projection.share_head = 0.5\n")
+    assert "1.10" in refused(load).message
+
+
+def test_lists_and_truth_in_files(load, root):
+    (root / WORKSPACE).write_text("[noise]\nprojects = ['/x/', '/y/']\nsessions = []\n[projection]\ntakeover = true\n")
+    found, _ = load()
+    assert (found.noise_projects, found.noise_sessions, found.takeover) == (("/x/", "/y/"), (), True)
+
+
+# --- the environment ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "raw", "value"),
+    [
+        ("debounce", "0.5", 0.5),
+        ("interval", "60", 60.0),
+        ("max_file_bytes", "2048", 2048),
+        ("takeover", "true", True),
+        ("takeover", "0", False),
+        ("watch_mode", "off", "off"),
+        ("noise_projects", "/x/, /y z/ ,", ("/x/", "/y z/")),
+        ("noise_projects", "", ()),
+        ("log_level", "DEBUG", "DEBUG"),
+    ],
+)
+def test_the_environment_speaks_text(load, name, raw, value):
+    found = getattr(load(**{model.environment_name(BY_NAME[name]): raw})[0], name)
+    assert found == value and type(found) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("name", "raw"), [("interval", "soon"), ("interval", ""), ("takeover", "maybe"), ("log_keep", "1.5")]
+)
+def test_a_wrong_variable_is_named(load, name, raw):
+    variable = model.environment_name(BY_NAME[name])
+    error = refused(load, **{variable: raw})
+    assert error.path == variable and model.spec(BY_NAME[name])[0] in error.message
+
+
+def test_names_are_unique_and_follow_one_rule():
+    keys = [model.spec(f)[0] for f in fields(Settings)]
+    variables = [model.environment_name(f) for f in fields(Settings)]
+    assert len(set(keys)) == len(keys) and len(set(variables)) == len(variables)
+    assert model.environment_name(BY_NAME["budget_tokens"]) == "SIGNET_PROJECTION_BUDGET_TOKENS"
+    taken = {"SIGNET_WORKSPACE", "SIGNET_CONFIG", "SIGNET_STATE", "SIGNET_PORT", "SIGNET_AGENT_ID"}
+    assert not taken & set(variables)
+    assert all(model.spec(f)[2].endswith(".") for f in fields(Settings))
+
+
+def test_every_setting_can_be_written_as_it_is_documented(load, user):
+    """A file with every key at its default is what having no file is."""
+    lines = []
+    for f in fields(Settings):
+        key, default, _, _ = model.spec(f)
+        value = list(default) if isinstance(default, tuple) else default
+        lines.append(f"{key} = {str(value).lower() if isinstance(value, bool) else repr(value)}")
+    user.write_text("\n".join(lines))
+    assert tomllib.loads(user.read_text()) and load() == (Settings(), [])
+
+
+# --- places ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_workspace_is_flag_then_variable_then_home(monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    assert model.locate_workspace("flag", {"SIGNET_WORKSPACE": "/env"}) == str(tmp_path / "flag")
+    assert model.locate_workspace(None, {"SIGNET_WORKSPACE": "/env"}) == "/env"
+    assert model.locate_workspace(None, {"SIGNET_WORKSPACE": ""}) == str(tmp_path / ".agents")
+    assert model.locate_workspace("~/vault", {}) == str(tmp_path / "vault")
+
+
+def test_the_user_file_can_be_moved(monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    assert model.user_file({"SIGNET_CONFIG": "~/mine.toml"}) == str(tmp_path / "mine.toml")
+    found = model.user_file({})
+    assert found.startswith(str(tmp_path)) and found.endswith("signet-sync/config.toml")
+
+
+def test_files_that_cannot_be_there_are_no_files(load, root, user):
+    assert model.load(str(root / "nowhere"), environ={"SIGNET_CONFIG": str(user)}) == (Settings(), [])
+    user.write_text("")
+    assert model.load(str(user), environ={"SIGNET_CONFIG": f"{user}/config.toml"}) == (Settings(), [])

@@ -1,0 +1,654 @@
+"""The database's door: opened safely, refused politely, found damaged, never seen half-built."""
+
+from __future__ import annotations
+
+import os
+import random
+import stat
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import apsw
+import pytest
+from artifacts_fixture import compaction, fill, judged, manifest, summary, transcript
+
+from signet_sync.errors import DatabaseCorrupt, DatabaseError, DatabaseUnfinished
+from signet_sync.recall.store.search import search
+from signet_sync.storage.database import tables
+from signet_sync.storage.database.connection import BUSY_MS, MINIMUM_SQLITE, Database, discard, set_aside
+from signet_sync.sync.store import artifacts
+from signet_sync.sync.store.rules import set_version, version_of
+
+ROOT = Path(__file__).resolve().parents[2]
+ENVIRONMENT = {
+    **os.environ,
+    "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests" / "support"), str(Path(__file__).parent)]),
+}
+
+
+@pytest.fixture
+def place(tmp_path):
+    return str(tmp_path / "state" / "index.db")
+
+
+@pytest.fixture
+def filled(place):
+    """A closed database with a few sessions."""
+    database = Database(place)
+    fill(database, judged(dict(made for number in range(12) for made in session(number))))
+    database.close()
+    return place
+
+
+def session(number, agent_id="default"):
+    who = {"agent_id": agent_id, "session_id": f"session-{number}"}
+    body = f"# Lantern {number}\n\nThe lighthouse keeper wrote line {number}.\n" + "Oil and wick. " * 40 + "\n"
+    return [manifest(**who), summary(body=body, **who), transcript(body=body, **who), compaction(body=body, **who)]
+
+
+def files_of(place):
+    folder = Path(place).parent
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def in_child(code, *arguments):
+    return subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(code), *map(str, arguments)],
+        env=ENVIRONMENT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def answer(child, timeout=30):
+    out, err = child.communicate(timeout=timeout)
+    assert child.returncode == 0, err
+    return out.strip()
+
+
+# ── pragmas and permissions ──
+
+ALWAYS = {"trusted_schema": 0, "mmap_size": 0, "busy_timeout": BUSY_MS, "foreign_keys": 1, "cell_size_check": 1}
+WRITING = {**ALWAYS, "secure_delete": 1, "wal_autocheckpoint": 0, "synchronous": 1, "recursive_triggers": 1}
+
+
+@pytest.mark.parametrize(
+    ("how", "expected"),
+    [
+        ("new", {**WRITING, "journal_mode": "wal"}),
+        ("again", {**WRITING, "journal_mode": "wal"}),
+        ("readonly", {**ALWAYS, "journal_mode": "wal"}),
+        ("memory", {**WRITING, "journal_mode": "memory"}),
+    ],
+)
+def test_every_connection_is_careful(place, how, expected):
+    if how in ("again", "readonly"):
+        Database(place).close()
+    database = Database(":memory:" if how == "memory" else place, readonly=how == "readonly")
+    for pragma, value in expected.items():
+        found = database.value(f"pragma {pragma}")
+        # A build without mmap and a database in memory answer with no row at all.
+        assert found == value or (pragma == "mmap_size" and found is None), pragma
+    assert database.connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, -1) == 1
+    for option in (apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER):
+        assert database.connection.config(option, -1) == 0
+    database.close()
+
+
+def test_shadow_tables_and_the_schema_cannot_be_written_directly(place):
+    database = Database(place)
+    for statement in (
+        "delete from memory_artifacts_fts_data",
+        "update sqlite_schema set sql = 'x' where name = 'seals'",
+    ):
+        with pytest.raises(apsw.SQLError):
+            database.execute("pragma writable_schema = on")
+            database.execute(statement)
+    database.close()
+
+
+def test_sqlite_is_new_enough_to_keep_a_wal_whole():
+    assert tuple(int(part) for part in apsw.sqlite_lib_version().split(".")) >= MINIMUM_SQLITE
+
+
+def test_only_its_owner_may_read_it_whatever_the_umask(place):
+    before = os.umask(0)
+    try:
+        database = Database(place)
+        set_version(database, "key", "value")
+        modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in Path(place).parent.iterdir()}
+        folder = stat.S_IMODE(Path(place).parent.stat().st_mode)
+    finally:
+        os.umask(before)
+    assert modes == {"index.db": 0o600, "index.db-wal": 0o600, "index.db-shm": 0o600}
+    assert folder == 0o700
+    database.close()
+
+
+def test_a_database_in_memory_is_whole_and_leaves_no_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    database = Database(":memory:")
+    fill(database, judged(dict(session(1))))
+    assert [hit.kind for hit in search(database, "lighthouse", agent_id="default", kind="summary")] == ["summary"]
+    assert database.problems() == [] and not database.replaced() and database.checkpoint(truncate=True)
+    database.close()
+    database.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_relative_place_is_fine(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Database("here.db").close()
+    assert (tmp_path / "here.db").exists()
+
+
+# ── what is refused, and that nothing is touched ──
+
+
+@pytest.mark.parametrize("readonly", [False, True])
+def test_a_newer_schema_is_refused_untouched(filled, readonly):
+    with apsw.Connection(filled) as connection:
+        connection.execute(f"pragma user_version = {tables.VERSION + 1}")
+    connection.close()
+    before = files_of(filled)
+    with pytest.raises(DatabaseError, match=f"schema {tables.VERSION + 1}") as caught:
+        Database(filled, readonly=readonly)
+    assert caught.value.path == filled and "upgrade" in caught.value.hint
+    assert not isinstance(caught.value, DatabaseCorrupt)
+    after = files_of(filled)
+    assert {name: after.get(name) for name in before} == before
+
+
+@pytest.mark.parametrize("user_version", [0, tables.VERSION, tables.VERSION + 6])
+@pytest.mark.parametrize("readonly", [False, True])
+def test_a_database_of_another_program_is_refused_untouched(tmp_path, user_version, readonly):
+    place = str(tmp_path / "foreign.db")
+    connection = apsw.Connection(place)
+    connection.execute("create table contacts(name); insert into contacts values('Ada')")
+    connection.execute(f"pragma user_version = {user_version}")
+    connection.close()
+    before = files_of(place)
+    with pytest.raises(DatabaseError, match="another program") as caught:
+        Database(place, readonly=readonly)
+    assert caught.value.path == place and not isinstance(caught.value, DatabaseCorrupt)
+    assert files_of(place) == before
+
+
+def test_the_log_of_a_refused_database_stays_as_it_is(tmp_path):
+    place = str(tmp_path / "foreign.db")
+    connection = apsw.Connection(place)
+    connection.execute("pragma journal_mode = wal")
+    connection.execute("create table contacts(name); insert into contacts values('Ada')")
+    crashed = files_of(place)
+    connection.close()
+    for name, raw in crashed.items():
+        (tmp_path / name).write_bytes(raw)
+    with pytest.raises(DatabaseError, match="another program"):
+        Database(place)
+    after = files_of(place)
+    assert after["foreign.db"] == crashed["foreign.db"] and after["foreign.db-wal"] == crashed["foreign.db-wal"]
+
+
+@pytest.mark.parametrize("readonly", [False, True])
+def test_a_text_file_is_a_damaged_database(tmp_path, readonly):
+    place = tmp_path / "notes.db"
+    place.write_text("Dear diary,\n" * 400)
+    with pytest.raises(DatabaseCorrupt, match="damaged") as caught:
+        Database(str(place), readonly=readonly)
+    assert caught.value.path == str(place) and caught.value.hint
+    assert place.read_text() == "Dear diary,\n" * 400
+
+
+def test_an_empty_file_becomes_a_database_only_where_it_may(tmp_path):
+    place = tmp_path / "empty.db"
+    place.touch()
+    for how in ({"readonly": True}, {"create": False}):
+        with pytest.raises(DatabaseError, match="empty"):
+            Database(str(place), **how)
+    Database(str(place)).close()
+    Database(str(place), readonly=True).close()
+
+
+@pytest.mark.parametrize("how", [{"readonly": True}, {"create": False}])
+def test_a_missing_database_is_not_made_by_a_reader(place, how):
+    with pytest.raises(FileNotFoundError):
+        Database(place, **how)
+    assert not Path(place).parent.exists()
+
+
+def test_a_place_that_cannot_be_is_a_clear_error(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(DatabaseError, match="cannot be made") as caught:
+        Database(str(tmp_path / "file" / "index.db"))
+    assert caught.value.hint
+    with pytest.raises(DatabaseError, match="is no file"):
+        Database(str(tmp_path))
+
+
+def test_a_read_only_folder_is_a_clear_error(filled, tmp_path):
+    """Run as nobody, because root may write everywhere."""
+    folder = Path(filled).parent
+    for path in (filled, *(str(parent) for parent in folder.parents if parent.is_relative_to(tmp_path.parents[1]))):
+        os.chmod(path, 0o755 if os.path.isdir(path) else 0o444)
+    os.chmod(folder, 0o555)
+    code = """
+        import os, sys
+        from signet_sync.errors import DatabaseError
+        from signet_sync.storage.database.connection import Database
+        if os.getuid() == 0:
+            os.setgid(65534); os.setuid(65534)
+        for place in sys.argv[1:]:
+            try:
+                Database(place)
+            except DatabaseError as error:
+                print(type(error).__name__, bool(error.hint))
+    """
+    before = files_of(filled)
+    lines = answer(in_child(code, filled, folder / "other.db")).split("\n")
+    os.chmod(folder, 0o755)
+    assert lines == ["DatabaseError True", "DatabaseError True"]
+    assert files_of(filled) == before
+
+
+# ── damage ──
+
+
+def damaged(raw, seed):
+    luck = random.Random(seed)
+    if seed % 3 == 0:
+        return raw[: luck.randrange(len(raw))]
+    changed = bytearray(raw)
+    for _ in range(luck.choice([1, 8, 200])):
+        changed[luck.randrange(len(raw) if seed % 3 == 1 else 4096)] ^= 1 << luck.randrange(8)
+    return bytes(changed)
+
+
+def test_whatever_happens_to_its_bytes_there_is_an_answer_and_never_a_crash(filled):
+    raw = Path(filled).read_bytes()
+    answers = []
+    for seed in range(90):
+        Path(filled).write_bytes(damaged(raw, seed))
+        for suffix in ("-wal", "-shm", "-journal"):
+            Path(filled + suffix).unlink(missing_ok=True)
+        try:
+            database = Database(filled)
+        except DatabaseError as error:
+            assert error.path == filled and error.hint
+            answers.append(type(error).__name__)
+            continue
+        found = database.problems()
+        answers.append("problems" if found else "whole")
+        try:
+            artifacts.known_files(database)
+            search(database, "lighthouse", agent_id="default")
+        except DatabaseCorrupt as error:
+            assert error.path == filled and error.hint
+        except (apsw.Error, UnicodeDecodeError):
+            assert found or database.problems(closely=tables.TABLES)
+        database.close()
+    assert {"DatabaseCorrupt", "problems"} <= set(answers)
+    assert answers.count("whole") < 45
+
+
+def test_full_text_that_fell_out_of_step_is_told(filled):
+    connection = apsw.Connection(filled)
+    connection.execute("delete from memory_artifacts_fts_data where id > 10")
+    connection.close()
+    database = Database(filled)
+    assert [line for line in database.problems() if line.startswith("full text")]
+    with database.transaction():
+        artifacts.rebuild_text(database)
+    assert database.problems() == [] and artifacts.text_in_step(database)
+    database.close()
+
+
+def test_a_reader_can_ask_for_problems_too(filled):
+    database = Database(filled, readonly=True)
+    assert database.problems() == []
+    database.close()
+
+
+@pytest.mark.parametrize("lost", ["-wal", "-shm"])
+def test_a_lost_companion_is_no_crash(filled, lost):
+    database = Database(filled)
+    set_version(database, "key", "value")
+    crashed = files_of(filled)
+    database.close()
+    for name, raw in crashed.items():
+        if not name.endswith(lost):
+            (Path(filled).parent / name).write_bytes(raw)
+    again = Database(filled)
+    assert again.problems() == []
+    assert version_of(again, "key") == (None if lost == "-wal" else "value")
+    again.close()
+
+
+def test_set_aside_takes_the_companions_along_and_never_overwrites(filled):
+    for _ in range(3):
+        Path(filled + "-wal").write_bytes(b"old log")
+        Path(filled).write_bytes(b"not a database at all" * 100)
+        moved = set_aside(filled)
+        assert Path(moved).read_bytes().startswith(b"not a database")
+        assert Path(moved + "-wal").read_bytes() == b"old log"
+    database = Database(filled)
+    assert database.problems() == []
+    database.close()
+    assert sum(path.name.endswith("-wal") for path in Path(filled).parent.iterdir()) == 3
+    set_aside(filled + "-there-is-none")
+
+
+def test_a_file_deleted_or_exchanged_under_us_is_noticed(filled):
+    database = Database(filled)
+    assert not database.replaced()
+    os.rename(filled, filled + ".away")
+    assert database.replaced()
+    Path(filled).touch()
+    assert database.replaced()
+    os.rename(filled + ".away", filled)
+    assert not database.replaced()
+    database.close()
+
+
+# ── tables ──
+
+
+def test_every_table_is_derived_or_native_exactly_once(place):
+    database = Database(place)
+    found = {row[0] for row in database.execute("select name from sqlite_schema where type = 'table'")}
+    shadows = {name for name in found if name.startswith(("memory_artifacts_fts_", "recall_lines_fts_"))}
+    assert {name for name in found - shadows if not name.startswith("sqlite_")} == set(tables.TABLES)
+    assert sorted([*tables.derived_tables(), *tables.native_tables()]) == sorted(tables.TABLES)
+    assert {name for name, table in tables.TABLES.items() if table.kind == "native"} == set(tables.native_tables())
+    assert {table.name for table in tables.backed_up()} <= set(tables.native_tables())
+    database.close()
+
+
+def rows_of(database, tables):
+    return {table: list(database.execute(f"select * from {table}")) for table in tables}
+
+
+def test_a_reset_empties_what_is_derived_and_leaves_what_is_native(filled):
+    database = Database(filled)
+    for table in tables.native_tables():
+        columns = [(row[1], row[2]) for row in database.execute(f"pragma table_info({table})")]
+        kinds: dict[str, object] = {"integer": 1, "real": 0.5, "blob": b"bytes"}
+        values = [kinds.get(kind.lower(), f"a {name}") for name, kind in columns]
+        database.execute(f"insert or replace into {table} values({', '.join('?' * len(values))})", values)
+    before = rows_of(database, tables.native_tables())
+    assert all(before.values())
+    with database.transaction():
+        database.reset_derived()
+    assert rows_of(database, tables.native_tables()) == before
+    empty = rows_of(database, [t for t in tables.derived_tables() if t != "memory_artifacts_fts"])
+    assert not any(empty.values()) and database.value("select count(*) from memory_artifacts_fts_docsize") == 0
+    options = dict(database.execute("select k, v from memory_artifacts_fts_config"))
+    assert options["secure-delete"] == 1 and options["rank"] == "bm25(1.0, 4.0)"
+    assert database.problems() == []
+    database.close()
+
+
+def test_a_reader_never_sees_an_index_that_is_being_rebuilt(filled):
+    writer, reader = Database(filled), Database(filled, readonly=True)
+
+    def seen():
+        hits = search(reader, "lighthouse", agent_id="default", limit=100)
+        return len(hits), reader.value("select count(*) from memory_artifacts"), len(artifacts.known_files(reader))
+
+    before = seen()
+    assert before == (36, 48, 48)
+    fresh = judged(dict(made for number in range(3) for made in session(number)))
+    with writer.transaction():
+        writer.reset_derived()
+        assert seen() == before
+        first = artifacts.next_row_id(writer)
+        artifacts.insert_rows(writer, fresh, first, "now")
+        assert seen() == before
+        artifacts.store_files(writer, fresh, 0)
+        assert seen() == before
+    assert seen() == (9, 12, 12)
+    writer.close()
+    reader.close()
+
+
+def test_a_rebuild_that_fails_leaves_the_old_index(filled):
+    database = Database(filled)
+    with pytest.raises(ZeroDivisionError), database.transaction():
+        database.reset_derived()
+        raise ZeroDivisionError
+    assert len(search(database, "lighthouse", agent_id="default", limit=100)) == 36
+    assert database.problems() == []
+    database.close()
+
+
+# ── transactions ──
+
+
+def test_a_failure_rolls_back_and_sqlites_errors_become_ours(place):
+    database = Database(place)
+    with pytest.raises(DatabaseError, match="no such table") as caught, database.transaction():
+        set_version(database, "key", "value")
+        database.execute("insert into lost values(1)")
+    assert caught.value.path == place
+    assert version_of(database, "key") is None and not database.connection.in_transaction
+    with database.transaction(durable=True):
+        assert database.value("pragma synchronous") == 2
+        set_version(database, "key", "value")
+    assert database.value("pragma synchronous") == 1 and version_of(database, "key") == "value"
+    database.close()
+
+
+def test_a_full_disk_rolls_back_and_says_so(place):
+    database = Database(place)
+    pages = database.value("pragma page_count")
+    database.value(f"pragma max_page_count = {pages + 2}")
+    with pytest.raises(DatabaseError, match="disk is full"), database.transaction():
+        set_version(database, "large", "x" * 100_000)
+    database.value("pragma max_page_count = 1000000")
+    with database.transaction():
+        set_version(database, "large", "x" * 100_000)
+    assert database.problems() == []
+    database.close()
+
+
+def test_a_lock_is_waited_for_and_then_told(place):
+    first, second = Database(place), Database(place, wait_ms=60)
+    with first.transaction():
+        started = time.monotonic()
+        with pytest.raises(DatabaseError, match="locked"), second.transaction():
+            pass
+        assert 0.05 <= time.monotonic() - started < 2
+    with second.transaction():
+        set_version(second, "key", "value")
+    first.close()
+    second.close()
+
+
+def test_meta_is_written_only_where_it_differs(place):
+    database = Database(place)
+    set_version(database, "key", "value")
+    changes = database.connection.total_changes()
+    set_version(database, "key", "value")
+    assert database.connection.total_changes() == changes
+    set_version(database, "key", "other")
+    assert version_of(database, "key") == "other" and version_of(database, "none") is None
+    database.close()
+
+
+def test_a_checkpoint_gives_way_to_a_reader(filled):
+    writer, reader = Database(filled, wait_ms=0), Database(filled, readonly=True)
+    reader.execute("begin")
+    reader.value("select count(*) from files")
+    set_version(writer, "key", "value")
+    assert not writer.checkpoint(truncate=True)
+    reader.execute("rollback")
+    assert writer.checkpoint(truncate=True)
+    assert Path(filled + "-wal").stat().st_size == 0
+    reader.close()
+    writer.close()
+    assert not Path(filled + "-wal").exists()
+
+
+# ── processes ──
+
+
+def test_processes_that_open_a_new_database_at_once_all_succeed(place):
+    code = """
+        import sys, time
+        from signet_sync.storage.database.connection import Database
+        while time.time() < float(sys.argv[2]):
+            pass
+        for _ in range(5):
+            database = Database(sys.argv[1])
+            print(database.value("select count(*) from seals"), end="")
+            database.close()
+    """
+    moment = time.time() + 0.8
+    assert [answer(child) for child in [in_child(code, place, moment) for _ in range(4)]] == ["00000"] * 4
+
+
+@pytest.mark.slow
+def test_one_process_writing_and_one_checkpointing_do_no_harm(place):
+    Database(place).close()
+    writing = """
+        import sys, time
+        from artifacts_fixture import fill, judged
+        from signet_sync.sync.store import artifacts
+        from signet_sync.storage.database.connection import Database
+        from test_database import session
+        database = Database(sys.argv[1])
+        made = [judged(dict(session(number))) for number in range(20)]
+        end, rounds = time.monotonic() + 2.0, 0
+        while time.monotonic() < end:
+            fill(database, made[rounds % 20])
+            if rounds % 3 == 0:
+                with database.transaction(durable=True):
+                    artifacts.delete_rows(database, [j.path for j in made[(rounds * 7) % 20]])
+            rounds += 1
+        print(rounds)
+        database.connection.close()
+    """
+    checkpointing = """
+        import sys, time
+        from signet_sync.storage.database.connection import Database
+        database = Database(sys.argv[1])
+        end, rounds = time.monotonic() + 2.3, 0
+        while time.monotonic() < end:
+            database.checkpoint(truncate=rounds % 2 == 0)
+            database.value("select count(*) from memory_artifacts")
+            rounds += 1
+            time.sleep(0.002)
+        print(rounds)
+        database.connection.close()
+    """
+    children = [in_child(writing, place), in_child(checkpointing, place)]
+    assert all(int(answer(child)) > 20 for child in children)
+    database = Database(place)
+    assert database.problems() == [] and artifacts.text_in_step(database)
+    assert [row[0] for row in database.execute("pragma integrity_check")] == ["ok"]
+    database.close()
+
+
+# ── the first index, without a journal ──
+
+
+def test_the_first_index_is_built_without_a_log_and_then_gets_one(place):
+    database = Database(place)
+    assert database.begin_build()
+    assert database.value("pragma journal_mode") == "memory" and database.value("pragma secure_delete") == 1
+    fill(database, judged(dict(session(1))))
+    for how in ({}, {"readonly": True}):
+        with pytest.raises(DatabaseUnfinished, match="being built"):
+            Database(place, wait_ms=0, **how)
+    assert not Path(place + "-wal").exists()
+    database.end_build()
+    assert database.value("pragma journal_mode") == "wal" and database.value("pragma synchronous") == 1
+    other = Database(place)
+    assert len(search(other, "lighthouse", agent_id="default")) == 3 and other.problems() == []
+    other.close()
+    database.close()
+
+
+def test_a_first_index_that_was_left_unfinished_is_told_and_can_be_discarded(place):
+    code = """
+        import os, sys
+        from artifacts_fixture import fill, judged
+        from signet_sync.storage.database.connection import Database
+        from test_database import session
+        database = Database(sys.argv[1])
+        assert database.begin_build()
+        fill(database, judged(dict(session(1))))
+        os._exit(0)
+    """
+    answer(in_child(code, place))
+    before = files_of(place)
+    with pytest.raises(DatabaseUnfinished) as caught:
+        Database(place)
+    assert caught.value.path == place and not isinstance(caught.value, DatabaseCorrupt)
+    assert files_of(place) == before
+    discard(place)
+    discard(place)
+    assert files_of(place) == {}
+
+
+def test_only_a_first_index_goes_without_a_log(filled, tmp_path):
+    memory, used, watched = Database(":memory:"), Database(filled), Database(str(tmp_path / "other.db"))
+    reader = Database(str(tmp_path / "other.db"), readonly=True)
+    reader.execute("begin")
+    reader.value("select count(*) from files")
+    watched.connection.set_busy_timeout(0)
+    for database, mode in ((memory, "memory"), (used, "wal"), (watched, "wal")):
+        assert not database.begin_build()
+        assert database.value("pragma journal_mode") == mode
+        assert database.value("pragma application_id") == tables.APPLICATION_ID
+    for database in (memory, used, reader, watched):
+        database.close()
+
+
+# ── a reader that leaves no trace ──
+
+
+def test_a_traceless_reader_puts_nothing_beside_the_file(filled):
+    before = {path.name: path.stat().st_mtime_ns for path in Path(filled).parent.iterdir()}
+    reader = Database(filled, readonly=True, traceless=True)
+    assert len(search(reader, "lighthouse", agent_id="default", limit=100)) == 36
+    during = {path.name: path.stat().st_mtime_ns for path in Path(filled).parent.iterdir()}
+    reader.close()
+    assert during == before == {path.name: path.stat().st_mtime_ns for path in Path(filled).parent.iterdir()}
+
+
+def test_a_traceless_reader_still_sees_what_only_the_log_holds(filled):
+    writer = Database(filled)
+    set_version(writer, "key", "in the log")
+    reader = Database(filled, readonly=True, traceless=True)
+    assert version_of(reader, "key") == "in the log"
+    reader.close()
+    writer.close()
+
+
+def test_a_place_with_odd_letters_is_no_uri(tmp_path):
+    place = str(tmp_path / "a?b=c#d%41 é.db")
+    Database(place).close()
+    for traceless in (False, True):
+        reader = Database(place, readonly=True, traceless=traceless)
+        assert reader.value("select count(*) from files") == 0
+        reader.close()
+    assert all(path.name.startswith(Path(place).name) for path in tmp_path.iterdir())
+
+
+def test_a_disk_without_room_for_the_log_is_said_plainly(tmp_path):
+    """Where not even the log's index can be made, SQLite has no code for a full disk."""
+    path = str(tmp_path / "vault.db")
+    Database(path).close()
+    script = (
+        "import resource, sys; from signet_sync.storage.database.connection import Database\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))\n"
+        "try: Database(sys.argv[1])\n"
+        "except Exception as error: print(type(error).__name__, error, error.hint)"
+    )
+    done = subprocess.run([sys.executable, "-c", script, path], capture_output=True, text=True, check=False)
+    assert done.stdout.startswith("DatabaseError the database cannot be read or written: "), done
+    assert "full" in done.stdout

@@ -1,0 +1,896 @@
+"""The door to files: nothing outside the workspace, nothing that blocks, and never a torn file whatever fails when."""
+
+import ctypes
+import errno
+import os
+import shutil
+import socket
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from signet_sync.errors import PathEscape, WorkspaceError
+from signet_sync.formats.snapshot import Found, Trouble
+from signet_sync.storage import files, safe_paths
+from signet_sync.storage.durable import sync_descriptor
+
+LINUX = sys.platform == "linux"
+LIMIT = 1 << 20
+OLD, NEW, THEIRS = b"old\n" * 9, b"new\n" * 7, b"typed by a person\n"
+NAME = "memory/2026-03-28T10-00-00.000Z--abcdefghijklmnop--summary.md"
+PAGE = "MEMORY.md"
+PROJECT = str(Path(files.__file__).parents[2])
+
+
+@pytest.fixture
+def root(tmp_path):
+    vault = tmp_path / "vault"
+    (vault / "memory").mkdir(parents=True)
+    return vault
+
+
+def put(root, path, data=OLD):
+    target = root / path
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_bytes(data)
+    return target
+
+
+def temporaries(root):
+    return [str(p.relative_to(root)) for p in root.rglob("*.tmp")]
+
+
+def child(script, *arguments, **options):
+    """A Python process on this project; given no `input`, it is left running."""
+    command = [*options.pop("before", ()), sys.executable, "-c", script, *map(str, arguments)]
+    environ = {**os.environ, "PYTHONPATH": PROJECT, **options.pop("environ", {})}
+    return subprocess.Popen(command, env=environ, stdin=-1, stdout=-1, stderr=-1, text=True, **options)
+
+
+def failing(patch, name, nth, code):
+    """Makes the n-th call of a function of `os` fail; gives a list that is empty until it has."""
+    real, calls, failed = getattr(os, name), count(1), []
+
+    def sometimes(*arguments, **options):
+        if next(calls) == nth:
+            failed.append(nth)
+            raise OSError(code, os.strerror(code))
+        return real(*arguments, **options)
+
+    patch.setattr(os, name, sometimes)
+    return failed
+
+
+def no_rename(patch, code=errno.EINVAL):
+    """A system or file system without renameat2's flags."""
+
+    def refuse(*_):
+        ctypes.set_errno(code)
+        return -1
+
+    patch.setattr(files, "_renameat2", lambda: refuse)
+
+
+def no_links(patch, code=errno.EPERM):
+    """A file system without hard links."""
+    failing_always(patch, "link", code)
+
+
+def failing_always(patch, name, code):
+    def always(*_, **__):
+        raise OSError(code, os.strerror(code))
+
+    patch.setattr(os, name, always)
+
+
+# --- the gate -------------------------------------------------------------------------------------------------------
+
+OUTSIDE = [
+    "",
+    "/",
+    "/etc/passwd",
+    "..",
+    "../secret",
+    "memory/../../secret",
+    "memory/..",
+    "./MEMORY.md",
+    "memory/./a.md",
+    "memory//a.md",
+    "memory/",
+    "a\0b",
+    "memory/\ud800.md",
+]
+
+
+@pytest.mark.parametrize("path", OUTSIDE)
+def test_what_could_leave_the_workspace_is_refused_everywhere(root, path):
+    (root.parent / "secret").write_bytes(b"secret")
+    assert files.read(str(root), path, LIMIT) == Trouble("path-escape", "the path leaves the workspace")
+    assert files.look(str(root), path) is None
+    for refused in (
+        lambda: files.create_once(str(root), path, NEW),
+        lambda: files.replace(str(root), path, NEW, None),
+        lambda: files.unlink(str(root), path),
+    ):
+        with pytest.raises(PathEscape):
+            refused()
+    assert (root.parent / "secret").read_bytes() == b"secret"
+    assert sorted(p.name for p in root.iterdir()) == ["memory"]
+
+
+def test_no_folder_on_the_way_may_be_a_link(root):
+    outside = root.parent / "outside"
+    put(outside, "a.md")
+    (root / "agents").symlink_to(outside)
+    assert files.read(str(root), "agents/a.md", LIMIT).code == "path-escape"
+    assert files.look(str(root), "agents/a.md") is None
+    assert files.listing(str(root), "agents", "") == []
+    for write in (files.create_once, lambda *a: files.replace(*a, None)):
+        with pytest.raises(PathEscape, match="symlink"):
+            write(str(root), "agents/b.md", NEW)
+    with pytest.raises(PathEscape):
+        files.unlink(str(root), "agents/a.md")
+    assert os.listdir(outside) == ["a.md"]
+
+
+def test_our_own_folder_may_not_be_a_link(root):
+    (root.parent / "outside").mkdir()
+    (root / ".signet").symlink_to(root.parent / "outside")
+    with pytest.raises(PathEscape):
+        files.create_once(str(root), NAME, NEW)
+    assert os.listdir(root.parent / "outside") == []
+
+
+def test_a_linked_root_is_the_persons_own_choice(root):
+    put(root, "memory/a.md")
+    (root.parent / "link").symlink_to(root)
+    assert files.read(str(root.parent / "link"), "memory/a.md", LIMIT).raw == OLD
+
+
+@pytest.mark.parametrize("target", ["/etc/passwd", "memory/b.md", "nowhere", "memory/a.md"])
+def test_a_link_at_the_end_is_not_followed(root, target):
+    put(root, "memory/b.md")
+    (root / "memory/a.md").symlink_to(target if target.startswith("/") else root / target)
+    assert files.read(str(root), "memory/a.md", LIMIT) == Trouble("not-a-file", "it is a symlink")
+    assert stat.S_ISLNK(files.look(str(root), "memory/a.md").st_mode)
+    with pytest.raises(WorkspaceError, match="regular"):
+        files.replace(str(root), "memory/a.md", NEW, None)
+    with pytest.raises(FileExistsError):
+        files.create_once(str(root), "memory/a.md", NEW)
+    assert (root / "memory/b.md").read_bytes() == OLD and temporaries(root) == []
+
+
+def test_pipes_sockets_and_folders_never_block(root, monkeypatch):
+    monkeypatch.chdir(root / "memory")
+    os.mkfifo("pipe.md")
+    os.mkdir("folder.md")
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind("socket.md")
+        started = time.monotonic()
+        kinds = {"pipe.md": "a named pipe", "folder.md": "a folder", "socket.md": "not a regular file"}
+        for name, kind in kinds.items():
+            found = files.read(str(root), f"memory/{name}", LIMIT)
+            assert (found.code, found.message) == ("not-a-file", f"it is {kind}"), name
+            with pytest.raises(WorkspaceError):
+                files.replace(str(root), f"memory/{name}", NEW, None)
+    with pytest.raises(WorkspaceError, match="a file stands where a folder should be"):
+        files.create_once(str(root), "memory/pipe.md/a.md", NEW)
+    assert time.monotonic() - started < 5
+
+
+def test_devices_are_refused_without_reading():
+    assert files.read("/dev", "zero", LIMIT).code == "not-a-file"
+
+
+def test_a_sparse_terabyte_is_refused_without_reading(root, monkeypatch):
+    huge = put(root, "memory/huge.md", b"")
+    try:
+        os.truncate(huge, 1 << 40)
+    except OSError:
+        pytest.skip("this file system holds no sparse file of 1 TiB")
+    failing_always(monkeypatch, "read", errno.EIO)
+    found = files.read(str(root), "memory/huge.md", 64 << 20)
+    assert found.code == "too-large" and found.signature.size == 1 << 40
+    assert "1,099,511,627,776 bytes" in found.message
+
+
+def test_the_cap_is_inclusive(root):
+    put(root, "memory/a.md", b"x" * 100)
+    assert isinstance(files.read(str(root), "memory/a.md", 100), Found)
+    assert files.read(str(root), "memory/a.md", 99).code == "too-large"
+
+
+def growing(patch, path, times):
+    """Somebody appends to the file after each of the first reads."""
+    real, left = os.read, count(1)
+
+    def read(descriptor, size):
+        data = real(descriptor, size)
+        if data and next(left) <= times:
+            with open(path, "ab") as handle:
+                handle.write(b"more")
+        return data
+
+    patch.setattr(os, "read", read)
+
+
+def test_a_file_that_keeps_growing_is_unsettled(root, monkeypatch):
+    path = put(root, "memory/a.md")
+    growing(monkeypatch, path, 99)
+    found = files.read(str(root), "memory/a.md", LIMIT)
+    assert found.code == "unsettled" and found.signature == files.signature_of(os.stat(path))
+
+
+def test_a_file_that_settles_is_read(root, monkeypatch):
+    path = put(root, "memory/a.md")
+    growing(monkeypatch, path, 2)
+    assert files.read(str(root), "memory/a.md", LIMIT).raw == OLD + b"moremore"
+
+
+def test_a_file_that_shrinks_is_unsettled(root, monkeypatch):
+    path = put(root, "memory/a.md")
+    real = os.read
+
+    def read(descriptor, size):
+        data = real(descriptor, size)
+        os.truncate(path, os.path.getsize(path) // 2)
+        return data
+
+    monkeypatch.setattr(os, "read", read)
+    with safe_paths.folder(str(root), "memory") as descriptor:
+        assert files.read_at(descriptor, "a.md", LIMIT).code == "unsettled"
+
+
+def test_short_reads_are_no_reason_to_stop(root, monkeypatch):
+    put(root, "memory/a.md", bytes(range(256)) * 40)
+    real = os.read
+    monkeypatch.setattr(os, "read", lambda descriptor, size: real(descriptor, min(size, 7)))
+    assert files.read(str(root), "memory/a.md", LIMIT).raw == bytes(range(256)) * 40
+
+
+def test_an_empty_file_is_a_file(root):
+    path = put(root, "memory/a.md", b"")
+    assert files.read(str(root), "memory/a.md", LIMIT) == Found(b"", files.signature_of(os.stat(path)))
+
+
+def test_what_is_not_there_is_gone(root):
+    put(root, "memory/a.md")
+    assert files.read(str(root), "memory/b.md", LIMIT).code == "gone"
+    assert files.read(str(root), "nowhere/b.md", LIMIT).code == "gone"
+    assert files.read(str(root), "memory/a.md/b.md", LIMIT).code == "gone"
+    assert files.look(str(root), "nowhere/b.md") is None and files.look(str(root), "memory/a.md/b.md") is None
+    assert files.unlink(str(root), "memory/b.md") is False and files.unlink(str(root), "nowhere/b.md") is False
+
+
+@pytest.mark.parametrize("name", ["open", "fstat", "read"])
+@pytest.mark.parametrize("code", [errno.EIO, errno.EMFILE, errno.ESTALE])
+def test_a_failing_disk_is_never_an_absent_file(root, monkeypatch, name, code):
+    put(root, "memory/a.md")
+    for nth in count(1):
+        with monkeypatch.context() as patch:
+            failed = failing(patch, name, nth, code)
+            found = files.read(str(root), "memory/a.md", LIMIT)
+        if not failed:
+            break
+        assert found.code == "unreadable" and os.strerror(code) in found.message
+    assert nth > 1 and found.raw == OLD
+
+
+def test_reading_leaves_no_descriptor_open(root, monkeypatch):
+    put(root, "memory/a.md")
+    os.mkfifo(root / "memory/pipe.md")
+    (root / "link").symlink_to(root)
+    before = len(os.listdir("/dev/fd"))
+    for path in ("memory/a.md", "memory/pipe.md", "memory/none.md", "link/a.md", "../x", "memory/a.md/b"):
+        files.read(str(root), path, 3)
+        files.look(str(root), path)
+    assert len(os.listdir("/dev/fd")) == before
+
+
+def test_a_file_without_permission_is_unreadable_and_not_gone():
+    """Root may read everything, so this runs as nobody where the tests run as root."""
+    place = tempfile.mkdtemp(prefix="signet-test-")
+    script = """if True:
+        import os, sys
+        from signet_sync.storage import files; from signet_sync.sync import scan
+        root = sys.argv[1]
+        if os.getuid() == 0:
+            os.chown(os.path.dirname(root), 65534, 65534)
+            os.setgroups([])
+            os.setgid(65534)
+            os.setuid(65534)
+        os.makedirs(root + "/memory/tombstones")
+        for name in ("a.md", "b.md"):
+            open(f"{root}/memory/{name}", "wb").write(b"x")
+        os.chmod(root + "/memory/a.md", 0)
+        for name in ("a.md", "b.md"):
+            print(getattr(files.read(root, "memory/" + name, 99), "code", "read"))
+        os.chmod(root + "/memory/tombstones", 0)
+        print(files.read(root, "memory/tombstones/x.md", 99).code)
+        print(scan.scan(root).odd["memory/tombstones"])
+        os.chmod(root + "/memory", 0)
+        print(files.read(root, "memory/b.md", 99).code)
+        print(scan.scan(root).ground, scan.glance(root, ["memory/b.md"]).ground, scan.names(root))
+        os.chmod(root + "/memory", 0o700)
+        os.chmod(root + "/memory/tombstones", 0o700)
+    """
+    try:
+        out, err = child(script, f"{place}/vault").communicate(timeout=30)
+    finally:
+        shutil.rmtree(place)
+    denied = os.strerror(errno.EACCES)
+    assert out.splitlines() == [
+        "unreadable",
+        "read",
+        "unreadable",
+        f"it cannot be read: {denied}",
+        "unreadable",
+        "refused refused None",
+    ], err
+
+
+def strange(root, raw):
+    """A file under a name of these bytes, or a skip where the file system does not take it."""
+    try:
+        with open(os.fsencode(root / "memory") + b"/" + raw, "wb") as handle:
+            handle.write(raw)
+    except OSError:
+        pytest.skip("this file system takes only some names")
+    return os.fsdecode(b"memory/" + raw)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"\xff\xfe.md",
+        b"two\nlines.md",
+        b"-leading.md",
+        b"]] | #`.md",
+        b"trailing. ",
+        b"\x1b[2Jclear.md",
+        b"x" * 252 + b".md",
+    ],
+)
+def test_odd_names_are_names(root, raw):
+    path = strange(root, raw)
+    assert files.read(str(root), path, LIMIT).raw == raw
+    assert files.replace(str(root), path, NEW, raw).displaced is None
+    assert files.read(str(root), path, LIMIT).raw == NEW
+    assert files.unlink(str(root), path) is True
+    assert files.create_once(str(root), path, OLD).size == len(OLD)
+    assert os.listdir(os.fsencode(root / "memory")) == [raw]
+
+
+def test_a_name_too_long_is_trouble_not_a_crash(root):
+    path = "memory/" + "x" * 256
+    assert files.read(str(root), path, LIMIT).code == "unreadable"
+    with pytest.raises(OSError, match="too long"):
+        files.create_once(str(root), path, NEW)
+    assert temporaries(root) == []
+
+
+def test_composed_and_decomposed_names_are_two_files(root):
+    composed, decomposed = "memory/caf\u00e9.md", "memory/cafe\u0301.md"
+    put(root, composed, b"one")
+    put(root, decomposed, b"two")
+    if len(os.listdir(root / "memory")) == 1:
+        pytest.skip("this file system takes both names for one")
+    assert files.read(str(root), composed, LIMIT).raw == b"one"
+    files.replace(str(root), decomposed, NEW, b"two")
+    files.unlink(str(root), composed)
+    assert os.listdir(root / "memory") == ["cafe\u0301.md"]
+
+
+def test_listing_gives_plain_names_by_prefix(root):
+    for name in ("b.md", "a.md", "other"):
+        put(root, f"pages/{name}")
+    put(root, "pages/a\n.md")
+    assert files.listing(str(root), "pages", "") == ["a.md", "b.md", "other"]
+    assert files.listing(str(root), "pages", "a") == ["a.md"]
+    assert files.listing(str(root), "nowhere", "") == []
+
+
+# --- publishing once ------------------------------------------------------------------------------------------------
+
+
+def test_create_once_publishes_and_makes_folders(root):
+    signature = files.create_once(str(root), "ledger/2026/03/28.md", NEW)
+    written = root / "ledger/2026/03/28.md"
+    assert written.read_bytes() == NEW and files.signature_of(os.stat(written)) == signature
+    assert os.stat(written).st_nlink == 1 and temporaries(root) == []
+
+
+@pytest.mark.parametrize("mask", [0o000, 0o077])
+def test_what_we_make_is_for_the_user_alone(root, mask):
+    before = os.umask(mask)
+    try:
+        files.create_once(str(root), "agents/ada/MEMORY.md", NEW)
+        files.replace(str(root), "agents/ben/MEMORY.md", NEW, None)
+        files.prepare(str(root))
+    finally:
+        os.umask(before)
+    for path in ("agents/ada/MEMORY.md", "agents/ben/MEMORY.md", ".signet/.gitignore"):
+        assert stat.S_IMODE(os.stat(root / path).st_mode) == 0o600, path
+    for path in ("agents", "agents/ada", "agents/ben", ".signet", ".signet/tmp"):
+        assert stat.S_IMODE(os.stat(root / path).st_mode) == 0o700, path
+
+
+SYSTEMS = {
+    "links": lambda patch: None,
+    "no links": no_links,
+    "neither": lambda patch: (no_links(patch), no_rename(patch)),
+    "no swap": no_rename,
+}
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_a_taken_name_keeps_its_file(root, monkeypatch, system):
+    SYSTEMS[system](monkeypatch)
+    files.create_once(str(root), NAME, OLD)
+    before = os.stat(root / NAME)
+    with pytest.raises(FileExistsError):
+        files.create_once(str(root), NAME, NEW)
+    assert (root / NAME).read_bytes() == OLD
+    assert files.signature_of(os.stat(root / NAME)) == files.signature_of(before)
+    assert stat.S_IMODE(before.st_mode) == 0o600 and temporaries(root) == []
+
+
+def test_of_two_processes_exactly_one_publishes(root):
+    script = """if True:
+        import sys
+        from signet_sync.storage import files
+        root, who = sys.argv[1:]
+        print("ready", flush=True)
+        sys.stdin.readline()
+        for n in range(60):
+            try:
+                files.create_once(root, f"memory/{n}.md", who.encode() * 1000)
+                print(n)
+            except FileExistsError:
+                pass
+    """
+    racers = {who: child(script, root, who) for who in "ab"}
+    for process in racers.values():
+        assert process.stdout.readline() == "ready\n"
+    for process in racers.values():
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    won = {who: set(map(int, process.communicate(timeout=60)[0].split())) for who, process in racers.items()}
+    assert won["a"] | won["b"] == set(range(60)) and not won["a"] & won["b"]
+    for who, numbers in won.items():
+        assert all((root / f"memory/{n}.md").read_bytes() == who.encode() * 1000 for n in numbers)
+    assert temporaries(root) == []
+
+
+def other_file_system(patch):
+    """`.signet/tmp` on another file system than the rest: links and renames out of it give EXDEV."""
+    for name in ("link", "replace"):
+        real = getattr(os, name)
+
+        def beside_only(source, target, _real=real, **folders):
+            if not source.startswith(".signet-"):
+                raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+            return _real(source, target, **folders)
+
+        patch.setattr(os, name, beside_only)
+    real_rename = files._rename
+
+    def rename(source_fd, source, target_fd, target, flag):
+        if not source.startswith(".signet-"):
+            raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+        return real_rename(source_fd, source, target_fd, target, flag)
+
+    patch.setattr(files, "_rename", rename)
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_the_temporary_folder_may_be_on_another_file_system(root, monkeypatch, system):
+    SYSTEMS[system](monkeypatch)
+    other_file_system(monkeypatch)
+    files.create_once(str(root), NAME, OLD)
+    with pytest.raises(FileExistsError):
+        files.create_once(str(root), NAME, NEW)
+    assert files.replace(str(root), NAME, NEW, OLD).displaced is None
+    assert files.replace(str(root), NAME, OLD, THEIRS).displaced == NEW
+    assert files.replace(str(root), PAGE, NEW, None).displaced is None
+    assert (root / NAME).read_bytes() == NEW and (root / PAGE).read_bytes() == NEW and temporaries(root) == []
+
+
+def test_a_vault_over_two_real_file_systems(root):
+    script = """if True:
+        import os, subprocess, sys
+        from signet_sync.storage import files
+        root, name = sys.argv[1:]
+        if subprocess.call(["mount", "-t", "tmpfs", "none", root + "/memory"], stderr=subprocess.DEVNULL):
+            sys.exit(77)
+        assert os.stat(root).st_dev != os.stat(root + "/memory").st_dev
+        files.create_once(root, name, b"one")
+        try:
+            files.create_once(root, name, b"two")
+        except FileExistsError:
+            print("kept")
+        print(files.replace(root, name, b"three", b"one").displaced)
+        print(files.replace(root, name, b"four", b"one").displaced)
+        print(open(f"{root}/{name}").read(), os.listdir(root + "/memory"), os.listdir(root + "/.signet/tmp"))
+    """
+    if shutil.which("unshare") is None:
+        pytest.skip("unshare is not installed")
+    process = child(script, root, NAME, before=["unshare", *([] if os.getuid() == 0 else ["-Ur"]), "-m"])
+    out, err = process.communicate(timeout=30)
+    if process.returncode == 77 or "unshare" in err:
+        pytest.skip("a mount of one's own is not allowed here")
+    assert out.splitlines() == ["kept", "None", "b'three'", f"three ['{Path(NAME).name}'] []"], err
+
+
+# --- replacing ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_replace_creates_replaces_and_keeps_the_mode(root, monkeypatch, system):
+    SYSTEMS[system](monkeypatch)
+    assert files.replace(str(root), PAGE, OLD, None).displaced is None
+    os.chmod(root / PAGE, 0o664)
+    before = os.umask(0o077)
+    try:
+        replaced = files.replace(str(root), PAGE, NEW, OLD)
+    finally:
+        os.umask(before)
+    assert replaced == files.Replaced(files.signature_of(os.stat(root / PAGE)), None)
+    assert (root / PAGE).read_bytes() == NEW and stat.S_IMODE(os.stat(root / PAGE).st_mode) == 0o664
+    assert temporaries(root) == []
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_a_save_in_between_is_put_back_and_told(root, monkeypatch, system):
+    SYSTEMS[system](monkeypatch)
+    put(root, PAGE, THEIRS)
+    before = os.stat(root / PAGE)
+    replaced = files.replace(str(root), PAGE, NEW, OLD)
+    assert replaced.displaced == THEIRS and (root / PAGE).read_bytes() == THEIRS
+    assert replaced.signature == files.signature_of(os.stat(root / PAGE))
+    assert os.stat(root / PAGE).st_ino == before.st_ino and temporaries(root) == []
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_without_an_expectation_anything_is_displaced(root, monkeypatch, system):
+    SYSTEMS[system](monkeypatch)
+    put(root, PAGE, THEIRS)
+    assert files.replace(str(root), PAGE, NEW, None).displaced == THEIRS
+    assert (root / PAGE).read_bytes() == NEW and temporaries(root) == []
+
+
+def on_fsync(patch, nth, act):
+    """Somebody does something just after our n-th fsync."""
+    real, calls = os.fsync, count(1)
+
+    def fsync(descriptor):
+        real(descriptor)
+        if next(calls) == nth:
+            act()
+
+    patch.setattr(os, "fsync", fsync)
+
+
+@pytest.mark.parametrize("how", ["in place", "by rename", "removed", "new file"])
+def test_an_editor_that_saves_while_we_write_loses_nothing(root, monkeypatch, how):
+    page = root / PAGE
+    files.prepare(str(root))
+    if how != "new file":
+        put(root, PAGE)
+
+    def save():
+        if how == "removed":
+            return page.unlink()
+        if how == "by rename":
+            put(root, "editor.swp", THEIRS)
+            return os.replace(root / "editor.swp", page)
+        return page.write_bytes(THEIRS)
+
+    on_fsync(monkeypatch, 1, save)
+    replaced = files.replace(str(root), PAGE, NEW, None if how == "new file" else OLD)
+    if how == "removed":
+        assert (replaced.displaced, page.read_bytes()) == (None, NEW)
+    elif how == "new file":
+        assert (replaced.displaced, page.read_bytes()) == (THEIRS, NEW)
+    else:
+        assert (replaced.displaced, page.read_bytes()) == (THEIRS, THEIRS)
+    assert temporaries(root) == []
+
+
+@pytest.mark.skipif(not LINUX, reason="the second swap is watched through renameat2")
+def test_an_editor_that_saves_twice_keeps_the_newest(root, monkeypatch):
+    """Once before our swap, and once more between it and the putting back."""
+    put(root, PAGE)
+    real, saves = files._rename, [THEIRS, b"newest"]
+
+    def rename(*arguments):
+        if saves:
+            put(root, "editor.swp", saves.pop(0))
+            os.replace(root / "editor.swp", root / PAGE)
+        return real(*arguments)
+
+    monkeypatch.setattr(files, "_rename", rename)
+    assert files.replace(str(root), PAGE, NEW, OLD).displaced == THEIRS
+    assert (root / PAGE).read_bytes() == b"newest"
+    # Whoever saved the newest may not have seen the one before: it waits to be kept beside the page.
+    (held,) = files.displaced(str(root), rest=0.0)
+    assert (held.path, held.raw) == (PAGE, THEIRS) and temporaries(root) == [held.place]
+    assert files.sweep(str(root), rest=0.0) == []
+
+
+@pytest.mark.parametrize("system", ["links", "no swap"])
+def test_a_file_that_is_being_written_is_put_back(root, monkeypatch, system):
+    SYSTEMS[system](monkeypatch)
+    page = put(root, PAGE)
+    with open(page, "ab") as editor:
+        real = os.read
+
+        def read(descriptor, size):
+            data = real(descriptor, size)
+            if data:
+                os.write(editor.fileno(), b"x")
+            return data
+
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "read", read)
+            with pytest.raises(WorkspaceError, match="being written"):
+                files.replace(str(root), PAGE, NEW, OLD)
+        os.write(editor.fileno(), b"end")
+    assert page.read_bytes().startswith(OLD) and page.read_bytes().endswith(b"end")
+    assert (b"x" in page.read_bytes()) == (not LINUX)  # a lease tells before anything is read
+    assert temporaries(root) == []
+
+
+def test_unlink_and_empty_folders(root):
+    put(root, "ledger/2026/03/28.md")
+    put(root, "ledger/2026/other.md")
+    assert files.unlink(str(root), "ledger/2026/03/28.md") is True
+    files.remove_empty_folders(str(root), "ledger/2026/03", "")
+    assert not (root / "ledger/2026/03").exists() and (root / "ledger/2026/other.md").exists()
+    files.sync_folders(str(root), {"", "ledger/2026", "ledger/gone"})
+
+
+def test_prepare_hides_our_folder_from_git_and_keeps_what_is_there(root):
+    files.prepare(str(root))
+    assert (root / ".signet/.gitignore").read_bytes() == b"*\n"
+    (root / ".signet/.gitignore").write_bytes(THEIRS)
+    files.prepare(str(root))
+    assert (root / ".signet/.gitignore").read_bytes() == THEIRS
+
+
+# --- what fails -----------------------------------------------------------------------------------------------------
+
+
+def publish(root):
+    files.create_once(str(root), NAME, NEW)
+
+
+def publish_page(root):
+    files.replace(str(root), PAGE, NEW, OLD)
+
+
+def publish_first_page(root):
+    files.replace(str(root), "agents/ada/MEMORY.md", NEW, None)
+
+
+def publish_gitignore(root):
+    files.prepare(str(root))
+
+
+WRITES = {
+    "create_once": (publish, NAME, {None, NEW}),
+    "replace": (publish_page, PAGE, {OLD, NEW}),
+    "replace, new": (publish_first_page, "agents/ada/MEMORY.md", {None, NEW}),
+    "prepare": (publish_gitignore, ".signet/.gitignore", {None, b"*\n"}),
+}
+
+
+def content(path):
+    return path.read_bytes() if path.exists() else None
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+@pytest.mark.parametrize("call", ["open", "write", "fchmod", "fsync", "link", "replace", "mkdir", "stat", "unlink"])
+@pytest.mark.parametrize("what", WRITES)
+def test_whatever_call_fails_the_file_is_old_or_new(root, monkeypatch, what, call, system):
+    act, path, allowed = WRITES[what]
+    for nth in count(1):
+        vault = root / str(nth)
+        vault.mkdir()
+        put(vault, PAGE)
+        with monkeypatch.context() as patch:
+            SYSTEMS[system](patch)
+            failed = failing(patch, call, nth, errno.ENOSPC if call in ("write", "mkdir") else errno.EIO)
+            try:
+                act(vault)
+            except (OSError, WorkspaceError):
+                assert failed
+        assert content(vault / path) in allowed, nth
+        left = temporaries(vault)
+        assert len(left) <= (call == "unlink"), (nth, left)
+        for stale in left:
+            os.utime(vault / stale, (0, 0))
+        assert files.sweep(str(vault), rest=0.0) == left and temporaries(vault) == []
+        if not failed:
+            break
+    assert nth < 40
+
+
+def test_a_full_disk_keeps_the_persons_save(root, monkeypatch):
+    """What is put back needs no space: after the swap nothing is written any more."""
+    put(root, PAGE, THEIRS)
+    files.prepare(str(root))
+    on_fsync(monkeypatch, 1, lambda: failing_always(monkeypatch, "write", errno.ENOSPC))
+    assert files.replace(str(root), PAGE, NEW, OLD).displaced == THEIRS
+    assert (root / PAGE).read_bytes() == THEIRS
+
+
+def test_short_writes_go_on(root, monkeypatch):
+    real = os.write
+    monkeypatch.setattr(os, "write", lambda descriptor, data: real(descriptor, bytes(data[:5])))
+    files.create_once(str(root), NAME, NEW)
+    files.replace(str(root), PAGE, NEW, None)
+    assert (root / NAME).read_bytes() == (root / PAGE).read_bytes() == NEW
+
+
+@pytest.mark.parametrize("what", ["create_once", "replace", "replace, new"])
+def test_a_failed_fsync_is_not_tried_again_on_its_descriptor(root, monkeypatch, what):
+    act, path, allowed = WRITES[what]
+    real_fsync, real_close = os.fsync, os.close
+    for nth in count(1):
+        vault = root / str(nth)
+        put(vault, PAGE)
+        poisoned, left = set(), [nth]
+
+        def fsync(descriptor, left=left, poisoned=poisoned):
+            assert descriptor not in poisoned
+            left[0] -= 1
+            if not left[0]:
+                poisoned.add(descriptor)
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+            real_fsync(descriptor)
+
+        def close(descriptor, poisoned=poisoned):
+            real_close(descriptor)
+            poisoned.discard(descriptor)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "fsync", fsync)
+            patch.setattr(os, "close", close)
+            try:
+                act(vault)
+                raised = False
+            except OSError:
+                raised = True
+        assert not poisoned and content(vault / path) in allowed
+        if not raised:
+            break
+    assert nth > 2
+
+
+@pytest.mark.parametrize(("code", "falls_back"), [(errno.ENOTSUP, True), (errno.EIO, False)])
+def test_macos_syncs_down_to_the_platter(tmp_path, monkeypatch, code, falls_back):
+    import fcntl
+
+    asked, synced = [], []
+
+    def full(_, command):
+        asked.append(command)
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(sys, "platform", "darwin")
+    monkeypatch.setattr(fcntl, "F_FULLFSYNC", 51, raising=False)
+    monkeypatch.setattr(fcntl, "fcntl", full)
+    monkeypatch.setattr(os, "fsync", synced.append)
+    if falls_back:
+        sync_descriptor(7)
+    else:
+        with pytest.raises(OSError, match=os.strerror(code)):
+            sync_descriptor(7)
+    assert asked == [51] and synced == ([7] if falls_back else [])
+
+
+# --- what a crash leaves --------------------------------------------------------------------------------------------
+
+
+def dead_pid():
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    return process.pid
+
+
+def test_only_temporaries_of_the_dead_are_swept(root):
+    dead, hexes = dead_pid(), "0123456789abcdef" * 2
+    swept = [f".signet/tmp/{dead}-{hexes}.tmp", f"memory/.signet-{dead}-{hexes}.tmp"]
+    kept = [
+        f".signet/tmp/{os.getpid()}-{hexes}.tmp",
+        f".signet/tmp/{dead}-{hexes}.tmp.md",
+        ".signet/tmp/1-short.tmp",
+        f"memory/{dead}-{hexes}.tmp",
+        f"memory/.signet-{os.getpid()}-{hexes}.tmp",
+        f".signet/{dead}-{hexes}.tmp",
+    ]
+    for path in swept + kept:
+        put(root, path)
+    assert sorted(files.sweep(str(root), beside=("", "memory"))) == sorted(swept)
+    assert sorted(str(p.relative_to(root)) for p in root.rglob("*") if p.is_file()) == sorted(kept)
+
+
+def test_a_day_old_temporary_is_swept_whoever_owns_it(root):
+    own, nobodys = (f".signet/tmp/{pid}-{'ab' * 16}.tmp" for pid in (os.getpid(), "9" * 30))
+    for path in (own, nobodys):
+        put(root, path)
+    assert files.sweep(str(root)) == [nobodys]  # no process has such an id
+    os.utime(root / own, (time.time() - 86_500,) * 2)
+    assert files.sweep(str(root)) == [own]
+
+
+@pytest.mark.skipif(not LINUX, reason="reads /proc")
+def test_a_temporary_of_a_process_that_nobody_buried_is_swept(root):
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    left = f".signet/tmp/{process.pid}-{'ab' * 16}.tmp"
+    put(root, left)
+    assert files.sweep(str(root)) == [left]
+    process.wait()
+
+
+def test_what_cannot_be_swept_does_not_stop_the_rest(root):
+    dead = dead_pid()
+    (root / f".signet/tmp/{dead}-{'00' * 16}.tmp").mkdir(parents=True)
+    put(root, f".signet/tmp/{dead}-{'ff' * 16}.tmp")
+    assert files.sweep(str(root), beside=("nowhere",)) == [f".signet/tmp/{dead}-{'ff' * 16}.tmp"]
+
+
+ACTOR = """if True:
+    import json, os, sys
+    from signet_sync.storage import files
+    root, name, old, new, what = sys.argv[1:]
+    with open(root + "/pid", "w") as handle:
+        handle.write(str(os.getpid()))
+    if what == "replace":
+        files.replace(root, name, new.encode() * 5000, old.encode() * 5000)
+    else:
+        files.create_once(root, name, new.encode() * 5000)
+    print("done")
+"""
+
+
+@pytest.fixture(scope="module")
+def strace():
+    found = shutil.which("strace")
+    if found is None or subprocess.run([found, "-qq", "true"], capture_output=True, check=False).returncode:
+        pytest.skip("strace is not installed, or tracing is not allowed here")
+    return found
+
+
+@pytest.mark.parametrize("what", ["create_once", "replace"])
+def test_killed_at_any_step_the_file_is_old_or_new(root, strace, what):
+    """kill -9 on entering each of the calls that write; then the next start sweeps, and the write is made again."""
+    calls = ("fsync", "linkat", "unlinkat") if what == "create_once" else ("write", "fsync", "renameat2", "unlinkat")
+    killed = 0
+    seen = set()
+    for call in calls:
+        for nth in (1, 2, 3) if call == "fsync" else (2,) if call == "write" else (1,):
+            vault = root / f"{call}{nth}"
+            if what == "replace":
+                put(vault, NAME, b"o" * 5000)
+            (vault / "memory").mkdir(parents=True, exist_ok=True)
+            inject = ["-e", f"trace={call}", "-e", f"inject={call}:signal=KILL:when={nth}"]
+            process = child(ACTOR, vault, NAME, "o", "n", what, before=[strace, "-f", "-qq", *inject])
+            out, _ = process.communicate(timeout=30)
+            killed += "done" not in out
+            found = content(vault / NAME)
+            assert found in {b"n" * 5000, b"o" * 5000 if what == "replace" else None}, (call, nth)
+            seen.add(found)
+            left = temporaries(vault)
+            assert len(left) <= 1 and sorted(files.sweep(str(vault))) == left
+            files.replace(str(vault), NAME, NEW, found)
+            assert content(vault / NAME) == NEW and os.stat(vault / NAME).st_nlink == 1 and temporaries(vault) == []
+    assert killed >= len(calls) and len(seen) == 2

@@ -1,0 +1,640 @@
+"""Rows: full text in step with them, nothing left of what was deleted, the same dump in whatever order they came."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from artifacts_fixture import (
+    compaction,
+    fill,
+    judged,
+    manifest,
+    path_for,
+    session,
+    stone,
+    summary,
+    token_for,
+    transcript,
+)
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from signet_sync.errors import LeaseBusy, UsageError
+from signet_sync.formats.seal import pack
+from signet_sync.formats.snapshot import Signature
+from signet_sync.formats.timestamps import DAY, parse_instant
+from signet_sync.pages.store import pages
+from signet_sync.pages.store.pages import PageState
+from signet_sync.recall.store.search import search
+from signet_sync.storage.database.connection import Database
+from signet_sync.sync.planner import Known, Row
+from signet_sync.sync.store import access_counts, artifacts, counts, sessions, violations
+from signet_sync.sync.tombstones import store as tombstones_store
+
+NOW = "2026-03-30T00:00:00.000Z"
+NOW_US = parse_instant(NOW)
+TEMPLATE = judged(dict([summary()]))[0]
+
+
+@pytest.fixture
+def database():
+    made = Database(":memory:")
+    yield made
+    made.close()
+
+
+def made_of(number, body, sentence="A sentence about the tower.", agent_id="default"):
+    """A judgement without the desk's work: thousands are wanted."""
+    path = f"memory/{number:06d}.md"
+    row = TEMPLATE.row._replace(
+        source_path=path, session_id=f"s{number}", content=body, memory_sentence=sentence, agent_id=agent_id
+    )
+    return replace(TEMPLATE, path=path, row=row, seal=TEMPLATE.seal._replace(path=path), raw=body.encode())
+
+
+def terms(database):
+    database.execute("create virtual table if not exists temp.terms using fts5vocab(main, memory_artifacts_fts, 'row')")
+    return {row[0] for row in database.execute("select term from temp.terms")}
+
+
+# ── full text in step ──
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["put", "put", "drop"]),
+            st.integers(0, 5),
+            st.sampled_from(["", "备份 and 灯塔", "Straße", "サーバー", "x" * 300]),
+        ),
+        max_size=25,
+    ),
+    st.booleans(),
+)
+def test_full_text_holds_the_words_of_the_rows_and_no_others(steps, bulk):
+    database = Database(":memory:")
+    artifacts.tune_for_bulk(database, bulk=bulk)
+    live = {}
+    for step, (what, number, words) in enumerate(steps):
+        path = f"memory/{number:06d}.md"
+        if what == "put":
+            live[path] = f"uniq{step} {words}"
+            fill(database, [made_of(number, live[path], sentence=f"said{step} {words}")])
+        else:
+            with database.transaction():
+                artifacts.delete_rows(database, [path, "memory/unknown.md"])
+            live.pop(path, None)
+    assert database.problems() == [] and artifacts.text_in_step(database)
+    expected = {body.split()[0] for body in live.values()} | {
+        b.split()[0].replace("uniq", "said") for b in live.values()
+    }
+    assert {term for term in terms(database) if term.startswith(("uniq", "said"))} == expected
+    before = terms(database)
+    with database.transaction():
+        artifacts.rebuild_text(database)
+    assert terms(database) == before and database.problems() == []
+    database.close()
+
+
+def test_full_text_that_lost_rows_is_noticed_and_rebuilt_whole(database):
+    fill(database, [made_of(number, f"tower word{number}") for number in range(1200)])
+    database.execute("insert into memory_artifacts_fts(memory_artifacts_fts) values('delete-all')")
+    assert not artifacts.text_in_step(database)
+    artifacts.rebuild_text(database)
+    assert artifacts.text_in_step(database) and database.problems() == []
+    assert len(search(database, "word1199", agent_id="default")) == 1
+    options = dict(database.execute("select k, v from memory_artifacts_fts_config"))
+    assert options["secure-delete"] == 1
+
+
+def test_ids_are_never_used_twice_while_the_last_row_stands(database):
+    assert artifacts.next_row_id(database) == 1
+    fill(database, [made_of(n, "text") for n in range(3)])
+    with database.transaction():
+        artifacts.delete_rows(database, ["memory/000001.md"])
+    assert artifacts.next_row_id(database) == 4
+    fill(database, [made_of(1, "text again")])
+    assert database.value("select max(id) from memory_artifacts") == 4
+
+
+def test_a_judgement_without_a_row_writes_none(database):
+    nothing = replace(TEMPLATE, row=None, links=())
+    with database.transaction():
+        assert artifacts.insert_rows(database, [nothing], 7, NOW) == 7
+    assert artifacts.rows_by_path(database, [TEMPLATE.path]) == {}
+
+
+# ── what is written is what is read ──
+
+HOSTILE = 'Robert\'); drop table memory_artifacts; -- "x" \\ % _ ?1 :a @b $c {} \u2028 🔦 备'
+
+
+def test_values_of_every_column_come_back_as_they_were(database):
+    row = Row(*(f"{HOSTILE} {name}" if isinstance(value, str | None) else value
+                for name, value in zip(Row._fields, TEMPLATE.row, strict=True)))  # fmt: skip
+    fill(database, [replace(TEMPLATE, path=row.source_path, row=row, seal=None)])
+    assert artifacts.rows_by_path(database, [row.source_path]) == {row.source_path: row}
+    assert artifacts.session_rows(database, row.agent_id, row.session_token, row.session_id) == [row]
+    assert sessions.find(database, row.agent_id, row.session_id)[0].session_id == row.session_id
+    assert database.problems() == []
+
+
+def test_the_desks_rows_come_back_as_they_were(database):
+    made = judged(session(session_key="agent:main:main"))
+    fill(database, made)
+    assert artifacts.rows_by_path(database, [j.path for j in made]) == {j.path: j.row for j in made}
+    known = artifacts.known_files(database)
+    assert known == {j.path: Known(j.signature, "indexed", "") for j in made}
+    assert artifacts.known_files(database, [made[0].path, "memory/other.md"]) == {made[0].path: known[made[0].path]}
+    for judgement in made:
+        seal = artifacts.seal_of(database, judgement.path)
+        assert seal == (judgement.seal._replace(packed=pack(judgement.raw)) if judgement.seal else None)
+    assert artifacts.seals_exist(database) and artifacts.seal_of(database, "memory/other.md") is None
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_dump_is_the_same_in_whatever_order_rows_came(seed):
+    files = {}
+    for number in range(8):
+        who = {
+            "session_id": f"session-{number}",
+            "captured_at": f"2026-03-{number % 3 + 1:02d}T08:00:00.000Z",
+            "agent_id": ("default", "scout")[number % 2],
+        }
+        files.update(session(body=f"# Next\n\n- Step number {number} of many\n", **who))
+        files.update([compaction(**who)])
+    made = judged(files)
+    dumps = []
+    for order in (made, random.Random(seed).sample(made, len(made))):
+        database = Database(":memory:")
+        size = random.Random(seed).choice([1, 5, 100])
+        for start in range(0, len(order), size):
+            fill(database, order[start : start + size])
+        fill(database, order[: seed * 3])
+        dumps.append(artifacts.canonical_dump(database))
+        database.close()
+    assert dumps[0] == dumps[1]
+    assert {entry[0] for entry in dumps[0]} == {"memory_artifacts", "links", "ledger_rows", "files"}
+    assert len(dumps[0]) > 100
+
+
+def test_the_dump_tells_different_content_apart(database):
+    fill(database, judged(session()))
+    before = artifacts.canonical_dump(database)
+    fill(database, judged(session(body="another body\n")))
+    assert artifacts.canonical_dump(database) != before
+
+
+def test_deleting_tells_whose_pages_follow(database):
+    made = judged(session(session_key="k")) + judged(session(agent_id="scout"))
+    fill(database, made)
+    with database.transaction():
+        touched = artifacts.delete_rows(database, [made[0].path, made[1].path, made[3].path, "memory/none.md"])
+    assert sorted(touched) == sorted(
+        (j.row.agent_id, j.row.session_token, j.row.session_id) for j in (*made[:2], made[3])
+    )
+    assert {row[0] for row in database.execute("select source_path from links")} == {
+        j.path for j in made if j not in (made[0], made[1], made[3])
+    }
+    artifacts.forget_files(database, [made[0].path])
+    assert made[0].path not in artifacts.known_files(database)
+
+
+def test_files_are_due_for_reading_longest_ago_first(database):
+    made = judged(session())
+    ignored = replace(made[0], path="memory/a note.md", verdict="ignored", code="foreign-name")
+    for number, judgement in enumerate([*made, ignored]):
+        artifacts.store_files(database, [judgement], 100 - number)
+    assert artifacts.due_for_reading(database, 1000, 10) == [made[2].path, made[1].path, made[0].path]
+    assert artifacts.due_for_reading(database, 99, 10) == [made[2].path]
+    assert artifacts.due_for_reading(database, 1000, 1) == [made[2].path]
+
+
+def test_links_that_lead_nowhere_are_marked_and_unmarked(database):
+    lonely = dict([summary()])
+    fill(database, judged(lonely))
+    target = path_for("manifest")
+    assert artifacts.unresolved_targets(database) == [target]
+    assert artifacts.unresolved_targets(database, ["memory/other.md"]) == []
+    artifacts.mark_broken(database, [target], None)
+    assert [note.code for note in counts.notes(database, NOW_US)] == ["link-broken"]
+    fill(database, judged(dict([manifest()])))
+    # The manifest links a transcript that is not there either.
+    missing = artifacts.unresolved_targets(database)
+    assert missing == [path_for("transcript")]
+    artifacts.mark_broken(database, missing, None)
+    assert [note.message for note in counts.notes(database, NOW_US)] == [
+        f"`transcript_path` leads to {path_for('transcript')}, which is not there"
+    ]
+    assert artifacts.targets_of(database, [path_for("manifest")]) == {path_for("summary"), path_for("transcript")}
+
+
+# ── removal leaves no byte ──
+
+SYLLABLES = [consonant + vowel for consonant in "bdfghjklmnprstvwz" for vowel in "aeiou"]
+
+
+def canaries(seed, count=40):
+    luck = random.Random(seed)
+    return ["".join(luck.choice(SYLLABLES) for _ in range(7)) for _ in range(count)]
+
+
+def left_over(place, needles):
+    """Needles that stand in some file of the database, and how often."""
+    found = {}
+    for path in Path(place).parent.iterdir():
+        raw = path.read_bytes()
+        for needle in needles:
+            if needle in raw:
+                found.setdefault(path.name, []).append(needle.decode())
+    return found
+
+
+@pytest.mark.parametrize(("rows", "bulk"), [(3, False), (60, False), pytest.param(2000, True, marks=pytest.mark.slow)])
+def test_nothing_of_a_removed_session_is_left_in_any_byte(tmp_path, rows, bulk):
+    words = canaries(rows)
+    phrase = "海边灯塔看守人的秘密日记本"
+    place = str(tmp_path / "index.db")
+    database = Database(place)
+    luck = random.Random(rows)
+    others = [
+        made_of(n, " ".join(canaries(luck.random(), 12)) + f" 今天的备份第{n}号 word{n}", sentence=f"Said {n}.")
+        for n in range(rows)
+    ]
+    who = {"session_id": "s-canary"}
+    body = f"{' '.join(words)}\n\n## Decisions\n\n- {words[0]} {words[1]} {words[2]}\n\n{phrase}\n"
+    sentence = f"In {words[3]} the {words[4]} said {words[5]}."
+    removed = judged(dict([f(body=body, memory_sentence=sentence, **who) for f in (summary, transcript)]))
+    if bulk:
+        with database.transaction():
+            artifacts.tune_for_bulk(database, bulk=True)
+    for start in range(0, rows, 1000 if bulk else 1):
+        fill(database, others[start : start + (1000 if bulk else 1)])
+        if start == 0:
+            fill(database, removed)
+    if bulk:
+        with database.transaction():
+            artifacts.tune_for_bulk(database, bulk=False)
+    # Full text keeps terms without the letters that they share with the one before: tails count too.
+    needles = [w.encode() for w in words] + [w[5:].encode() for w in words]
+    needles += [phrase.encode(), phrase[4:].encode(), " ".join(phrase).encode()]
+    database.checkpoint()
+    assert left_over(place, needles)
+    access_counts.count_accesses(database, [("default", removed[0].path)], NOW)
+    with database.transaction():
+        touched, dropped = tombstones_store.remove_covered(database, [stone(**who)])
+        artifacts.store_ledger(database, touched, [])
+    assert dropped == 2 and set(touched) == {("default", token_for(**who), "s-canary")}
+    assert database.checkpoint(truncate=True)
+    # A tail of nine letters may stand in another word by chance.
+    chance = " ".join(j.row.content for j in others).encode()
+    assert left_over(place, [needle for needle in needles if needle not in chance]) == {}
+    assert database.problems() == [] and artifacts.text_in_step(database)
+    assert database.value("select count(*) from seals where session_id = 's-canary'") == 0
+    assert database.value("select count(*) from artifact_telemetry") == 0
+    assert search(database, "备份第", agent_id="default") != [] and search(database, phrase, agent_id="default") == []
+    database.close()
+
+
+def test_a_replaced_text_leaves_nothing_either(tmp_path):
+    place = str(tmp_path / "index.db")
+    database = Database(place)
+    words = canaries("replaced")
+    fill(database, [made_of(n, f"ordinary text {n}") for n in range(50)])
+    fill(database, [made_of(7, " ".join(words))])
+    fill(database, [made_of(7, "ordinary again")])
+    with database.transaction():
+        database.execute("delete from seals")
+        artifacts.store_ledger(database, [("default", TEMPLATE.row.session_token, "s7")], [])
+    database.checkpoint(truncate=True)
+    assert left_over(place, [word.encode() for word in words]) == {}
+    database.close()
+
+
+# ── tombstones' mirror ──
+
+
+def test_the_mirror_gives_back_what_it_was_given_and_writes_only_news(database):
+    whole, some = stone(), stone(agent_id="scout", session_ids=("s-1", "s-2"))
+    for _ in range(2):
+        tombstones_store.mirror(database, [whole, some])
+    assert tombstones_store.mirrored(database) == [whole, some]
+    assert tombstones_store.unscrubbed(database)
+    tombstones_store.mark_scrubbed(database)
+    assert not tombstones_store.unscrubbed(database)
+    tombstones_store.mirror(database, [whole, some])
+    assert not tombstones_store.unscrubbed(database)
+    tombstones_store.mirror(database, [stone(agent_id="scout", session_ids=("s-1", "s-2", "s-3"))])
+    assert tombstones_store.unscrubbed(database)
+    tombstones_store.lift(database, "scout", some.session_token)
+    assert tombstones_store.mirrored(database) == [whole]
+
+
+def test_a_removal_takes_agent_and_token_and_ids_and_nothing_else(database):
+    shared = {"session_key": "agent:main:main"}
+    files = {}
+    for agent in ("default", "scout"):
+        for number in (1, 2, 3):
+            day = f"2026-03-0{number}T08:00:00.000Z"
+            files.update(session(agent_id=agent, session_id=f"s-{number}", captured_at=day, **shared))
+    fill(database, judged(files))
+
+    def left():
+        return sorted(set(database.execute("select agent_id, session_id from memory_artifacts")))
+
+    with database.transaction():
+        tombstones_store.remove_covered(database, [stone(session_ids=("s-2",), **shared)])
+    assert left() == [("default", "s-1"), ("default", "s-3"), ("scout", "s-1"), ("scout", "s-2"), ("scout", "s-3")]
+    with database.transaction():
+        touched, rows = tombstones_store.remove_covered(database, [stone(agent_id="scout", **shared)])
+    assert left() == [("default", "s-1"), ("default", "s-3")]
+    assert rows == 9 and len(set(touched)) == 3
+    assert database.value("select count(*) from seals where agent_id = 'scout'") == 0
+    with database.transaction():
+        assert tombstones_store.remove_covered(database, [stone(agent_id="scout", **shared)]) == ([], 0)
+        # A token belongs to its agent: the same letters of another agent remove nothing.
+        foreign = stone(agent_id="scout", token=token_for(**shared))
+        assert tombstones_store.remove_covered(database, [foreign]) == ([], 0)
+    assert left() == [("default", "s-1"), ("default", "s-3")]
+
+
+# ── sessions by name ──
+
+
+@pytest.fixture
+def named(database):
+    files = {}
+    for number, key in ((1, "agent:main:main"), (2, "agent:main:main"), (3, None)):
+        day = f"2026-03-0{number}T08:00:00.000Z"
+        files.update(session(session_id=f"0195d7a2-000{number}", session_key=key, captured_at=day))
+    files.update(session(agent_id="scout", session_id="0195d7a2-0009"))
+    files.update(session(session_id="50%_off", captured_at="2026-03-09T08:00:00.000Z"))
+    fill(database, judged(files))
+    return database
+
+
+@pytest.mark.parametrize(
+    ("name", "ids"),
+    [
+        ("0195d7a2-0001", ["0195d7a2-0001"]),
+        ("agent:main:main", ["0195d7a2-0001", "0195d7a2-0002"]),
+        (token_for(session_id="0195d7a2-0003"), ["0195d7a2-0003"]),
+        (token_for(session_key="agent:main:main"), ["0195d7a2-0001", "0195d7a2-0002"]),
+        ("0195d7a2", ["0195d7a2-0001", "0195d7a2-0002", "0195d7a2-0003"]),
+        ("01", []),
+        ("0195d7a2-0009", []),
+        ("50%", ["50%_off"]),
+        ("5_%", []),
+        ("", []),
+        ("'; --", []),
+    ],
+)
+def test_a_session_is_found_by_id_key_token_or_prefix(named, name, ids):
+    assert sorted(ref.session_id for ref in sessions.find(named, "default", name)) == ids
+
+
+def test_one_session_or_a_clear_refusal(named):
+    ref = sessions.one(named, "default", "0195d7a2-0003")
+    assert [file.source_kind for file in sessions.files(named, ref)] == ["manifest", "summary", "transcript"]
+    assert set(sessions.verdicts(named, [f.source_path for f in sessions.files(named, ref)]).values()) == {"indexed"}
+    with pytest.raises(UsageError, match="is called 'nobody'") as unknown:
+        sessions.one(named, "default", "nobody")
+    assert unknown.value.code == "unknown-session"
+    with pytest.raises(UsageError, match=r"means 2 sessions: 0195d7a2-000\d \(") as ambiguous:
+        sessions.one(named, "default", "agent:main:main")
+    assert ambiguous.value.code == "ambiguous-session"
+
+
+def test_a_vanished_session_is_found_by_its_seals(named):
+    with named.transaction():
+        artifacts.delete_rows(named, [row[0] for row in named.execute("select source_path from memory_artifacts")])
+    assert sessions.find(named, "default", "0195d7a2-0003") == []
+    assert [ref.session_id for ref in sessions.find(named, "default", "0195d7a2-0003", sealed=True)] == [
+        "0195d7a2-0003"
+    ]
+
+
+# ── overview ──
+
+
+def test_counts_problems_and_notes(database):
+    future = summary(session_id="s-future", captured_at="2026-05-01T00:00:00.000Z")
+    below = summary(session_id="s-below", memory_sentence="Worked on task.")
+    broken = summary(session_id="s-broken", content_sha256="0" * 64)
+    made = judged(dict([*session().items(), future, below, broken, summary(agent_id="scout")]))
+    fill(database, made)
+    assert counts.indexed_count(database) == 6
+    assert counts.verdict_counts(database) == {"indexed": 6, "invalid": 1}
+    assert counts.sessions(database) == 4
+    assert counts.agents(database) == ["default", "scout"]
+    problem = counts.problems(database)[0]
+    assert (problem.verdict, problem.code, problem.path) == ("invalid", "hash-mismatch", f"memory/{broken[0]}")
+    assert [(note.code, note.path) for note in counts.notes(database, NOW_US)] == sorted(
+        [("future", f"memory/{future[0]}"), ("sentence-below-floor", f"memory/{below[0]}")], key=lambda note: note[1]
+    )
+
+
+def test_violations_are_grouped_by_the_pass_that_found_them(database):
+    for path, batch in (("b", "1"), ("a", "1"), ("c", "2")):
+        database.execute("insert into violations values(?, 'mutated', 'm', ?, '', ?)", (path, f"t{batch}", batch))
+    seal(database, "b", packed=b"x")
+    seal(database, "c", agent="scout")
+    found = violations.batches(database)
+    assert [(batch.id, batch.found_at, [one.path for one in batch.files]) for batch in found] == [
+        ("1", "t1", ["a", "b"]),
+        ("2", "t2", ["c"]),
+    ]
+    assert [one.restorable for batch in found for one in batch.files] == [False, True, False]
+    # Of whose file it was nobody knows any more: every agent may be told.
+    assert [[one.path for one in batch.files] for batch in violations.batches(database, "scout")] == [["a"], ["c"]]
+    assert violations.is_open(database, "a") and not violations.is_open(database, "d")
+
+
+def seal(database, path, *, agent="default", packed=None):
+    database.execute(
+        "insert into seals values(?, ?, 'token', 'session', 'summary', '', '', '', ?, 't0')", (path, agent, packed)
+    )
+
+
+# ── telemetry ──
+
+
+def test_accesses_are_counted_and_only_reset_forgets_them(database):
+    one, two = ("default", "memory/one.md"), ("scout", "memory/two.md")
+    assert access_counts.count_accesses(database, [one, two], "2026-03-02")
+    assert access_counts.count_accesses(database, [one], "2026-03-01") and access_counts.count_accesses(
+        database, [], "x"
+    )
+    assert access_counts.accesses(database) == [(*one, 2, "2026-03-02"), (*two, 1, "2026-03-02")]
+    assert access_counts.accesses(database, "scout") == [(*two, 1, "2026-03-02")]
+    assert access_counts.reset(database, "scout") == 1 and access_counts.reset(database) == 1
+    assert access_counts.accesses(database) == []
+
+
+def test_an_answer_never_waits_for_a_counter(tmp_path):
+    place = str(tmp_path / "index.db")
+    holder, asker = Database(place), Database(place, wait_ms=0)
+    with holder.transaction():
+        assert access_counts.count_accesses(asker, [("default", "memory/one.md")], NOW) is False
+    assert access_counts.accesses(asker) == []
+    reader = Database(place, readonly=True)
+    assert access_counts.count_accesses(reader, [("default", "memory/one.md")], NOW) is False
+    for database in (holder, asker, reader):
+        database.close()
+
+
+# ── what pages are made of ──
+
+
+@pytest.fixture
+def month(database):
+    """Sessions of one agent on several days, two of them at the same instant, one noise, one in the future."""
+    files = {}
+    for number, (day, project) in enumerate(
+        [
+            ("2026-02-27", "/code/old"),
+            ("2026-03-01", "/code/lantern"),
+            ("2026-03-02", "/code/lantern/"),
+            ("2026-03-02", "/code/wick"),
+            ("2026-03-29", None),
+            ("2026-04-15", "/code/later"),
+        ]
+    ):
+        who = {"session_id": f"s-{number}", "captured_at": f"{day}T08:00:00.000Z"}
+        files.update([summary(project=project, body=f"# Next steps\n\n- Do the thing {number}\n", **who)])
+    files.update([summary(session_id="test-1", project=None, captured_at="2026-03-05T08:00:00.000Z")])
+    files.update([compaction(session_id="s-1", project="/code/lantern", captured_at="2026-03-01T07:00:00.000Z")])
+    files.update([summary(agent_id="scout", session_id="s-9")])
+    fill(database, judged(files))
+    return database
+
+
+WINDOW = (NOW_US - 30 * DAY, NOW_US)
+
+
+def test_the_window_holds_its_sessions_newest_first_without_noise_or_future(month):
+    rows = pages.window_rows(month, "default", *WINDOW, 100)
+    ties = sorted(token_for(session_id=f"s-{n}") for n in (2, 3))
+    assert [session[0] for session, *_ in rows] == [
+        token_for(session_id="s-4"),
+        *ties,
+        token_for(session_id="s-1"),
+    ]
+    assert [day for *_, day in rows] == ["2026-03-29", "2026-03-02", "2026-03-02", "2026-03-01"]
+    assert pages.count_in_window(month, "default", *WINDOW) == 4
+    assert pages.window_rows(month, "default", *WINDOW, 2) == rows[:2]
+    assert pages.window_months(month, "default", *WINDOW) == ["2026-03"]
+    assert pages.window_months(month, "default", 0, NOW_US) == ["2026-03", "2026-02"]
+    assert pages.day_lines(month, "default", "2026-03-02") == [line for _, line, *_ in rows[1:3]]
+    assert pages.days(month, "default")["2026-03-02"] == 2 and "2026-03-05" not in pages.days(month, "default")
+
+
+def test_both_ends_of_the_window_are_inside(month):
+    instant = parse_instant("2026-03-01T08:00:00.000Z")
+    assert pages.count_in_window(month, "default", instant, instant) == 1
+    assert pages.count_in_window(month, "default", instant + 1, instant + 2) == 0
+
+
+def test_a_page_changes_by_itself_when_a_row_enters_or_leaves(month):
+    first = parse_instant("2026-03-01T08:00:00.000Z")
+    assert pages.next_change(month, "default", NOW_US, 30 * DAY) == first + 30 * DAY + 1
+    enters = parse_instant("2026-04-15T08:00:00.000Z")
+    assert pages.next_change(month, "default", enters - DAY, 5 * DAY) == enters
+    assert pages.next_change(month, "default", enters + 99 * DAY, 30 * DAY) is None
+    assert pages.next_change(month, "nobody", NOW_US, 30 * DAY) is None
+
+
+def test_months(month):
+    assert [(m.month, m.sessions, m.compactions) for m in pages.months(month, "default", 10)] == [
+        ("2026-04", 1, 0),
+        ("2026-03", 4, 1),
+        ("2026-02", 1, 0),
+    ]
+
+
+def test_days_are_counted_anew_where_they_moved(month):
+    before = pages.days(month, "default")
+    key = ("default", token_for(session_id="s-2"), "s-2")
+    for number, left in ((2, 1), (3, 0)):
+        key = ("default", token_for(session_id=f"s-{number}"), f"s-{number}")
+        artifacts.store_ledger(month, [key], [])
+        artifacts.count_days(month, [("default", "2026-03-02"), ("default", "1999-01-01")])
+        assert pages.days(month, "default") == {
+            day: left if day == "2026-03-02" else count for day, count in before.items() if left or day != "2026-03-02"
+        }
+    counted = pages.days(month, "default")
+    artifacts.count_days(month, None)
+    assert pages.days(month, "default") == counted
+
+
+def test_the_newest_manifest_of_a_session_and_what_it_shows(database):
+    refs = ["Session Ledger (Last 30 Days)"]
+    early, late = "2026-03-01T08:00:00.000Z", "2026-03-02T08:00:00.000Z"
+    made = judged(dict([manifest(captured_at=early), manifest(captured_at=late, memory_md_refs=refs)]))
+    fill(database, made)
+    key = (token_for(), TEMPLATE.row.session_id)
+    assert pages.manifest_of(database, "default", *key) == (path_for("manifest", captured_at=late), refs[0])
+    assert pages.shown_manifests(database, "default") == {path_for("manifest", captured_at=late): (*key, refs[0])}
+    assert pages.manifest_of(database, "scout", *key) is None
+
+
+def test_a_session_without_a_manifest_is_told(database):
+    fill(database, judged(dict([summary(), *session(session_id="s-2").items()])))
+    assert artifacts.sessions_without_manifest(database) == [("default", token_for(), TEMPLATE.row.session_id)]
+
+
+def test_page_states_are_written_only_where_they_differ(database):
+    state = PageState("default", Signature(1, 2, 3, 4), "hash", 99)
+    pages.store_page(database, "MEMORY.md", state)
+    changes = database.connection.total_changes()
+    pages.store_page(database, "MEMORY.md", state)
+    assert database.connection.total_changes() == changes
+    pages.store_page(database, "agents/scout/MEMORY.md", state._replace(agent_id="scout", signature=None, next_us=None))
+    assert pages.page_state(database, "MEMORY.md") == state
+    assert set(pages.page_states(database)) == {"MEMORY.md", "agents/scout/MEMORY.md"}
+    assert [held.signature for held in pages.page_states(database, "scout").values()] == [None]
+    pages.forget_page(database, "MEMORY.md")
+    assert pages.page_state(database, "MEMORY.md") is None
+
+
+# ── the lease ──
+
+
+def hold(database, token, now, expires, agent_id="default"):
+    return pages.acquire_lease(database, agent_id, token=token, owner=token, now_iso=now, expires_iso=expires)
+
+
+def test_a_lease_is_held_by_one_until_it_is_given_back(database):
+    lease = hold(database, "one", "10", "40")
+    assert pages.still_holds(database, lease)
+    with pytest.raises(LeaseBusy, match="one"):
+        hold(database, "two", "39", "70")
+    assert hold(database, "two", "10", "40", agent_id="scout").fence == 1
+    pages.release_lease(database, lease, content_hash="hash", now_iso="20")
+    assert pages.head_written(database, "default") and not pages.head_written(database, "scout")
+    assert hold(database, "two", "21", "50").fence == 2
+
+
+def test_a_holder_that_slept_past_its_lease_is_fenced_off(database):
+    slept = hold(database, "one", "10", "40")
+    heir = hold(database, "two", "41", "70")
+    assert heir.fence == slept.fence + 1
+    assert not pages.still_holds(database, slept) and pages.still_holds(database, heir)
+    pages.release_lease(database, slept, content_hash="stale", now_iso="42")
+    assert pages.still_holds(database, heir) and not pages.head_written(database, "default")
+    pages.release_lease(database, heir, content_hash="fresh", now_iso="43")
+    assert database.value("select content_hash || revision from memory_md_heads") == "fresh1"
+
+
+def test_ledger_rows_are_kept_and_dropped_by_session(database):
+    fill(database, judged(session()))
+    key = ("default", token_for(), TEMPLATE.row.session_id)
+    row = artifacts.ledger_of(database, [key])[key]
+    assert row[:3] == key
+    assert [entry[:3] for entry in artifacts.session_parts(database, [key])] == [key]
+    artifacts.store_ledger(database, [key], [])
+    assert not artifacts.ledger_of(database, [key])

@@ -1,0 +1,489 @@
+"""The state folder: found again wherever the workspace goes, one agent at a time, nothing of it readable by others."""
+
+import json
+import os
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from signet_sync.errors import AnotherAgent, WorkspaceError
+from signet_sync.formats.paths import WORKSPACE_ID
+from signet_sync.storage import files, state_dir
+
+PROJECT = str(Path(state_dir.__file__).parents[2])
+
+
+@pytest.fixture
+def environ(tmp_path):
+    return {"SIGNET_STATE": str(tmp_path / "state")}
+
+
+@pytest.fixture
+def root(tmp_path):
+    vault = tmp_path / "vault"
+    (vault / "memory").mkdir(parents=True)
+    return vault
+
+
+def writer(root):
+    """Writes the id as the agent does."""
+
+    def write_id(fresh, old):
+        files.replace(str(root), WORKSPACE_ID, f"{fresh}\n".encode(), None)
+
+    return write_id
+
+
+def establish(root, environ):
+    folder = state_dir.establish(str(root), writer(root), environ)
+    (Path(folder.path) / "telemetry").touch()
+    return folder
+
+
+def refuse(fresh, old):
+    raise OSError(30, "Read-only file system")
+
+
+def tree(path):
+    """Everything below a folder, with bytes and times: equal if nothing was written."""
+    return {p: (p.lstat().st_mtime_ns, p.read_bytes() if p.is_file() else None) for p in Path(path).rglob("*")}
+
+
+# --- where it is ----------------------------------------------------------------------------------------------------
+
+
+def test_the_base_folder_can_be_moved(monkeypatch, tmp_path):
+    assert state_dir.base({"SIGNET_STATE": str(tmp_path), "XDG_STATE_HOME": "/x"}) == str(tmp_path)
+    assert state_dir.base({"XDG_STATE_HOME": "/x"}) == "/x/signet-sync"
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("XDG_STATE_HOME", raising=False)
+    expected = state_dir.base({})
+    assert expected.startswith(str(tmp_path)) and expected.endswith("signet-sync")
+    assert state_dir.base({"XDG_STATE_HOME": "relative"}) == expected
+    assert state_dir.base({"SIGNET_STATE": "~/mine"}) == str(tmp_path / "mine")
+
+
+def test_looking_writes_nothing(root, environ, tmp_path):
+    before = tree(tmp_path)
+    folder = state_dir.locate(str(root), environ)
+    assert state_dir.read_heartbeat(folder) is None and state_dir.run_lock_holder(folder) is False
+    assert folder == state_dir.locate(str(root), environ) and folder.key.startswith("path-")
+    assert tree(tmp_path) == before
+
+
+def test_an_id_is_given_once_and_found_again(root, environ):
+    folder = establish(root, environ)
+    assert (root / WORKSPACE_ID).read_text() == f"{folder.key}\n" and len(folder.key) == 36
+    assert state_dir.establish(str(root), refuse, environ) == folder == state_dir.locate(str(root), environ)
+    assert json.loads((Path(folder.path) / "workspace.json").read_text()) == {"path": str(root)}
+
+
+def test_a_workspace_is_known_through_a_link(root, environ, tmp_path):
+    folder = establish(root, environ)
+    (tmp_path / "link").symlink_to(root)
+    assert state_dir.locate(str(tmp_path / "link"), environ) == folder == establish(tmp_path / "link", environ)
+
+
+def test_a_moved_workspace_keeps_its_state(root, environ, tmp_path):
+    folder = establish(root, environ)
+    moved = root.rename(tmp_path / "moved")
+    assert state_dir.locate(str(moved), environ) == folder == state_dir.establish(str(moved), refuse, environ)
+    assert json.loads((Path(folder.path) / "workspace.json").read_text()) == {"path": str(moved)}
+    again = moved.rename(tmp_path / "again")
+    assert state_dir.establish(str(again), refuse, environ) == folder
+
+
+def test_a_workspace_that_left_a_link_behind_has_moved(tmp_path, environ):
+    """The old path still leads to the id, but to the very same folder: that is no copy."""
+    (tmp_path / "old/vault/memory").mkdir(parents=True)
+    folder = establish(tmp_path / "old/vault", environ)
+    (tmp_path / "old").rename(tmp_path / "new")
+    (tmp_path / "old").symlink_to("new")
+    assert state_dir.establish(str(tmp_path / "new/vault"), refuse, environ) == folder
+
+
+def test_a_copy_gets_an_id_of_its_own(root, environ, tmp_path):
+    folder = establish(root, environ)
+    copy = tmp_path / "copy"
+    shutil.copytree(root, copy)
+    assert state_dir.locate(str(copy), environ).key.startswith("path-")
+    copied = establish(copy, environ)
+    assert copied.key != folder.key and (copy / WORKSPACE_ID).read_text().strip() == copied.key
+    assert establish(root, environ) == folder == state_dir.locate(str(root), environ)
+    assert establish(copy, environ) == copied == state_dir.locate(str(copy), environ)
+
+
+def test_a_copy_whose_original_went_takes_over(root, environ, tmp_path):
+    folder = establish(root, environ)
+    copy = tmp_path / "copy"
+    shutil.copytree(root, copy)
+    shutil.rmtree(root)
+    assert state_dir.establish(str(copy), refuse, environ) == folder
+
+
+def test_state_under_the_path_moves_along_when_an_id_is_given(root, environ):
+    """An `--index-only` run writes no id: what it gathered is not gathered again."""
+    keyed = state_dir.locate(str(root), environ)
+    state_dir.beat(keyed, {"phase": "indexed"})
+    folder = establish(root, environ)
+    assert folder.key != keyed.key and not os.path.exists(keyed.path)
+    assert state_dir.read_heartbeat(folder)["phase"] == "indexed"
+
+
+def test_a_root_that_cannot_be_written_keeps_its_path_as_key(root, environ):
+    folder = state_dir.establish(str(root), refuse, environ)
+    assert folder == state_dir.locate(str(root), environ) and folder.key.startswith("path-")
+    assert not (root / ".signet").exists()
+
+
+@pytest.mark.parametrize("lost", [".signet", ".signet/workspace-id"])
+def test_a_lost_id_is_written_again_while_memory_is_there(root, environ, lost):
+    folder = establish(root, environ)
+    shutil.rmtree(root / lost) if (root / lost).is_dir() else (root / lost).unlink()
+    assert state_dir.locate(str(root), environ) == folder
+    assert establish(root, environ) == folder
+    assert (root / WORKSPACE_ID).read_text().strip() == folder.key
+
+
+def test_a_lost_id_that_cannot_be_written_again_is_still_remembered(root, environ):
+    folder = establish(root, environ)
+    shutil.rmtree(root / ".signet")
+    assert state_dir.establish(str(root), refuse, environ) == folder == state_dir.locate(str(root), environ)
+
+
+def test_an_unmounted_root_is_not_written_and_not_forgotten(root, environ, tmp_path):
+    """Neither id nor memory/: a mount point without its disk. The state waits for it."""
+    folder = establish(root, environ)
+    elsewhere = root.rename(tmp_path / "disk")
+    root.mkdir()
+    before = tree(tmp_path)
+    assert state_dir.establish(str(root), writer(root), environ) == folder == state_dir.locate(str(root), environ)
+    assert tree(tmp_path) == before
+    root.rmdir()
+    elsewhere.rename(root)
+    assert state_dir.establish(str(root), refuse, environ) == folder
+
+
+BAD_IDS = [b"", b"\n", b"../../../../etc/passwd-------------------", b"x" * 36, b"\xff" * 36, b"0" * 35, b"0" * 300]
+
+
+@pytest.mark.parametrize("text", BAD_IDS)
+def test_a_damaged_id_leads_nowhere(root, environ, text):
+    (root / ".signet").mkdir()
+    (root / WORKSPACE_ID).write_bytes(text)
+    assert state_dir.locate(str(root), environ).key.startswith("path-")
+    folder = establish(root, environ)
+    assert (root / WORKSPACE_ID).read_text().strip() == folder.key
+    assert os.path.dirname(folder.path) == environ["SIGNET_STATE"]
+
+
+@pytest.mark.parametrize("kind", ["link", "pipe", "folder"])
+def test_an_id_is_a_plain_file(root, environ, tmp_path, kind):
+    (root / ".signet").mkdir()
+    path = root / WORKSPACE_ID
+    if kind == "link":
+        (tmp_path / "id").write_text("0" * 36)
+        path.symlink_to(tmp_path / "id")
+    else:
+        os.mkfifo(path) if kind == "pipe" else path.mkdir()
+    assert state_dir.establish(str(root), writer(root), environ).key.startswith("path-")
+
+
+@pytest.mark.parametrize("record", [b"", b"[]", b"{}", b'{"path": 7}', b'{"path": "/nowhere"}', b"\xff"])
+def test_a_damaged_record_is_written_again(root, environ, record):
+    folder = establish(root, environ)
+    (Path(folder.path) / "workspace.json").write_bytes(record)
+    assert state_dir.establish(str(root), refuse, environ) == folder
+    assert json.loads((Path(folder.path) / "workspace.json").read_text()) == {"path": str(root)}
+
+
+def test_a_path_that_is_no_utf8_is_recorded(tmp_path, environ):
+    try:
+        os.makedirs(os.fsencode(tmp_path) + b"/\xff/memory")
+    except OSError:
+        pytest.skip("this file system takes only some names")
+    root = f"{tmp_path}/\udcff"
+    folder = establish(root, environ)
+    shutil.rmtree(f"{root}/.signet")
+    assert establish(root, environ) == folder
+
+
+# --- processes ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def child(tmp_path):
+    """Starts Python with `folder` as a state folder in another process; all are ended."""
+    started = []
+
+    def start(folder, script, *arguments):
+        lead = "import os, sys, time\nfrom signet_sync.storage import state_dir as state\n"
+        lead += "folder = state.StateFolder(sys.argv[1], 'key')\n"
+        process = subprocess.Popen(
+            [sys.executable, "-c", lead + script, folder.path, *map(str, arguments)],
+            env={**os.environ, "PYTHONPATH": PROJECT},
+            stdin=-1,
+            stdout=-1,
+            stderr=-1,
+            text=True,
+        )
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+HOLD = """
+with state.run_lock(folder):
+    state.beat(folder, {"phase": "watching"})
+    print("held", flush=True)
+    sys.stdin.readline()
+"""
+TRY = """
+from signet_sync.errors import AnotherAgent
+began = time.monotonic()
+try:
+    with state.run_lock(folder):
+        print("held")
+except AnotherAgent as error:
+    print(f"{error.message}|{error.exit_code}|{time.monotonic() - began:.3f}")
+"""
+
+
+def test_a_second_agent_fails_at_once_and_names_the_first(root, environ, child):
+    folder = establish(root, environ)
+    assert state_dir.run_lock_holder(folder) is False
+    first = child(folder, HOLD)
+    assert first.stdout.readline() == "held\n"
+    assert state_dir.run_lock_holder(folder) is True
+    message, code, seconds = child(folder, TRY).communicate(timeout=20)[0].strip().split("|")
+    assert message == f"another signet-sync agent runs on this workspace (pid {first.pid})"
+    assert code == "4" and float(seconds) < 1
+    first.stdin.write("\n")
+    first.stdin.flush()
+    first.wait(timeout=20)
+    assert state_dir.run_lock_holder(folder) is False
+    assert child(folder, TRY).communicate(timeout=20)[0] == "held\n"
+
+
+def test_after_kill_the_lock_is_free_whatever_the_files_say(root, environ, child):
+    folder = establish(root, environ)
+    first = child(folder, HOLD)
+    assert first.stdout.readline() == "held\n"
+    os.kill(first.pid, signal.SIGKILL)
+    first.wait(timeout=20)
+    assert state_dir.read_heartbeat(folder)["pid"] == first.pid
+    assert state_dir.run_lock_holder(folder) is False
+    with state_dir.run_lock(folder):
+        assert child(folder, TRY).communicate(timeout=20)[0].startswith("another")
+
+
+@pytest.mark.parametrize("gone", ["run.lock", ""])
+def test_a_lock_file_deleted_while_held_lets_nobody_in(root, environ, child, gone):
+    folder = establish(root, environ)
+    first = child(folder, HOLD)
+    assert first.stdout.readline() == "held\n"
+    locks = Path(folder.locks)
+    (locks / gone).unlink() if gone else shutil.rmtree(locks)
+    assert state_dir.run_lock_holder(folder) is True
+    assert child(folder, TRY).communicate(timeout=20)[0].startswith("another")
+    first.kill()
+    first.wait(timeout=20)
+    assert state_dir.run_lock_holder(folder) is False
+
+
+def test_a_stopped_holder_still_holds(root, environ, child):
+    folder = establish(root, environ)
+    first = child(folder, HOLD)
+    assert first.stdout.readline() == "held\n"
+    os.kill(first.pid, signal.SIGSTOP)
+    with pytest.raises(AnotherAgent), state_dir.run_lock(folder):
+        pass
+
+
+@pytest.mark.parametrize("first_start", [True, False])
+def test_looking_does_not_keep_an_agent_from_starting(root, environ, first_start):
+    """`status` takes the lock for a moment; an agent that starts in it must not take it for another agent."""
+    folder = establish(root, environ)
+    looks = threading.Event()
+
+    def look():
+        """As long as a look may take on a slow machine; on a first start there is no lock file yet to look at."""
+        with state_dir._folder_held(folder.path, 0.0) if first_start else state_dir.run_lock(folder):
+            looks.set()
+            time.sleep(0.03)
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    assert looks.wait(timeout=20)
+    with state_dir.run_lock(folder):
+        thread.join()
+
+
+def test_the_children_of_an_agent_do_not_keep_its_lock(root, environ, child):
+    folder = establish(root, environ)
+    spawn = HOLD.replace(
+        "    print",
+        "    import subprocess\n    subprocess.Popen(['sleep', '5'], stdin=-3, stdout=-3, stderr=-3)\n    print",
+    )
+    first = child(folder, spawn)
+    assert first.stdout.readline() == "held\n"
+    first.kill()
+    first.wait(timeout=20)
+    assert state_dir.run_lock_holder(folder) is False
+
+
+def test_two_commands_that_meet_a_new_workspace_give_it_one_id(root, environ, child, tmp_path):
+    script = """
+from signet_sync.storage import files
+root = sys.argv[2]
+def write_id(fresh, old):
+    time.sleep(0.05)
+    files.replace(root, ".signet/workspace-id", fresh.encode() + b"\\n", None)
+print("ready", flush=True)
+sys.stdin.readline()
+print(state.establish(root, write_id, {"SIGNET_STATE": os.path.dirname(folder.path)}).key)
+"""
+    racers = [child(state_dir.StateFolder(f"{environ['SIGNET_STATE']}/any", "any"), script, root) for _ in range(3)]
+    for process in racers:
+        assert process.stdout.readline() == "ready\n"
+    for process in racers:
+        process.stdin.write("\n")
+        process.stdin.flush()
+    keys = {process.communicate(timeout=30)[0].strip() for process in racers}
+    assert keys == {(root / WORKSPACE_ID).read_text().strip()}
+
+
+def test_passes_of_a_workspace_wait_for_each_other(root, environ, child):
+    folder = establish(root, environ)
+    script = "with state.workspace_lock(folder):\n    print('held', flush=True)\n    sys.stdin.readline()\n"
+    first = child(folder, script)
+    assert first.stdout.readline() == "held\n"
+    with pytest.raises(WorkspaceError) as raised, state_dir.workspace_lock(folder, timeout=0.05):
+        pass
+    assert raised.value.code == "busy" and raised.value.exit_code == 3
+    with state_dir.session_lock(folder, "abcdefghijklmnop", timeout=0.05), state_dir.run_lock(folder):
+        pass
+    first.kill()
+    first.wait(timeout=20)
+    with state_dir.workspace_lock(folder, timeout=0.05):
+        pass
+
+
+def test_sessions_lock_by_their_token(root, environ):
+    folder = establish(root, environ)
+    with (
+        state_dir.session_lock(folder, "abcdefghijklmnop"),
+        state_dir.session_lock(folder, "bacdefghijklmnop", timeout=0.05),
+    ):
+        busy = state_dir.session_lock(folder, "ab2", timeout=0.05)
+        with pytest.raises(WorkspaceError, match="manifest"):
+            busy.__enter__()
+    with state_dir.session_lock(folder, "abcdefghijklmnop", timeout=0.05):
+        pass
+
+
+def test_a_lock_is_given_back_after_an_error(root, environ):
+    folder = establish(root, environ)
+    for lock in (state_dir.run_lock, state_dir.workspace_lock, lambda f: state_dir.session_lock(f, "abcdefghijklmnop")):
+        with pytest.raises(KeyError), lock(folder):
+            raise KeyError
+        with lock(folder):
+            pass
+
+
+# --- heartbeat and modes --------------------------------------------------------------------------------------------
+
+
+def test_a_heartbeat_comes_back(root, environ):
+    folder = state_dir.locate(str(root), environ)
+    began = time.time()
+    state_dir.beat(folder, {"phase": "watching", "path": "caf\u00e9 \udcff"})
+    beat = state_dir.read_heartbeat(folder)
+    assert began <= beat.pop("beat_at") <= time.time()
+    assert beat == {
+        "pid": os.getpid(),
+        "host": os.uname().nodename,
+        "boot": state_dir.boot_id(),
+        "phase": "watching",
+        "path": "caf\u00e9 \udcff",
+    }
+
+
+@pytest.mark.parametrize("damage", [b"", b"[]", b"{", b"\xff", b"null"])
+def test_a_damaged_heartbeat_is_none(root, environ, damage):
+    folder = establish(root, environ)
+    Path(folder.heartbeat).write_bytes(damage)
+    assert state_dir.read_heartbeat(folder) is None
+    state_dir.beat(folder, {})
+    assert state_dir.read_heartbeat(folder)["pid"] == os.getpid()
+
+
+def test_json_is_written_whole_and_only_if_it_differs(tmp_path, monkeypatch):
+    path = tmp_path / "value.json"
+    state_dir.write_json(str(path), {"a": 1})
+    before = path.stat().st_ino
+    state_dir.write_json(str(path), {"a": 1})
+    assert path.stat().st_ino == before and path.read_bytes() == b'{"a": 1}\n'
+
+    def fail(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", fail)
+    with pytest.raises(OSError, match="space"):
+        state_dir.write_json(str(path), {"a": 2})
+    assert path.read_bytes() == b'{"a": 1}\n' and os.listdir(tmp_path) == ["value.json"]
+
+
+def test_only_temporaries_of_the_dead_or_a_day_old_are_swept(root, environ):
+    folder = establish(root, environ)
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    os.makedirs(folder.backups)
+    place = Path(folder.path)
+    swept = [place / f"heartbeat.json.{process.pid}.tmp", Path(folder.backups) / f"native.db.{process.pid}.tmp"]
+    old = place / f"workspace.json.{os.getpid()}.tmp"
+    kept = [place / f"heartbeat.json.{os.getpid()}.tmp", place / "notes.tmp", place / "signet-sync.db"]
+    for path in [*swept, old, *kept]:
+        path.touch()
+    os.utime(old, (0, 0))
+    state_dir.sweep(folder)
+    assert not any(path.exists() for path in [*swept, old]) and all(path.exists() for path in kept)
+    state_dir.sweep(state_dir.StateFolder(str(place / "nowhere"), "key"))
+
+
+@pytest.mark.parametrize("mask", [0o000, 0o022, 0o077])
+def test_nothing_is_readable_by_others(root, tmp_path, mask):
+    environ = {"SIGNET_STATE": str(tmp_path / "deep/er/state")}
+    before = os.umask(mask)
+    try:
+        folder = state_dir.establish(str(root), writer(root), environ)
+        state_dir.beat(folder, {})
+        with (
+            state_dir.run_lock(folder),
+            state_dir.workspace_lock(folder),
+            state_dir.session_lock(folder, "abcdefghijklmnop"),
+        ):
+            pass
+    finally:
+        os.umask(before)
+    made = [tmp_path / "deep", *(tmp_path / "deep").rglob("*")]
+    assert len(made) >= 9
+    for path in made:
+        assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600), path
+
+
+def test_the_parts_of_a_state_folder():
+    folder = state_dir.StateFolder("/s/key", "key")
+    assert (folder.database, folder.heartbeat) == ("/s/key/signet-sync.db", "/s/key/heartbeat.json")
+    assert (folder.logs, folder.backups, folder.locks) == ("/s/key/logs", "/s/key/backups", "/s/key/locks")

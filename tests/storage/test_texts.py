@@ -1,0 +1,262 @@
+"""A text stands once, in the bytes of a seal or in its row; whoever reads it, and full text, sees no difference."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import artifacts_fixture as made
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from workbench import NOW, Vault, numbered
+
+from signet_sync.app.workspace import opened
+from signet_sync.formats.timestamps import parse_instant
+from signet_sync.integrity import store as integrity_store
+from signet_sync.privacy import redact as privacy_redact
+from signet_sync.settings.model import load
+from signet_sync.storage.database.connection import Database
+from signet_sync.sync.store import artifacts, bodies
+from signet_sync.text.redaction import Cleaning
+from signet_sync.text.sanitizer import sanitize_line
+
+LATER = "2026-06-20T12:00:00.000Z"
+SECRET = "ghp_" + "Zq7xK2mV9pL4tR8wY1nB6cD3fG5hJ0sA2uE4"
+LEFT_TO_SEALS = "select source_path from memory_artifacts where content is null order by 1"
+
+
+def words(database: Database) -> set[str]:
+    """Every word that full text holds."""
+    database.execute("create virtual table if not exists temp.terms using fts5vocab(main, memory_artifacts_fts, 'row')")
+    return {word for (word,) in database.execute("select term from temp.terms")}
+
+
+def texts(database: Database) -> dict[str, str]:
+    return dict(database.execute(f"select source_path, {bodies.text_of()} from memory_artifacts"))
+
+
+def is_whole(database: Database) -> None:
+    """Every text can be had, and full text holds its words and no others."""
+    assert database.problems() == [] and artifacts.text_in_step(database)
+    before = words(database)
+    with database.transaction():
+        artifacts.rebuild_text(database)
+    assert words(database) == before
+
+
+@pytest.fixture
+def vault(tmp_path: Path) -> Vault:
+    """Two sessions, indexed, of which one has a secret in its transcript."""
+    found = Vault(tmp_path / "vault")
+    found.session(1)
+    found.session(2)
+    found.put(made.transcript(**numbered(3) | {"body": f"## User\n\nThe token is {SECRET}, number3x.\n"}))
+    found.put(made.manifest(**{k: v for k, v in numbered(3).items() if k != "body"}))
+    assert found.reindex()["problems"] == []
+    return found
+
+
+# ── what is read is what was there ──
+
+KNOTTY = st.text(
+    alphabet=st.one_of(st.sampled_from("a \t\n\r-#备份サーバé\u2028\x85\ufeff🔦"), st.characters(codec="utf-8")),
+    max_size=200,
+)
+SAID = st.lists(
+    st.one_of(KNOTTY, st.sampled_from([SECRET, "---", "备份 lamp", "key: value", "a \r\n\r\n"])), max_size=6
+)
+
+
+@given(st.lists(SAID, min_size=1, max_size=3), st.booleans())
+def test_a_row_gives_the_text_that_its_file_gave_whether_it_stands_there_or_in_the_seal(
+    said: list[list[str]], bytes_go: bool
+) -> None:
+    files: dict[str, bytes] = {}
+    for number, parts in enumerate(said):
+        name, raw = made.transcript(session_id=f"s{number}", body="\n".join(parts).replace("\0", ""))
+        files[name] = raw
+    judged = [one for one in made.judged(files) if one.row is not None]
+    sealed, plain = Database(":memory:"), Database(":memory:")
+    made.fill(sealed, judged)
+    with plain.transaction():
+        artifacts.insert_rows(plain, judged, 1, NOW)
+    if bytes_go:
+        integrity_store.let_go(sealed, [one.path for one in judged])
+        assert not list(sealed.execute(LEFT_TO_SEALS))
+    rows = {one.path: one.row for one in judged}
+    assert artifacts.rows_by_path(sealed, list(rows)) == rows == artifacts.rows_by_path(plain, list(rows))
+    assert all(bodies.text_at(sealed, path) == row.content for path, row in rows.items() if row is not None)
+    assert words(sealed) == words(plain)
+    is_whole(sealed)
+    with sealed.transaction():
+        artifacts.delete_rows(sealed, list(rows))
+    assert words(sealed) == set() and sealed.problems() == []
+    sealed.close()
+    plain.close()
+
+
+def test_only_a_text_that_the_sanitizer_changed_and_a_manifest_stand_in_their_rows(vault: Vault) -> None:
+    with vault.database() as database:
+        left = {path for (path,) in database.execute(LEFT_TO_SEALS)}
+        kept = {path for (path,) in database.execute("select source_path from memory_artifacts")} - left
+        assert len(left) == 4 and {path.rpartition("--")[2] for path in kept} == {"manifest.md", "transcript.md"}
+        assert not any(SECRET in text for text in texts(database).values())
+    assert vault.dump() == vault.dump_from_scratch()
+    vault.reindex("--full")
+    with vault.database() as database:
+        assert {path for (path,) in database.execute(LEFT_TO_SEALS)} == left, "a rebuild finds the seals"
+
+
+# ── the bytes go ──
+
+
+def let_go(vault: Vault) -> None:
+    Path(os.environ["SIGNET_CONFIG"]).write_text("[seals]\nkeep_days = 30\n")
+    vault.reindex(now=LATER)
+
+
+def test_what_is_let_go_leaves_its_text_and_with_the_session_that_goes_to_the_last_word(vault: Vault) -> None:
+    with vault.database() as database:
+        before = texts(database)
+    let_go(vault)
+    with vault.database() as database:
+        assert texts(database) == before
+    assert vault.rows(LEFT_TO_SEALS) == [] and vault.rows("select 1 from seals where packed <> x''") == []
+    assert vault.hits("number2x")
+    vault.reindex("--full", now=LATER)
+    assert vault.rows(LEFT_TO_SEALS) == [] and vault.dump() == vault.dump_from_scratch()
+    gone = ("remove", numbered(2)["session_id"], "--reason", "asked", "--yes", "--now", LATER)
+    assert vault.call(*gone).code == 0
+    with vault.database(readonly=False) as database:
+        assert not [word for word in words(database) if "number2" in word]
+        is_whole(database)
+    assert b"number2x" not in vault.db.read_bytes()
+
+
+def test_a_removed_session_leaves_no_word_where_only_its_seals_hold_its_text(vault: Vault) -> None:
+    assert vault.rows(LEFT_TO_SEALS)
+    assert vault.call("remove", numbered(2)["session_id"], "--reason", "asked", "--yes", "--now", NOW).code == 0
+    with vault.database(readonly=False) as database:
+        assert not [word for word in words(database) if "number2" in word]
+        is_whole(database)
+    assert b"number2x" not in vault.db.read_bytes() and vault.hits("number1x")
+
+
+def test_a_file_that_returns_under_a_tombstone_leaves_neither_word_nor_seal(vault: Vault) -> None:
+    """Its name carries another token than the tombstone's: only the verdict tells."""
+    keyed = numbered(4) | {"session_key": "agent:main:main"}
+    vault.put(made.session(**keyed))
+    vault.reindex()
+    stone = made.tombstone(token=made.token_for(session_id=keyed["session_id"]), session_ids=(keyed["session_id"],))
+    vault.put(stone, "memory/tombstones")
+    vault.reindex()
+    with vault.database(readonly=False) as database:
+        assert not [word for word in words(database) if "number4" in word]
+        is_whole(database)
+
+
+# ── the bytes become others ──
+
+
+def redact(vault: Vault, paths: list[str], word: str) -> None:
+    """Takes a word out of some files, as a removal does with what others quote of the removed session."""
+
+    def without(text: str) -> str:
+        return text.replace(word, "[REDACTED:removed]")
+
+    with opened(str(vault.root), load(str(vault.root))[0]) as workspace:
+        cleaning = Cleaning(body=without, line=lambda line: sanitize_line(without(line)))
+        done = privacy_redact.redact(workspace, paths, "asked", parse_instant(NOW) or 0, cleaning=cleaning)
+        assert not done.left and {one.path for one in done.files} == set(paths)
+
+
+def test_what_is_redacted_leaves_no_word_where_only_its_seal_held_the_text(vault: Vault) -> None:
+    paths = [path for (path,) in vault.rows(LEFT_TO_SEALS) if vault.call("search", "number2x")]
+    paths = [path for path in paths if b"number2x" in (vault / path).read_bytes()]
+    redact(vault, paths, "number2x")
+    with vault.database(readonly=False) as database:
+        assert not any("number2x" in text for text in texts(database).values())
+        assert "number2x" not in words(database)
+        is_whole(database)
+    assert vault.hits("number2x") == [] and b"number2x" not in vault.db.read_bytes()
+
+
+def test_a_change_that_is_accepted_is_found_and_what_it_replaced_is_not(vault: Vault) -> None:
+    path = next(path for (path,) in vault.rows(LEFT_TO_SEALS) if b"number1x" in (vault / path).read_bytes())
+    changed = (vault / path).read_bytes().replace(b"number1x", b"numberother")
+    (vault / path).write_bytes(changed)
+    vault.reindex()
+    assert path in vault.hits("number1x"), "what was sealed stays in the index"
+    assert vault.call("violations", "accept", path, "--reason", "mine", "--yes", "--now", NOW).code == 0
+    assert path in vault.hits("numberother") and path not in vault.hits("number1x")
+    with vault.database(readonly=False) as database:
+        is_whole(database)
+
+
+def test_a_seal_that_is_written_anew_leaves_the_row_its_text_until_a_pass_has_looked(vault: Vault) -> None:
+    path = vault.rows(LEFT_TO_SEALS)[0][0]
+    with vault.database(readonly=False) as database:
+        text, seal = bodies.text_at(database, path), artifacts.seal_of(database, path)
+        assert seal is not None
+        with database.transaction():
+            artifacts.store_seals(database, [seal._replace(packed=b"others", body_sha256="0" * 64)])
+        assert bodies.text_at(database, path) == text
+        is_whole(database)
+
+
+# ── passes and databases that break ──
+
+
+class Stopped(BaseException):
+    """The pass was killed here."""
+
+
+def test_a_pass_that_is_cut_off_leaves_every_text_where_it_was(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
+    with vault.database() as database:
+        before = texts(database)
+    vault.session(4)
+    real: Any = artifacts.insert_rows
+
+    def stopped(*given: Any) -> None:
+        real(*given)
+        raise Stopped
+
+    monkeypatch.setattr(artifacts, "insert_rows", stopped)
+    with pytest.raises(Stopped):
+        vault.call("reindex", "--full", "--now", NOW)
+    with vault.database(readonly=False) as database:
+        assert texts(database) == before
+        is_whole(database)
+    monkeypatch.undo()
+    assert vault.reindex()["problems"] == [] and vault.hits("number4x") and vault.dump() == vault.dump_from_scratch()
+
+
+@pytest.mark.parametrize("damage", ["packed = null", "packed = zeroblob(20)", "packed = x''", None])
+def test_a_text_that_cannot_be_had_is_told_and_the_next_pass_reads_the_file_again(
+    vault: Vault, damage: str | None
+) -> None:
+    path, dump = next(path for path in vault.hits("number1x") if (path,) in vault.rows(LEFT_TO_SEALS)), vault.dump()
+    with vault.database(readonly=False) as database:
+        what = "delete from seals" if damage is None else f"update seals set {damage}"
+        database.execute(f"{what} where path = ?", (path,))
+    answer = vault.call("search", "number1x", "--json")
+    assert answer.code == 3 and answer.json["error"]["code"] == "database-corrupt"
+    found = vault.call("doctor", "--json").json["findings"]
+    assert any("damaged" in json.dumps(one) for one in found), found
+    assert any("moved aside" in line for line in vault.reindex()["trouble"])
+    assert path in vault.hits("number1x") and vault.dump() == dump
+    with vault.database(readonly=False) as database:
+        is_whole(database)
+
+
+def test_a_database_that_was_lost_has_its_texts_from_the_files_and_seals_them_again(vault: Vault) -> None:
+    left, dump = vault.rows(LEFT_TO_SEALS), vault.dump()
+    for suffix in ("", "-wal", "-shm"):
+        Path(f"{vault.db}{suffix}").unlink(missing_ok=True)
+    vault.reindex()
+    assert vault.rows(LEFT_TO_SEALS) == left and vault.dump() == dump
+    with vault.database(readonly=False) as database:
+        is_whole(database)

@@ -1,0 +1,218 @@
+"""Valid artifacts, manifests and tombstones as bytes, made through the contracts, for the tests of every room.
+
+Every maker of a file gives `(file name, bytes)`. Keyword overrides replace fields as they are written, after the hash
+and the name were made of the ordinary values, so that one thing at a time can be wrong; `ABSENT` leaves a field out,
+and a key that no model knows is written behind the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from signet_sync.formats.artifact import Manifest, Tombstone, validate_tombstone
+from signet_sync.formats.body import HASH_SCOPE, body_sha256, normalize
+from signet_sync.formats.filename import artifact_file_name, tombstone_file_name
+from signet_sync.formats.frontmatter import parse, write
+from signet_sync.formats.seal import pack
+from signet_sync.formats.session_token import derive_token
+from signet_sync.formats.snapshot import Found, Signature
+from signet_sync.formats.temporary_sessions import NoiseRule
+from signet_sync.pages.session_log import compose
+from signet_sync.storage.database.connection import Database
+from signet_sync.sync.planner import Bench, Judgement, Tombstones, judge
+from signet_sync.sync.store import artifacts
+from signet_sync.text.sanitizer import SANITIZER_VERSION
+
+ABSENT: Any = object()
+
+AGENT = "default"
+SESSION = "0195d7a2-6f00-7cc0-8a44-1d2e3f405162"
+CAPTURED = "2026-03-28T10:00:00.000Z"
+PROJECT = "/home/ada/code/lantern"
+SENTENCE = "In lantern the retry loop of src/queue.py was bounded so that a dead broker no longer blocks a start."
+BODY = "# Retry loop of the queue\n\nThe loop in src/queue.py now gives up after five tries.\n"
+
+
+def token_for(agent_id: str = AGENT, session_id: str = SESSION, session_key: str | None = None) -> str:
+    """The token that the files of a session carry."""
+    return derive_token(agent_id, session_key, session_id)
+
+
+def path_for(
+    kind: str,
+    *,
+    agent_id: str = AGENT,
+    session_id: str = SESSION,
+    session_key: str | None = None,
+    captured_at: str = CAPTURED,
+) -> str:
+    """`memory/<name>` of a session's file of this kind, as we would write it."""
+    name = artifact_file_name(captured_at, token_for(agent_id, session_id, session_key), kind)
+    return f"memory/{name}"
+
+
+def _who(
+    kind: str,
+    agent_id: str,
+    session_id: str,
+    session_key: str | None,
+    captured_at: str,
+) -> dict[str, Any]:
+    return {
+        "kind": kind,
+        "agent_id": agent_id,
+        "session_id": session_id,
+        "session_key": session_key,
+        "project": PROJECT,
+        "harness": "claude-code",
+        "captured_at": captured_at,
+        "started_at": None,
+        "ended_at": captured_at,
+    }
+
+
+def _file(fields: dict[str, Any], overrides: dict[str, Any], body: str) -> bytes:
+    merged = {**fields, **overrides}
+    return write({key: value for key, value in merged.items() if value is not ABSENT}, body.removesuffix("\n"))
+
+
+def content(
+    kind: str,
+    /,
+    *,
+    agent_id: str = AGENT,
+    session_id: str = SESSION,
+    session_key: str | None = None,
+    captured_at: str = CAPTURED,
+    body: str = BODY,
+    **overrides: Any,
+) -> tuple[str, bytes]:
+    """An immutable artifact of any kind; `ended_at` is `captured_at` unless overridden."""
+    who: dict[str, Any] = {
+        "agent_id": agent_id,
+        "session_id": session_id,
+        "session_key": session_key,
+        "captured_at": captured_at,
+    }
+    fields = {
+        **_who(kind, agent_id, session_id, session_key, captured_at),
+        "manifest_path": path_for("manifest", **who),
+        "source_node_id": None,
+        "content_sha256": body_sha256(normalize(body)),
+        "hash_scope": HASH_SCOPE,
+        "memory_sentence": SENTENCE,
+        "memory_sentence_version": "memory_sentence_v1",
+        "memory_sentence_quality": "ok",
+        "memory_sentence_generated_at": captured_at,
+    }
+    if kind == "transcript":
+        fields["sanitizer_version"] = SANITIZER_VERSION
+    return path_for(kind, **who).removeprefix("memory/"), _file(fields, overrides, body)
+
+
+def summary(**given: Any) -> tuple[str, bytes]:
+    """A valid summary; arguments as of `content`."""
+    return content("summary", **given)
+
+
+def transcript(**given: Any) -> tuple[str, bytes]:
+    """A valid transcript; arguments as of `content`."""
+    return content("transcript", **given)
+
+
+def compaction(**given: Any) -> tuple[str, bytes]:
+    """A valid compaction; arguments as of `content`."""
+    return content("compaction", **given)
+
+
+def manifest(
+    *,
+    agent_id: str = AGENT,
+    session_id: str = SESSION,
+    session_key: str | None = None,
+    captured_at: str = CAPTURED,
+    body: str = "",
+    **overrides: Any,
+) -> tuple[str, bytes]:
+    """A valid manifest that links a summary and a transcript of the same `captured_at`."""
+    who: dict[str, Any] = {
+        "agent_id": agent_id,
+        "session_id": session_id,
+        "session_key": session_key,
+        "captured_at": captured_at,
+    }
+    fields = {
+        **_who("manifest", agent_id, session_id, session_key, captured_at),
+        "summary_path": path_for("summary", **who),
+        "transcript_path": path_for("transcript", **who),
+        "compaction_path": None,
+        "memory_md_refs": [],
+        "updated_at": captured_at,
+        "revision": 1,
+        "content_sha256": body_sha256(normalize(body)),
+        "hash_scope": HASH_SCOPE,
+    }
+    assert fields.keys() >= Manifest.model_fields.keys()
+    return path_for("manifest", **who).removeprefix("memory/"), _file(fields, overrides, body)
+
+
+def session(**who: Any) -> dict[str, bytes]:
+    """The manifest, summary and transcript of one session by file name."""
+    return dict([manifest(**{k: v for k, v in who.items() if k != "body"}), summary(**who), transcript(**who)])
+
+
+def tombstone(
+    *,
+    agent_id: str = AGENT,
+    token: str | None = None,
+    session_id: str = SESSION,
+    session_key: str | None = None,
+    session_ids: tuple[str, ...] = (),
+    removed_at: str = "2026-03-29T08:00:00.000Z",
+    **overrides: Any,
+) -> tuple[str, bytes]:
+    """A valid tombstone of the token (given, or that of the session); `session_ids` limits it to some sessions."""
+    covered = token if token is not None else token_for(agent_id, session_id, session_key)
+    fields: dict[str, Any] = {
+        "kind": "tombstone",
+        "agent_id": agent_id,
+        "session_token": covered,
+        "removed_at": removed_at,
+        "reason": "asked for",
+        "removed_paths": [],
+        "tombstone_version": 1,
+    }
+    if session_ids:
+        fields["session_ids"] = list(session_ids)
+    return tombstone_file_name(agent_id, covered), _file(fields, overrides, "")
+
+
+def stone(**who: Any) -> Tombstone:
+    """The tombstone of the same arguments as a value."""
+    return validate_tombstone(parse(tombstone(**who)[1]).fields)
+
+
+def judged(files: Mapping[str, bytes], *, now_iso: str = "2026-03-30T00:00:00.000Z") -> list[Judgement]:
+    """What the desk makes of files (name, bytes) directly under `memory/`, without seals or tombstones."""
+    bench = Bench(Tombstones(), NoiseRule(), lambda _: None, now_iso)
+    return [
+        judge(f"memory/{name}", Found(raw, Signature(len(raw), number, number, number)), bench)
+        for number, (name, raw) in enumerate(files.items(), start=1)
+    ]
+
+
+def fill(database: Database, judgements: Sequence[Judgement], *, now_iso: str = "2026-03-30T00:00:00.000Z") -> None:
+    """Writes judgements as a pass does: rows, full text, verdicts, seals with their bytes, ledger rows."""
+    with database.transaction():
+        artifacts.delete_rows(database, [judgement.path for judgement in judgements])
+        first = artifacts.next_row_id(database)
+        seals = [j.seal._replace(packed=pack(j.raw)) for j in judgements if j.seal is not None and j.raw]
+        artifacts.store_seals(database, seals)
+        artifacts.insert_rows(database, judgements, first, now_iso)
+        artifacts.store_files(database, judgements, 0)
+        sessions = {(j.row.agent_id, j.row.session_token, j.row.session_id) for j in judgements if j.row is not None}
+        parts = artifacts.session_parts(database, sorted(sessions))
+        rows = [compose(agent_id, token, session_parts) for agent_id, token, _, session_parts in parts]
+        artifacts.store_ledger(database, [], [row for row in rows if row is not None])
+        artifacts.count_days(database, None)

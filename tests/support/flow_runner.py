@@ -1,0 +1,722 @@
+"""Ends every scenario of the crash matrix at every step, by a kill or a failing call, each in a fork; see `main`.
+
+`python flow_runner.py FOLDER SCENARIO FAULTS [EVERY [AGAIN]]` wants FOLDER/before (workspace) and FOLDER/state-before.
+It runs the scenario once to its end, which gives what is wanted, then again and again with a fault at step 1, 2, 3 …
+until a run meets none, for each of FAULTS (with commas between). It prints one JSON line a point: the step's number and
+label, how the run ended (`killed`, `refused`, `answered`), what was made of it then (`all`, `nothing`), and what is
+wrong: nothing is an empty list. With AGAIN the pass after each kill is killed too, at every so many steps of its own.
+"""
+
+from __future__ import annotations
+
+import errno
+import io
+import json
+import os
+import re
+import shutil
+import stat
+import sys
+import traceback
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import redirect_stdout, suppress
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import apsw
+from crash_runner import KILLED, NOW, arm, command, dump, everything, forked
+
+from signet_sync.app.workspace import opened
+from signet_sync.errors import SignetSyncError, UsageError
+from signet_sync.facts.store import statements
+from signet_sync.formats.timestamps import parse_instant
+from signet_sync.formats.turn import Turn
+from signet_sync.graph.enrichment import enrich
+from signet_sync.memories import operations as memories_operations
+from signet_sync.memories import promotion
+from signet_sync.privacy import remove
+from signet_sync.sessions import live
+from signet_sync.sessions import operations as sessions_operations
+from signet_sync.sessions.input import compaction_input, session_input
+from signet_sync.settings.model import Settings
+from signet_sync.storage import files, state_dir
+from signet_sync.storage.database.connection import Database
+from signet_sync.sync.workspace import Workspace, backups
+
+# Made up, and never to be found in a byte that we write.
+SECRET = "ghp_" + "Zx9Yw8Vu7Ts6Rq5Po4Nm3Lk2Ji1Hg0Fe9Dc8"
+NOW_US = parse_instant(NOW) or 0
+LATER = "2026-04-28T11:00:00.000Z"
+REFUSED = 3
+
+# ── what is run ──
+
+
+def asked(document: dict[str, Any], limit: int | None = None) -> Callable[[Path], int]:
+    """A session end or compaction; what it answers is written to `answer.json`, as a caller would be told.
+
+    With `limit` no file is longer than so many bytes, and the transcript is kept in several segments.
+    """
+    settings = Settings() if limit is None else replace(Settings(), max_file_bytes=limit)
+
+    def work(root: Path) -> int:
+        with opened(str(root), settings) as workspace:
+            if "transcript" in document:
+                answer = sessions_operations.end(workspace, session_input(document, now_us=NOW_US), now_us=NOW_US)
+            else:
+                answer = sessions_operations.compact(
+                    workspace, compaction_input(document, now_us=NOW_US), now_us=NOW_US
+                )
+        Path("answer.json").write_text(json.dumps(answer))
+        return 0
+
+    return work
+
+
+def passed(*arguments: str) -> Callable[[Path], int]:
+    """A command line."""
+    return lambda root: command(str(root), *arguments)
+
+
+def removed(name: str) -> Callable[[Path], int]:
+    """A removal; one that has been made already has nothing to remove."""
+
+    def work(root: Path) -> int:
+        with opened(str(root), Settings()) as workspace:
+            try:
+                for part in remove.plan(workspace, "default", name):
+                    remove.remove(workspace, part, "asked for", NOW_US)
+            except UsageError as error:
+                if error.code != "unknown-session":
+                    raise
+        return 0
+
+    return work
+
+
+def done(
+    ask: Callable[[Workspace], object], settings: Settings | None = None, *, answers: bool = True
+) -> Callable[[Path], int]:
+    """What a person asks for by hand; what was forgotten already is."""
+
+    def work(root: Path) -> int:
+        with opened(str(root), settings or Settings()) as workspace:
+            try:
+                ask(workspace)
+            except UsageError as error:
+                if error.code != "unknown-memory":
+                    raise
+        if answers:
+            Path("answer.json").write_text("{}")
+        return 0
+
+    return work
+
+
+def stream(workspace: Workspace) -> None:
+    """More turns of a session of which some stand already."""
+    words = ("Bound it.", "Done.", f"The key was {SECRET} then.")
+    turns = [Turn(number, "user", text, NOW) for number, text in enumerate(words, 1)]
+    live.append(workspace, turns, agent_id="default", session_key="agent:main/third")
+
+
+def remember(workspace: Workspace) -> None:
+    """A word of one's own, with a secret in it."""
+    given = {"kind": "decision", "tags": ("queue",), "private": False, "session": None, "now_us": NOW_US}
+    memories_operations.remember(workspace, "default", f"Drain the lantern before {SECRET} is turned.", **given)
+
+
+def distil(workspace: Workspace) -> None:
+    """Has a model distil what it has not seen yet."""
+    enrich(workspace, now_us=lambda: NOW_US, environ={"PATH": os.environ["PATH"]})
+
+
+def sweep(workspace: Workspace) -> None:
+    """Has what was recalled often rise."""
+    promotion.dream(workspace, "default", NOW_US)
+
+
+def answering(told: dict[str, Any]) -> Settings:
+    """Two models that say the same whatever they are asked."""
+
+    def program(name: str) -> tuple[str, ...]:
+        return ("/bin/sh", "-c", 'cat >/dev/null; printf %s "$1"', "sh", told[name])
+
+    return replace(
+        Settings(),
+        extraction_enabled=True,
+        extraction_provider="command",
+        extraction_command=program("facts"),
+        synthesis_provider="command",
+        synthesis_command=program("paragraph"),
+    )
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """What is run, and what may be left where it was ended early.
+
+    `flow`: it may never have begun, and is asked for again; else it is a pass, which the next one finishes.
+    `piecemeal`: some of it may stand until it is asked for again. `tidies`: pages may be put in order before it begins.
+    `gone` are words that no file may hold once it is done. `rewrites`: sealed files are written anew.
+    """
+
+    work: Callable[[Path], int]
+    flow: bool = True
+    piecemeal: bool = False
+    tidies: bool = False
+    gone: tuple[str, ...] = ()
+    now: str = NOW
+    rewrites: bool = False
+
+
+def scenarios(told: dict[str, Any]) -> dict[str, Scenario]:
+    """What is run, by name."""
+    # What is too long for one file is as many endings, each whole; until the answer some of them may be missing.
+    documents = {
+        name: Scenario(asked(given, 6_000 if name == "parts" else None), piecemeal=name == "parts")
+        for name, given in told["documents"].items()
+    }
+    passes = {
+        "manifests": Scenario(passed("reindex", "--now", LATER), flow=False, now=LATER),
+        "full": Scenario(passed("reindex", "--full", "--now", NOW), flow=False),
+        **{
+            name: Scenario(passed("reindex", "--now", NOW), flow=False)
+            for name in ("projection", "0.1.0", "other rules")
+        },
+    }
+    by_hand = (
+        {
+            "append": Scenario(done(stream)),
+            "remember": Scenario(done(remember)),
+            "pin": Scenario(done(lambda workspace: memories_operations.pin(workspace, "default", told["pin"], NOW_US))),
+            "forget": Scenario(
+                done(lambda workspace: memories_operations.forget(workspace, "default", told["forget"], NOW_US)),
+                tidies=True,
+                gone=tuple(told["words"]["forget"]),
+            ),
+            "distil": Scenario(done(distil, answering(told), answers=False), piecemeal=True),
+            "dream": Scenario(done(sweep)),
+            # What comes before the ledger stands on its own: old hits go, tags are made.
+            "first dream": Scenario(done(sweep), piecemeal=True),
+        }
+        if "words" in told
+        else {}
+    )
+    words = tuple(told.get("words", {}).get("removal", ()))
+    return {
+        **documents,
+        **passes,
+        **by_hand,
+        "removal": Scenario(removed(told["remove"]), tidies=bool(words), gone=words),
+    }
+
+
+# ── what goes wrong ──
+
+
+class Failing:
+    """Lets the n-th durable call of our own doors fail; a full disk stays full until the process ends."""
+
+    def __init__(self, point: int, code: int) -> None:
+        self.point = point
+        self.code = code
+        self.count = 0
+
+    def __call__(self, label: str, *, takes_space: bool) -> bool:
+        """Whether this call fails now."""
+        self.count += 1
+        if self.count == self.point:
+            with open("killed-at", "w", encoding="ascii") as handle:
+                handle.write(label)
+            return True
+        return self.code == errno.ENOSPC and takes_space and 0 < self.point < self.count
+
+    def error(self) -> OSError:
+        return OSError(self.code, os.strerror(self.code))
+
+    def wrap(self, where: object, name: str, *, takes_space: bool, concerns: Callable[..., bool] | None = None) -> None:
+        real = getattr(where, name)
+
+        def failing(*given, **named):
+            if (concerns is None or concerns(*given, **named)) and self(name, takes_space=takes_space):
+                if name == "write" and len(given[1]) > 1:
+                    real(given[0], bytes(given[1])[: len(given[1]) // 2])
+                raise self.error()
+            return real(*given, **named)
+
+        setattr(where, name, failing)
+
+
+def creates(_path: object, flags: int, *_given: object, **_named: object) -> bool:
+    """Whether an `os.open` may make a file."""
+    return bool(flags & os.O_CREAT)
+
+
+def is_file(descriptor: int) -> bool:
+    """Whether a descriptor is that of a file, and no pipe's."""
+    return stat.S_ISREG(os.fstat(descriptor).st_mode)
+
+
+def failing(point: int, code: int) -> Failing:
+    """Puts the fault at every durable call: files, folders, renames, SQLite's commits and checkpoints."""
+    faults = Failing(point, code)
+    faults.wrap(os, "open", takes_space=True, concerns=creates)
+    faults.wrap(os, "write", takes_space=True, concerns=lambda descriptor, _: is_file(descriptor))
+    for name in ("fsync", "link", "mkdir"):
+        faults.wrap(os, name, takes_space=name != "fsync")
+    for name in ("rename", "replace", "unlink", "rmdir", "ftruncate"):
+        faults.wrap(os, name, takes_space=False)
+    faults.wrap(files, "_rename", takes_space=False)
+    broken = apsw.FullError if code == errno.ENOSPC else apsw.IOError
+
+    class Connection(apsw.Connection):
+        def execute(self, sql, *given, **named):
+            if sql == "commit" and faults("commit", takes_space=True):
+                raise broken(os.strerror(code))
+            return super().execute(sql, *given, **named)
+
+        def wal_checkpoint(self, *given, **named):
+            if faults("checkpoint", takes_space=True):
+                raise broken(os.strerror(code))
+            return super().wal_checkpoint(*given, **named)
+
+    apsw.Connection = Connection
+    return faults
+
+
+def failing_inside_sqlite(point: int, code: int | None) -> None:
+    """Puts the fault (None: a kill) into SQLite's own writes, syncs, truncations and deletions."""
+    faults = Failing(point, code or 0)
+    usual = apsw.vfs_names()[0]
+
+    def strike(label: str, *, takes_space: bool = True) -> None:
+        if faults(label, takes_space=takes_space):
+            if code is None:
+                os._exit(KILLED)
+            raise apsw.FullError("full") if code == errno.ENOSPC else apsw.IOError("broken")
+
+    class File(apsw.VFSFile):
+        def xWrite(self, data, offset):
+            strike("xWrite")
+            super().xWrite(data, offset)
+
+        def xSync(self, flags):
+            strike("xSync", takes_space=False)
+            super().xSync(flags)
+
+        def xTruncate(self, size):
+            strike("xTruncate", takes_space=False)
+            super().xTruncate(size)
+
+    class Vfs(apsw.VFS):
+        def __init__(self):
+            super().__init__("faulty", usual, makedefault=True)
+
+        def xOpen(self, name, flags):
+            return File(usual, name, flags)
+
+    failing_inside_sqlite.vfs = Vfs()
+
+
+FAULTS: dict[str, Callable[[int], object]] = {
+    "kill": arm,
+    "EIO": lambda point: failing(point, errno.EIO),
+    "ENOSPC": lambda point: failing(point, errno.ENOSPC),
+    "sqlite-kill": lambda point: failing_inside_sqlite(point, None),
+    "sqlite-EIO": lambda point: failing_inside_sqlite(point, errno.EIO),
+    "sqlite-ENOSPC": lambda point: failing_inside_sqlite(point, errno.ENOSPC),
+}
+
+
+def refused(work: Callable[[Path], int], root: Path) -> int:
+    """Runs something that may be refused with an error of ours; any other exception is not expected."""
+    try:
+        return work(root)
+    except (SignetSyncError, OSError) as error:
+        Path("refused").write_text(repr(error))
+        return REFUSED
+
+
+# ── what is left ──
+
+
+def contents(root: Path) -> dict[str, str]:
+    """Every file of a workspace by path, but for temporaries."""
+    found = {}
+    for path in sorted(root.rglob("*")):
+        if path.is_file() and ".signet/tmp/" not in path.as_posix():
+            name, digest = path.relative_to(root).as_posix(), sha256(content(path)).hexdigest()
+            # What was kept of a page stands there once or, where keeping it was cut short, twice.
+            found[f"kept {digest}" if ".user-" in name else name] = digest
+    return found
+
+
+def content(path: Path) -> bytes:
+    """The bytes of a file; of an entity ledger what was done, whatever ids were drawn and however it came to pass."""
+    raw = path.read_bytes()
+    if path.suffix != ".jsonl" or path.parent.name != "ledger":
+        return raw
+    lines = []
+    for line in raw.splitlines():
+        with suppress(ValueError):  # one that a crash has cut short
+            lines.append(json.loads(line))
+    ended = {line["of"]: line["state"] for line in lines if "of" in line}
+    done = [line for line in lines if "op" in line and ended.get(line["id"]) == "committed"]
+    return json.dumps([[(key, line[key]) for key in line if key not in DRAWN] for line in done]).encode()
+
+
+DRAWN = ("id", "token", "prev", "hash")
+NATIVE = {
+    "answers": "flow_results order by agent_id, flow_key",
+    "live": "session_transcripts order by 1, 2, 3, 4",
+    "tombstones": "memory_artifact_tombstones order by 1, 2",
+    "distilled": "extractions order by 1, 2",
+    "wordings": "node_wordings order by 1, 2",
+    "events": "recall_events order by id",
+}
+KEPT = ("memories", "memory_sources", "pins", "node_telemetry", "dream_sweeps", "memory_promotions")
+BACKED_UP = ("memories", "memory_sources", "pins", "recall_events", "dream_sweeps", "memory_promotions")
+
+
+def portrait(root: Path) -> dict[str, Any]:
+    """All that must be equal in two workspaces after the same things have been done: files, rows, answers, buffers.
+
+    What is in a backup and nowhere else but in the database is told twice.
+    """
+    place = state_dir.locate(str(root))
+    found: dict[str, Any] = {"files": contents(root), "rows": dump(place.database)}
+    database = Database(place.database, readonly=True)
+    try:
+        for name, table in NATIVE.items():
+            found[name] = list(database.execute(f"select * from {table}"))
+        for name in KEPT:
+            found[name] = list(database.execute(f"select * from {name} order by 1, 2"))
+        found["lines"] = list(database.execute("select agent_id, tier, id, text from recall_lines order by 1, 3"))
+        assert statements.orphans(database) == 0
+        for rowid, text in list(database.execute("select rowid, text from recall_lines")):
+            word = max(re.findall(r"[^\W_]+", text), key=len)
+            hits = database.execute("select rowid from recall_lines_fts where recall_lines_fts match ?", (f'"{word}"',))
+            assert (rowid,) in list(hits), f"{text!r} is not found by {word}"
+    finally:
+        database.close()
+    found["live files"] = live_files(place.live)
+    found["backup"] = backed_up(backups(place)[0])
+    return json.loads(json.dumps(found))
+
+
+def live_files(folder: str) -> dict[str, str]:
+    """What the files of live turns hold, by name; a torn line at the end of one counts for nothing."""
+    texts = {path.name: path.read_text().rpartition("\n")[0] for path in Path(folder).glob("*.jsonl")}
+    return dict(sorted(texts.items()))
+
+
+def backed_up(place: str) -> dict[str, list[Any]]:
+    """What people asked for, as a backup has it."""
+    connection = apsw.Connection(f"file:{place}?immutable=1", flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
+    try:
+        return {name: list(connection.execute(f"select * from {name} order by 1, 2, 3")) for name in BACKED_UP}
+    finally:
+        connection.close()
+
+
+def unlike(found: dict[str, Any], wanted: dict[str, Any]) -> list[str]:
+    """What differs, in words."""
+    told = []
+    for part, values in wanted.items():
+        if found[part] == values:
+            continue
+        if part in ("files", "backup"):
+            names = found[part].keys() | values.keys()
+            told.append(f"{part}: " + ", ".join(sorted(n for n in names if found[part].get(n) != values.get(n))))
+        else:
+            told.append(f"{part}: {[r for r in found[part] if r not in values]} for "
+                        f"{[r for r in values if r not in found[part]]}"[:600])  # fmt: skip
+    return told
+
+
+def without_kept(found: dict[str, Any]) -> dict[str, Any]:
+    """A portrait without what was kept of pages."""
+    return found | {"files": {name: digest for name, digest in found["files"].items() if not name.startswith("kept ")}}
+
+
+def journals(root: Path) -> list[str]:
+    """The flows that are not finished."""
+    return sorted(path.name for path in Path(state_dir.locate(str(root)).journal).glob("*.json"))
+
+
+def strays(root: Path) -> list[str]:
+    """Temporary files and unfinished flows."""
+    folder = Path(state_dir.locate(str(root)).path)
+    return [path.name for place in (root, folder) for path in place.rglob("*.tmp*")] + journals(root)
+
+
+def holding(root: Path, words: Iterable[str]) -> list[str]:
+    """Files of workspace and state that hold one of the words."""
+    folder = Path(state_dir.locate(str(root)).path)
+    paths = [path for place in (root, folder) for path in place.rglob("*") if path.is_file()]
+    raw = {path.name: path.read_bytes().lower() for path in paths}
+    return [f"{word} in {name}" for word in words for name, held in raw.items() if word.lower().encode() in held]
+
+
+def is_begun(root: Path) -> bool:
+    """Whether the next pass is told to go on.
+
+    By the inputs of a flow, a tombstone, the mark of what was forgotten, the sweep of this moment.
+    """
+    connection = apsw.Connection(state_dir.locate(str(root)).database)
+    try:
+        marks = list(connection.execute("select * from unscrubbed_memories"))
+        marks += list(connection.execute("select sweep_id from dream_sweeps where at_us = ?", (NOW_US,)))
+    finally:
+        connection.close()
+    return bool(journals(root) or marks) or any(root.glob("memory/tombstones/*.md"))
+
+
+class Judge:
+    """What must hold after a run was ended early: `wrong` says what does not."""
+
+    def __init__(self, root: Path, here: Path, wanted: dict[str, Any], scenario: Scenario) -> None:
+        self.root = root
+        self.here = here
+        self.before = wanted["before"]
+        self.after = wanted["after"]
+        self.scenario = scenario
+        self.now = scenario.now
+        self.wrong: list[str] = []
+        self.outcome = "all"
+
+    def check(self, name: str, held: object) -> None:
+        if not held:
+            self.wrong.append(name)
+
+    def recover(self, may_be_nothing: bool) -> int:
+        """One ordinary pass, and all that must hold then."""
+        begun = may_be_nothing and is_begun(self.root)
+        acknowledged = (self.here / "answer.json").exists()
+        found = contents(self.root)
+        if may_be_nothing and not begun and not acknowledged:
+            whole = found in (self.before["files"], self.after["files"])
+            loose = self.scenario.piecemeal or self.scenario.tidies
+            self.check("written before it was journalled", whole or loose)
+        self.check(f"a secret: {holding(self.root, [SECRET])}", not holding(self.root, [SECRET]))
+        self.check("the pass failed", command(str(self.root), "reindex", "--now", self.now) == 0)
+        try:
+            there = portrait(self.root)
+            different = unlike(there, self.after)
+            if different and may_be_nothing and not begun and not acknowledged and self.is_as_before(there):
+                self.outcome, different = "nothing", []
+            elif different and self.scenario.piecemeal and not acknowledged:
+                self.outcome, different = "part", []
+            self.wrong += different
+        except AssertionError as error:
+            self.wrong.append(f"database: {error}")
+        self.tidy()
+        if self.outcome == "all":
+            self.nothing_left()
+        self.save()
+        return 0
+
+    def is_as_before(self, there: dict[str, Any]) -> bool:
+        """Whether nothing was done; what was kept of a page may be clean already."""
+        if self.scenario.tidies:
+            there, before = without_kept(there), without_kept(self.before)
+            return not unlike(there, before)
+        return not unlike(there, self.before)
+
+    def retry(self, work: Callable[[Path], int]) -> int:
+        """The caller asks again: the same result, and nothing twice."""
+        code = refused(work, self.root)
+        self.check(f"a retry gives {code}: {self.said()}", code == 0)
+        self.check("the pass failed", command(str(self.root), "reindex", "--now", self.now) == 0)
+        try:
+            self.wrong += [f"after a retry {what}" for what in unlike(portrait(self.root), self.after)]
+        except AssertionError as error:
+            self.wrong.append(f"database: {error}")
+        self.tidy()
+        self.nothing_left()
+        self.save()
+        return 0
+
+    def nothing_left(self) -> None:
+        """No byte of what had to go."""
+        left = holding(self.root, self.scenario.gone)
+        self.check(f"left: {left}", not left)
+
+    def said(self) -> str:
+        return (self.here / "refused").read_text() if (self.here / "refused").exists() else ""
+
+    def tidy(self) -> None:
+        """Nothing is left over, `check` finds nothing, and a second pass writes nothing."""
+        self.check(f"left over: {strays(self.root)}", not strays(self.root))
+        self.check("check is not clean", command(str(self.root), "check", "--now", self.now) == 0)
+        folder = Path(state_dir.locate(str(self.root)).path)
+        before = everything(self.root, folder)
+        command(str(self.root), "reindex", "--now", self.now)
+        after = everything(self.root, folder)
+        # SQLite's log and its index come and go with readers; what is written ends up in the database.
+        names = [p for p in before.keys() | after.keys() if not p.endswith(("-wal", "-shm"))]
+        moved = [os.path.basename(p) for p in names if before.get(p) != after.get(p)]
+        self.check(f"a second pass writes {moved}", not moved)
+
+    def save(self) -> None:
+        (self.here / "judged.json").write_text(json.dumps({"outcome": self.outcome, "wrong": self.wrong}))
+
+
+class Ground:
+    """Workspace and state where every point begins, put back by copying; they stay where their state knows them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.root = folder / "vault"
+        self.state = Path(os.environ["SIGNET_STATE"])
+        self.here = folder / "run"
+
+    def put_back(self, name: str = "before") -> None:
+        """The ground as it was kept under a name."""
+        for place, kept in ((self.root, self.folder / name), (self.state, self.folder / f"state-{name}")):
+            shutil.rmtree(place, ignore_errors=True)
+            shutil.copytree(kept, place)
+        if name == "before":
+            shutil.rmtree(self.here, ignore_errors=True)
+            self.here.mkdir()
+            os.chdir(self.here)
+
+    def keep(self, name: str) -> None:
+        """Keeps the ground as it is now under a name."""
+        for place, kept in ((self.root, self.folder / name), (self.state, self.folder / f"state-{name}")):
+            shutil.rmtree(kept, ignore_errors=True)
+            shutil.copytree(place, kept)
+
+    def judged(self) -> dict[str, Any]:
+        """What a judge in a fork has written."""
+        place = self.here / "judged.json"
+        if not place.exists():
+            return {"outcome": "none", "wrong": ["the recovery died"]}
+        found = json.loads(place.read_text())
+        place.unlink()
+        return found
+
+
+def spoken(work: Callable[[], int]) -> int:
+    """Runs something in a fork that must not raise; tells where it does."""
+    try:
+        return work()
+    except BaseException:
+        traceback.print_exc()
+        raise
+
+
+def wanted(ground: Ground, scenario: Scenario) -> dict[str, Any]:
+    """Before and after of a run that nothing disturbs."""
+    with redirect_stdout(io.StringIO()):
+        ground.put_back()
+        if scenario.tidies:
+            assert command(str(ground.root), "reindex", "--now", scenario.now) == 0
+        before = portrait(ground.root) if scenario.flow else {}
+        ground.put_back()
+        assert scenario.work(ground.root) == 0
+        aim = {"before": before, "after": portrait(ground.root)}
+        # A pass finds nothing to do, but for a backup of what is new.
+        judge = Judge(ground.root, ground.here, aim, scenario)
+        judge.recover(may_be_nothing=False)
+        assert judge.wrong == [], judge.wrong
+    return aim
+
+
+class Sweep:
+    """One scenario under one fault, at one point after the other."""
+
+    def __init__(self, ground: Ground, scenario: Scenario, aim: dict[str, Any], fault: str, again: int) -> None:
+        self.ground = ground
+        self.scenario = scenario
+        self.aim = aim
+        self.work = scenario.work
+        self.arm = FAULTS[fault]
+        self.inside_sqlite = fault.startswith("sqlite")
+        self.again = again
+        # A flow that was never begun leaves nothing; a pass is only ever cut short.
+        self.flow = scenario.flow
+
+    def points(self, every: int) -> Iterator[dict[str, Any]]:
+        """What became of every point."""
+        point = 1
+        while True:
+            self.ground.put_back()
+            code = forked(spoken, lambda point=point: self.struck(point))
+            ended = {0: "answered", KILLED: "killed", REFUSED: "refused"}.get(code, "")
+            place = self.ground.here / "killed-at"
+            met = place.exists()
+            told = {"point": point, "label": place.read_text() if met else "end", "ended": ended or f"exit {code}"}
+            self.ground.keep("struck")
+            for way, found in self.killed_again(point) if self.again else self.ways():
+                if not ended:
+                    found["wrong"].append("it ended badly")
+                yield {**told, "way": way, **found}
+            if not met:
+                return
+            point += every
+
+    def struck(self, point: int) -> int:
+        """The run that meets the fault."""
+        self.arm(point)
+        try:
+            return refused(self.work, self.ground.root)
+        except apsw.Error:
+            # What is raised inside a VFS comes out of `close`, too, which keeps quiet about errors of the system.
+            if not self.inside_sqlite:
+                raise
+            return REFUSED
+
+    def judge(self) -> Judge:
+        return Judge(self.ground.root, self.ground.here, self.aim, self.scenario)
+
+    def ways(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        """What becomes of a point: by a pass, by a pass and a retry, by a retry alone."""
+        forked(spoken, lambda: self.judge().recover(self.flow))
+        yield "pass", self.ground.judged()
+        if not self.flow:
+            return
+        forked(spoken, lambda: self.judge().retry(self.work))
+        yield "pass and retry", self.ground.judged()
+        self.ground.put_back("struck")
+        forked(spoken, lambda: self.judge().retry(self.work))
+        yield "retry", self.ground.judged()
+
+    def killed_again(self, point: int) -> Iterator[tuple[str, dict[str, Any]]]:
+        """What becomes of a point by a pass after a pass that was killed, at every so many steps of its own."""
+        step = 1 + point % self.again
+        while forked(spoken, lambda step=step: self.pass_killed(step)) == KILLED:
+            forked(spoken, lambda: self.judge().recover(self.flow))
+            yield f"killed again at {step}", self.ground.judged()
+            self.ground.put_back("struck")
+            step += self.again
+
+    def pass_killed(self, step: int) -> int:
+        """The pass that is killed."""
+        arm(step)
+        return command(str(self.ground.root), "reindex", "--now", self.scenario.now)
+
+
+def main() -> int:
+    """See the module."""
+    folder, name, faults = Path(sys.argv[1]), sys.argv[2], sys.argv[3].split(",")
+    every = int(sys.argv[4]) if len(sys.argv) > 4 else 1
+    again = int(sys.argv[5]) if len(sys.argv) > 5 else 0
+    # A killed process leaves to the kernel what it has written: nothing here depends on the disk itself.
+    os.fsync = lambda descriptor: None
+    ground = Ground(folder)
+    scenario = scenarios(json.loads((folder / "told.json").read_text()))[name]
+    aim = wanted(ground, scenario)
+    for fault in faults:
+        for line in Sweep(ground, scenario, aim, fault, again).points(every):
+            print(json.dumps({"fault": fault, **line}), flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

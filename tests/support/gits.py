@@ -1,0 +1,92 @@
+"""What the tests of the workspace's history share: a vault with a history, its author, and the real git beside it."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+from signet_sync.history import commit as history_commit
+from signet_sync.history.git import repository
+
+ID = "7b0e8f6c-1d0a-4c9e-9f0e-3f6c2a1b5d4e"
+AUTHOR = ("default", "agent@localhost")
+NOW = 1_777_000_000_000_000  # µs
+
+
+class Past:
+    """A vault whose history is kept; `cache` is what a caller remembers from commit to commit."""
+
+    def __init__(self, root, *, adopt=False, limits=None):
+        self.root, self.adopt = Path(root), adopt
+        self.limits = limits or history_commit.Limits()
+        self.cache = {}
+        self.now = NOW
+        self.root.mkdir(exist_ok=True)
+
+    def begin(self):
+        history_commit.create(str(self.root), ID)
+        return self
+
+    def copied(self, root):
+        """The same vault somewhere else: making one costs dozens of syncs, copying it none."""
+        shutil.copytree(self.root, root, symlinks=True)
+        return Past(root)
+
+    def put(self, path, text="text\n"):
+        target = self.root / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return target
+
+    def opened(self):
+        return repository.opened(str(self.root), ID, adopt=self.adopt)
+
+    def look(self):
+        return repository.look(str(self.root), ID)
+
+    def commit(self, subject="checkpoint: x", body="", author=AUTHOR):
+        self.now += 1_000_000
+        with self.opened() as place:
+            done = history_commit.commit(
+                place,
+                subject=subject,
+                body=body,
+                author=author,
+                now_us=self.now,
+                limits=self.limits,
+                cache=self.cache,
+            )
+        for path in done.forgotten:
+            del self.cache[path]
+        self.cache.update(done.learnt)
+        return done
+
+    def log(self, limit=10):
+        with self.opened() as place:
+            return history_commit.log(place, limit)
+
+    def diff(self, oldest, **given):
+        with self.opened() as place:
+            return history_commit.diff(place, oldest, **given)
+
+    def blob(self, path, revision="HEAD"):
+        with self.opened() as place:
+            return history_commit.blob(place, path, revision)
+
+    def data(self, path, revision="HEAD"):
+        return self.blob(path, revision).data
+
+    def git(self, *arguments, check=True):
+        return git(self.root, *arguments, check=check)
+
+    def tree(self, revision="HEAD"):
+        return self.git("ls-tree", "-r", "-z", "--name-only", revision).split("\0")[:-1]
+
+
+def git(root, *arguments, check=True):
+    """Real git's output; without any settings but those of the repository."""
+    identity = ["-c", "user.name=Ada", "-c", "user.email=ada@example.org", "-c", "safe.directory=*"]
+    command = ["git", "-C", str(root), *identity, *arguments]
+    environment = {**os.environ, "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull}
+    found = subprocess.run(command, capture_output=True, check=check, stdin=subprocess.DEVNULL, env=environment)
+    return os.fsdecode(found.stdout)

@@ -1,0 +1,190 @@
+"""Rows of the graph, facts and memories, written straight into the tables, for tests of what reads them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+import artifacts_fixture as made
+
+from signet_sync.formats.handle import id_of
+from signet_sync.formats.timestamps import parse_instant
+from signet_sync.storage.database import batches
+from signet_sync.storage.database.connection import Database
+
+AGENT = "default"
+
+
+def us(moment: str) -> int:
+    """Microseconds of `2026-03-28` or `2026-03-28T10:00:00Z`."""
+    instant = parse_instant(moment if "T" in moment else f"{moment}T10:00:00Z")
+    assert instant is not None
+    return instant
+
+
+def insert(database: Database, table: str, **columns: Any) -> None:
+    """One row; what is left out is null."""
+    marks = ", ".join("?" * len(columns))
+    database.execute(f"insert or replace into {table}({', '.join(columns)}) values({marks})", list(columns.values()))
+
+
+def of(database: Database, table: str, column: str, **columns: Any) -> Any:
+    """A column of the row with some values; None where there is none."""
+    where = " and ".join(f"{name} = ?" for name in columns)
+    return database.value(f"select {column} from {table} where {where}", list(columns.values()))
+
+
+def numbered(database: Database, agent_id: str, token: str, session_id: str, path: str, at_us: int) -> tuple[int, int]:
+    """The numbers of a session and of an artifact of it."""
+    batches.number(database, [(agent_id, token, session_id)])
+    if not batches.artifacts(database, [path]):
+        row = dict.fromkeys("source_sha256 source_kind captured_at content updated_at".split(), "")
+        instants = dict.fromkeys(("captured_us", "membership_us", "noise"), at_us)
+        names = {"agent_id": agent_id, "session_token": token, "session_id": session_id}
+        insert(database, "memory_artifacts", source_path=path, **names, **row, **instants)
+    number = batches.numbers(database, [(agent_id, token, session_id)])[agent_id, token, session_id]
+    return number, batches.artifacts(database, [path])[path]
+
+
+def path_of(number: str | int, day: str, kind: str = "summary") -> str:
+    """The path of a made-up session's artifact."""
+    return made.path_for(kind, session_id=f"s-{number}", captured_at=f"{day}T10:00:00.000Z")
+
+
+def thread(
+    database: Database,
+    name: str,
+    day: str,
+    *,
+    agent_id: str = AGENT,
+    harness: str | None = "codex",
+    lineage: str | None = None,
+    status: str = "open",
+    sessions: int = 4,
+    sample: str = "In lantern the retry loop of src/queue.py was bounded so that a dead broker cannot block a start.",
+    next_action: str | None = None,
+    number: str | int = 1,
+) -> str:
+    """The head of a thread; gives its id."""
+    thread_id = id_of("t", agent_id, name, lineage or "", harness or "")
+    insert(
+        database, "memory_thread_heads", agent_id=agent_id, thread_id=thread_id, thread_key=name,
+        label=f"{name or 'no project'} ({harness})" if harness else name,
+        project=f"/home/ada/code/{name}" if name else None, session_key=lineage, harness=harness, status=status,
+        sessions=sessions, earliest_us=us(day), latest_us=us(day), node_id=id_of("s", agent_id, number),
+        source_type="summary", source_ref=path_of(number, day[:10]), sample=sample, next_action=next_action, told="{}",
+    )  # fmt: skip
+    return thread_id
+
+
+def session(
+    database: Database, thread_id: str, number: str | int, day: str, sentence: str, *, next_steps: tuple[str, ...] = ()
+) -> None:
+    """A session of a thread."""
+    told = {"blockers": [], "closed": [], "decisions": [], "loops": [], "next_steps": list(next_steps)}
+    insert(
+        database, "thread_sessions", agent_id=AGENT, session_token=made.token_for(AGENT, f"s-{number}"),
+        session_id=f"s-{number}", thread_id=thread_id, earliest_us=us(day), latest_us=us(day), week="2026-W13",
+        node_id=id_of("s", AGENT, number), source_type="summary", source_ref=path_of(number, day[:10]),
+        sentence=sentence, told=json.dumps(told),
+    )  # fmt: skip
+
+
+def fact(
+    database: Database,
+    aspect: str,
+    text: str,
+    day: str,
+    *,
+    project: str | None = "lantern",
+    agent_id: str = AGENT,
+    status: str = "active",
+    number: str | int = 1,
+) -> str:
+    """A fact about a project (None: about the agent); gives its id."""
+    kind, norm = ("project", f"/home/ada/code/{project}") if project else ("agent", agent_id)
+    entity_id = id_of("x", agent_id, kind, norm)
+    fact_id = id_of("f", agent_id, entity_id, aspect, text)
+    at_us, path = us(day), path_of(number, day[:10])
+    entity = of(database, "entities", "entity", agent_id=agent_id, id=entity_id)
+    insert(
+        database, "entities", entity=entity, agent_id=agent_id, id=entity_id, kind=kind, norm=norm, name=norm,
+        mentions=1, latest_us=at_us,
+    )  # fmt: skip
+    session, artifact = numbered(database, agent_id, "token", f"s-{number}", path, at_us)
+    fact = of(database, "entity_attributes", "fact", agent_id=agent_id, id=fact_id)
+    insert(
+        database, "entity_attributes", fact=fact, agent_id=agent_id, id=fact_id,
+        entity=of(database, "entities", "entity", agent_id=agent_id, id=entity_id), aspect=aspect, status=status,
+        sources=1, earliest_us=at_us, latest_us=at_us, artifact=artifact,
+    )  # fmt: skip
+    insert(
+        database, "attribute_sources", fact=of(database, "entity_attributes", "fact", agent_id=agent_id, id=fact_id),
+        at_us=at_us, artifact=artifact, line=3, text=text, done=int(status == "done"),
+        session=session,
+    )  # fmt: skip
+    return fact_id
+
+
+def memory(database: Database, kind: str, text: str, day: str, *, agent_id: str = AGENT, private: int = 0) -> str:
+    """Something that somebody asked to be remembered; gives its id."""
+    memory_id = id_of("m", agent_id, kind, text)
+    insert(
+        database, "memories", agent_id=agent_id, id=memory_id, type=kind, content=text, tags="[]", private=private,
+        created_at=f"{day}T10:00:00.000Z",
+    )  # fmt: skip
+    return memory_id
+
+
+def node(
+    database: Database,
+    source_type: str,
+    number: str | int,
+    day: str,
+    *,
+    thread_id: str | None = None,
+    children: Iterable[str] = (),
+    agent_id: str = AGENT,
+    label: str = "The loop gives up after five tries",
+    start: int = 0,
+    since: str = "",
+    kind: str = "session",
+) -> str:
+    """A node and the edges to its children; gives its id. `kind` arc or epoch makes it a condensation."""
+    letters: dict[str, Any] = {"summary": "s", "compaction": "c", "chunk": "k", "arc": "a", "epoch": "e"}
+    node_id = id_of(letters[source_type if kind == "session" else kind], agent_id, number, start)
+    path = path_of(number, day[:10], "transcript" if source_type == "chunk" else source_type)
+    session, artifact = numbered(database, agent_id, made.token_for(agent_id, f"s-{number}"), f"s-{number}", path, 0)
+    of_session = {"artifact": artifact, "session": session}
+    insert(
+        database, "session_summaries", agent_id=agent_id, id=node_id, kind=kind, source_type=source_type,
+        depth=("session", "arc", "epoch").index(kind), thread_id=thread_id, earliest_us=us(since or day),
+        latest_us=us(day), token_count=9, start=start, end=start + 100, label=label,
+        **(of_session if kind == "session" else {"content": "its text"}),
+    )  # fmt: skip
+    for child in children:
+        insert(database, "session_summary_children", agent_id=agent_id, parent_id=node_id, child_id=child)
+    return node_id
+
+
+def pin(database: Database, thing_id: str, *, agent_id: str = AGENT) -> None:
+    """Pins a thing."""
+    insert(database, "pins", agent_id=agent_id, id=thing_id, pinned_at="2026-03-01T00:00:00.000Z")
+
+
+def use(
+    database: Database,
+    thing_id: str,
+    accesses: int,
+    last_day: str,
+    *,
+    before: int = 0,
+    before_day: str | None = None,
+    agent_id: str = AGENT,
+) -> None:
+    """How often a thing was asked for."""
+    insert(
+        database, "node_telemetry", agent_id=agent_id, id=thing_id, accesses=accesses, last_day=last_day, before=before,
+        before_day=before_day,
+    )  # fmt: skip

@@ -1,0 +1,67 @@
+"""Transcripts for tests: lines out of records, records as hostile as JSON allows, and real ones where they are."""
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import strategies as st
+
+SAMPLES = Path(__file__).resolve().parents[3] / "shared" / "transcripts"
+
+
+def jsonl(*records):
+    """The records as lines of bytes; bytes stay as they are."""
+    return [r if isinstance(r, bytes) else json.dumps(r).encode() + b"\n" for r in records]
+
+
+def samples(harness):
+    """One test parameter for each real transcript of a harness; one that is skipped where there are none."""
+    found = sorted((SAMPLES / harness).glob("*.jsonl"))
+    if not found:
+        return [pytest.param(None, marks=pytest.mark.skip(reason="the sample transcripts are not here"))]
+    return [pytest.param(path, id=path.name) for path in found]
+
+
+def read_sample(read, path):
+    with path.open("rb") as lines:
+        return read(lines, file_name=str(path))
+
+
+def words(conversation, kind):
+    return [entry.text for entry in conversation.entries if entry.kind == kind]
+
+
+def kinds(conversation):
+    return [entry.kind for entry in conversation.entries]
+
+
+SCALARS = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.just(10**400)
+    | st.floats()
+    | st.text(max_size=30)
+    | st.sampled_from(
+        ["\ud800", "2026-03-28T22:34:06.792Z", "9999-12-31T23:59:59Z", "<signet-memory>", "```", "## User · x"]
+    )
+)
+
+
+def hostile(names, values):
+    """Lines of JSON: objects nested at will whose keys are the harness's own names, whose values are anything."""
+    value = st.recursive(
+        SCALARS | st.sampled_from(values),
+        lambda inner: (
+            st.lists(inner, max_size=4)
+            | st.dictionaries(st.sampled_from(names) | st.text(max_size=5), inner, max_size=7)
+        ),
+        max_leaves=25,
+    )
+    record = st.dictionaries(st.sampled_from(names), value, max_size=8)
+    line = (
+        record.map(lambda r: json.dumps(r).encode())
+        | st.binary(max_size=30)
+        | value.map(lambda v: json.dumps(v).encode())
+    )
+    return st.lists(line, max_size=8)

@@ -1,0 +1,95 @@
+"""A page of `ui` under test: asked as a view, or opened as a browser does, and read as elements and text."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+from starlette.testclient import TestClient
+from workbench import NOW, Answer, Vault
+
+from signet_sync.formats.timestamps import parse_instant
+from signet_sync.settings.model import Settings
+from signet_sync.sync.read_only import Place
+from signet_sync.web.app import make
+from signet_sync.web.request import Ask, Site
+
+HOSTILE = "</title><script>alert(1)</script><img src=x onerror=alert(2)> \"'> {{ 1001 * 7 }} \u202eexe.dm"
+# What SQLite keeps beside a database that is only read.
+BESIDE = ("signet-sync.db-shm", "signet-sync.db-wal")
+_TOKEN = "the-token"
+_PORT = 8124
+
+
+def site(root: Path, agent: str = "default", **settings: Any) -> Site:
+    """A site over a vault; commands name its workspace."""
+    return Site(
+        Place(
+            str(root),
+            None,
+            lambda: Settings(**settings),
+            lambda words: f"signet-sync --workspace {shlex.quote(str(root))} {words}",
+        ),
+        agent,
+    )
+
+
+def asked(
+    root: Path, agent: str = "default", *, given: Mapping[str, str] | None = None, now: str = NOW, **query: str
+) -> Ask:
+    """What a view is asked; `given` are parameters of its path."""
+    return Ask(site(root), agent, given or {}, query, parse_instant(now) or 0)
+
+
+def visitor(root: Path, agent: str = "default") -> TestClient:
+    """Somebody who was let in."""
+    found = TestClient(
+        make(site(root, agent), _TOKEN, _PORT), base_url=f"http://127.0.0.1:{_PORT}", follow_redirects=True
+    )
+    assert found.get("/violations", params={"token": _TOKEN}).status_code == 200
+    return found
+
+
+def run(vault: Vault, command: str, **words: str) -> Answer:
+    """A command that a page shows, run as it stands, but that `…` is replaced."""
+    first, *arguments = shlex.split(command)
+    assert first == "signet-sync" and arguments[:2] == ["--workspace", str(vault.root)]
+    return vault.call(*(words.get("words", "…") if one == "…" else one for one in arguments[2:]))
+
+
+class Elements(HTMLParser):
+    """Tags with their attributes, links, and all text of a page."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Remembers an element."""
+        self.found.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        """Remembers text."""
+        self.text += data
+
+    @property
+    def links(self) -> list[str]:
+        """What is linked to."""
+        return [one["href"] or "" for tag, one in self.found if tag == "a" and "href" in one]
+
+
+def harmless(page: str) -> Elements:
+    """The elements of a page, on which nothing that a file said became one, ran, or turned the text around."""
+    shown = Elements(page)
+    for tag, attributes in shown.found:
+        assert tag != "img" and "style" not in attributes, (tag, attributes)
+        assert tag != "script" or str(attributes.get("src")).startswith("/static/"), attributes
+        assert not [name for name in attributes if name.startswith("on")], (tag, attributes)
+    assert all(link.startswith(("/", "#")) for link in shown.links), shown.links
+    assert "7007" not in page and "\u202e" not in page
+    return shown

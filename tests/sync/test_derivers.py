@@ -1,0 +1,347 @@
+"""What holds for every registered deriver, and for one that is registered here and nowhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from random import Random
+from typing import Any
+
+import artifacts_fixture as made
+import pytest
+from test_graph import files_of
+
+from signet_sync.app.pipeline import DERIVERS
+from signet_sync.graph import nodes_stage
+from signet_sync.memories.store import memories
+from signet_sync.memories.store.memories import OWN_WORD, Memory
+from signet_sync.storage.database.connection import Database
+from signet_sync.storage.database.table import Table
+from signet_sync.storage.database.tables import TABLES
+from signet_sync.sync import deriving, outbox
+from signet_sync.sync.stages import SESSION, Alive, Change, Deriver, Pipeline, Source
+from signet_sync.sync.store import artifacts
+from signet_sync.sync.store.bodies import text_of
+
+CANARY = "zanzibar"
+Session = tuple[str, str, str]
+
+
+class Lengths(Deriver):
+    """Derives how much a session says: a deriver that this file alone knows."""
+
+    name = "lengths"
+    tables = ("lengths",)
+    kinds = frozenset({SESSION})
+    after = ("graph",)
+
+    def sources(self, database: Database) -> Iterable[Source]:
+        return nodes_stage.sessions(database)
+
+    def update(self, database: Database, prepared: Sequence[Source], alive: Alive) -> Change:
+        for one in prepared:
+            row = (*one.session, *next(database.execute(SAID, one.session)))
+            if row[-1] is None:
+                database.execute(
+                    "delete from lengths where agent_id = ? and session_token = ? and session_id = ?", one.session
+                )
+            elif [row] != list(database.execute(f"select * from lengths where {OF_SESSION}", one.session)):
+                database.execute("insert or replace into lengths values(?, ?, ?, ?)", row)
+        return Change()
+
+
+OF_SESSION = "agent_id = ? and session_token = ? and session_id = ?"
+SAID = (
+    f"select group_concat(text) from (select {text_of()} as text from memory_artifacts"
+    f" where {OF_SESSION} order by source_path)"
+)
+NAMES = [*(place.partition(":")[2] for place in DERIVERS), "Lengths"]
+
+
+def pipeline(batch: int = 3) -> Pipeline:
+    """Everything that is registered and one more, a few sources at a time."""
+    found = Pipeline((*DERIVERS, Lengths()))
+    for deriver in found.derivers:
+        deriver.batch = batch
+    return found
+
+
+def opened() -> Database:
+    database = Database(":memory:")
+    database.execute(
+        "create table lengths(agent_id text, session_token text, session_id text, said text,"
+        " primary key(agent_id, session_token, session_id)) without rowid"
+    )
+    with database.transaction():
+        memories.store(
+            database, Memory("default", "m-one", "fact", "Lamps need oil.", (), False, "2026-03-01"), OWN_WORD
+        )
+    return database
+
+
+def put(database: Database, files: dict[str, bytes]) -> set[Source]:
+    """Artifacts as the first transaction of a pass leaves them; gives the sessions that moved."""
+    judgements = made.judged(files)
+    made.fill(database, judgements)
+    rows = [one.row for one in judgements if one.row is not None]
+    return {Source(SESSION, row.agent_id, row.session_token, row.session_id) for row in rows}
+
+
+def drop(database: Database, moved: Iterable[Source]) -> None:
+    paths = [
+        path
+        for one in moved
+        for (path,) in database.execute(f"select source_path from memory_artifacts where {OF_SESSION}", one.session)
+    ]
+    with database.transaction():
+        artifacts.delete_rows(database, paths)
+
+
+def follow(database: Database, stages: Pipeline, moved: Iterable[Source]) -> None:
+    with database.transaction():
+        deriving.queue(database, stages, set(moved))
+    deriving.drain(database, stages)
+
+
+def rows(database: Database, stages: Pipeline) -> dict[str, list[tuple[Any, ...]]]:
+    """All that derivers keep, without what differs from one rebuild to the next: numbers."""
+    found: dict[str, list[tuple[Any, ...]]] = {}
+    for deriver in stages.derivers:
+        for table in deriver.tables:
+            if not table.endswith("_fts"):
+                declared = TABLES.get(table, Table(table, (), "derived", ""))
+                found[table] = list(artifacts.sorted_rows(database, declared))
+    return found
+
+
+def filled(database: Database, stages: Pipeline, number: int = 24) -> list[Source]:
+    random = Random(7)
+    files = {name: raw for each in range(number) for name, raw in files_of(random, each).items()}
+    moved = put(database, files)
+    with database.transaction():
+        deriving.rebuild(database, stages, deriving.stale(database, stages))
+        deriving.queue(database, stages, moved)
+    return sorted(moved)
+
+
+def rebuilt(database: Database, stages: Pipeline) -> dict[str, list[tuple[Any, ...]]]:
+    with database.transaction():
+        deriving.rebuild(database, stages, stages.derivers)
+    deriving.drain(database, stages)
+    return rows(database, stages)
+
+
+@pytest.fixture
+def database() -> Iterable[Database]:
+    found = opened()
+    yield found
+    found.close()
+
+
+def test_an_update_is_as_a_rebuild(database: Database) -> None:
+    stages, random = pipeline(), Random(3)
+    moved = filled(database, stages, 6)
+    deriving.drain(database, stages)
+    for number in range(6, 24, 3):
+        more = {name: raw for each in range(number, number + 3) for name, raw in files_of(random, each).items()}
+        gone = random.sample(moved, 1)
+        drop(database, gone)
+        moved = sorted({*moved, *put(database, more)})
+        follow(database, stages, {*put(database, more), *gone})
+    before = rows(database, stages)
+    assert all(before.values()), "every table holds something"
+    assert rebuilt(database, stages) == before
+    database.execute("insert into recall_lines_fts(recall_lines_fts, rank) values('integrity-check', 1)")
+    assert not outbox.any_waits(database) and not deriving.is_stale(database, stages)
+
+
+def test_a_removal_leaves_no_row_and_no_word(database: Database) -> None:
+    stages = pipeline()
+    filled(database, stages)
+    deriving.drain(database, stages)
+    before = rows(database, stages)
+    body = f"# {CANARY}\n\n## Decisions\n\n- {CANARY}: {CANARY} of src/{CANARY}.py\n- Call @{CANARY} about {CANARY}#7\n"
+    who = {"session_id": CANARY, "project": f"/code/{CANARY}"}
+    dates = ("2026-03-02T10:00:00.000Z", "2026-03-03T10:00:00.000Z")
+    moved: set[Source] = set()
+    for key, date in zip(("one", "two"), dates, strict=True):
+        who |= {"session_id": f"{CANARY}-{key}", "captured_at": date}
+        moved |= put(
+            database, dict([made.summary(body=body, **who), made.transcript(body=f"## User\n\n{CANARY}", **who)])
+        )
+    follow(database, stages, moved)
+    for deriver in stages.derivers:
+        told = any(CANARY in str(row) for table in deriver.tables for row in rows(database, stages).get(table, []))
+        assert told, deriver.name
+    drop(database, moved)
+    follow(database, stages, moved)
+    assert rows(database, stages) == before
+    assert not list(database.execute("select rowid from recall_lines_fts where recall_lines_fts match ?", (CANARY,)))
+    assert not outbox.any_waits(database)
+
+
+class Killed(BaseException):
+    """Ends the work in the middle, as a death of the process would: nothing of it is caught."""
+
+
+def dies_after(stages: Pipeline, monkeypatch: pytest.MonkeyPatch, steps: int) -> None:
+    left = steps
+
+    def step() -> None:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise Killed
+
+    for deriver in stages.derivers:
+        update, prepare, finish = deriver.update, deriver.prepare, deriver.finish
+
+        def updates(*given: Any, update: Any = update) -> Any:
+            step()
+            found = update(*given)
+            step()
+            return found
+
+        def prepares(*given: Any, prepare: Any = prepare) -> Any:
+            step()
+            return prepare(*given)
+
+        def finishes(*given: Any, finish: Any = finish) -> None:
+            finish(*given)
+            step()
+
+        monkeypatch.setattr(deriver, "update", updates)
+        monkeypatch.setattr(deriver, "prepare", prepares)
+        monkeypatch.setattr(deriver, "finish", finishes)
+
+
+def test_killed_at_any_step_it_continues(monkeypatch: pytest.MonkeyPatch) -> None:
+    stages = pipeline()
+    whole = opened()
+    filled(whole, stages, 8)
+    deriving.drain(whole, stages)
+    wanted = rows(whole, stages)
+    whole.close()
+    database = opened()
+    filled(database, stages, 8)
+    deaths, steps = 0, 0
+    while True:
+        # A step further than the last time it died: each death is at a place where none was before.
+        with monkeypatch.context() as patch:
+            dies_after(stages, patch, steps)
+            waiting = outbox.backlog(database)
+            try:
+                deriving.drain(database, stages)
+                break
+            except Killed:
+                deaths += 1
+        assert not database.connection.in_transaction
+        steps = steps + 1 if outbox.backlog(database) == waiting else 0
+    assert deaths > 20
+    assert rows(database, stages) == wanted
+    assert not outbox.any_waits(database)
+    assert not database.value("select count(*) from derivers where rebuilding = 1")
+    database.close()
+
+
+def test_a_batch_that_is_done_is_not_repeated(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    stages = pipeline()
+    filled(database, stages)
+    seen: list[tuple[str, Source]] = []
+    for deriver in stages.derivers:
+        update = deriver.update
+
+        def noted(
+            database: Database, prepared: Any, alive: Alive, update: Any = update, name: str = deriver.name
+        ) -> Any:
+            if not isinstance(prepared, tuple | dict):
+                seen.extend((name, one) for one in prepared)
+            return update(database, prepared, alive)
+
+        monkeypatch.setattr(deriver, "update", noted)
+    calls = 0
+
+    def alive() -> None:
+        nonlocal calls
+        calls += 1
+        if calls == 20:
+            raise Killed
+
+    with pytest.raises(Killed):
+        deriving.drain(database, stages, alive=alive)
+    assert outbox.any_waits(database) and seen
+    done = [one for name, one in seen if name == "lengths" and not _waits(database, one)]
+    deriving.drain(database, stages)
+    again = [one for name, one in seen if name == "lengths"]
+    assert done and all(again.count(one) == 1 for one in done)
+
+
+def _waits(database: Database, one: Source) -> bool:
+    sql = f"select exists(select 1 from outbox where {OF_SESSION})"
+    return bool(database.value(sql, one.session))
+
+
+def test_the_newest_comes_first_and_the_rest_can_wait(database: Database) -> None:
+    stages = pipeline()
+    filled(database, stages)
+    since = database.value("select membership_us from memory_artifacts order by 1 limit 1 offset 30")
+    deriving.drain(database, stages, since_us=since)
+    newest = "agent_id, session_token, session_id from memory_artifacts group by 1, 2, 3 having max(membership_us)"
+    assert set(database.execute("select agent_id, session_token, session_id from lengths")) == set(
+        database.execute(f"select {newest} >= ?", (since,))
+    )
+    assert outbox.backlog(database) == len(list(database.execute(f"select {newest} < ?", (since,))))
+    deriving.drain(database, stages)
+    before = rows(database, stages)
+    assert rebuilt(database, stages) == before
+
+
+def test_what_was_removed_meanwhile_is_dropped(database: Database) -> None:
+    stages = pipeline()
+    moved = filled(database, stages)
+    drop(database, moved[:4])
+    deriving.drain(database, stages)
+    before = rows(database, stages)
+    assert not {one.session for one in moved[:4]} & {row[:3] for row in before["lengths"]}
+    assert rebuilt(database, stages) == before
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_second_update_changes_nothing(database: Database, name: str) -> None:
+    stages = pipeline(500)
+    filled(database, stages)
+    deriving.drain(database, stages)
+    deriver = next(one for one in stages.derivers if type(one).__name__ == name)
+    given = list(deriver.sources(database))
+    before = database.connection.total_changes()
+    with database.transaction():
+        deriver.update(database, deriver.prepare(database, given, {}, lambda: None), lambda: None)
+        deriver.finish(database, None)
+    assert database.connection.total_changes() == before and given
+
+
+def test_what_a_rebuild_moves_is_counted_and_not_kept(database: Database) -> None:
+    stages = pipeline()
+    filled(database, stages)
+    deriving.drain(database, stages)
+    with database.transaction():
+        deriving.rebuild(database, stages, stages.derivers)
+    moved = deriving.drain(database, stages)
+    assert moved.derived and not moved.sources
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_another_version_rebuilds(database: Database, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    stages = pipeline()
+    filled(database, stages)
+    deriving.drain(database, stages)
+    before = rows(database, stages)
+    deriver = next(one for one in stages.derivers if type(one).__name__ == name)
+    with database.transaction():
+        deriver.clear(database)
+    assert rows(database, stages) != before and not deriving.is_stale(database, stages)
+    monkeypatch.setattr(type(deriver), "version", "another")
+    assert deriver in deriving.stale(database, stages)
+    with database.transaction():
+        deriving.rebuild(database, stages, deriving.stale(database, stages))
+    deriving.drain(database, stages)
+    assert rows(database, stages) == before and not deriving.is_stale(database, stages)

@@ -1,0 +1,180 @@
+"""Lines of `recall`: written anew at no cost, and of what was removed no word stays, however often it was rewritten."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import artifacts_fixture as made
+import pytest
+from endings import compact, end
+from workbench import NOW, Vault
+
+from signet_sync.storage.database import wipe
+from signet_sync.storage.database.connection import Database
+from signet_sync.sync.store import line_index
+from signet_sync.sync.store.line_index import Line
+from signet_sync.sync.store.rules import set_version
+
+ID = "ca4a1e00-0000-4000-8000-000000000009"
+OTHER = "0fe5e551-0000-4000-8000-000000000000"
+# FTS5 leaves out the letters that a word has in common with the one before it.
+TAIL = re.compile(rb"([a-z]{6})quill")
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    return tmp_path / "index.db"
+
+
+@pytest.fixture
+def database(place: Path) -> Iterator[Database]:
+    made_anew = Database(str(place))
+    yield made_anew
+    made_anew.close()
+
+
+class Lines:
+    """Lines that are added, rewritten and dropped, each with a word that differs from its first letter on."""
+
+    def __init__(self, database: Database, seed: int) -> None:
+        self.database, self.random = database, random.Random(seed)
+        self.living: dict[str, str] = {}
+        self.written = 0
+
+    def word(self) -> str:
+        self.written += 1
+        number, letters = self.written * 7919 % 26**6, ""
+        for _ in range(6):
+            number, letter = divmod(number, 26)
+            letters += chr(97 + letter)
+        return f"{letters}quill"
+
+    def change(self, most: int) -> None:
+        """One transaction, as a pass has it."""
+        with self.database.transaction():
+            for _ in range(self.random.randint(1, most)):
+                line_id = f"t-{self.random.randint(0, 60)}"
+                if self.random.random() < 0.2:
+                    line_index.drop(self.database, "a", [line_id])
+                    self.living.pop(line_id, None)
+                else:
+                    self.living[line_id] = self.word()
+                    text = f"{self.living[line_id]} tower {'of the queue ' * self.random.randint(0, 120)}"
+                    line_index.put(self.database, [Line("a", "thread", line_id, text)])
+
+    def left(self) -> set[str]:
+        """Words of former lines, wherever in the files of the database."""
+        raw = b"".join(path.read_bytes() for path in Path(self.database.path).parent.iterdir())
+        return {found.decode() + "quill" for found in TAIL.findall(raw)} - set(self.living.values())
+
+    def scour(self) -> None:
+        """What a scrub does of it."""
+        line_index.scour(self.database)
+        assert self.database.checkpoint(truncate=True)
+        with self.database.transaction():
+            assert wipe.wipe(self.database)
+            set_version(self.database, "scrubbed", str(self.written))
+        assert self.database.checkpoint(truncate=True)
+
+
+@pytest.mark.parametrize("seed", [3, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(40))])
+def test_no_word_of_a_former_line_is_left_after_a_scrub(database: Database, seed: int) -> None:
+    life = Lines(database, seed)
+    for most in (3, 30, 1):
+        for _ in range(60):
+            life.change(most)
+        assert life.left(), "words that were only rewritten may stay until then"
+        life.scour()
+        assert life.left() == set()
+        found = database.execute("select rowid from recall_lines_fts where recall_lines_fts match 'tower'")
+        assert len(list(found)) == len(life.living)
+        assert line_index.in_step(database) and database.problems() == []
+
+
+def test_where_no_line_was_dropped_nothing_is_made_anew(database: Database) -> None:
+    with database.transaction():
+        line_index.put(database, [Line("a", "fact", "f-1", "the tower stands")])
+        line_index.drop(database, "a", ["f-2"])
+    before = database.connection.total_changes()
+    line_index.scour(database)
+    assert database.connection.total_changes() == before
+
+
+def test_a_word_that_comes_back_is_found_in_its_line_alone(database: Database) -> None:
+    """The rowid of a line that went last is given to the next one."""
+
+    def found(word: str) -> list[str]:
+        sql = (
+            "select l.id from recall_lines_fts f join recall_lines l on l.rowid = f.rowid"
+            " where recall_lines_fts match ? order by l.id"
+        )
+        return [row[0] for row in database.execute(sql, (word,))]
+
+    for text in ("tower", "queue", "tower queue", "lamp", "tower"):
+        with database.transaction():
+            line_index.put(database, [Line("a", "thread", "t-1", text)])
+            line_index.put(database, [Line("a", "thread", "t-2", "lamp")])
+            line_index.drop(database, "a", ["t-2"])
+        assert {word for word in ("tower", "queue", "lamp") if found(word)} == set(text.split())
+    line_index.scour(database)
+    assert found("tower") == ["t-1"] and not found("queue") and not found("lamp")
+
+
+def leaks(vault: Vault, words: list[str]) -> set[str]:
+    """Words of which anything but the first letters stands in a file of workspace or state."""
+    raw = b"".join(
+        path.read_bytes().lower()
+        for folder in (vault.root, vault.state)
+        for path in folder.rglob("*")
+        if path.is_file() and path.suffix != ".md"
+    )
+    return {word for word in words if word[3:].encode() in raw}
+
+
+def test_a_removed_session_leaves_no_word_of_what_its_lines_ever_said(tmp_path: Path) -> None:
+    vault = Vault(tmp_path / "vault")
+    end(vault, session_id=OTHER, project="/home/ada/code/lantern", captured_at="2026-03-25T08:00:00.000Z",
+        summary="# Lamps\n\n## Decisions\n\n- The lamps are lit at dusk.\n", transcript="## User\n\nlit\n")  # fmt: skip
+    words = [f"{chr(97 + number)}{chr(122 - number)}qcanary{number}" for number in range(8)]
+    for number, word in enumerate(words):
+        # Each newer state is the thread's head, and its sentence stands in the week's and the quarter's line.
+        compact(vault, session_id=ID, project="/home/ada/code/lantern",
+                compaction=f"# Queue\n\n## Decisions\n\n- The retry of {word} is bounded.\n",
+                captured_at=f"2026-03-25T09:{number:02d}:00.000Z",
+                memory_sentence=f"Bounded the {word} retry loop of the queue in lantern to drain it.")  # fmt: skip
+    assert leaks(vault, words) == set(words)
+    answer = vault.call("remove", ID, "--reason", "asked for", "--yes", "--json", "--now", NOW)
+    assert answer.code == 0 and answer.json["pending"] == [], answer
+    assert leaks(vault, words) == set()
+    assert vault.call("recall", "lamps", "--json").json["hits"]
+
+
+def test_a_forgotten_memory_leaves_no_word_in_the_database(tmp_path: Path) -> None:
+    vault = Vault(tmp_path / "vault")
+    vault.put(made.session())
+    vault.reindex()
+    kept = vault.call("remember", "The lamp of the lantern is lit at dusk.", "--json", "--now", NOW).json["id"]
+    memory = vault.call("remember", "The zqwcanary is fed at noon.", "--json", "--now", NOW).json["id"]
+    assert leaks(vault, ["zqwcanary"])
+    assert vault.call("forget", memory, "--json", "--now", NOW).code == 0
+    assert leaks(vault, ["zqwcanary"]) == set() and kept
+    assert vault.rows("select text from recall_lines where tier = 'memory'") == [
+        ("The lamp of the lantern is lit at dusk.",)
+    ]
+
+
+def test_a_pruned_item_stands_in_the_ledger_of_entities_alone(tmp_path: Path) -> None:
+    """Items of lists are no part of what `recall` finds a profile by: there is nothing to take out of full text."""
+    vault = Vault(tmp_path / "vault")
+    for asked in (
+        ("create", "part", "Weaving"),
+        ("append", "weaving", "highlights", "--text", "Knots the zqwcanary at night."),
+        ("set", "weaving", "role", "--text", "Weaves."),
+        ("prune", "weaving", "highlights", "1", "--reason", "no longer so"),
+    ):
+        answer = vault.call("entity", *asked, "--json", "--now", NOW)
+        assert answer.code == 0, answer
+        assert b"canary" not in b"".join(path.read_bytes() for path in vault.state.rglob("*.db*"))

@@ -1,0 +1,476 @@
+"""Manifests and tombstones: changed by compare-and-swap, no change lost, nothing of a person's or a stranger's lost."""
+
+import errno
+import os
+import subprocess
+import sys
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+
+import artifacts_fixture as made
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from workbench import Vault
+
+from signet_sync.errors import RevisionConflict, WorkspaceError
+from signet_sync.formats.artifact import validate, validate_tombstone
+from signet_sync.formats.body import body_sha256, normalize
+from signet_sync.formats.frontmatter import parse, write
+from signet_sync.storage import files
+from signet_sync.sync import manifests
+from signet_sync.sync.tombstones import files as tombstones_files
+
+PATH = "memory/2026-03-28T10-00-00.000Z--abcdefghijklmnop--manifest.md"
+LIMIT = 1 << 20
+PROJECT = str(Path(files.__file__).parents[2])
+FIELDS = {
+    "kind": "manifest",
+    "agent_id": "default",
+    "session_id": "0195d7a2",
+    "session_key": None,
+    "project": "/home/ada/code/lantern",
+    "harness": "claude-code",
+    "captured_at": "2026-03-28T10:00:00.000Z",
+    "started_at": None,
+    "ended_at": "2026-03-28T11:00:00.000Z",
+    "summary_path": "memory/2026-03-28T10-00-00.000Z--abcdefghijklmnop--summary.md",
+    "transcript_path": None,
+    "compaction_path": None,
+    "memory_md_refs": [],
+    "updated_at": "2026-03-28T11:00:00.000Z",
+    "revision": 1,
+}
+
+
+@pytest.fixture
+def root(tmp_path):
+    vault = tmp_path / "vault"
+    (vault / "memory").mkdir(parents=True)
+    return vault
+
+
+def put(root, raw):
+    (root / PATH).write_bytes(raw)
+    return raw
+
+
+@contextmanager
+def unlocked():
+    yield
+
+
+LISTED = ["Session Ledger (Last 30 Days)"]
+
+
+def refs(fields, body):
+    """The change that a page makes: it shows the session now."""
+    return None if fields["memory_md_refs"] == LISTED else ({**fields, "memory_md_refs": LISTED}, body)
+
+
+def swap(root, change=refs, lock=unlocked):
+    return manifests.swap(str(root), PATH, change, lock, limit=LIMIT)
+
+
+def document(root):
+    return parse((root / PATH).read_bytes())
+
+
+def test_a_swap_writes_the_change_and_the_next_revision(root):
+    put(root, manifests.text_of(FIELDS, "[[a|summary]]\n"))
+    data, signature = swap(root)
+    assert (root / PATH).read_bytes() == data
+    assert files.signature_of(os.stat(root / PATH)) == signature
+    fields = document(root).fields
+    assert fields == {
+        **fields,
+        **{key: value for key, value in FIELDS.items() if key not in ("memory_md_refs", "revision")},
+    }
+    assert fields["memory_md_refs"] == LISTED and fields["revision"] == "2"
+    assert fields["content_sha256"] == body_sha256(normalize("[[a|summary]]\n"))
+
+
+def test_what_needs_no_change_is_not_written(root):
+    put(root, manifests.text_of(FIELDS, ""))
+    swap(root)
+    before = files.signature_of(os.stat(root / PATH))
+    assert swap(root) is None
+    assert files.signature_of(os.stat(root / PATH)) == before
+
+
+def test_revisions_grow_by_one_and_start_at_nothing(root):
+    put(root, manifests.text_of({**FIELDS, "revision": None}, ""))
+
+    def touch(fields, body):
+        return fields, body
+
+    for expected in range(1, 6):
+        swap(root, touch)
+        assert document(root).fields["revision"] == str(expected)
+
+
+def test_the_same_change_of_the_same_file_gives_the_same_bytes(root):
+    raw = put(root, manifests.text_of(FIELDS, "text\n"))
+    first, _ = swap(root)
+    put(root, raw)
+    assert swap(root)[0] == first
+
+
+HEAD = manifests.text_of(FIELDS, "").decode().split("---\n")[1]
+UNKNOWN = """\
+cssclasses:
+  - wide
+  - "narrow"
+tags: [a, "b", 'c']
+aliases: []
+'quoted key': 'single ''quotes'''
+empty:
+date: 2026-03-28
+folded: >-
+  two
+  lines
+\u00fcber: "\u00e4 \u2603"
+nested: {a: {b: 1}}
+"""
+
+
+def test_unknown_keys_survive_byte_for_byte(root):
+    put(root, f"---\n{UNKNOWN}{HEAD}---\nbody\n".encode())
+    before = document(root).fields
+    data, _ = swap(root)
+    assert UNKNOWN.rstrip("\n") in data.decode()
+    after = document(root).fields
+    assert {k: v for k, v in after.items() if k not in ("memory_md_refs", "revision", "content_sha256")} == {
+        k: v for k, v in before.items() if k not in ("memory_md_refs", "revision", "content_sha256")
+    }
+    again, _ = swap(root, lambda fields, body: (fields, body))
+    assert again.decode() == data.decode().replace("revision: 2", "revision: 3")
+
+
+def test_a_manifest_that_obsidian_saved_is_written_in_our_form(root):
+    obsidian = "\n".join(
+        line.replace('"', "") if "_at" not in line and "_path" not in line else line
+        for line in reversed(HEAD.split("\n"))
+    )
+    put(root, f"---{obsidian}\nmine: yes\n---\n\nbody".encode())
+    swap(root)
+    fields = document(root).fields
+    assert list(fields)[: len(FIELDS)] == list(FIELDS) and fields["mine"] == "yes" and fields["revision"] == "2"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "",
+        "one line\n",
+        "\n\nleading and trailing lines\n\n\n",
+        "  blanks kept  \t\n",
+        "---\nkind: not ours\n---\n",
+        "form\x0cfeed, next\x85line, separator\u2028, bom\ufeff, NUL\x00\n",
+        "<<<<<<< ours\n=======\n>>>>>>> theirs\n",
+        "%% comment %% [[memory/x|y]] ```\n",
+    ],
+)
+def test_a_persons_body_survives_byte_for_byte(root, body):
+    put(root, f"---\n{HEAD}---\n{body}".encode())
+    data, _ = swap(root)
+    assert data.split(b"\n---\n", 1)[1] == (body or "\n").encode()
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r"), max_size=60))
+def test_any_body_survives(root, body):
+    put(root, f"---\n{HEAD}---\n{body}".encode())
+    data, _ = swap(root)
+    assert data.split(b"\n---\n", 1)[1] == (body if body.endswith("\n") else body + "\n").encode()
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=20), min_size=1, max_size=3))
+def test_any_value_of_an_unknown_key_survives(root, values):
+    theirs = write({**FIELDS, "theirs": values, "last": values[0]}, "")
+    put(root, theirs)
+    before = document(root).fields
+    swap(root)
+    after = document(root).fields
+    assert (after["theirs"], after["last"]) == (before["theirs"], before["last"]) == (values, values[0])
+    validate("manifest", after)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"",
+        b"no frontmatter\n",
+        b"---\nnever closed\n",
+        f"---\n{HEAD}".encode(),
+        f"---\n{HEAD}kind: twice\n---\n".encode(),
+        f"---\n{HEAD}x: &a [*a]\n---\n".encode(),
+        f"---\n<<<<<<< ours\n{HEAD}=======\n>>>>>>> theirs\n---\n".encode(),
+        HEAD.replace('agent_id: "default"\n', "").join(["---\n", "---\n"]).encode(),
+        HEAD.replace("revision: 1", "revision: many").join(["---\n", "---\n"]).encode(),
+        b"---\nkind: \xff\n---\n",
+        b"x" * (LIMIT + 1),
+    ],
+)
+def test_what_cannot_be_read_is_left_alone(root, raw):
+    put(root, raw)
+    before = files.signature_of(os.stat(root / PATH))
+    assert swap(root) is None
+    assert files.signature_of(os.stat(root / PATH)) == before and (root / PATH).read_bytes() == raw
+
+
+def test_what_is_not_there_is_not_made(root):
+    assert swap(root) is None
+    (root / PATH).symlink_to("/etc/passwd")
+    assert swap(root) is None and os.listdir(root / "memory") == [Path(PATH).name]
+
+
+def test_the_lock_is_held_around_reading_and_writing_and_given_back(root):
+    put(root, manifests.text_of(FIELDS, ""))
+    held = []
+
+    @contextmanager
+    def lock():
+        held.append("taken")
+        yield
+        held.append("back")
+
+    def change(fields, body):
+        assert held == ["taken"]
+        return refs(fields, body)
+
+    swap(root, change, lock)
+    assert held == ["taken", "back"] and document(root).fields["revision"] == "2"
+
+
+def editing(body):
+    """A person's save: the manifest with this body, by rename, as editors do."""
+
+    def save(root):
+        raw = (root / PATH).read_bytes()
+        (root / "swap").write_bytes(raw.split(b"\n---\n", 1)[0] + b"\n---\n" + body)
+        os.replace(root / "swap", root / PATH)
+
+    return save
+
+
+def test_a_save_between_reading_and_writing_is_changed_too(root):
+    put(root, manifests.text_of(FIELDS, ""))
+    asked = []
+
+    def change(fields, body):
+        asked.append(body)
+        if len(asked) == 1:
+            editing(b"typed\n")(root)
+        return refs(fields, body)
+
+    swap(root, change)
+    assert asked == ["\n", "typed\n"]
+    assert document(root).body == "typed\n" and document(root).fields["memory_md_refs"] == LISTED
+
+
+def test_a_manifest_that_was_removed_meanwhile_stays_removed(root):
+    put(root, manifests.text_of(FIELDS, ""))
+
+    def change(fields, body):
+        (root / PATH).unlink()
+        return refs(fields, body)
+
+    assert swap(root, change) is None
+    assert os.listdir(root / "memory") == []
+
+
+def on_fsync(monkeypatch, act):
+    """Somebody acts after our temporary file is durable and before it is swapped in."""
+    real, calls = os.fsync, count(1)
+
+    def fsync(descriptor):
+        real(descriptor)
+        act(next(calls))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+
+
+def test_a_save_just_before_the_swap_is_changed_too(root, monkeypatch):
+    files.prepare(str(root))
+    put(root, manifests.text_of(FIELDS, ""))
+    on_fsync(monkeypatch, lambda call: editing(b"typed\n")(root) if call == 1 else None)
+    swap(root)
+    assert document(root).body == "typed\n" and document(root).fields["memory_md_refs"] == LISTED
+    assert document(root).fields["revision"] == "2"
+
+
+def test_a_race_that_is_never_won_is_given_up_and_loses_nothing(root, monkeypatch):
+    files.prepare(str(root))
+    put(root, manifests.text_of(FIELDS, ""))
+    saved = []
+
+    def save(call):
+        saved.append(b"typed %d\n" % call)
+        editing(saved[-1])(root)
+
+    on_fsync(monkeypatch, save)
+    with pytest.raises(RevisionConflict) as raised:
+        swap(root)
+    monkeypatch.undo()
+    assert raised.value.path == PATH and 5 <= len(saved) <= 20
+    assert document(root).body.encode() == saved[-1] and document(root).fields["revision"] == "1"
+    assert list(root.rglob("*.tmp")) == []
+
+
+@pytest.mark.parametrize("call", ["write", "fsync", "open"])
+def test_a_failing_disk_leaves_the_old_manifest(root, monkeypatch, call):
+    raw = put(root, manifests.text_of(FIELDS, "typed\n"))
+    files.prepare(str(root))
+    wanted, _ = swap(root)
+    for nth in count(1):
+        put(root, raw)
+        real, calls, failed = getattr(os, call), count(1), []
+
+        def sometimes(*arguments, _real=real, _calls=calls, _failed=failed, _nth=nth, **options):
+            if next(_calls) == _nth:
+                _failed.append(True)
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            return _real(*arguments, **options)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(os, call, sometimes)
+            try:
+                swap(root)
+            except (OSError, WorkspaceError):
+                assert failed
+        assert (root / PATH).read_bytes() in (raw, wanted) and list(root.rglob("*.tmp")) == []
+        if not failed:
+            break
+    assert 2 <= nth < 60
+
+
+def test_two_processes_lose_no_change(root):
+    """50 changes each, of the same session: every one of them is in the file, and the revision counted them."""
+    put(root, manifests.text_of({**FIELDS, "revision": 0}, "typed\n"))
+    script = """if True:
+        import sys
+        from signet_sync.storage import state_dir as state
+        from signet_sync.sync import manifests
+        root, path, who, folder = sys.argv[1:]
+        kept = state.StateFolder(folder, "key")
+        print("ready", flush=True)
+        sys.stdin.readline()
+        for n in range(50):
+            manifests.swap(
+                root, path,
+                lambda fields, body: ({**fields, "memory_md_refs": [*fields["memory_md_refs"], f"{who}{n}"]}, body),
+                lambda: state.session_lock(kept, "abcdefghijklmnop"),
+                limit=1 << 20,
+            )
+    """
+    running = [
+        subprocess.Popen(
+            [sys.executable, "-c", script, str(root), PATH, who, str(root.parent / "state")],
+            env={**os.environ, "PYTHONPATH": PROJECT},
+            stdin=-1,
+            stdout=-1,
+            text=True,
+        )
+        for who in "ab"
+    ]
+    for process in running:
+        assert process.stdout.readline() == "ready\n"
+    for process in running:
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    for process in running:
+        process.communicate(timeout=60)
+        assert process.returncode == 0
+    fields = document(root).fields
+    assert fields["revision"] == "100" and document(root).body == "typed\n"
+    for who in "ab":
+        assert [ref for ref in fields["memory_md_refs"] if ref[0] == who] == [f"{who}{n}" for n in range(50)]
+
+
+# --- tombstones -----------------------------------------------------------------------------------------------------
+
+
+def stone(**given):
+    return validate_tombstone(
+        {
+            "kind": "tombstone",
+            "agent_id": "default",
+            "session_token": "abcdefghijklmnop",
+            "removed_at": "2026-03-29T08:00:00.000Z",
+            "reason": "asked for",
+            "removed_paths": [PATH],
+            "tombstone_version": "1",
+            **given,
+        }
+    )
+
+
+STONE = "memory/tombstones/default--abcdefghijklmnop.md"
+
+
+def test_a_tombstone_is_written_and_reads_back(root):
+    assert tombstones_files.put(str(root), stone()) == STONE == tombstones_files.path_of("default", "abcdefghijklmnop")
+    raw = (root / STONE).read_bytes()
+    assert validate_tombstone(parse(raw).fields) == stone() and b"session_ids" not in raw
+    assert os.stat(root / STONE).st_mode & 0o777 == 0o600
+    assert os.stat(root / STONE).st_nlink == 1
+
+
+def test_the_same_tombstone_again_writes_nothing(root, monkeypatch):
+    tombstones_files.put(str(root), stone())
+    before = files.signature_of(os.stat(root / STONE))
+    monkeypatch.setattr(os, "write", None)
+    monkeypatch.setattr(os, "fsync", None)
+    assert tombstones_files.put(str(root), stone()) == STONE
+    assert files.signature_of(os.stat(root / STONE)) == before
+
+
+def test_a_narrower_tombstone_gives_way_to_a_wider_one(root):
+    tombstones_files.put(str(root), stone(session_ids=["one"]))
+    assert validate_tombstone(parse((root / STONE).read_bytes()).fields).session_ids == ("one",)
+    tombstones_files.put(str(root), stone())
+    assert validate_tombstone(parse((root / STONE).read_bytes()).fields) == stone()
+
+
+@pytest.mark.parametrize("damage", [b"", b"<<<<<<< ours\n", b"\xff" * 100])
+def test_a_damaged_tombstone_is_written_again(root, damage):
+    tombstones_files.put(str(root), stone())
+    (root / STONE).write_bytes(damage)
+    tombstones_files.put(str(root), stone())
+    assert (root / STONE).read_bytes() == tombstones_files.text_of(stone())
+
+
+def test_a_tombstone_never_goes_through_a_link(root):
+    outside = root.parent / "outside"
+    outside.mkdir()
+    (root / "memory/tombstones").symlink_to(outside)
+    with pytest.raises(WorkspaceError):
+        tombstones_files.put(str(root), stone())
+    (root / "memory/tombstones").unlink()
+    (root / "memory/tombstones").mkdir()
+    (root / STONE).symlink_to(outside / "stone.md")
+    with pytest.raises(WorkspaceError):
+        tombstones_files.put(str(root), stone())
+    assert os.listdir(outside) == []
+
+
+def test_the_folder_of_many_manifests_is_synced_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of one page's: each has its own fsync, their names have one for all."""
+    vault = Vault(tmp_path / "vault")
+    for number in range(5):
+        vault.put(made.session(session_id=f"s{number}"))
+    synced: list[int] = []
+    sync = files.sync_descriptor
+
+    def counted(descriptor: int) -> None:
+        synced.append(os.fstat(descriptor).st_ino)
+        sync(descriptor)
+
+    monkeypatch.setattr(files, "sync_descriptor", counted)
+    vault.reindex()
+    assert len(list(vault.memory.glob("*--manifest.md"))) == 5
+    assert all("Session Ledger" in path.read_text() for path in vault.memory.glob("*--manifest.md"))
+    assert synced.count(vault.memory.stat().st_ino) == 1

@@ -1,0 +1,962 @@
+"""The planner, read as a specification: one line a case, every verdict and code of the contracts, the first applies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+from typing import Any
+
+import pytest
+from artifacts_fixture import (
+    ABSENT,
+    CAPTURED,
+    PROJECT,
+    SENTENCE,
+    SESSION,
+    compaction,
+    content,
+    manifest,
+    path_for,
+    stone,
+    summary,
+    token_for,
+    tombstone,
+    transcript,
+)
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from signet_sync.formats import seal
+from signet_sync.formats.artifact import Summary
+from signet_sync.formats.seal import pack
+from signet_sync.formats.session_token import token_matches, token_of
+from signet_sync.formats.snapshot import STRANGE_NAME, Found, Signature, Snapshot, Trouble
+from signet_sync.formats.temporary_sessions import NoiseRule
+from signet_sync.sync import planner
+from signet_sync.sync.planner import (
+    HINTS,
+    Bench,
+    CliffRule,
+    Judgement,
+    Known,
+    Tombstones,
+    judge,
+    judge_missing,
+    judge_tombstone,
+    sealed_judgement,
+    survey,
+    unpack,
+)
+
+NOW = "2026-03-30T00:00:00.000Z"
+SIGNATURE = Signature(1, 2, 3, 4)
+NOTHING = Tombstones()
+KEY = "agent:main:main"
+SECRET = "ghp_" + "aB3dE5gH7jK9mN1pQ3rS5tU7vW9xY1zA3bC5"
+
+
+def bench(seals=(), tombstones=NOTHING, limit=1 << 20):
+    held = {seal.path: seal for seal in seals}
+    return Bench(tombstones, NoiseRule(), held.get, NOW, limit)
+
+
+def verdict(made, tombstones=NOTHING, seals=()):
+    """The judgement of a made file `(name, bytes)`, or of `(name, Trouble)`."""
+    name, raw = made
+    found = raw if isinstance(raw, Trouble) else Found(raw, SIGNATURE)
+    return judge(f"memory/{name}", found, bench(seals, tombstones))
+
+
+def sealed(made):
+    """The seal that the first sight of a file leaves, with its bytes."""
+    judgement = verdict(made)
+    return judgement.seal._replace(packed=pack(judgement.raw))
+
+
+def resaved(made):
+    """As Obsidian saves properties: other quotes, bare timestamps, other order, empty for null."""
+    name, raw = made
+    head, body = raw.decode().removeprefix("---\n").split("\n---\n", 1)
+    lines = []
+    for line in reversed(head.split("\n")):
+        key, _, value = line.partition(": ")
+        plain = value.strip('"')
+        lines.append(f"{key}:" if value == "null" else f"{key}: '{plain}'" if " " in plain else f"{key}: {plain}")
+    return name, "\n".join(["---", *lines, "---", body]).encode()
+
+
+def edited(made, old, new):
+    name, raw = made
+    assert old in raw
+    return name, raw.replace(old, new)
+
+
+def renamed(made, old, new):
+    assert old in made[0]
+    return made[0].replace(old, new), made[1]
+
+
+def copied(made, mark):
+    return made[0].removesuffix(".md") + mark, made[1]
+
+
+def trouble(code, kind="summary"):
+    return content(kind)[0], Trouble(code, "it is so", SIGNATURE)
+
+
+# ── files without a seal ──
+
+FRESH = {
+    # description: (file, verdict, code, notes)
+    "a valid summary": (summary(), "indexed", "", []),
+    "a valid transcript": (transcript(), "indexed", "", []),
+    "a valid compaction": (compaction(), "indexed", "", []),
+    "a valid manifest": (manifest(), "indexed", "", []),
+    "with a session key": (summary(session_key=KEY), "indexed", "", []),
+    "a key and a token made of the id, as Signet writes since 2026": (
+        renamed(summary(session_key=KEY), token_for(session_key=KEY), token_for()), "indexed", "", []),
+    "a blank key counts as none": (summary(session_key="  "), "indexed", "", []),
+    "optional fields null": (
+        summary(project=None, harness=None, started_at=None, ended_at=None, source_node_id=None), "indexed", "", []),
+    "optional fields blank": (
+        summary(project="", harness=" ", started_at="", ended_at="", source_node_id=""), "indexed", "", []),
+    "optional fields absent": (
+        summary(project=ABSENT, harness=ABSENT, started_at=ABSENT, ended_at=ABSENT, source_node_id=ABSENT),
+        "indexed", "", []),
+    "the same instant in another zone": (summary(captured_at=CAPTURED, ended_at="2026-03-28 11:30+01:30"),
+        "indexed", "", []),
+    "a captured_at of the same instant in another form": (
+        edited(summary(ended_at=None), b'captured_at: "2026-03-28T10:00:00.000Z"',
+            b'captured_at: "2026-03-28t12:00:00+02:00"'), "indexed", "", []),
+    "a name without milliseconds": (renamed(summary(), "00.000Z", "00Z"), "indexed", "", []),
+    "a hash in capitals": (
+        edited(summary(), summary()[1][summary()[1].index(b"content_sha256") :][17:81],
+            summary()[1][summary()[1].index(b"content_sha256") :][17:81].upper()), "indexed", "", []),
+    "unknown keys": (summary(mood="fine", tags=["a", "b"]), "indexed", "", []),
+    "re-saved by Obsidian": (resaved(summary()), "indexed", "", []),
+    "noise is indexed": (summary(project="/tmp/x"), "indexed", "", []),
+    "a text that normalises to the same": (edited(summary(), b"tries.\n", b"tries. \t\n\n\n"), "indexed", "", []),
+    "an empty text": (summary(body=""), "indexed", "", []),
+    "a date in the future": (summary(captured_at="9999-12-31T23:59:59.999Z"), "indexed", "", []),
+    "a byte order mark": (edited(summary(), b"---\nkind", b"\xef\xbb\xbf---\nkind"), "indexed", "", ["bom"]),
+    "CRLF": ((summary()[0], summary()[1].replace(b"\n", b"\r\n")), "indexed", "", ["crlf"]),
+    "lone CR": ((summary()[0], summary()[1].replace(b"\n", b"\r")), "indexed", "", ["crlf"]),
+    "a sentence that says nothing": (
+        summary(memory_sentence="Worked on task."), "indexed", "", ["sentence-below-floor"]),
+    "a secret in the text": (summary(body=f"the key {SECRET} here"), "indexed", "", ["secret-suspected"]),
+    "a secret split by a control character": (
+        summary(body=f"the key {SECRET[:12]}\x07{SECRET[12:]} here"), "indexed", "", ["secret-suspected"]),
+    "a second secret beside a redacted one": (
+        summary(body=f"[REDACTED:github-token] and {SECRET}"), "indexed", "", ["secret-suspected"]),
+    "a secret in the sentence": (
+        summary(memory_sentence=SENTENCE.replace("dead", SECRET)), "indexed", "", ["secret-suspected"]),
+    "a secret in the project": (summary(project=f"{PROJECT}/{SECRET}"), "indexed", "", ["secret-suspected"]),
+    "a secret in a manifest's text": (manifest(body=SECRET), "indexed", "", ["secret-suspected"]),
+    "a link field that is a bare name": (
+        summary(manifest_path=manifest()[0]), "indexed", "", ["link-not-relative"]),
+    "a link field that starts with ./": (
+        summary(manifest_path=f"./memory/{manifest()[0]}"), "indexed", "", ["link-not-relative"]),
+    "a wikilink that is not relative to the root": (
+        summary(body=f"see [[{summary()[0]}]]"), "indexed", "", ["link-not-relative"]),
+    "words about links in a transcript are no links": (
+        transcript(body=f"see [[{summary()[0]}]]"), "indexed", "", []),
+    "a manifest's hash is never checked": (manifest(content_sha256="nonsense", hash_scope="x"), "indexed", "", []),
+    "a manifest of Signet, without revision or hash": (
+        manifest(revision=ABSENT, content_sha256=ABSENT, hash_scope=ABSENT), "indexed", "", []),
+    "a manifest without links": (
+        manifest(summary_path=None, transcript_path=ABSENT, memory_md_refs=None), "indexed", "", []),
+
+    "a symlink or folder under an artifact's name": (trouble("not-a-file"), "invalid", "not-a-file", []),
+    "a file that is too large": (trouble("too-large"), "invalid", "too-large", []),
+    "a file that cannot be read": (trouble("unreadable"), "invalid", "unreadable", []),
+    "a file that never holds still": (trouble("unsettled"), "invalid", "unreadable", []),
+    "a file that went away while it was looked at": (trouble("gone"), "invalid", "unreadable", []),
+    "a manifest that cannot be read": (trouble("unreadable", "manifest"), "invalid", "unreadable", []),
+    "not UTF-8": (edited(summary(), b"five", b"f\xffve"), "invalid", "not-utf8", []),
+    "an empty file": ((summary()[0], b""), "invalid", "frontmatter-missing", []),
+    "text without frontmatter": ((summary()[0], b"# Mine\n"), "invalid", "frontmatter-missing", []),
+    "a fence that never closes": ((summary()[0], b"---\nkind: summary\n"), "invalid", "frontmatter-missing", []),
+    "prose between two rules": ((summary()[0], b"---\nJust prose.\n---\nx"), "invalid", "frontmatter-missing", []),
+    "a duplicate key": (
+        edited(summary(), b"hash_scope", b'kind: "summary"\nhash_scope'), "invalid", "frontmatter-invalid", []),
+    "an alias": (edited(summary(), b"hash_scope", b"a: &x 1\nb: *x\nhash_scope"), "invalid", "frontmatter-invalid", []),
+    "a tag": (edited(summary(), b"hash_scope", b"a: !!x 1\nhash_scope"), "invalid", "frontmatter-invalid", []),
+    "a head of more than 64 KiB": (summary(mood="x" * 70_000), "invalid", "frontmatter-invalid", []),
+    "another kind than the name's": (summary(kind="transcript"), "invalid", "kind-mismatch", []),
+    "an unknown kind": (summary(kind="poem"), "invalid", "kind-mismatch", []),
+    "no kind": (summary(kind=ABSENT), "invalid", "field-missing", []),
+    "a kind that is a list": (summary(kind=["summary"]), "invalid", "field-invalid", []),
+    "a required field absent": (summary(memory_sentence=ABSENT), "invalid", "field-missing", []),
+    "a required field null": (summary(manifest_path=None), "invalid", "field-missing", []),
+    "a required field blank": (summary(memory_sentence=" "), "invalid", "field-invalid", []),
+    "a hash that is none": (summary(content_sha256="abc"), "invalid", "field-invalid", []),
+    "another hash scope": (summary(hash_scope="whole-file"), "invalid", "field-invalid", []),
+    "another quality": (summary(memory_sentence_quality="great"), "invalid", "field-invalid", []),
+    "a transcript without its sanitizer": (transcript(sanitizer_version=ABSENT), "invalid", "field-missing", []),
+    "a timestamp that is none": (summary(ended_at="yesterday"), "invalid", "field-invalid", []),
+    "a day that is none": (summary(started_at="2026-02-30T00:00:00Z"), "invalid", "field-invalid", []),
+    "a revision that is no number": (manifest(revision="many"), "invalid", "field-invalid", []),
+    "the first field that is wrong counts": (
+        summary(project=["x"], memory_sentence=ABSENT), "invalid", "field-invalid", []),
+    "another instant than the name's": (
+        edited(summary(ended_at=None), b'captured_at: "2026-03-28T10:00:00.000Z"',
+            b'captured_at: "2026-03-28T10:00:00.001Z"'), "invalid", "captured-at-mismatch", []),
+    "a name whose time is none": (
+        renamed(summary(), "2026-03-28T10-00-00.000Z", "2026-03-28Tnoon"), "invalid", "captured-at-mismatch", []),
+    "an agent that may not be a folder": (summary(agent_id="../etc"), "invalid", "agent-invalid", []),
+    "an agent in capitals": (summary(agent_id="Default"), "invalid", "agent-invalid", []),
+    "an agent of 65 letters": (summary(agent_id="a" * 65), "invalid", "agent-invalid", []),
+    "an agent with a newline": (summary(agent_id="default\n"), "invalid", "agent-invalid", []),
+    "an agent of 64 letters": (summary(agent_id="a" * 64), "indexed", "", []),
+    "the name of another session": (
+        renamed(summary(), token_for(), token_for(session_id="s-2")), "invalid", "token-mismatch", []),
+    "an agent forged to be another": (
+        edited(summary(), b'agent_id: "default"', b'agent_id: "scout"'), "invalid", "token-mismatch", []),
+    "a link out of the workspace": (summary(manifest_path="memory/../../etc/passwd"), "invalid", "path-escape", []),
+    "an absolute link": (summary(manifest_path="/etc/passwd"), "invalid", "path-escape", []),
+    "a link to a home": (manifest(summary_path="~/x.md"), "invalid", "path-escape", []),
+    "a link that is a URL": (manifest(transcript_path="file:///etc/passwd"), "invalid", "path-escape", []),
+    "a link with a drive": (manifest(compaction_path="C:\\x.md"), "invalid", "path-escape", []),
+    "another text than the hash's": (edited(summary(), b"five", b"four"), "invalid", "hash-mismatch", []),
+    "a leading blank line counts": (edited(summary(), b"---\n# Retry", b"---\n\n# Retry"), "invalid",
+        "hash-mismatch", []),
+    "a no-break space at a line's end counts": (
+        edited(summary(), b"tries.", b"tries.\xc2\xa0"), "invalid", "hash-mismatch", []),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("made", "expected", "code", "notes"), FRESH.values(), ids=FRESH.keys())
+def test_first_sight(made, expected, code, notes):
+    judgement = verdict(made)
+    assert (judgement.verdict, judgement.code) == (expected, code), judgement.message
+    assert [note.code for note in judgement.notes] == notes
+    assert (judgement.row is not None) == (expected == "indexed")
+    immutable = not made[0].endswith("--manifest.md")
+    assert (judgement.seal is not None) == (expected == "indexed" and immutable)
+    assert not judgement.unlink
+    if expected == "invalid":
+        assert judgement.message and HINTS[code]
+        assert judgement.signature == SIGNATURE and not judgement.links
+
+
+def test_every_code_of_the_contracts_has_a_hint_and_stands_in_a_table():
+    codes = {code for _, _, code, _ in FRESH.values() if code} | {named[1] for named in NAMES.values() if named}
+    codes |= {"mutated", "vanished", "tombstoned", "tombstone-invalid"}
+    assert codes == set(HINTS)
+    assert all(HINTS.values())
+
+
+# ── the first that applies ──
+
+
+@dataclass
+class Fault:
+    """One thing that is wrong with a summary; `step` orders them, equal steps exclude each other."""
+
+    step: int
+    code: str
+    fields: dict[str, Any] = field(default_factory=dict)
+    who: dict[str, str] = field(default_factory=dict)
+    name: str = ""
+    edit: tuple[bytes, bytes] = (b"", b"")
+    trouble: str = ""
+    removed: bool = False
+
+
+FAULTS = [
+    Fault(0, "foreign-name", name="a note.md"),
+    Fault(1, "tombstoned", removed=True),
+    Fault(2, "not-a-file", trouble="not-a-file"),
+    Fault(2, "too-large", trouble="too-large"),
+    Fault(2, "unreadable", trouble="unreadable"),
+    Fault(3, "not-utf8", edit=(b"loop in", b"loop \xff in")),
+    Fault(4, "frontmatter-missing", edit=(b"---\nkind", b"--\nkind")),
+    Fault(4, "frontmatter-invalid", edit=(b"hash_scope", b"hash_scope: x\nhash_scope")),
+    Fault(5, "kind-mismatch", fields={"kind": "compaction"}),
+    Fault(6, "field-missing", fields={"memory_sentence": ABSENT}),
+    Fault(6, "field-invalid", fields={"memory_sentence_quality": "great"}),
+    Fault(7, "captured-at-mismatch", fields={"captured_at": "2026-03-28T10:00:01Z"}),
+    Fault(8, "agent-invalid", who={"agent_id": "Not An Agent"}),
+    Fault(9, "token-mismatch", fields={"session_key": None, "session_id": "s-other"}),
+    Fault(10, "path-escape", fields={"manifest_path": "../x.md"}),
+    Fault(11, "hash-mismatch", edit=(b"five tries", b"four tries")),
+]
+
+
+def faulty(*faults):
+    who = {key: value for fault in faults for key, value in fault.who.items()}
+    fields = {key: value for fault in faults for key, value in fault.fields.items()}
+    name, raw = summary(**{**who, **{k: v for k, v in fields.items() if k not in ("session_id", "captured_at")}})
+    for key in ("session_id", "captured_at"):
+        if key in fields:
+            old = {"session_id": SESSION, "captured_at": CAPTURED}[key]
+            raw = raw.replace(f'\n{key}: "{old}"'.encode(), f'\n{key}: "{fields[key]}"'.encode())
+    for fault in faults:
+        raw = raw.replace(*fault.edit, 1) if fault.edit[0] else raw
+    name = next((fault.name for fault in faults if fault.name), name)
+    code = next((fault.trouble for fault in faults if fault.trouble), "")
+    stones = [stone(**who), stone(token=token_for(**who), **who)] if any(fault.removed for fault in faults) else []
+    return (name, Trouble(code, "so it is", SIGNATURE) if code else raw), Tombstones(stones)
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.code)
+def test_each_fault_alone(fault):
+    assert verdict(*faulty(fault)).code == fault.code
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [pair for pair in combinations(FAULTS, 2) if pair[0].step < pair[1].step],
+    ids=lambda fault: fault.code,
+)
+def test_of_two_faults_the_first_is_told(first, second):
+    assert verdict(*faulty(first, second)).code == first.code
+    assert verdict(*faulty(second, first)).code == first.code
+
+
+def test_of_all_faults_the_first_is_told():
+    for start in range(len(FAULTS)):
+        steps = {}
+        for fault in FAULTS[start:]:
+            steps.setdefault(fault.step, fault)
+        assert verdict(*faulty(*steps.values())).code == FAULTS[start].code
+
+
+# ── files with a seal ──
+
+GOOD = summary(session_key=KEY)
+SEALED = {
+    # description: (the sealed file, the file now, verdict, code, notes)
+    "the same bytes": (GOOD, GOOD, "indexed", "", []),
+    "re-saved by Obsidian": (GOOD, resaved(GOOD), "indexed", "", ["reformatted"]),
+    "unknown keys added": (GOOD, summary(session_key=KEY, mood="fine"), "indexed", "", ["reformatted"]),
+    "CRLF now": (GOOD, (GOOD[0], GOOD[1].replace(b"\n", b"\r\n")), "indexed", "", ["crlf", "reformatted"]),
+    "a byte order mark now": (GOOD, (GOOD[0], b"\xef\xbb\xbf" + GOOD[1]), "indexed", "", ["bom", "reformatted"]),
+    "trailing blanks": (GOOD, (GOOD[0], GOOD[1] + b" \n\n"), "indexed", "", ["reformatted"]),
+    "the same instant in another zone": (
+        GOOD, summary(session_key=KEY, ended_at="2026-03-28 12:00:00+02:00"), "indexed", "", ["reformatted"]),
+    "blank for null": (GOOD, summary(session_key=KEY, source_node_id=" "), "indexed", "", ["reformatted"]),
+    "one letter of the text": (GOOD, edited(GOOD, b"five", b"four"), "violation", "mutated", []),
+    "another text with its own hash": (
+        GOOD, summary(session_key=KEY, body="rewritten"), "violation", "mutated", []),
+    "one microsecond": (
+        GOOD, summary(session_key=KEY, ended_at="2026-03-28T10:00:00.000001Z"), "violation", "mutated", []),
+    "null for a value": (GOOD, summary(session_key=KEY, harness=None), "violation", "mutated", []),
+    "emptied": (GOOD, (GOOD[0], b""), "violation", "mutated", []),
+    "cut in two": (GOOD, (GOOD[0], GOOD[1][: len(GOOD[1]) // 2]), "violation", "mutated", []),
+    "not UTF-8 any more": (GOOD, edited(GOOD, b"five", b"\xff"), "violation", "mutated", []),
+    "frontmatter gone": (GOOD, (GOOD[0], b"# Mine\n"), "violation", "mutated", []),
+    "a duplicate key": (
+        GOOD, edited(GOOD, b"hash_scope", b"hash_scope: x\nhash_scope"), "violation", "mutated", []),
+    "another kind": (GOOD, summary(session_key=KEY, kind="compaction"), "violation", "mutated", []),
+    "a field gone": (GOOD, summary(session_key=KEY, memory_sentence=ABSENT), "violation", "mutated", []),
+    "another time": (
+        GOOD, edited(GOOD, b'captured_at: "2026-03-28T10:00:00.000Z"', b'captured_at: "2026-03-28T11:00:00.000Z"'),
+        "violation", "mutated", []),
+    "an agent that is none": (GOOD, edited(GOOD, b'"default"', b'"De fault"'), "violation", "mutated", []),
+    "another agent": (GOOD, edited(GOOD, b'"default"', b'"scout"'), "violation", "mutated", []),
+    "a link out of the workspace": (
+        GOOD, summary(session_key=KEY, manifest_path="../x.md"), "violation", "mutated", []),
+    "unreadable now": (GOOD, (GOOD[0], trouble("unreadable")[1]), "invalid", "unreadable", []),
+    "too large now": (GOOD, (GOOD[0], trouble("too-large")[1]), "invalid", "too-large", []),
+    "a symlink now": (GOOD, (GOOD[0], trouble("not-a-file")[1]), "violation", "mutated", []),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("before", "now", "expected", "code", "notes"), SEALED.values(), ids=SEALED.keys())
+def test_after_the_seal(before, now, expected, code, notes):
+    seal = sealed(before)
+    judgement = verdict(now, seals=[seal])
+    assert (judgement.verdict, judgement.code) == (expected, code), judgement.message
+    assert [note.code for note in judgement.notes] == notes
+    assert judgement.seal is None
+    original = verdict(before)
+    assert judgement.row is not None
+    if expected != "indexed":
+        assert judgement.message
+        assert (judgement.row, judgement.links) == (original.row, original.links)
+        assert (judgement.found_sha256 != "") == (code == "mutated" and isinstance(now[1], bytes))
+    assert judgement.row.content == original.row.content
+
+
+def other_value(name, value):
+    if name == "kind":
+        return "compaction"
+    if name == "memory_sentence_quality":
+        return "fallback"
+    if name == "content_sha256":
+        return "0" * 64
+    if name == "hash_scope":
+        return "body-normalized-v2"
+    if name.endswith("_at"):
+        return "2026-03-28T09:59:00Z"
+    return f"{value} and more" if value else "now something"
+
+
+@pytest.mark.parametrize("name", Summary.model_fields)
+def test_a_change_of_any_known_field_is_a_mutation(name):
+    values = dict.fromkeys(Summary.model_fields, "")
+    judgement = verdict(GOOD)
+    values.update({key: getattr(judgement.row, key) for key in judgement.row._fields if key in values})
+    if name in ("agent_id", "session_id", "captured_at"):
+        old = {"agent_id": "default", "session_id": SESSION, "captured_at": CAPTURED}[name]
+        changed = edited(GOOD, f'{name}: "{old}"'.encode(), f'{name}: "{other_value(name, old)}"'.encode())
+    elif name == "session_key":
+        changed = GOOD[0], summary(session_key="another")[1]
+    else:
+        changed = summary(session_key=KEY, **{name: other_value(name, values[name])})
+    after = verdict(changed, seals=[sealed(GOOD)])
+    assert (after.verdict, after.code) == ("violation", "mutated")
+
+
+def test_a_mutation_says_what_changed():
+    seal = sealed(GOOD)
+    assert "text" in verdict(edited(GOOD, b"five", b"four"), seals=[seal]).message
+    assert "text" in verdict(summary(session_key=KEY, body="x"), seals=[seal]).message
+    assert "frontmatter" in verdict(summary(session_key=KEY, harness="codex"), seals=[seal]).message
+    assert "UTF-8" in verdict(edited(GOOD, b"five", b"\xff"), seals=[seal]).message
+    assert "memory_sentence" in verdict(summary(session_key=KEY, memory_sentence=ABSENT), seals=[seal]).message
+
+
+def test_a_seal_without_its_bytes_gets_them_back_from_an_unchanged_file_only():
+    lost = sealed(GOOD)._replace(packed=None, file_sha256="")
+    judgement = verdict(resaved(GOOD), seals=[lost])
+    assert judgement.verdict == "indexed" and judgement.raw == resaved(GOOD)[1]
+    assert judgement.seal == lost._replace(file_sha256=judgement.found_sha256)
+    changed = verdict(edited(GOOD, b"five", b"four"), seals=[lost])
+    assert (changed.code, changed.row, changed.seal) == ("mutated", None, None)
+    damaged = sealed(GOOD)._replace(packed=b"not packed at all")
+    assert unpack(damaged.packed) is None and verdict(edited(GOOD, b"five", b"x"), seals=[damaged]).row is None
+
+
+def test_a_seal_holds_what_was_first_seen():
+    judgement = verdict(GOOD)
+    seal = judgement.seal
+    assert seal.sealed_at == NOW and judgement.raw == GOOD[1] and seal.kind == "summary"
+    assert (seal.agent_id, seal.session_token, seal.session_id) == ("default", token_for(session_key=KEY), SESSION)
+    assert unpack(sealed(GOOD).packed) == GOOD[1]
+    assert sealed_judgement(sealed(GOOD), bench()).row == judgement.row
+    assert sealed_judgement(seal, bench()) is None
+
+
+def test_a_manifest_is_never_sealed_and_may_change():
+    changed = manifest(revision=7, memory_md_refs=["Session Ledger (Last 30 Days)"])
+    seal = replace_path(sealed(GOOD), f"memory/{changed[0]}")
+    judgement = verdict(changed, seals=[seal])
+    assert (judgement.verdict, judgement.seal) == ("indexed", None)
+    assert (judgement.row.revision, judgement.row.refs) == (7, "Session Ledger (Last 30 Days)")
+
+
+def replace_path(seal, path):
+    return seal._replace(path=path)
+
+
+# ── gone ──
+
+GONE = {
+    # description: (path, seal, tombstones, vanishes)
+    "a sealed summary": (f"memory/{GOOD[0]}", sealed(GOOD), [], True),
+    "a sealed summary of a removed session": (f"memory/{GOOD[0]}", sealed(GOOD), [stone(session_key=KEY)], False),
+    "another agent's tombstone": (
+        f"memory/{GOOD[0]}", sealed(GOOD), [stone(agent_id="scout", token=token_for(session_key=KEY))], True),
+    "a tombstone of other sessions of the token": (
+        f"memory/{GOOD[0]}", sealed(GOOD), [stone(session_key=KEY, session_ids=("s-2",))], True),
+    "never sealed": (f"memory/{GOOD[0]}", None, [], False),
+    "a manifest": (path_for("manifest"), None, [], False),
+    "a note": ("memory/a note.md", None, [], False),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("path", "seal", "stones", "vanishes"), GONE.values(), ids=GONE.keys())
+def test_a_file_that_is_gone(path, seal, stones, vanishes):
+    seals = [seal] if seal is not None else []
+    judgement = judge_missing(path, Known(SIGNATURE, "indexed", ""), bench(seals, Tombstones(stones)))
+    if vanishes:
+        assert judgement == Judgement(path, "violation", "vanished", judgement.message)
+        assert judgement.message
+    else:
+        assert judgement is None
+
+
+# ── tombstones ──
+
+WHOLE = [stone()]
+SOME = [stone(session_ids=("s-1", SESSION))]
+OTHERS = [stone(session_ids=("s-1", "s-2"))]
+SCOUTS = [stone(agent_id="scout", token=token_for())]
+BROKEN = (summary()[0], b"\xff\xfe nothing to read")
+CONFLICT = copied(summary(), " (Ada's conflicted copy 2026-03-29).md")
+REMOVED = {
+    # description: (file, tombstones, names of unreadable tombstones, verdict, code)
+    "agent and token": (summary(), WHOLE, [], "tombstoned", "tombstoned"),
+    "a manifest too": (manifest(), WHOLE, [], "tombstoned", "tombstoned"),
+    "one of its ids": (summary(), SOME, [], "tombstoned", "tombstoned"),
+    "other ids of the token": (summary(), OTHERS, [], "indexed", ""),
+    "the token of another agent": (summary(), SCOUTS, [], "indexed", ""),
+    "one of several tombstones of the token": (summary(), [*SCOUTS, *OTHERS, *SOME], [], "tombstoned", "tombstoned"),
+    "edited since, but still the session": (edited(summary(), b"five", b"x"), WHOLE, [], "tombstoned", "tombstoned"),
+    "a field missing": (summary(memory_sentence=ABSENT), WHOLE, [], "tombstoned", "tombstoned"),
+    "without its agent: the token decides": (
+        edited(summary(), b'agent_id: "default"\n', b""), SCOUTS, [], "tombstoned", "tombstoned"),
+    "without its id: the token decides": (
+        edited(summary(), f'session_id: "{SESSION}"\n'.encode(), b""), OTHERS, [], "tombstoned", "tombstoned"),
+    "frontmatter unreadable: the token decides": (BROKEN, WHOLE, [], "tombstoned", "tombstoned"),
+    "frontmatter unreadable, some ids: the token decides": (BROKEN, OTHERS, [], "tombstoned", "tombstoned"),
+    "frontmatter unreadable, another agent's: the token decides": (BROKEN, SCOUTS, [], "tombstoned", "tombstoned"),
+    "the file unreadable: the token decides": (trouble("unreadable"), WHOLE, [], "tombstoned", "tombstoned"),
+    "the file too large: the token decides": (trouble("too-large"), WHOLE, [], "tombstoned", "tombstoned"),
+    "a symlink under its name": (trouble("not-a-file"), WHOLE, [], "tombstoned", "tombstoned"),
+    "still being written: not yet": (trouble("unsettled"), WHOLE, [], "invalid", "unreadable"),
+    "renamed to another token, but still the session": (
+        renamed(summary(), token_for(), token_for(session_id="s-2")), WHOLE, [], "tombstoned", "tombstoned"),
+    "a token of the key, the tombstone of the id": (
+        summary(session_key=KEY), [stone(token=token_for())], [], "tombstoned", "tombstoned"),
+    "a conflict copy that carries the token": (CONFLICT, WHOLE, [], "tombstoned", "tombstoned"),
+    "a conflict copy that cannot be read": ((CONFLICT[0], b"\xff"), WHOLE, [], "tombstoned", "tombstoned"),
+    "a conflict copy of another of its sessions": (CONFLICT, OTHERS, [], "ignored", "conflict-copy"),
+    "a conflict copy of another agent": (CONFLICT, SCOUTS, [], "ignored", "conflict-copy"),
+    "a conflict copy of another token": (
+        copied(summary(session_id="s-9"), ".sync-conflict-20260329.md"), WHOLE, [], "ignored", "conflict-copy"),
+    "a conflict copy that is a symlink": (
+        (CONFLICT[0], Trouble("not-a-file", "so")), WHOLE, [], "tombstoned", "tombstoned"),
+    "a tombstone that only its name tells": (summary(), [], [("default", token_for())], "tombstoned", "tombstoned"),
+    "a nameless tombstone of another agent": (summary(), [], [("scout", token_for())], "indexed", ""),
+    "no tombstone of the session": (summary(), [stone(session_id="s-9")], [], "indexed", ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("made", "stones", "by_name", "expected", "code"), REMOVED.values(), ids=REMOVED.keys())
+def test_files_of_removed_sessions(made, stones, by_name, expected, code):
+    judgement = verdict(made, Tombstones(stones, by_name=by_name))
+    assert (judgement.verdict, judgement.code) == (expected, code)
+    assert judgement.unlink == (expected == "tombstoned")
+    if expected == "tombstoned":
+        assert judgement.row is None and judgement.seal is None
+
+
+def test_a_removed_session_is_removed_whatever_its_seal_says():
+    for now in (GOOD, edited(GOOD, b"five", b"four"), (GOOD[0], trouble("unreadable")[1])):
+        judgement = verdict(now, Tombstones([stone(session_key=KEY)]), [sealed(GOOD)])
+        assert (judgement.code, judgement.row, judgement.unlink) == ("tombstoned", None, True)
+
+
+STONES = {
+    # description: (name, bytes or trouble, verdict, code)
+    "a valid tombstone": (*tombstone(), "tombstone", ""),
+    "of some sessions": (*tombstone(session_ids=("s-1",)), "tombstone", ""),
+    "with a text of its own": (tombstone()[0], tombstone()[1] + b"why\n", "tombstone", ""),
+    "of another agent than its name": (
+        tombstone()[0], tombstone(agent_id="scout", token=token_for())[1], "invalid", "tombstone-invalid"),
+    "of another token than its name": (
+        tombstone()[0], tombstone(session_id="s-2")[1], "invalid", "tombstone-invalid"),
+    "without a reason": (*tombstone(reason=ABSENT), "invalid", "tombstone-invalid"),
+    "with a token that is none": (tombstone()[0], tombstone(token="NOT A TOKEN")[1], "invalid", "tombstone-invalid"),
+    "another kind": (*tombstone(kind="summary"), "invalid", "tombstone-invalid"),
+    "not UTF-8": (tombstone()[0], b"---\n\xff\n---\n", "invalid", "tombstone-invalid"),
+    "empty": (tombstone()[0], b"", "invalid", "tombstone-invalid"),
+    "unreadable": (tombstone()[0], Trouble("unreadable", "so", SIGNATURE), "invalid", "tombstone-invalid"),
+    "a note": ("read me.md", b"mine", "ignored", "foreign-name"),
+    "a conflict copy": (
+        tombstone()[0].removesuffix(".md") + " 2.md", tombstone()[1], "ignored", "conflict-copy"),
+    "a temporary file": (tombstone()[0] + ".tmp", b"", "ignored", "temporary"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "raw", "expected", "code"), STONES.values(), ids=STONES.keys())
+def test_files_among_the_tombstones(name, raw, expected, code):
+    found = raw if isinstance(raw, Trouble) else Found(raw, SIGNATURE)
+    judgement, read = judge_tombstone(f"memory/tombstones/{name}", found)
+    assert (judgement.verdict, judgement.code) == (expected, code)
+    assert (read is not None) == (expected == "tombstone")
+    assert judgement.row is None and not judgement.unlink
+    assert code == "" or judgement.message
+
+
+# ── survey: names and signatures alone ──
+
+ARTIFACT = GOOD[0]
+NAMES = {
+    # a name under memory/: (verdict, code); None: it is read
+    ARTIFACT: None,
+    "MEMORY.backup-2026.md": ("ignored", "foreign-name"),
+    "memories.db": ("ignored", "foreign-name"),
+    "a note.md": ("ignored", "foreign-name"),
+    ARTIFACT.upper(): ("ignored", "foreign-name"),
+    ARTIFACT.removesuffix(".md") + ".txt": ("ignored", "foreign-name"),
+    ARTIFACT.replace("--summary", "--poem"): ("ignored", "foreign-name"),
+    ARTIFACT.removesuffix(".md") + " 2.md": ("ignored", "conflict-copy"),
+    ARTIFACT.removesuffix(".md") + " (1).md": ("ignored", "conflict-copy"),
+    ARTIFACT.removesuffix(".md") + ".sync-conflict-20260329-101010-ABCDEFG.md": ("ignored", "conflict-copy"),
+    ARTIFACT.removesuffix(".md") + " (Ada's conflicted copy 2026-03-29).md": ("ignored", "conflict-copy"),
+    ARTIFACT.replace("Z--", "Z (conflicted copy)--"): ("ignored", "conflict-copy"),
+    f".{ARTIFACT}.icloud": ("ignored", "conflict-copy"),
+    ARTIFACT + ".tmp": ("ignored", "temporary"),
+    ARTIFACT + "~": ("ignored", "temporary"),
+    f".#{ARTIFACT}": ("ignored", "temporary"),
+    f".{ARTIFACT}.swp": ("ignored", "temporary"),
+    ".~lock.x#": ("ignored", "temporary"),
+}
+
+
+def snapshot(*names, everything=True, ground="present", asked=(), odd=(), folder="memory"):
+    files = {f"{folder}/{name}": SIGNATURE for name in names}
+    return Snapshot(everything, ground, "the ground", files, dict(odd), frozenset(asked))
+
+
+@pytest.mark.parametrize(("name", "expected"), NAMES.items(), ids=NAMES.keys())
+def test_what_a_name_decides(name, expected):
+    plan = survey(snapshot(name), {}, NOTHING)
+    assert plan.scanned == 1 and plan.gone == [] and plan.unchanged == 0
+    if expected is None:
+        assert plan.read == [f"memory/{name}"] and plan.judged == []
+    else:
+        assert plan.read == []
+        assert [(j.verdict, j.code) for j in plan.judged] == [expected]
+        assert plan.judged[0].message and plan.judged[0].signature == SIGNATURE
+
+
+PATH = f"memory/{ARTIFACT}"
+LOOKS = {
+    # description: (what was known, tombstones, reread, is it read)
+    "never seen": (None, NOTHING, (), True),
+    "the same signature": (Known(SIGNATURE, "indexed", ""), NOTHING, (), False),
+    "invalid, the same signature": (Known(SIGNATURE, "invalid", "hash-mismatch"), NOTHING, (), False),
+    "mutated, the same signature": (Known(SIGNATURE, "violation", "mutated"), NOTHING, (), False),
+    "another size": (Known(SIGNATURE._replace(size=9), "indexed", ""), NOTHING, (), True),
+    "another time": (Known(SIGNATURE._replace(mtime_ns=9), "indexed", ""), NOTHING, (), True),
+    "another inode": (Known(SIGNATURE._replace(inode=9), "indexed", ""), NOTHING, (), True),
+    "vanished before": (Known(None, "violation", "vanished"), NOTHING, (), True),
+    "due for reading": (Known(SIGNATURE, "indexed", ""), NOTHING, (PATH,), True),
+    "tombstoned before, not deleted": (Known(SIGNATURE, "tombstoned", "tombstoned"), NOTHING, (), True),
+    "a tombstone of its token came": (Known(SIGNATURE, "indexed", ""), Tombstones([stone(session_key=KEY)]), (), True),
+    "a tombstone of another token": (Known(SIGNATURE, "indexed", ""), Tombstones([stone()]), (), False),
+    "a tombstone told by its name": (
+        Known(SIGNATURE, "indexed", ""), Tombstones(by_name=[("scout", token_for(session_key=KEY))]), (), True),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("known", "stones", "reread", "is_read"), LOOKS.values(), ids=LOOKS.keys())
+def test_what_is_read_again(known, stones, reread, is_read):
+    plan = survey(snapshot(ARTIFACT), {PATH: known} if known else {}, stones, reread=reread)
+    # `unchanged` counts among the indexed files only, whatever else is left alone.
+    counted = known is not None and known.verdict == "indexed"
+    assert (plan.read, plan.unchanged) == (([PATH], 0) if is_read else ([], int(counted)))
+
+
+def test_a_conflict_copy_is_read_only_where_its_token_was_removed():
+    name = CONFLICT[0]
+    assert survey(snapshot(name), {}, Tombstones(WHOLE)).read == [f"memory/{name}"]
+    assert survey(snapshot(name), {}, Tombstones([stone(session_id="s-9")])).read == []
+    known = {f"memory/{name}": Known(SIGNATURE, "ignored", "conflict-copy")}
+    assert survey(snapshot(name), known, Tombstones(WHOLE)).read == [f"memory/{name}"]
+    left_alone = survey(snapshot(name), known, NOTHING)
+    assert (left_alone.read, left_alone.judged, left_alone.unchanged) == ([], [], 0)
+    plain = copied(summary(), ".tmp")[0]
+    assert survey(snapshot(plain), {}, Tombstones(WHOLE)).read == []
+
+
+def test_what_is_no_file():
+    odd = {
+        PATH: "folder",
+        "memory/link.md": "symlink",
+        "memory/pipe": "named pipe",
+        "memory/transcripts": "folder",
+        "memory/b\\xff--x.md": STRANGE_NAME,
+        "memory/tombstones": "it cannot be read",
+    }
+    plan = survey(snapshot(odd=odd), {}, NOTHING)
+    assert plan.read == [PATH]
+    assert sorted((j.path, j.code) for j in plan.judged) == [
+        ("memory/b\\xff--x.md", "foreign-name"),
+        ("memory/link.md", "foreign-name"),
+    ]
+    assert plan.scanned == 3
+
+
+def test_tombstone_files_are_no_artifacts_and_no_witness_of_them():
+    name = tombstone()[0]
+    path = f"memory/tombstones/{name}"
+    for known in ({}, {path: Known(SIGNATURE, "tombstone", "")}):
+        plan = survey(snapshot(name, folder="memory/tombstones"), known, NOTHING)
+        assert (plan.read, plan.judged, plan.gone, plan.scanned) == ([], [], [], 1)
+    known = {path: Known(SIGNATURE, "tombstone", ""), PATH: Known(SIGNATURE, "indexed", "")}
+    plan = survey(snapshot(name, folder="memory/tombstones"), known, NOTHING, rule=CliffRule())
+    assert plan.cliff is not None
+
+
+def test_a_hint_tells_nothing_of_what_it_does_not_name():
+    other = "memory/" + summary(session_id="s-2")[0]
+    known = {PATH: Known(SIGNATURE, "indexed", ""), other: Known(SIGNATURE, "indexed", "")}
+    plan = survey(snapshot(everything=False, asked=[PATH]), known, NOTHING)
+    assert plan.gone == [PATH]
+    plan = survey(snapshot(ARTIFACT, everything=False, asked=[PATH, "memory/unknown.md"]), known, NOTHING)
+    assert (plan.gone, plan.unchanged) == ([], 1)
+    assert survey(snapshot(), known, NOTHING).gone == sorted(known)
+
+
+# ── the cliff ──
+
+
+def index_of(count, verdict="indexed"):
+    return {f"memory/{summary(session_id=f's-{n}')[0]}": Known(SIGNATURE, verdict, "") for n in range(count)}
+
+
+CLIFF = {
+    # description: (known, files that are left, keywords of the survey, halts)
+    "nothing known, nothing there": (0, 0, {}, False),
+    "nothing known, no folder": (0, 0, {"ground": "missing"}, False),
+    "everything there": (30, 30, {}, False),
+    "no folder": (3, 0, {"ground": "missing"}, True),
+    "a folder that may not be entered": (3, 0, {"ground": "refused"}, True),
+    "an empty folder": (1, 0, {}, True),
+    "one of two gone": (2, 1, {}, False),
+    "19 of 30 gone": (30, 11, {}, False),
+    "20 of 40 gone: exactly half": (40, 20, {}, False),
+    "20 of 39 gone": (39, 19, {}, True),
+    "21 of 40 gone": (40, 19, {}, True),
+    "21 of 40 gone, 2 of them removed": (40, 19, {"covered_rows": 2}, False),
+    "all gone, all of them removed": (30, 0, {"covered_rows": 30}, False),
+    "all gone, all but one removed": (30, 0, {"covered_rows": 29}, True),
+    "no folder, all removed": (5, 0, {"ground": "missing", "covered_rows": 5}, False),
+    "accepted by a person": (40, 0, {"rule": None}, False),
+    "accepted although there is no folder": (40, 0, {"rule": None, "ground": "missing"}, False),
+    "another rule": (10, 7, {"rule": CliffRule(0.2, 3)}, True),
+    "a hint of many, of a large index": (40, 0, {"everything": False, "indexed": 1000}, False),
+    "a hint of many, of a small index": (40, 0, {"everything": False, "indexed": 60}, True),
+    "a hint of one, the only one": (1, 0, {"everything": False, "indexed": 1}, False),
+    "a hint while the folder is gone": (1, 0, {"everything": False, "indexed": 9, "ground": "missing"}, True),
+}
+
+
+@pytest.mark.parametrize(("count", "left", "how", "halts"), CLIFF.values(), ids=CLIFF.keys())
+def test_the_cliff(count, left, how, halts):
+    known = index_of(count)
+    names = [path.removeprefix("memory/") for path in list(known)[:left]]
+    how = {"rule": CliffRule(), "everything": True, "ground": "present", **how}
+    shown = snapshot(*names, everything=how.pop("everything"), ground=how.pop("ground"), asked=known)
+    plan = survey(shown, known, NOTHING, **how)
+    assert (plan.cliff is not None) == halts
+    if plan.cliff is not None:
+        total = how.get("indexed") or count
+        assert plan.cliff.indexed == total and 0 < plan.cliff.would_remove <= total and plan.cliff.message
+
+
+def test_only_indexed_files_count_for_the_cliff():
+    known = {**index_of(30, "invalid"), PATH: Known(SIGNATURE, "indexed", "")}
+    assert survey(snapshot(ARTIFACT), known, NOTHING, rule=CliffRule()).cliff is None
+    assert survey(snapshot(), index_of(30, "violation"), NOTHING, rule=CliffRule()).cliff is None
+
+
+def test_files_that_are_there_but_new_or_broken_still_witness_the_folder():
+    known = index_of(5)
+    fresh = summary(session_id="s-new")[0]
+    assert survey(snapshot(fresh), known, NOTHING, rule=CliffRule()).cliff is None
+    assert survey(snapshot("a note.md"), known, NOTHING, rule=CliffRule()).cliff is not None
+
+
+# ── rows ──
+
+
+def test_the_row_of_a_summary():
+    body = "# Day\n\nThe lamp was lit.\n"
+    judgement = verdict(
+        summary(
+            session_key=KEY,
+            body=body,
+            started_at="2026-03-28T09:00:00Z",
+            ended_at="2026-03-28T12:00:00+01:00",
+            source_node_id="node-1",
+        )
+    )
+    row = judgement.row
+    assert (row.agent_id, row.session_id, row.session_key, row.project) == ("default", SESSION, KEY, PROJECT)
+    assert row.source_path == judgement.path == path_for("summary", session_key=KEY)
+    assert (row.session_token, row.source_kind, row.harness) == (token_for(session_key=KEY), "summary", "claude-code")
+    assert (row.captured_at, row.ended_at) == (CAPTURED, "2026-03-28T12:00:00+01:00")
+    assert row.membership_us - row.captured_us == 3600 * 1_000_000
+    assert row.content == body.rstrip("\n") and row.memory_sentence == row.ledger_sentence == SENTENCE
+    assert (row.noise, row.refs, row.revision) == (0, None, None)
+    assert judgement.links == (("manifest_path", path_for("manifest", session_key=KEY)),)
+
+
+def test_a_session_without_an_end_belongs_to_its_capture():
+    row = verdict(summary(ended_at=None)).row
+    assert row.membership_us == row.captured_us and row.ended_at is None
+
+
+def test_a_sentence_below_the_floor_gives_way_on_pages_only():
+    row = verdict(summary(memory_sentence="Worked on task.")).row
+    assert row.memory_sentence == "Worked on task."
+    assert (
+        row.ledger_sentence.startswith("In lantern the summary of 2026-03-28") and "Retry loop" in row.ledger_sentence
+    )
+
+
+@pytest.mark.parametrize(
+    ("fields", "noise"),
+    [
+        ({}, 0),
+        ({"project": "/tmp/x"}, 1),
+        ({"project": "/private/tmp/x"}, 1),
+        ({"project": "/home/tmp/x"}, 0),
+        ({"project": None, "harness": "test"}, 1),
+        ({"project": None, "session_id": "Fixture-1"}, 1),
+        ({"project": None, "session_key": "tmp-1"}, 1),
+        ({"project": None, "session_id": "real-1"}, 0),
+        ({"session_id": "test-1"}, 0),
+    ],
+)
+def test_noise_is_told_by_its_row(fields, noise):
+    assert verdict(summary(**fields)).row.noise == noise
+
+
+def test_links_of_a_manifest_are_told_by_field():
+    made = manifest(compaction_path=compaction()[0])
+    assert verdict(made).links == (
+        ("summary_path", path_for("summary")),
+        ("transcript_path", path_for("transcript")),
+        ("compaction_path", path_for("compaction")),
+    )
+
+
+# ── properties ──
+
+VERDICTS = {
+    "indexed": {""},
+    "ignored": {"foreign-name", "conflict-copy", "temporary"},
+    "invalid": {
+        "frontmatter-missing", "frontmatter-invalid", "field-missing", "field-invalid", "hash-mismatch",
+        "kind-mismatch", "token-mismatch", "captured-at-mismatch", "agent-invalid", "not-utf8", "too-large",
+        "path-escape", "not-a-file", "unreadable",
+    },
+    "violation": {"mutated"},
+    "tombstoned": {"tombstoned"},
+}  # fmt: skip
+KINDS = st.sampled_from(["summary", "transcript", "compaction", "manifest"])
+MAKERS = {"summary": summary, "transcript": transcript, "compaction": compaction, "manifest": manifest}
+SEALS = {kind: sealed(MAKERS[kind]()) for kind in ("summary", "transcript", "compaction")}
+
+
+@st.composite
+def broken(draw, raw):
+    """Valid bytes with a few cuts, insertions and flips."""
+    changed = bytearray(raw)
+    for _ in range(draw(st.integers(1, 3))):
+        place = draw(st.integers(0, len(changed)))
+        end = min(len(changed), place + draw(st.integers(0, 12)))
+        changed[place:end] = draw(
+            st.binary(max_size=6) | st.sampled_from([b"\n", b"---\n", b'"', b": ", b"\r", b"\xef\xbb\xbf", b"\\ud800"])
+        )
+    return bytes(changed)
+
+
+def holds(judgement, path, raw):
+    """What is true of every judgement."""
+    assert judgement.path == path
+    assert judgement.code in VERDICTS[judgement.verdict]
+    assert (judgement.verdict == "indexed") <= (judgement.row is not None)
+    assert (judgement.seal is not None) <= (judgement.verdict == "indexed" and judgement.raw == raw)
+    assert judgement.unlink == (judgement.verdict == "tombstoned")
+    assert judgement.message.isprintable() and (judgement.message != "") == (judgement.verdict != "indexed")
+    if judgement.row is not None:
+        row = judgement.row
+        assert token_matches(row.session_token, row.agent_id, row.session_key, row.session_id)
+        for value in (*row, *(note.message for note in judgement.notes)):
+            if isinstance(value, str):
+                value.encode("utf-8")
+
+
+@given(KINDS, st.binary(max_size=300), st.booleans(), st.booleans())
+def test_any_bytes_under_an_artifacts_name_get_one_verdict(kind, raw, has_seal, removed):
+    seals = [SEALS[kind]] if has_seal and kind in SEALS else []
+    judgement = verdict((MAKERS[kind]()[0], raw), Tombstones(WHOLE if removed else ()), seals)
+    holds(judgement, f"memory/{MAKERS[kind]()[0]}", raw)
+    if removed:
+        assert judgement.verdict == "tombstoned"
+    elif seals:
+        assert judgement.verdict == "violation" and judgement.row == sealed_judgement(seals[0], bench()).row
+
+
+@given(st.data(), KINDS, st.booleans())
+def test_any_damage_to_an_artifact_gets_one_verdict(data, kind, has_seal):
+    name, whole = MAKERS[kind]()
+    raw = data.draw(broken(whole))
+    seals = [SEALS[kind]] if has_seal and kind in SEALS else []
+    judgement = verdict((name, raw), seals=seals)
+    holds(judgement, f"memory/{name}", raw)
+    if seals:
+        assert judgement.verdict in ("indexed", "violation")
+
+
+VALUES = st.none() | st.text(max_size=40) | st.integers() | st.booleans() | st.lists(st.text(max_size=8), max_size=3)
+NAMED = [name for name in Summary.model_fields if name not in ("agent_id", "session_id", "session_key", "captured_at")]
+
+
+@given(st.dictionaries(st.sampled_from([*NAMED, "mood"]), VALUES, max_size=4), st.text(max_size=200))
+@example({"memory_sentence": "\ud800"}, "\ud800")
+@example({"project": "\x00\x1b[31m"}, "\x00")
+def test_any_values_of_fields_get_one_verdict(fields, body):
+    name, raw = summary(body=body.encode("utf-8", "replace").decode(), **fields)
+    holds(verdict((name, raw)), f"memory/{name}", raw)
+
+
+@given(
+    st.sampled_from(["default", "scout", "a-b_9"]), st.text(min_size=1, max_size=30), st.none() | st.text(max_size=30)
+)
+def test_no_session_gets_into_another_agents_rows(agent_id, session_id, session_key):
+    made = summary(agent_id=agent_id, session_id=session_id, session_key=session_key)
+    judgement = verdict(made)
+    if judgement.row is not None:
+        assert judgement.row.agent_id == agent_id
+        forged = made[1].replace(f'agent_id: "{agent_id}"'.encode(), b'agent_id: "victim"')
+        assert verdict((made[0], forged)).code == "token-mismatch"
+        assert judgement.row.session_token in {token_of(agent_id, i) for i in (session_id, session_key or session_id)}
+
+
+TEXT_FIELDS = ["session_key", "project", "harness", "source_node_id", "memory_sentence", "manifest_path"]
+
+
+@pytest.mark.parametrize("name", TEXT_FIELDS)
+def test_no_secret_of_any_field_reaches_a_row(name):
+    made = summary(**{name: f"x {SECRET} y"})
+    judgement = verdict(made)
+    assert judgement.verdict == "indexed"
+    assert "secret-suspected" in [note.code for note in judgement.notes]
+    assert SECRET not in repr((judgement.row, judgement.notes, judgement.links))
+    # The file itself and its seal stay as they are.
+    assert judgement.raw == made[1]
+
+
+@pytest.mark.parametrize("name", ["project", "harness", "summary_path", "memory_md_refs"])
+def test_no_secret_of_a_manifest_reaches_a_row(name):
+    value = f"x {SECRET} y"
+    judgement = verdict(manifest(**{name: [value] if name == "memory_md_refs" else value}))
+    assert name == "summary_path" or "secret-suspected" in [note.code for note in judgement.notes]
+    assert SECRET not in repr((judgement.row, judgement.notes, judgement.links))
+
+
+def test_no_persons_words_stand_in_a_message():
+    for made in (
+        summary(kind=SECRET),
+        summary(hash_scope=SECRET),
+        summary(memory_sentence_quality=SECRET),
+        summary(started_at=SECRET),
+        manifest(revision=SECRET),
+        summary(manifest_path=f"../{SECRET}"),
+        summary(agent_id=SECRET),
+    ):
+        judgement = verdict(made)
+        assert judgement.verdict == "invalid" and SECRET not in judgement.message
+
+
+def test_a_judgement_is_a_value():
+    first, second = verdict(GOOD), verdict(GOOD)
+    assert first == second
+    assert replace(first, code="x") != first
+    assert planner.judge.__module__ == "signet_sync.sync.planner"
+
+
+def test_one_packer_makes_the_frames_that_new_ones_make():
+    for raw in (b"", b"x", GOOD[1], bytes(range(256)) * 9000, GOOD[1]):
+        assert pack(raw) == seal.zstd.compress(raw, 1)
+        assert unpack(pack(raw)) == raw

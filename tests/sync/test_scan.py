@@ -1,0 +1,216 @@
+"""What is on disk, as values: everything odd is named, nothing is opened, and a glance sees what a scan sees."""
+
+import os
+import shutil
+import socket
+import stat
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from signet_sync.formats.snapshot import STRANGE_NAME, Snapshot
+from signet_sync.storage.files import signature_of
+from signet_sync.sync import scan
+
+ARTIFACT = "2026-03-28T10-00-00.000Z--abcdefghijklmnop--summary.md"
+STONE = "default--abcdefghijklmnop.md"
+
+
+@pytest.fixture
+def root(tmp_path):
+    vault = tmp_path / "vault"
+    (vault / "memory" / "tombstones").mkdir(parents=True)
+    return vault
+
+
+@pytest.fixture
+def odd_root(root, monkeypatch):
+    """A vault with one of everything under `memory/`."""
+    memory = root / "memory"
+    (memory / ARTIFACT).write_bytes(b"text")
+    (memory / "MEMORY.backup-1.md").write_bytes(b"")
+    (memory / "caf\u00e9.md").write_bytes(b"composed")
+    (memory / "cafe\u0301.md").write_bytes(b"decomposed")
+    (memory / "tombstones" / STONE).write_bytes(b"stone")
+    (memory / "tombstones" / "folder.md").mkdir()
+    (memory / "codex" / "transcripts").mkdir(parents=True)
+    (memory / "codex" / "transcripts" / "a.jsonl").write_bytes(b"foreign")
+    (memory / "link.md").symlink_to(ARTIFACT)
+    (memory / "dangling.md").symlink_to("nowhere")
+    os.mkfifo(memory / "pipe.md")
+    monkeypatch.chdir(memory)
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind("socket.md")
+        yield root
+
+
+def signatures(root, *paths):
+    return {path: signature_of(os.lstat(root / path)) for path in paths}
+
+
+def test_everything_gets_a_place(odd_root):
+    snapshot = scan.scan(str(odd_root))
+    two = [] if (odd_root / "memory/caf\u00e9.md").samefile(odd_root / "memory/cafe\u0301.md") else ["cafe\u0301.md"]
+    regular = [ARTIFACT, "MEMORY.backup-1.md", "caf\u00e9.md", *two, f"tombstones/{STONE}"]
+    assert (snapshot.everything, snapshot.ground, snapshot.ground_message) == (True, "present", "")
+    assert snapshot.files == signatures(odd_root, *(f"memory/{name}" for name in regular))
+    assert snapshot.odd == {
+        "memory/codex": "folder",
+        "memory/dangling.md": "symlink",
+        "memory/link.md": "symlink",
+        "memory/pipe.md": "named pipe",
+        "memory/socket.md": "socket",
+        "memory/tombstones": "folder",
+        "memory/tombstones/folder.md": "folder",
+    }
+
+
+def test_nothing_is_opened_and_nothing_blocks(odd_root, monkeypatch):
+    opened = []
+    real = os.open
+
+    def noted(path, flags, *rest, **options):
+        opened.append((path, flags & os.O_DIRECTORY))
+        return real(path, flags, *rest, **options)
+
+    monkeypatch.setattr(os, "open", noted)
+    scan.scan(str(odd_root))
+    assert opened and all(directory for _, directory in opened)
+    assert {path for path, _ in opened} == {str(odd_root), "memory", "tombstones"}
+
+
+@pytest.mark.parametrize("raw", [b"\xff\xfe--summary.md", b"two\nlines.md", b"\x1b[2J.md", b"\xe2\x80\xae.md"])
+def test_names_that_are_no_plain_text_are_strange(root, raw):
+    try:
+        with open(os.fsencode(root) + b"/memory/" + raw, "wb"):
+            pass
+    except OSError:
+        pytest.skip("this file system takes only some names")
+    path = os.fsdecode(b"memory/" + raw)
+    snapshot = scan.scan(str(root))
+    assert snapshot.files == {}
+    (shown,) = set(snapshot.odd) - {"memory/tombstones"}
+    assert shown.isprintable() and snapshot.odd[shown] == STRANGE_NAME
+    assert scan.glance(str(root), [path]).odd == {shown: STRANGE_NAME}
+    assert scan.names(str(root)) == {shown, "memory/tombstones"}
+
+
+def test_a_root_without_memory_is_missing_ground(tmp_path):
+    for look in (scan.scan, lambda root: scan.glance(root, [f"memory/{ARTIFACT}"])):
+        snapshot = look(str(tmp_path))
+        assert (snapshot.ground, snapshot.files, snapshot.odd) == ("missing", {}, {})
+        assert look(str(tmp_path / "unmounted")).ground == "missing"
+    assert scan.names(str(tmp_path)) is None
+
+
+def test_an_empty_memory_is_present(root):
+    assert scan.scan(str(root)) == Snapshot(True, "present", odd={"memory/tombstones": "folder"})
+    (root / "memory/tombstones").rmdir()
+    assert scan.scan(str(root)) == Snapshot(True, "present")
+
+
+@pytest.mark.parametrize("instead", ["link", "dangling link", "file", "pipe"])
+def test_something_else_in_place_of_memory_is_refused(tmp_path, instead):
+    memory = tmp_path / "memory"
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / ARTIFACT).write_bytes(b"text")
+    if instead == "file":
+        memory.write_bytes(b"")
+    elif instead == "pipe":
+        os.mkfifo(memory)
+    else:
+        memory.symlink_to("elsewhere" if instead == "link" else "nowhere")
+    for snapshot in (scan.scan(str(tmp_path)), scan.glance(str(tmp_path), [f"memory/{ARTIFACT}"])):
+        assert (snapshot.ground, snapshot.files, snapshot.odd) == ("refused", {}, {})
+        assert ("symlink" if "link" in instead else "a file stands") in snapshot.ground_message
+    assert scan.names(str(tmp_path)) is None
+
+
+@pytest.mark.parametrize("instead", ["link", "file"])
+def test_something_else_in_place_of_tombstones_is_odd_and_not_entered(root, instead):
+    (root / "memory/tombstones").rmdir()
+    if instead == "file":
+        (root / "memory/tombstones").write_bytes(b"")
+    else:
+        (root / "elsewhere").mkdir()
+        (root / "elsewhere" / STONE).write_bytes(b"stone")
+        (root / "memory/tombstones").symlink_to(root / "elsewhere")
+    snapshot = scan.scan(str(root))
+    assert snapshot.ground == "present" and snapshot.files.keys() | snapshot.odd.keys() == {"memory/tombstones"}
+    agrees(root, snapshot, ["memory/tombstones", f"memory/tombstones/{STONE}"])
+
+
+def test_a_file_that_goes_during_the_scan_is_not_there(root, monkeypatch):
+    gone = root / "memory" / ARTIFACT
+    gone.write_bytes(b"")
+    (root / "memory/stays.md").write_bytes(b"")
+    real = os.scandir
+
+    class Late:
+        """Lists the folder, then lets the file go before anybody looks at it."""
+
+        def __init__(self, descriptor):
+            self.entries = real(descriptor)
+
+        def __enter__(self):
+            listed = list(self.entries)
+            gone.unlink(missing_ok=True)
+            return iter(listed)
+
+        def __exit__(self, *_):
+            self.entries.close()
+
+    monkeypatch.setattr(os, "scandir", Late)
+    assert scan.scan(str(root)).files == signatures(root, "memory/stays.md")
+
+
+def agrees(root, full, paths):
+    """A glance at these paths is the scan, restricted to them."""
+    glance = scan.glance(str(root), paths)
+    asked = frozenset(paths)
+    assert glance == full._replace(
+        everything=False,
+        asked=asked,
+        files={path: value for path, value in full.files.items() if path in asked},
+        odd={path: value for path, value in full.odd.items() if path in asked},
+    )
+
+
+def test_a_glance_sees_what_a_scan_sees(odd_root):
+    full = scan.scan(str(odd_root))
+    everything = [*full.files, *full.odd, "memory/none.md", "memory/tombstones/none.md"]
+    agrees(odd_root, full, everything)
+    agrees(odd_root, full, [])
+    for path in everything:
+        agrees(odd_root, full, [path])
+    assert scan.names(str(odd_root)) == full.files.keys() | full.odd.keys()
+
+
+OUTSIDE = ["MEMORY.md", "memory", "memory/codex/a.md", "../memory/a.md", "/memory/a.md", "memory/..", "memory/", ""]
+
+
+@pytest.mark.parametrize("path", [*OUTSIDE, "memory/.", "memory/tombstones/..", "memory/a\0b", "memory/\ud800"])
+def test_a_glance_leaves_out_what_is_not_in_the_two_folders(root, path):
+    assert scan.glance(str(root), [path]) == Snapshot(False, "present")
+
+
+ENTRIES = st.dictionaries(
+    st.sampled_from([ARTIFACT, "a.md", "b (1).md", f"tombstones/{STONE}", "tombstones/x", "\xfc.md", "n\nl.md"]),
+    st.sampled_from(["file", "link", "pipe", "folder"]),
+    max_size=7,
+)
+
+
+@given(ENTRIES, st.lists(st.sampled_from([f"memory/{n}" for n in (ARTIFACT, "a.md", "tombstones/x", "none.md")])))
+def test_any_vault_is_seen_whole_and_in_part(tmp_path_factory, entries, asked):
+    root = tmp_path_factory.getbasetemp() / "any"
+    shutil.rmtree(root, ignore_errors=True)
+    (root / "memory/tombstones").mkdir(parents=True)
+    make = {"file": lambda p: p.write_bytes(b"x"), "link": lambda p: p.symlink_to("/"), "folder": os.mkdir}
+    for name, kind in entries.items():
+        make.get(kind, os.mkfifo)(root / "memory" / name)
+    full = scan.scan(str(root))
+    assert len(full.files) + len(full.odd) == len(entries) + 1
+    assert all(stat.S_ISREG(os.lstat(root / path).st_mode) for path in full.files)
+    agrees(root, full, asked)

@@ -1,0 +1,232 @@
+"""What the engine gives to all that registers, by stages that this file alone knows; when a page is composed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from workbench import NOW, Vault, numbered
+
+from signet_sync.app import pipeline
+from signet_sync.app.workspace import opened
+from signet_sync.errors import SignetSyncError
+from signet_sync.formats.timestamps import DAY, SECOND, parse_instant
+from signet_sync.settings.model import Settings
+from signet_sync.storage import files
+from signet_sync.storage.database.connection import Database
+from signet_sync.sync.engine import index_paths, run_pass
+from signet_sync.sync.request import Pass, Request
+from signet_sync.sync.stages import Change, Eraser, InFull, Maintenance, Pipeline, Publisher, Recovery
+from signet_sync.sync.store import composed
+from signet_sync.sync.workspace import Workspace
+
+NOW_US = parse_instant(NOW) or 0
+
+
+class Diary(Publisher, Maintenance, Recovery, Eraser):
+    """Writes down what the engine asks of it, and when."""
+
+    name = "diary"
+    wanted: Sequence[str] = ()
+    broken = ""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    @contextmanager
+    def recover(self, run: Pass) -> Iterator[None]:
+        self.told.append("recover")
+        run.look_at(self.wanted)
+        yield
+        self.told.append("recovered")
+
+    def gather(self, run: Pass, removed: Sequence[Any]) -> str:
+        self.told.append(f"gather {run.database.value('select count(*) from memory_artifacts')}")
+        return "gathered"
+
+    def erase(self, run: Pass, removed: Sequence[Any], gathered: str) -> Callable[[], None]:
+        assert run.database.connection.in_transaction and gathered == "gathered"
+        self.told.append("erase")
+        return lambda: self.told.append(f"erased {run.database.value('select count(*) from ledger_rows')}")
+
+    def run(self, run: Pass) -> None:
+        self.told.append("maintain")
+
+    def mark(self, database: Database, change: Change) -> None:
+        assert database.connection.in_transaction
+        self.told += [f"mark {agent}" for agent in sorted(change.agents)]
+
+    def stale(self, run: Pass) -> list[str]:
+        assert not run.database.connection.in_transaction
+        return ["first.md", "second.md"]
+
+    def publish(self, run: Pass, key: str) -> None:
+        if key == self.broken:
+            raise SignetSyncError("it cannot be written")
+        self.told.append(f"publish {key}")
+
+
+def with_diary(**other: Any) -> tuple[Diary, Pipeline]:
+    one = Diary()
+    stages = {"erasers": [one], "maintenance": [one], "publishers": [one], "recoveries": [one]} | other
+    return one, Pipeline(pipeline.DERIVERS, **stages)
+
+
+@pytest.fixture
+def vault(tmp_path: Path) -> Vault:
+    made = Vault(tmp_path / "vault")
+    for number in (1, 2):
+        made.session(number)
+    return made
+
+
+def passed(vault: Vault, stages: Pipeline, request: Request) -> Any:
+    with opened(str(vault.root), Settings()) as workspace:
+        return run_pass(replace(workspace, pipeline=stages), request)
+
+
+def test_a_pass_recovers_marks_maintains_and_publishes_in_this_order(vault: Vault) -> None:
+    diary, stages = with_diary()
+    outcome = passed(vault, stages, Request(NOW_US))
+    assert outcome.read == 6
+    assert list(dict.fromkeys(diary.told)) == [
+        "recover", "mark default", "maintain", "publish first.md", "publish second.md", "recovered",
+    ]  # fmt: skip
+
+
+def test_what_cannot_be_published_holds_up_nothing_else(vault: Vault) -> None:
+    diary, stages = with_diary()
+    diary.broken = "first.md"
+    outcome = passed(vault, stages, Request(NOW_US))
+    assert "publish second.md" in diary.told and outcome.deferred
+    assert outcome.trouble == ["first.md: the page could not be written: it cannot be written"]
+
+
+def test_a_stage_of_full_passes_is_not_loaded_by_another(vault: Vault) -> None:
+    diary, stages = with_diary(maintenance=[InFull("no_such_module:Stage")])
+    vault.reindex()
+    passed(vault, stages, Request(NOW_US, frozenset({"memory/none.md"})))
+    assert "publish first.md" in diary.told
+    with pytest.raises(ModuleNotFoundError):
+        passed(vault, stages, Request(NOW_US))
+
+
+def test_paths_that_a_recovery_names_are_looked_at(vault: Vault) -> None:
+    vault.reindex()
+    before = set(vault.memory.iterdir())
+    vault.session(3)
+    diary, stages = with_diary()
+    diary.wanted = [f"memory/{path.name}" for path in set(vault.memory.iterdir()) - before]
+    outcome = passed(vault, stages, Request(NOW_US, frozenset()))
+    assert outcome.read == len(diary.wanted) == 3
+
+
+def test_a_removal_is_gathered_while_rows_stand_and_concluded_when_rows_have_followed(vault: Vault) -> None:
+    vault.reindex()
+    diary, stages = with_diary()
+    assert vault.call("remove", numbered(2)["session_id"], "--reason", "asked", "--yes", "--now", NOW).code == 0
+    with opened(str(vault.root), Settings()) as workspace:
+        workspace.database.execute("update memory_artifact_tombstones set scrubbed = 0")
+        run_pass(replace(workspace, pipeline=stages), Request(NOW_US))
+    erasing = [line for line in diary.told if line.split()[0] in ("gather", "erase", "erased")]
+    assert erasing == ["gather 3", "erase", "erased 1"]
+
+
+def test_a_copy_for_ci_is_neither_maintained_nor_published(vault: Vault, tmp_path: Path) -> None:
+    diary, stages = with_diary()
+    with opened(str(vault.root), Settings(), database=str(tmp_path / "ci.db"), touch_nothing=True) as workspace:
+        run_pass(replace(workspace, pipeline=stages), Request(NOW_US))
+    assert not [line for line in diary.told if line.startswith(("maintain", "publish"))]
+
+
+def test_what_a_pass_wrote_itself_is_known_when_it_ends(vault: Vault) -> None:
+    vault.reindex()
+    vault.session(3)
+    vault.reindex()
+    with opened(str(vault.root), Settings()) as workspace:
+        known = workspace.database.execute("select path, size, mtime_ns, ctime_ns, inode from files")
+        for path, *signature in known:
+            status = files.look(workspace.root, path)
+            assert status is not None and tuple(files.signature_of(status)) == tuple(signature), path
+        refs = workspace.database.execute("select refs from memory_artifacts where source_kind = 'manifest'")
+        assert {found for (found,) in refs} == {"Session Ledger (Last 30 Days)"}
+
+
+# ── MEMORY.md is composed when one of its inputs moved, and only then ──
+
+
+@pytest.fixture
+def workspace(vault: Vault) -> Iterator[Workspace]:
+    with opened(str(vault.root), Settings()) as found:
+        run_pass(found, Request(NOW_US))
+        yield found
+
+
+def composed_at(workspace: Workspace) -> int:
+    """When the page was composed last, after a pass a minute later."""
+    run_pass(workspace, Request(NOW_US + 60 * SECOND))
+    found = composed.of(workspace.database, "default")
+    assert found is not None
+    return found.at_us - NOW_US
+
+
+def test_a_page_of_which_no_input_moved_is_not_composed(workspace: Workspace) -> None:
+    assert composed_at(workspace) == 0
+
+
+def pin(vault: Vault, workspace: Workspace) -> None:
+    node = workspace.database.value("select id from session_summaries where source_type = 'summary'")
+    with workspace.database.transaction():
+        from signet_sync.memories.store import pins
+
+        pins.pin(workspace.database, "default", node, NOW)
+
+
+def remember(vault: Vault, workspace: Workspace) -> None:
+    from signet_sync.memories.store.memories import OWN_WORD, Memory, store
+
+    with workspace.database.transaction():
+        store(
+            workspace.database, Memory("default", "m-aaaaaaaaaaaa", "fact", "Lamps need oil.", (), False, NOW), OWN_WORD
+        )
+
+
+def edit(vault: Vault, workspace: Workspace) -> None:
+    page = vault.root / "MEMORY.md"
+    page.write_bytes(page.read_bytes() + b"\nA line of mine.\n")
+
+
+def settle_for_less(vault: Vault, workspace: Workspace) -> None:
+    workspace.settings = replace(workspace.settings, budget_tokens=600)
+
+
+def seal_broken(vault: Vault, workspace: Workspace) -> None:
+    path = next(vault.memory.glob("*--summary.md"))
+    path.write_bytes(path.read_bytes() + b"changed\n")
+
+
+def forgotten(vault: Vault, workspace: Workspace) -> None:
+    """A pass that was killed between its transaction and its page."""
+    vault.session(3)
+    index_paths(workspace, Request(NOW_US))
+
+
+@pytest.mark.parametrize("moved", [pin, remember, edit, settle_for_less, seal_broken, forgotten])
+def test_every_input_has_it_composed(
+    vault: Vault, workspace: Workspace, moved: Callable[[Vault, Workspace], None]
+) -> None:
+    moved(vault, workspace)
+    assert composed_at(workspace) == 60 * SECOND
+
+
+def test_the_clock_has_it_composed(workspace: Workspace) -> None:
+    run_pass(workspace, Request(NOW_US + 40 * DAY))
+    found = composed.of(workspace.database, "default")
+    assert found is not None and found.at_us == NOW_US + 40 * DAY and found.sessions_in_window == 0
+    run_pass(workspace, Request(NOW_US))
+    found = composed.of(workspace.database, "default")
+    assert found is not None and found.at_us == NOW_US, "one that was composed for a later day is not for this one"

@@ -1,0 +1,866 @@
+"""The watcher tells of every change in its folders, wakes for nothing else, and says when it can't know."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import importlib.metadata
+import itertools
+import json
+import logging
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from signet_sync.errors import ConfigError
+from signet_sync.sync import watcher as sync_watcher
+from signet_sync.sync.watcher import ALL_DIRTY, Hint, Watcher
+
+LINUX = sys.platform == "linux"
+NATIVE = "inotify" if LINUX else "fsevents"
+DEADLINE = 20.0
+FOLDERS = ("", "memory", "memory/tombstones", "agents/researcher")
+
+linux_only = pytest.mark.skipif(not LINUX, reason="inotify is Linux's")
+
+Open = Callable[..., Watcher]
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    vault = tmp_path / "vault"
+    (vault / "memory" / "tombstones").mkdir(parents=True)
+    return vault
+
+
+@pytest.fixture
+def watch(root: Path) -> Iterator[Open]:
+    """Starts watchers on the vault; all are stopped at the end."""
+    opened: list[Watcher] = []
+
+    def start(folders: Sequence[str] = FOLDERS, *, at: Path | None = None, **settings: object) -> Watcher:
+        watcher = Watcher(str(at or root), lambda: folders, **settings)  # type: ignore[arg-type]
+        opened.append(watcher)
+        watcher.start()
+        return watcher
+
+    yield start
+    for watcher in opened:
+        watcher.stop()
+
+
+def heard(watcher: Watcher, enough: Callable[[Hint], bool]) -> Hint:
+    """All hints until there was enough of them; fails after a deadline."""
+    total = Hint(frozenset(), everything=False)
+    end = time.monotonic() + DEADLINE
+    while time.monotonic() < end:
+        total |= watcher.gather(0.02, 0.2, 0.2) or total
+        if enough(total):
+            return total
+    raise AssertionError(f"not enough within {DEADLINE} s: {len(total.paths)} paths, {total.everything=}")
+
+
+def everything(hint: Hint) -> bool:
+    return hint.everything
+
+
+def having(*paths: str) -> Callable[[Hint], bool]:
+    return lambda hint: hint.paths.issuperset(paths)
+
+
+def only_hears(watcher: Watcher, marker: Path, path: str) -> None:
+    """Whatever was done before made no event: the change of `marker` is the first thing to be heard."""
+    marker.write_text("here")
+    assert heard(watcher, having(path)) == Hint(frozenset({path}), everything=False)
+
+
+def child(code: str, *arguments: str) -> subprocess.Popen[str]:
+    """A Python of its own that has `door`, `Watcher` and `say` (one JSON line)."""
+    prelude = (
+        "import json, os, sys, threading, time\n"
+        "from signet_sync.sync import watcher as door\n"
+        "from signet_sync.sync.watcher import Watcher\n"
+        "def say(value): print(json.dumps(value), flush=True)\n"
+    )
+    return subprocess.Popen(
+        [sys.executable, "-c", prelude + code, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+    )
+
+
+def answer(process: subprocess.Popen[str]) -> object:
+    """The next line that a child says."""
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    assert line, process.communicate()[1]
+    return json.loads(line)
+
+
+def finish(process: subprocess.Popen[str]) -> str:
+    """What the child printed on stderr."""
+    _, trouble = process.communicate(timeout=DEADLINE)
+    assert process.returncode == 0, trouble
+    return trouble
+
+
+# ── what is heard ──
+
+
+@pytest.mark.parametrize(
+    ("folder", "path"),
+    [("", "MEMORY.md"), ("memory", "memory/a.md"), ("memory/tombstones", "memory/tombstones/default--x.md")],
+)
+def test_a_new_file_is_heard_in_each_watched_folder(root: Path, watch: Open, folder: str, path: str) -> None:
+    watcher = watch()
+    assert watcher.kind == NATIVE
+    (root / path).write_text("new")
+    assert heard(watcher, having(path)).paths == {path}
+
+
+@pytest.mark.parametrize("change", ["in place", "appended", "deleted", "chmod", "moved out"])
+def test_a_change_of_a_file_is_heard_under_its_path(root: Path, watch: Open, change: str) -> None:
+    file = root / "memory" / "a.md"
+    file.write_text("old")
+    watcher = watch()
+    if change == "in place":
+        file.write_text("newer")
+    elif change == "appended":
+        with file.open("a") as stream:
+            stream.write("more")
+    elif change == "deleted":
+        file.unlink()
+    elif change == "chmod":
+        file.chmod(0o400)
+    else:
+        file.rename(root.parent / "a.md")
+    assert heard(watcher, having("memory/a.md")) == Hint(frozenset({"memory/a.md"}), everything=False)
+
+
+def test_a_file_moved_in_from_outside_is_heard(root: Path, watch: Open) -> None:
+    outside = root.parent / "a.md"
+    outside.write_text("x")
+    watcher = watch()
+    outside.replace(root / "memory" / "a.md")
+    assert heard(watcher, having("memory/a.md")).paths == {"memory/a.md"}
+
+
+def test_a_hard_link_made_from_outside_is_heard(root: Path, watch: Open) -> None:
+    outside = root.parent / "a.md"
+    outside.write_text("x")
+    watcher = watch()
+    os.link(outside, root / "memory" / "a.md")
+    assert heard(watcher, having("memory/a.md")).paths == {"memory/a.md"}
+
+
+def test_a_rename_is_heard_under_both_names(root: Path, watch: Open) -> None:
+    (root / "memory" / "a.tmp").write_text("x")
+    watcher = watch()
+    (root / "memory" / "a.tmp").rename(root / "memory" / "a.md")
+    assert heard(watcher, having("memory/a.md", "memory/a.tmp")).everything is False
+
+
+def test_a_move_between_watched_folders_is_heard_in_both(root: Path, watch: Open) -> None:
+    (root / "memory" / "a.md").write_text("x")
+    watcher = watch()
+    (root / "memory" / "a.md").rename(root / "memory" / "tombstones" / "b.md")
+    heard(watcher, having("memory/a.md", "memory/tombstones/b.md"))
+
+
+@linux_only
+def test_names_that_are_no_utf8_come_surrogate_escaped(root: Path, watch: Open) -> None:
+    watcher = watch()
+    with open(os.fsencode(root) + b"/memory/\xff\xfe.md", "wb"):
+        pass
+    assert heard(watcher, having("memory/\udcff\udcfe.md")).paths == {"memory/\udcff\udcfe.md"}
+
+
+def test_a_burst_of_two_thousand_files_is_heard_whole(root: Path, watch: Open) -> None:
+    watcher = watch()
+    names = {f"memory/{n}.md" for n in range(2_000)}
+    for name in names:
+        (root / name).touch()
+    assert heard(watcher, lambda hint: hint.everything or hint.paths >= names).paths >= names
+
+
+def test_more_paths_than_are_worth_keeping_are_everything(
+    root: Path, watch: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sync_watcher, "MOST_PATHS", 100)
+    watcher = watch()
+    for n in range(101):
+        (root / "memory" / f"{n}.md").touch()
+    assert watcher.gather(0.5, 60.0, None) == ALL_DIRTY
+    only_hears(watcher, root / "memory" / "later.md", "memory/later.md")
+
+
+# ── what is not heard ──
+
+
+def test_own_reads_wake_nobody(root: Path, watch: Open) -> None:
+    for n in range(50):
+        (root / "memory" / f"{n}.md").write_text("x")
+    watcher = watch()
+    for file in (root / "memory").glob("*.md"):
+        file.read_text()
+    list(root.iterdir())
+    only_hears(watcher, root / "memory" / "last.md", "memory/last.md")
+
+
+def test_folders_that_are_not_watched_are_not_heard(root: Path, watch: Open) -> None:
+    (root / "memory" / "harness").mkdir()
+    (root / "agents").mkdir()
+    watcher = watch(("memory",))
+    (root / "memory" / "harness" / "x.jsonl").write_text("x")
+    (root / "memory" / "x.md").mkdir()
+    (root / "memory" / "harness").rename(root / "memory" / "other")
+    (root / "MEMORY.md").write_text("the root is watched for its folders only")
+    (root / "agents" / "researcher").mkdir()
+    only_hears(watcher, root / "memory" / "last.md", "memory/last.md")
+
+
+def test_a_folder_that_is_a_symlink_or_lies_behind_one_is_not_watched(root: Path, watch: Open) -> None:
+    elsewhere = root.parent / "elsewhere"
+    (elsewhere / "researcher").mkdir(parents=True)
+    (root / "agents").symlink_to(elsewhere)
+    (root / "ledger").symlink_to(elsewhere)
+    watcher = watch((*FOLDERS, "ledger"))
+    (elsewhere / "x.md").write_text("x")
+    (elsewhere / "researcher" / "MEMORY.md").write_text("x")
+    only_hears(watcher, root / "memory" / "last.md", "memory/last.md")
+
+
+def test_a_root_that_is_a_symlink_is_watched_where_it_leads(root: Path, watch: Open) -> None:
+    alias = root.parent / "alias"
+    alias.symlink_to(root)
+    watcher = watch(at=alias)
+    only_hears(watcher, root / "memory" / "a.md", "memory/a.md")
+    assert watcher.check() is False
+
+
+@linux_only
+def test_nothing_runs_while_nothing_happens(root: Path) -> None:
+    process = child(
+        """
+watcher = Watcher(sys.argv[1], lambda: ["", "memory", "memory/tombstones"])
+watcher.start()
+threading.Thread(target=watcher.gather, args=(0.1, 1.0, None), daemon=True).start()
+def switches():
+    total = {}
+    for task in os.listdir("/proc/self/task"):
+        with open(f"/proc/self/task/{task}/status") as status:
+            total[task] = [line for line in status if line.startswith("voluntary")]
+    return {task: count for task, count in total.items() if task != str(os.getpid())}
+time.sleep(0.5)
+before = switches()
+time.sleep(0.7)
+say([before == switches(), len(before)])
+""",
+        str(root),
+    )
+    asleep, threads = answer(process)  # type: ignore[misc]
+    assert finish(process) == ""
+    assert threads >= 3
+    assert asleep
+
+
+# ── folders that come and go ──
+
+
+def test_a_folder_that_appears_is_told_and_then_watched(root: Path, watch: Open) -> None:
+    watcher = watch()
+    (root / "agents" / "researcher").mkdir(parents=True)
+    heard(watcher, everything)
+    while watcher.gather(0.02, 0.2, 0.3):
+        pass
+    only_hears(watcher, root / "agents" / "researcher" / "MEMORY.md", "agents/researcher/MEMORY.md")
+
+
+def test_a_watched_folder_deleted_and_made_again_is_watched_again(root: Path, watch: Open) -> None:
+    watcher = watch()
+    for n in range(3):
+        shutil.rmtree(root / "memory")
+        heard(watcher, everything)
+        (root / "memory").mkdir()
+        heard(watcher, everything)
+        (root / "memory" / f"{n}.md").write_text("x")
+        heard(watcher, having(f"memory/{n}.md"))
+
+
+def test_a_watched_folder_deleted_and_made_again_at_once_is_watched_again(root: Path, watch: Open) -> None:
+    """The new folder often gets the inode number of the old one."""
+    watcher = watch()
+    for n in range(5):
+        shutil.rmtree(root / "memory")
+        (root / "memory").mkdir()
+        heard(watcher, everything)
+        while watcher.gather(0.02, 0.2, 0.1):
+            pass
+        (root / "memory" / f"{n}.md").write_text("x")
+        heard(watcher, having(f"memory/{n}.md"))
+
+
+def test_a_folder_renamed_away_is_left_and_another_in_its_place_is_watched(root: Path, watch: Open) -> None:
+    (root / "other").mkdir()
+    watcher = watch()
+    (root / "memory").rename(root / "away")
+    (root / "other").rename(root / "memory")
+    heard(watcher, everything)
+    while watcher.gather(0.02, 0.2, 0.7):
+        pass
+    (root / "away" / "gone.md").write_text("x")
+    only_hears(watcher, root / "memory" / "a.md", "memory/a.md")
+    assert watcher.check() is False
+
+
+def test_a_folder_that_becomes_a_symlink_is_left(root: Path, watch: Open) -> None:
+    watcher = watch()
+    (root / "memory").rename(root / "away")
+    (root / "memory").symlink_to(root / "away")
+    heard(watcher, everything)
+    while watcher.gather(0.02, 0.2, 0.7):
+        pass
+    (root / "away" / "gone.md").write_text("x")
+    only_hears(watcher, root / "MEMORY.md", "MEMORY.md")
+
+
+def test_folders_are_asked_for_again_at_each_check(root: Path, watch: Open) -> None:
+    folders = ["memory"]
+    (root / "ledger").mkdir()
+    watcher = watch(folders)
+    assert watcher.check() is False
+    folders.append("ledger")
+    assert watcher.check() is True
+    only_hears(watcher, root / "ledger" / "a.md", "ledger/a.md")
+    folders.remove("memory")
+    assert watcher.check() is True
+    assert watcher.check() is False
+    (root / "memory" / "a.md").write_text("x")
+    only_hears(watcher, root / "ledger" / "b.md", "ledger/b.md")
+
+
+def test_a_missing_root_is_waited_for(root: Path, watch: Open) -> None:
+    later = root.parent / "later"
+    watcher = watch(at=later)
+    assert watcher.kind == NATIVE
+    assert watcher.check() is False
+    (later / "memory").mkdir(parents=True)
+    assert watcher.check() is True
+    assert watcher.check() is False
+    only_hears(watcher, later / "memory" / "a.md", "memory/a.md")
+
+
+def test_a_root_renamed_away_and_replaced_is_watched_after_a_check(root: Path, watch: Open) -> None:
+    watcher = watch()
+    root.rename(root.parent / "away")
+    assert watcher.check() is True
+    (root / "memory").mkdir(parents=True)
+    assert watcher.check() is True
+    only_hears(watcher, root / "memory" / "a.md", "memory/a.md")
+
+
+def test_a_root_deleted_and_made_again_is_watched(root: Path, watch: Open) -> None:
+    watcher = watch()
+    shutil.rmtree(root)
+    heard(watcher, everything)
+    (root / "memory").mkdir(parents=True)
+    assert watcher.check() is True
+    only_hears(watcher, root / "memory" / "a.md", "memory/a.md")
+
+
+def test_the_death_of_any_thread_of_the_library_is_noticed(root: Path, watch: Open) -> None:
+    before = set(threading.enumerate())
+    watcher = watch()
+    victims = len(set(threading.enumerate()) - before)
+    assert victims >= 3
+    for n in range(victims):
+        thread = sorted(set(threading.enumerate()) - before, key=lambda thread: thread.name)[n]
+        thread.stop()  # type: ignore[attr-defined]
+        thread.join(DEADLINE)
+        assert watcher.check() is True, thread
+        assert watcher.check() is False
+        only_hears(watcher, root / "memory" / f"{n}.md", f"memory/{n}.md")
+
+
+# ── hints that were lost ──
+
+
+@linux_only
+@pytest.mark.skipif(
+    importlib.metadata.version("watchdog").startswith("6."),
+    reason="watchdog 6 hides an overflow from everybody",
+)
+def test_an_overflow_of_the_kernel_queue_is_everything(root: Path) -> None:
+    limit = int(Path("/proc/sys/fs/inotify/max_queued_events").read_text())
+    if limit > 40_000:
+        pytest.skip("the queue is too long to be filled quickly")
+    process = child(
+        """
+door.MOST_PATHS = 10**9
+watcher = Watcher(sys.argv[1], lambda: ["memory"])
+watcher.start()
+say("ready")
+def until(enough):
+    total = door.Hint(frozenset(), False)
+    while not enough(total):
+        total |= watcher.gather(0.05, 0.5, None) or total
+    return total
+say(len(until(lambda hint: hint.everything).paths))
+while watcher.gather(0.05, 0.5, 0.3):
+    pass
+say("again")
+until(lambda hint: "memory/after.md" in hint.paths)
+watcher.stop()
+""",
+        str(root),
+    )
+    files = limit // 2 + 500  # creating and closing are two events
+    try:
+        assert answer(process) == "ready"
+        process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOWAIT)
+        for n in range(files):
+            os.close(os.open(root / "memory" / f"{n}.md", os.O_WRONLY | os.O_CREAT))
+        process.send_signal(signal.SIGCONT)
+        assert answer(process) < files  # type: ignore[operator]
+        assert answer(process) == "again"
+        (root / "memory" / "after.md").write_text("x")
+        assert finish(process) == ""
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_the_line_that_reports_an_overflow_is_everything_and_goes_no_further(
+    watch: Open, caplog: pytest.LogCaptureFixture
+) -> None:
+    watchers = [watch(), watch()]
+    logging.getLogger("watchdog.observers.inotify_c").warning("Inotify queue overflowed; events were lost")
+    for watcher in watchers:
+        assert heard(watcher, everything) == ALL_DIRTY
+        watcher.stop()
+    assert caplog.records == []
+    log = logging.getLogger("watchdog.observers")
+    assert (log.handlers, log.propagate, log.level) == ([], True, logging.NOTSET)
+
+
+def exhausted(*_: object, **__: object) -> None:
+    raise OSError(errno.ENOSPC, "inotify watch limit reached")
+
+
+def test_no_watches_left_at_the_start_means_polling_until_there_are(
+    root: Path, watch: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from watchdog.observers import Observer
+
+    monkeypatch.setattr(sync_watcher, "RETRY_SECONDS", 0.0)
+    threads = threading.active_count()
+    with monkeypatch.context() as scarce:
+        scarce.setattr(Observer, "schedule", exhausted)
+        watcher = watch(poll_interval=0.05)
+        assert watcher.kind == "polling"
+        assert watcher.gather(0.1, 1.0, None) == ALL_DIRTY
+        assert watcher.check() is False
+        assert (watcher.kind, threading.active_count()) == ("polling", threads)
+    assert watcher.check() is True
+    assert watcher.kind == NATIVE
+    only_hears(watcher, root / "memory" / "a.md", "memory/a.md")
+
+
+def test_watches_are_not_asked_for_again_at_once(watch: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    from watchdog.observers import Observer
+
+    with monkeypatch.context() as scarce:
+        scarce.setattr(Observer, "schedule", exhausted)
+        watcher = watch()
+    assert watcher.check() is False
+    assert watcher.kind == "polling"
+
+
+def test_no_watches_left_later_means_polling(root: Path, watch: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    from watchdog.observers import Observer
+
+    watcher = watch(poll_interval=0.05)
+    monkeypatch.setattr(Observer, "schedule", exhausted)
+    (root / "agents" / "researcher").mkdir(parents=True)
+    heard(watcher, everything)
+    assert watcher.kind == "polling"
+    assert watcher.gather(0.1, 1.0, None) == ALL_DIRTY
+
+
+@pytest.fixture
+def scarce(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """The kernel has no watch for a folder whose path holds one of these."""
+    from watchdog.observers import inotify_c
+
+    names: list[bytes] = []
+    real = inotify_c.inotify_add_watch
+
+    def give(descriptor: int, path: bytes, mask: int) -> int:
+        if any(name in path for name in names):
+            ctypes.set_errno(errno.ENOSPC)
+            return -1
+        return real(descriptor, path, mask)
+
+    monkeypatch.setattr(inotify_c, "inotify_add_watch", give)
+    return names
+
+
+@linux_only
+def test_a_folder_deep_below_that_gets_no_watch_means_polling_until_it_does(
+    root: Path, watch: Open, scarce: list[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """watchdog passes over it in silence, and whatever happened in it would never be heard."""
+    monkeypatch.setattr(sync_watcher, "RETRY_SECONDS", 0.0)
+    (root / "entities" / "user" / "one").mkdir(parents=True)
+    (root / "entities" / "user" / "two").mkdir()
+    scarce.append(b"/two")
+    watcher = watch(("memory", "entities/"), poll_interval=0.05)
+    assert watcher.kind == "polling"
+    scarce.clear()
+    assert watcher.check() is True
+    assert watcher.kind == NATIVE
+    only_hears(watcher, root / "entities" / "user" / "two" / "a.md", "entities/user/two/a.md")
+
+
+@linux_only
+def test_a_new_folder_deep_below_that_gets_no_watch_means_polling(root: Path, watch: Open, scarce: list[bytes]) -> None:
+    (root / "entities").mkdir()
+    watcher = watch(("memory", "entities/"), poll_interval=0.05)
+    (root / "entities" / "one").mkdir()
+    assert not heard(watcher, having("entities/one")).everything
+    assert watcher.kind == NATIVE
+    scarce.append(b"/two")
+    (root / "entities" / "two").mkdir()
+    assert heard(watcher, everything).everything
+    assert watcher.kind == "polling"
+
+
+@linux_only
+def test_no_descriptors_left_means_polling_until_there_are(root: Path) -> None:
+    process = child(
+        """
+import resource
+door.RETRY_SECONDS = 0.0
+watcher = Watcher(sys.argv[1], lambda: ["", "memory"], poll_interval=0.05)
+before = len(os.listdir("/proc/self/fd"))
+soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+for few in range(3, 11):
+    resource.setrlimit(resource.RLIMIT_NOFILE, (few, hard))
+    watcher.start()
+    kinds = watcher.kind, watcher.check(), watcher.gather(0.1, 1.0, None).everything
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    if kinds != ("polling", False, True):
+        break
+say([few, *kinds])
+say([watcher.check(), watcher.kind])
+watcher.stop()
+say(len(os.listdir("/proc/self/fd")) - before)
+""",
+        str(root),
+    )
+    assert answer(process) == [10, "polling", False, True]
+    assert answer(process) == [True, "inotify"]
+    assert answer(process) == 0
+    assert finish(process) == ""
+
+
+# ── modes ──
+
+
+def test_forced_polling_ticks_and_never_sets_a_watch(root: Path, watch: Open) -> None:
+    threads = threading.active_count()
+    watcher = watch(mode="polling", poll_interval=0.2)
+    assert (watcher.kind, threading.active_count()) == ("polling", threads)
+    begun = time.monotonic()
+    assert watcher.gather(0.0, 0.0, 0.01) is None
+    assert watcher.gather(0.0, 0.0, None) == ALL_DIRTY
+    assert time.monotonic() - begun >= 0.2
+    assert watcher.gather(0.0, 0.0, 0.01) is None
+    assert watcher.check() is False
+
+
+def test_off_hears_nothing(root: Path, watch: Open) -> None:
+    watcher = watch(mode="off")
+    (root / "memory" / "a.md").write_text("x")
+    assert watcher.gather(0.0, 0.0, 0.2) is None
+    assert (watcher.kind, watcher.check()) == (None, False)
+
+
+def test_an_unknown_mode_is_a_configuration_error(root: Path) -> None:
+    with pytest.raises(ConfigError):
+        Watcher(str(root), lambda: FOLDERS, mode="sometimes")
+
+
+def test_making_a_watcher_does_not_import_watchdog() -> None:
+    process = child("Watcher('/', lambda: [])\nsay('watchdog' in sys.modules)")
+    assert answer(process) is False
+    assert finish(process) == ""
+
+
+# ── time ──
+
+
+def test_gather_waits_for_quiet_after_the_last_event(root: Path, watch: Open) -> None:
+    watcher = watch()
+    (root / "memory" / "a.md").write_text("x")
+    begun = time.monotonic()
+    hint = watcher.gather(0.4, 60.0, None)
+    assert hint is not None
+    assert hint.paths == {"memory/a.md"}
+    assert 0.39 <= time.monotonic() - begun < 10
+
+
+def test_gather_waits_no_longer_than_told_while_events_keep_coming(root: Path, watch: Open) -> None:
+    watcher = watch()
+    enough = threading.Event()
+
+    def write() -> None:
+        for n in itertools.count():
+            if enough.wait(0.02):
+                return
+            (root / "memory" / f"{n}.md").write_text("x")
+
+    writer = threading.Thread(target=write)
+    begun = time.monotonic()
+    writer.start()
+    try:
+        hint = watcher.gather(30.0, 0.6, None)
+        took = time.monotonic() - begun
+    finally:
+        enough.set()
+        writer.join()
+    assert hint is not None
+    assert len(hint.paths) > 1
+    assert 0.59 <= took < 10
+
+
+def test_gather_gives_up_after_its_timeout(watch: Open) -> None:
+    watcher = watch()
+    begun = time.monotonic()
+    assert watcher.gather(0.1, 1.0, 0.2) is None
+    assert 0.19 <= time.monotonic() - begun < 10
+    assert watcher.gather(0.1, 1.0, 0.0) is None
+
+
+def test_wake_ends_the_gathering_that_runs(watch: Open) -> None:
+    watcher = watch()
+    timer = threading.Timer(0.1, watcher.wake)
+    timer.start()
+    assert watcher.gather(0.1, 1.0, None) is None
+    timer.join()
+    assert watcher.gather(0.1, 1.0, 0.05) is None
+
+
+def test_wake_before_gathering_counts_once_and_loses_nothing(root: Path, watch: Open) -> None:
+    watcher = watch()
+    (root / "memory" / "a.md").write_text("x")
+    threading.Timer(0.3, watcher.wake).start()
+    assert watcher.gather(30.0, 60.0, None) is None
+    watcher.wake()
+    watcher.wake()
+    assert watcher.gather(30.0, 60.0, None) is None
+    assert watcher.gather(0.0, 0.0, None) == Hint(frozenset({"memory/a.md"}), everything=False)
+
+
+def test_wake_from_a_signal_handler_ends_the_gathering(watch: Open) -> None:
+    watcher = watch()
+    before = signal.signal(signal.SIGALRM, lambda *_: watcher.wake())
+    try:
+        for _ in range(20):
+            signal.setitimer(signal.ITIMER_REAL, 0.01)
+            assert watcher.gather(0.1, 1.0, None) is None
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+# ── the end ──
+
+
+def test_stop_joins_the_threads_at_once_and_may_be_repeated(root: Path, watch: Open) -> None:
+    before = set(threading.enumerate())
+    watcher = watch()
+    assert set(threading.enumerate()) > before
+    (root / "memory" / "a.md").write_text("x")
+    begun = time.monotonic()
+    watcher.stop()
+    assert time.monotonic() - begun < 1.0
+    assert set(threading.enumerate()) == before
+    watcher.stop()
+    assert (watcher.kind, watcher.check()) == (None, False)
+
+
+def test_a_watcher_that_was_never_started_can_be_stopped(root: Path) -> None:
+    Watcher(str(root), lambda: FOLDERS).stop()
+
+
+def test_a_stopped_watcher_can_be_started_again(root: Path, watch: Open) -> None:
+    watcher = watch()
+    watcher.stop()
+    (root / "memory" / "unheard.md").write_text("x")
+    watcher.start()
+    only_hears(watcher, root / "memory" / "a.md", "memory/a.md")
+
+
+@linux_only
+def test_setting_watches_again_and_again_leaks_nothing(root: Path, watch: Open) -> None:
+    folders = ["memory"]
+    watcher = watch(folders)
+
+    def held() -> tuple[int, int]:
+        return len(os.listdir("/proc/self/fd")), threading.active_count()
+
+    watcher.check()
+    before = held()
+    for _ in range(10):
+        folders.append("memory/tombstones")
+        assert watcher.check() is True
+        folders.pop()
+        assert watcher.check() is True
+    assert held() == before
+
+
+def test_hints_add_up() -> None:
+    one, other = Hint(frozenset({"a"}), everything=False), Hint(frozenset({"b"}), everything=True)
+    assert one | other == Hint(frozenset({"a", "b"}), everything=True)
+    assert one | one == one
+
+
+# ── halves of renames ──
+
+
+@linux_only
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_what_is_moved_out_holds_nothing_back(root: Path, watch: Open, folder: str) -> None:
+    """The library waits half a second for the name to which a file was moved, and with it all that comes behind."""
+    (root / "agents" / "researcher").mkdir(parents=True)
+    place = root / folder
+    (place / "a.md").write_text("a")
+    watcher = watch()
+    began = time.monotonic()
+    (place / "a.md").rename(root.parent / "elsewhere.md")
+    (place / "b.md").write_text("b")
+    prefix = f"{folder}/" if folder else ""
+    heard(watcher, having(f"{prefix}a.md", f"{prefix}b.md"))
+    assert time.monotonic() - began < 0.4
+
+
+@linux_only
+def test_a_folder_deep_below_that_moves_goes_on_being_watched(root: Path, watch: Open) -> None:
+    (root / "entities" / "parts" / "old" / "below").mkdir(parents=True)
+    watcher = watch((*FOLDERS, "entities/"))
+    for number in range(10):
+        names = ("old", "new") if number % 2 == 0 else ("new", "old")
+        before, after = (root / "entities" / "parts" / name for name in names)
+        before.rename(after)
+        heard(watcher, having(f"entities/parts/{names[1]}"))
+        (after / "below" / f"{number}.md").write_text("here")
+        heard(watcher, having(f"entities/parts/{names[1]}/below/{number}.md"))
+
+
+def test_an_emitter_that_is_made_otherwise_stays_as_it_is() -> None:
+    class Queue:
+        delay = 0.5
+
+    class Other:
+        _inotify = None
+
+    for emitter in (object(), Other(), Queue()):
+        sync_watcher._hurry(emitter, 0.0)
+    assert Queue.delay == 0.5
+
+
+# ── what is news, and what comes first ──
+
+
+def test_what_is_no_news_is_not_told_and_puts_off_nothing(root: Path, watch: Open) -> None:
+    asked: list[frozenset[str]] = []
+
+    def news(paths: frozenset[str]) -> frozenset[str]:
+        asked.append(paths)
+        return paths - {"MEMORY.md"}
+
+    watcher = watch(news=news)
+    (root / "MEMORY.md").write_text("ours")
+    assert watcher.gather(0.05, 1.0, 0.4) is None
+    assert frozenset({"MEMORY.md"}) in asked
+    ended = threading.Event()
+
+    def write() -> None:
+        (root / "memory" / "a.md").write_text("theirs")
+        while not ended.wait(0.05):
+            (root / "MEMORY.md").write_text("ours again")
+
+    writing = threading.Thread(target=write)
+    began = time.monotonic()
+    writing.start()
+    try:
+        assert watcher.gather(0.5, 60.0, None) == Hint(frozenset({"memory/a.md"}), everything=False)
+        assert 0.4 < time.monotonic() - began < 5.0
+    finally:
+        ended.set()
+        writing.join()
+
+
+def test_what_becomes_news_while_it_is_asked_for_is_told(root: Path, watch: Open) -> None:
+    asked: list[frozenset[str]] = []
+
+    def news(paths: frozenset[str]) -> frozenset[str]:
+        asked.append(paths)
+        if len(asked) == 1:
+            (root / "MEMORY.md").write_text("somebody else's")
+            time.sleep(0.2)  # until it was heard
+            return frozenset()
+        return paths
+
+    watcher = watch(news=news)
+    (root / "MEMORY.md").write_text("ours")
+    assert heard(watcher, having("MEMORY.md")).paths == {"MEMORY.md"}
+
+
+def test_all_that_is_heard_is_told_to_whoever_asks_for_it(root: Path, watch: Open) -> None:
+    watcher = watch(news=lambda _: frozenset())
+    (root / "MEMORY.md").write_text("ours")
+    assert watcher.gather(0.05, 1.0, None, sifted=False) == Hint(frozenset({"MEMORY.md"}), everything=False)
+    (root / "MEMORY.md").unlink()
+    assert watcher.gather(0.05, 1.0, 0.3) is None
+
+
+def test_of_a_great_many_paths_nobody_is_asked(root: Path, watch: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sync_watcher, "MOST_ASKED", 3)
+    watcher = watch(news=lambda _: frozenset())
+    for number in range(4):
+        (root / f"{number}.md").write_text("x")
+    time.sleep(0.3)
+    assert watcher.gather(0.05, 1.0, None) == Hint(frozenset(f"{number}.md" for number in range(4)), everything=False)
+
+
+def test_the_first_change_after_a_quiet_waits_for_a_moment_only(
+    root: Path, watch: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sync_watcher, "QUIET_BEFORE", 2.0)
+    watcher = watch(careful=["memory/tombstones"])
+
+    def waited(path: str) -> float:
+        began = time.monotonic()
+        (root / path).write_text("x")
+        assert watcher.gather(1.0, 60.0, None, lead=0.02) == Hint(frozenset({path}), everything=False)
+        return time.monotonic() - began
+
+    assert waited("memory/a.md") < 0.9
+    assert waited("memory/b.md") >= 0.9, "in the midst of others it may be one of many"
+    time.sleep(2.0)
+    assert waited("memory/tombstones/c.md") >= 0.9, "what takes a session away is never hurried"
+    time.sleep(2.0)
+    assert waited("memory/d.md") < 0.9

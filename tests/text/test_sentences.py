@@ -1,0 +1,558 @@
+"""Sentences: both gates, the fallback that always passes, flattening that nothing survives, and linear time."""
+
+import re
+import time
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from workbench import sampled
+
+from signet_sync.formats.body import normalize
+from signet_sync.formats.wikilinks import stray_artifact_links, targets
+from signet_sync.text.sentences import (
+    LOW_SIGNAL,
+    MAX_WORDS,
+    MIN_WORDS,
+    SessionContext,
+    acceptable,
+    basename,
+    fallback,
+    flatten,
+    flatten_cell,
+    has_anchor,
+    is_sound,
+    is_template,
+    passes_signet,
+    passes_strict,
+    signet_anchor,
+    words,
+)
+
+TOKEN = "abcdefghijklmnop"
+TEN = "one two three four five six seven eight nine ten"
+
+
+def session(body="plain words", project=None, kind="summary", harness="claude-code"):
+    return SessionContext(body, project, kind, harness, "2026-03-28", TOKEN)
+
+
+# --- our gate ---
+
+
+@pytest.mark.parametrize(
+    ("end", "passes"),
+    [
+        ("and then lantern.", True),
+        ("and then lantern!", True),
+        ("and then lantern?", True),
+        ("lantern.", False),
+        ("and lantern.", True),
+        ("and then lantern", False),
+        ("and then lantern…", False),
+        ("and then lantern。", False),
+        ('and then "lantern."', False),
+        ("and then lantern. ", False),
+        (" and then\nlantern.", False),
+        ("and then\x00 lantern.", False),
+        ("and then\u2028lantern.", False),
+        ("and then Lantern.", False),
+        ("was it. Then lantern.", False),
+        ('was it! "Then lantern.', False),
+        ("was (it.) Then lantern.", False),
+        ("e.g. this of lantern v1.2 (i.e. all).", True),
+        ("and then " + "more " * 35 + "lantern.", True),
+        ("and then " + "more " * 36 + "lantern.", False),
+        ("and then lantern" + "x" * 2000 + ".", False),
+    ],
+)
+def test_a_sentence_that_we_write_is_one_line_of_12_to_48_words_with_an_anchor(end, passes):
+    assert is_sound(f"{TEN} {end}", session(project="/home/ada/lantern")) is passes
+
+
+def test_the_band_of_words():
+    assert (MIN_WORDS, MAX_WORDS) == (12, 48)
+    counted = [n for n in range(1, 70) if is_sound("word " * (n - 1) + "lantern.", session(project="lantern"))]
+    assert counted == list(range(12, 49))
+    assert words("a\xa0b\u3000c \t d\ufeff") == 4
+    assert words(" \n") == 0
+
+
+@pytest.mark.parametrize("text", ["Investigated issue.", "Worked on task.", "Reviewed code.", "", " "])
+def test_low_signal_templates_pass_no_gate(text):
+    assert text in LOW_SIGNAL or not text.strip()
+    for gate in (is_sound, acceptable):
+        assert not gate(text, session(project="issue"))
+    assert not passes_signet(f" {text} ", "b", "issue")
+
+
+@pytest.mark.parametrize(
+    "anchor",
+    [
+        *("sync.py", "src/lib", "./run.sh", "README.md", "a/b.c", "(main.go)", ".env.toml", "`x.rs`", "@scope/pkg"),
+        *("PR #44", "PR-44", "issue 12", "task:7", "#99", "ABC-123"),
+    ],
+)
+def test_files_paths_and_numbered_things_are_anchors(anchor):
+    assert is_sound(f"{TEN} touched {anchor} today.", session())
+
+
+@pytest.mark.parametrize("component", ["SessionStore", "sessionStore", "session_store", "session-store"])
+def test_components_are_anchors_when_the_session_names_them(component):
+    sentence = f"{TEN} touched {component} today."
+    assert is_sound(sentence, session(f"We changed {component} here."))
+    assert not is_sound(sentence, session("We changed nothing here."))
+
+
+@pytest.mark.parametrize("text", ["codex is it", "and the session ended", "v1.2 is out", "A-B is", "12:30 was", "#x"])
+def test_other_words_are_no_anchors(text):
+    assert not has_anchor(f"{TEN} {text}.", session(text, project=None, harness="codex"))
+
+
+@pytest.mark.parametrize(
+    ("project", "name"),
+    [
+        (None, ""),
+        ("", ""),
+        ("  ", ""),
+        ("/", ""),
+        ("/home/ada/lantern", "lantern"),
+        ("/home/ada/lantern//", "lantern"),
+        ("lantern", "lantern"),
+        ("C:\\Users\\ada\\lantern", "C:\\Users\\ada\\lantern"),
+        ("/home/ada/My App", "My App"),
+        ("/home/ada/..", ".."),
+    ],
+)
+def test_the_name_of_a_project_is_its_last_part(project, name):
+    assert basename(project) == name
+
+
+# --- the gate of meaning ---
+
+BODY = "A follow-up is due. src/queue.py drains after five attempts; a dead broker blocks nothing. Größe 灯台守 queue"
+FILLER = "We then did some follow-up work and looked at many different things for a long while today."
+
+
+@pytest.mark.parametrize(
+    ("sentence", "passes"),
+    [
+        ("Bounded the queue in src/queue.py at five attempts so that a dead broker blocks nothing any more.", True),
+        ("We changed how it all behaves when the broker of lantern is dead, and it drains in the end.", True),
+        ("In lantern 灯台守 was told about all of it and then wrote down what came of it all.", True),
+        (FILLER, False),
+        (FILLER.replace("today", "in lantern"), False),
+        ("We investigated the issue in lantern and fixed several different problems that we found today.", False),
+        ("Painted the hull of lantern.md with pitch and tar while everybody watched from the shore and sang.", False),
+        ("Reviewed code.", False),
+    ],
+)
+def test_a_sentence_holds_words_of_its_session(sentence, passes):
+    assert passes_strict(sentence, session(BODY, "/home/u/lantern")) is passes
+
+
+def test_words_may_stand_in_any_text_of_the_session():
+    said = "Bounded the queue of lantern at five attempts so that it drains though a broker is dead."
+    assert passes_strict(said, session("nothing", "/x/lantern"), session(BODY, "/x/lantern"))
+    assert not passes_strict(said, session("nothing", "/x/lantern"))
+
+
+@pytest.mark.parametrize("name", ["a", "the", "x", "project", "in", "."])
+def test_a_project_called_like_a_word_of_any_sentence_is_no_anchor(name):
+    assert not has_anchor(f"{TEN} in the project as a whole, and x.", session("plain", f"/home/u/{name}"))
+
+
+def test_a_project_is_named_by_whole_words():
+    assert not has_anchor(f"{TEN} in a webinar.", session("plain", "/home/u/web"))
+    assert has_anchor(f"{TEN} in web.", session("plain", "/home/u/web"))
+
+
+def test_fillers_alone_are_a_form():
+    assert is_template(FILLER) and is_template("") and not is_template("Bounded the queue.")
+
+
+def test_a_hostile_sentence_is_judged_at_once():
+    start = time.process_time()
+    passes_strict("word-" * 300 + "x. " * 200, session("w" * 1_000_000, "/x/lantern"))
+    passes_strict(("zq%d " * 47 + "lantern.") % tuple(range(47)), session("zq " * 400_000, "/x/lantern"))
+    assert time.process_time() - start < 3
+
+
+# --- the gate of the original program ---
+
+
+@pytest.mark.parametrize(
+    ("body", "project", "anchor"),
+    [
+        ("b", "/home/ada/lantern", "lantern"),
+        ("See issue-77 please", None, "issue-77"),
+        ("Issue   9 is open", None, "Issue9"),
+        ("PR\xa0\u300044 is", None, "PR44"),
+        ("the prompts", None, "prompts"),
+        ("reissue42", None, "session"),
+        ("pr _x", None, "pr_x"),
+        ("pr -.", None, "session"),
+        ("see web/src/a-b.ts for it", None, "web/src/a-b.ts"),
+        ("a.ts before web/src", None, "a.ts"),
+        ("web/src before a.ts", None, "web/src"),
+        ("main.rs", None, "main.rs"),
+        ("main.py", None, "session"),
+        ("", None, "session"),
+    ],
+)
+def test_what_the_original_looks_for_first(body, project, anchor):
+    assert signet_anchor(body, project) == anchor
+
+
+def test_sentence_vectors(vectors):
+    """At render we keep what the original keeps, and besides what names a file or path that it does not know."""
+    only_ours = []
+    for case in vectors["sentence"]:
+        text, body, project = case["text"], case["body"], case["project"]
+        assert passes_signet(text, body, project) == case["valid"], text
+        assert words(text) == case["words"], text
+        context = session(normalize(body), project, case["kind"], case["harness"])
+        if acceptable(text, context) != case["valid"]:
+            only_ours.append(text.removeprefix(TEN).strip())
+    assert only_ours == ["touched sync.py file.", "under src/lib now."]
+
+
+def test_anchor_vectors(vectors):
+    wrong = [
+        (case["body"][:60], case["anchor_noharness"])
+        for case in vectors["sentence"]
+        if signet_anchor(case["body"], case["project"]) != case["anchor_noharness"]
+    ]
+    assert wrong == []
+
+
+def test_a_stored_sentence_is_judged_flattened():
+    assert acceptable(f"{TEN}\ntouched sync.py\ttoday.", session())
+    assert not acceptable(f"{TEN} touched nothing today.", session())
+
+
+# --- the fallback ---
+
+HOSTILE = "\x00\x1b\n\r\t\x85\u2028\u202e\ufeff\ud800\udfff`\"'“”*_~[]()<!-->|#.!?:; AaZ9-/\\会話é"
+BODIES = st.text(alphabet=HOSTILE, max_size=80) | st.text(max_size=80)
+PROJECTS = st.none() | st.text(alphabet=HOSTILE, max_size=40) | st.text(max_size=40)
+KINDS = st.sampled_from(["summary", "transcript", "compaction"]) | st.text(alphabet=HOSTILE, max_size=20)
+
+
+def check_fallback(context):
+    sentence = fallback(context)
+    assert is_sound(sentence, context), sentence
+    assert acceptable(sentence, context)
+    assert flatten(sentence) == sentence, "nothing is left to neutralise"
+    assert sentence.encode("utf-8")
+    assert fallback(context) == sentence
+    return sentence
+
+
+@given(BODIES, PROJECTS, KINDS, st.none() | st.text(max_size=10))
+@example("see (x.) Then go", None, "summary", None)
+@example("a" * 39 + ".bbb Then go", None, "summary", None)
+@example("x[*[y]*]* <!*-- z --*> `", "/x/a.) B", "a\nb", "\x00")
+@example("# What now? Go!\n\nNo.", '/x/say "hi"', "summary", None)
+@example("# [[a|b]] | c\n", "/x/. . .", "summary", None)
+@example("word " * 60, "/x/a b c d e", "summary", None)
+@example("...", "...", "...", "...")
+def test_the_fallback_passes_our_gate_for_every_session(body, project, kind, harness):
+    check_fallback(session(body, project, kind, harness))
+
+
+BIG = {
+    "a word of a megabyte": "w" * 1_000_000,
+    "a megabyte of CJK": "会話" * 170_000,
+    "a megabyte of quotes": "\"'“”`" * 150_000,
+    "a megabyte of words": "word " * 200_000,
+    "a megabyte of lines": "x\n" * 500_000,
+    "a megabyte of blank lines": "\n" * 1_000_000,
+    "a megabyte of hashes": "#" * 1_000_000,
+    "a megabyte of headings": "# \n" * 300_000,
+    "a megabyte of lone surrogates": "\ud800" * 300_000,
+    "a megabyte of control characters": "\x00\x1b" * 500_000,
+    "a megabyte of dots": "a. " * 330_000,
+    "a megabyte of users": "User:" * 200_000,
+}
+
+
+def at_once(body, project):
+    context = session(body, project)
+    start = time.process_time()
+    sentence = fallback(context)
+    assert time.process_time() - start < 3
+    assert is_sound(sentence, context)
+    assert len(sentence) < 1000
+
+
+@pytest.mark.parametrize("name", BIG)
+def test_the_fallback_of_large_bodies_comes_at_once(name):
+    at_once(BIG[name], None)
+
+
+# Whether such a sentence is sound takes a second to say: in each of a megabyte of names an anchor is looked for.
+@pytest.mark.parametrize("name", sampled(BIG, 4))
+def test_the_fallback_of_large_projects_comes_at_once(name):
+    at_once(BIG[name], BIG[name])
+
+
+@pytest.mark.parametrize(
+    ("body", "project", "said"),
+    [
+        (
+            "# Retry loop\n\nBounded it.",
+            "/home/ada/lantern",
+            'In lantern the summary of 2026-03-28 opens with "Retry loop" '
+            "and keeps 3 lines and 5 words behind its link.",
+        ),
+        (
+            "one",
+            None,
+            'The session of 2026-03-28 (claude-code) left a summary.md that opens with "one" '
+            "and keeps 1 line and 1 word behind its link.",
+        ),
+        (
+            "Some prose first.\n\n## Retry loop\n",
+            "/home/ada/lantern",
+            'In lantern the summary of 2026-03-28 holds "Retry loop" and keeps 4 lines and 6 words behind its link.',
+        ),
+        (
+            "| a | b |\n|---|---|",
+            "/home/ada/lantern",
+            "In lantern the summary of 2026-03-28 opens without heading or request "
+            "and keeps 2 lines and 6 words behind its link.",
+        ),
+        (
+            "",
+            "/home/ada/lantern",
+            "In lantern the summary of 2026-03-28 was saved without words of its own, "
+            "so only its name, times and links remain.",
+        ),
+    ],
+)
+def test_the_fallback_says_what_is_so(body, project, said):
+    assert fallback(session(body, project)) == said
+
+
+@pytest.mark.parametrize(
+    ("body", "lead"),
+    [
+        ("User: please fix the queue\nAssistant: done", "please fix the queue"),
+        ("- [x] **bold** and `code` and _emphasis_ and snake_case", "bold and code and emphasis and snake_case"),
+        ("> 1. quoted item", "quoted item"),
+        ("```sh\nmake all\n```", "make all"),
+        ("---\n\n***\n\nText after rules", "Text after rules"),
+        ("First. Second.", "First, Second"),
+        ("The queue loses items. It drops them.", "The queue loses items"),
+        (
+            "alright, read @packages/app/src/components/terminal/tui-renderer in full",
+            "alright, read @packages/app/src/components/terminal/tui-renderer in full",
+        ),
+        ("[[memory/x.md|summary]] is linked", "[ [memory/x.md|summary] ] is linked"),
+        ("w1 w2 w3 w4 w5 w6 w7 w8 w9 w10 w11 w12 w13", "w1 w2 w3 w4 w5 w6 w7 w8 w9 w10 w11 w12 …"),
+    ],
+)
+def test_the_fallback_opens_with_the_first_heading_request_or_line(body, lead):
+    assert f'opens with "{lead}" and' in fallback(session(body))
+
+
+def test_a_section_word_below_the_opening_is_no_title():
+    assert 'opens with "We met"' in fallback(session("We met.\n\n## Decisions\n\nNone."))
+    assert 'opens with "Decisions"' in fallback(session("## Decisions\n\nNone."))
+
+
+def test_the_fallback_of_a_large_body_does_not_pretend_to_have_counted_it():
+    assert "1 line and 40000 or more words" in fallback(session("word " * 60_000, "lantern"))
+
+
+@pytest.mark.parametrize(
+    "name", ["..", ".", "---", "a b c d e", "x" * 61, 'say "hi"', "A. B", "a.) B", "[[x]]", "a\tb"]
+)
+def test_a_project_whose_name_would_not_pass_gives_way_to_the_file(name):
+    sentence = check_fallback(session("text", f"/home/ada/{name}"))
+    assert sentence.startswith("The session of 2026-03-28 (claude-code) left a summary.md that ")
+
+
+# --- flattening ---
+
+FORGED = re.compile(r"\[\[|\]\]|<!--|-->|`|[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff]")
+
+
+@given(st.text(alphabet="[]<!->`| \n\r\t\x00\x85\u2028\u202e\ufeff\ud800a…", max_size=30) | st.text(max_size=30))
+@example("[\u202a[x]\ufeff]")
+@example("<!\ufeff--->--->")
+@example("<!<!----")
+@example("`[[[`]]]`")
+def test_flattened_text_forges_nothing_and_flattens_to_itself(text):
+    flat = flatten(text)
+    assert not FORGED.search(flat)
+    assert flat == flat.strip() and "  " not in flat
+    assert flatten(flat) == flat
+    assert flat.encode("utf-8").decode("utf-8") == flat
+    assert targets(f"{flat} [[memory/x.md]]")[-1] == "memory/x.md"
+    assert stray_artifact_links(flat) == []
+
+
+@given(st.text(alphabet="[]<!->` a", min_size=1, max_size=30), st.integers(1, 30))
+def test_a_limit_cuts_and_says_so(text, limit):
+    flat = flatten(text, limit)
+    assert len(flat) <= limit
+    assert not FORGED.search(flat)
+    assert flatten(flat, limit) == flat
+    if flat != flatten(text):
+        assert flat.endswith("…")
+
+
+def tags(line):
+    """What Obsidian takes for a tag: not behind a letter or in an address, not digits alone."""
+    outside = re.sub(r"https?://[\w-]+(\.[\w-]+)+\S*", "x", line)
+    found = re.findall(
+        r"(?<![0-9A-Za-z])#+([^\s\u2000-\u206f\u2e00-\u2e7f'!\"#$%&()*+,.:;<=>?@^`{|}~\[\]\\]+)", outside
+    )
+    return [tag for tag in found if not re.fullmatch("[0-9]+", tag)]
+
+
+MARKED = re.compile(
+    r"==[^\s=].*[^\s=]==|(?<!~)~~(?!~).*(?<!~)~~(?!~)|%%|\$\$|(?<!\$)\$(?=\S).*\S\$(?!\d)|\^\[|!\[\[|<[a-zA-Z/]"
+)
+
+
+@given(
+    st.text(alphabet="#$=~%^[!<>/a1é標. …", max_size=24),
+    st.text(alphabet="#$=~%^[a1é ", max_size=12),
+    st.integers(3, 40),
+)
+@example("C##tag", "#1/2", 40)
+@example("$a", "b$", 40)
+def test_what_obsidian_acts_on_is_inert_alone_cut_and_beside_another_field(text, other, limit):
+    for flat in (flatten(text), flatten(text, limit), flatten_cell(text)):
+        assert tags(flat) == []
+        assert not MARKED.search(flat)
+        assert flatten(flat, limit) == flat or len(flat) > limit
+        line = f"session={flatten_cell(other)} | {flat} [[memory/x.md]]"
+        assert tags(line) == []
+        if "==" not in text or "==" not in other:  # between two fields words may at most be highlighted
+            assert not MARKED.search(line)
+
+
+@pytest.mark.parametrize(
+    ("text", "flat"),
+    [
+        ("fix #urgent and (#a/b) #fff #1x", "fix ＃urgent and (＃a/b) ＃fff ＃1x"),
+        ("#12, PR#44, issue #7 and C#sharp", "#12, PR#44, issue #7 and C#sharp"),
+        ("see https://x.dev/a#part, #!/bin/sh # 1", "see https://x.dev/a#part, #!/bin/sh # 1"),
+        ("requests==2.31 where a == b or a === b", "requests==2.31 where a == b or a === b"),
+        ("now ==look== here", "now ＝＝look＝＝ here"),
+        ("$HOME costs $5 and US$6", "$HOME costs $5 and US$6"),
+        ("$HOME/$USER or $x^2$", "$HOME/＄USER or $x^2＄"),
+        ("~~gone~~ ^[note] ~~~", "~ ~gone~ ~ ^ [note] ~~~"),
+        ("標籤 #標籤", "標籤 ＃標籤"),
+    ],
+)
+def test_a_sign_that_obsidian_acts_on_gives_way_and_others_stay(text, flat):
+    assert flatten(text) == flat
+
+
+def test_ordinary_text_is_left_alone():
+    for text in (
+        "Bounded the retry loop of src/queue.py (PR #44).",
+        "会話 – naïve café, “quoted” 💡",
+        "a - b -- c | d",
+    ):
+        assert flatten(text) == text
+    assert flatten(" a\xa0 b\u3000c ") == "a b c"
+
+
+@given(st.text(alphabet="| ¦a\n", max_size=20))
+def test_a_cell_forges_no_column(text):
+    cell = flatten_cell(text)
+    assert len(f"- t | session={cell} | project={cell} | s".split(" | ")) == 4
+    assert " |" not in cell and "| " not in cell
+    assert flatten_cell(cell) == cell
+
+
+# --- linear time ---
+
+UNITS = [
+    *(
+        "a.",
+        "pr-",
+        "_",
+        "A1",
+        "a/",
+        "a",
+        "A",
+        ".",
+        "-",
+        "/",
+        "#",
+        " ",
+        "\n",
+        "[",
+        "[[",
+        "]",
+        "`",
+        "<!--",
+        "-->",
+        "a-",
+        "a_",
+    ),
+    *(
+        "PR",
+        "pr.",
+        "pr ",
+        "task:",
+        "web/",
+        "web/-",
+        "a.ts",
+        ".ts",
+        "x.ts_",
+        "A-1",
+        "AB-",
+        '."',
+        ". ",
+        ".) ",
+        "* ",
+        "User:",
+    ),
+    *("- [ ] ", "> ", "|", " |", "\t", "é", "会", "\u2028", "\ufeff", "\ud800", "@a/", "1.", "~"),
+]
+FUNCTIONS = {
+    "flatten": flatten,
+    "flatten_cell": flatten_cell,
+    "words": words,
+    "signet_anchor": lambda text: signet_anchor(text, None),
+    "passes_signet": lambda text: passes_signet(f"{TEN} {text} more.", "b", None),
+    "is_sound": lambda text: is_sound(f"{TEN} {text}.", session(text)),
+    "has_anchor": lambda text: has_anchor(f"{text} x.", session("b")),
+    "acceptable": lambda text: acceptable(f"{TEN} {text}.", session(text)),
+    "fallback": lambda text: fallback(session(text, text)),
+    "fallback of one line": lambda text: fallback(session(text.replace("\n", " "))),
+    "targets": lambda text: targets(f"[[{text}"),
+}
+
+
+def is_linear(function, unit, size):
+    """Whether ten times the text takes at most twenty times as long, in the best of four tries."""
+    small, large = unit * (size // 10 // len(unit)), unit * (size // len(unit))
+    for _ in range(4):
+        start = time.process_time()
+        function(small)
+        between = time.process_time()
+        function(large)
+        if time.process_time() - between < 20 * max(between - start, 0.001):
+            return True
+    return False
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_ten_times_the_text_takes_about_ten_times_as_long(name):
+    """With a quadratic pattern it takes a hundred times as long."""
+    assert [unit for unit in UNITS if not is_linear(FUNCTIONS[name], unit, 100_000)] == []
+
+
+@pytest.mark.parametrize("unit", ["a.", "pr-", "_", "A1", "a/"])
+def test_a_long_text_is_judged_in_linear_time(unit):
+    assert [name for name, function in FUNCTIONS.items() if not is_linear(function, unit, 250_000)] == []

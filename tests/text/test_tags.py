@@ -1,0 +1,416 @@
+"""Concept tags: what a text is about by fixed rules, where we part from the original, and how `recall` uses them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from workbench import NOW, ROOT, Vault
+
+from signet_sync.recall.query import AKIN, PART, read
+from signet_sync.text import tags
+from signet_sync.text.tags import (
+    LONGEST,
+    MOST,
+    MOST_READ,
+    MOST_WORDS,
+    classify_script,
+    derive,
+    glossary_terms,
+    normalize,
+)
+from signet_sync.text.word_forms import STOP_WORDS
+
+ANY_TEXT = st.text(st.characters(codec=None), max_size=300)
+# Pieces that come close to what the rules look for.
+PIECES = """
+    OpenAI s3 kv S3_ configuración 网络 备份 の ルーター 라우터 2026-04-22 12345 the md İ foo_bar src/main.rs ﷺ ㏒ ½ ---
+    // ＡＢＣ [REDACTED:api-key]
+"""
+LIKELY_TEXT = st.lists(st.sampled_from([*PIECES.split(), " ", "\n", "\u0301", "\ud800"]), max_size=40).map("".join)
+
+
+# ── golden vectors (facts/nexo.md §5.5) ──
+
+
+@pytest.mark.parametrize(
+    ("text", "tags"),
+    [
+        ("OpenAI quota monitoring endpoint", "openai quota monitoring endpoint"),
+        ("We call OpenAI via GPT for backups", "backup backups gpt openai call via"),
+        ("edit src/main.rs and config.yaml files", "src/main.rs config.yaml edit src main.rs"),
+        ("router router router network network", "router network"),
+        pytest.param("upload to S3 and kv store via QMD", "s3 kv qmd upload store via", id="corrected: short terms"),
+        ("foo_bar baz-qux getUserName v1.2.3 2026-04-22 12345", "foo-bar baz-qux v1.2.3 baz qux getusername"),
+        ("网络故障转移需要备份", "备份 故障转移 网络"),
+        ("ネットワークのバックアップ", "バックアップ ネットワーク"),
+        ("라우터 백업 설정", "라우터 백업 설정"),
+        ("La configuración del router para el respaldo", "router configuración respaldo"),
+        (
+            "networking embeddings pre-commit /etc/nginx/nginx.conf https://example.com/a/b?c=d",
+            "embedding embeddings network pre-commit etc/nginx/nginx.conf example.com/a/b networking pre",
+        ),
+        ("Wi-Fi 5G e-mail a@b.com 3.14 10:30", "wi-fi e-mail b.com 3.14 mail"),
+        ("ＯｐｅｎＡＩ　ｇａｔｅｗａｙ", "gateway openai"),
+        ("Luis lives in Bogota and prefers Spanish", "luis lives bogota prefers spanish"),
+        ("a" * 33 + " " + "b" * 32, "b" * 32),
+    ],
+)
+def test_golden_vectors(text: str, tags: str) -> None:
+    assert derive(text) == tuple(tags.split())
+
+
+def test_golden_vector_of_a_path() -> None:
+    found = derive("OpenAI quota monitoring endpoint", path="ops/notes.md")
+    assert found == ("openai", "notes.md", "quota", "monitoring", "endpoint")
+
+
+def test_golden_vector_of_a_query() -> None:
+    assert derive("openai rate limits", 3) == ("openai", "rate", "limits")
+
+
+# ── corrections: what the original does otherwise (docs/conformance.md) ──
+
+
+@pytest.mark.parametrize(
+    ("token", "tag"),
+    [("가나다라마바사아자차카타", True), ("장" * 32, True), ("장" * 33, False), ("b" * 32, True), ("b" * 33, False)],
+)
+def test_correction_characters(token: str, tag: bool) -> None:
+    assert normalize(token) == (token if tag else None)
+    assert (derive(token) == (token,)) is tag
+
+
+@pytest.mark.parametrize(
+    ("text", "tags"),
+    [
+        ("S3", "s3"),
+        ("s3://backup-of-kv", "backup s3 kv backup-of-kv"),
+        ("the s3_bucket", "s3 s3-bucket"),
+        ("css3 mkv kvm ms365", "css3 mkv kvm ms365"),
+        ("存到s3里，用kv缓存", "s3 kv"),
+        ("ab S4 kx", ""),
+    ],
+)
+def test_correction_short_terms(text: str, tags: str) -> None:
+    assert derive(text) == tuple(tags.split())
+
+
+def test_correction_migration() -> None:
+    assert derive("qmd: the migrations of the routers") == (
+        "router",
+        "qmd",
+        "migration",
+        "migrations",
+        "routers",
+    )
+
+
+def test_correction_redactions() -> None:
+    assert derive("OpenAI takes [REDACTED:aws-access-key] here") == ("openai", "takes")
+    assert derive("[REDACTED:openai-token]") == ()
+
+
+@pytest.mark.parametrize(
+    "token", ["abİ", "İ\u0327x", "ＡＢＣ\u0308", "ΑΒΣ\u0345", "ǅab", "abﬁ", "x__y", "a\u0323\u0307bc"]
+)
+def test_correction_stable(token: str) -> None:
+    tag = normalize(token)
+    assert tag is not None and normalize(tag) == tag
+
+
+def test_correction_heaps_of_marks() -> None:
+    assert derive("cafe" + "\u0301" * 4 + " route" + "\u0301\u0323" * 1500 + "r network")[0] == "network"
+    assert derive("abc" + "\u0301" * 20)
+
+
+def test_correction_phrases() -> None:
+    assert derive("صلاة ﷺ مسجد") == ("صلاة", "مسجد")
+
+
+# ── conformance (facts/nexo.md §11, "Concept tags — unit") ──
+
+
+def test_normalize_rejects_pure_digits() -> None:
+    assert normalize("12345") is None
+    assert normalize("١٢٣٤") is None
+
+
+@pytest.mark.parametrize("token", ["2026-04-22", "2026-04-22.md", "2026_04_22"])
+def test_normalize_rejects_iso_date(token: str) -> None:
+    assert normalize(token) is None
+
+
+@pytest.mark.parametrize("token", ["memory", "session", "para", "Para", "md"])
+def test_normalize_rejects_stop_word(token: str) -> None:
+    assert normalize(token) is None
+
+
+@pytest.mark.parametrize("token", ["ab", "Ai", "の", "のは", "备"])
+def test_normalize_rejects_too_short_latin(token: str) -> None:
+    assert normalize(token) is None
+
+
+@pytest.mark.parametrize("token", ["备份", "备の", "백업"])
+def test_normalize_accepts_cjk_two_chars(token: str) -> None:
+    assert normalize(token) == token
+
+
+def test_normalize_rejects_too_long() -> None:
+    assert normalize("a" * 33) is None
+
+
+def test_normalize_underscore_becomes_dash() -> None:
+    assert normalize("foo_bar") == "foo-bar"
+    assert normalize("_x__y_") == "x--y"
+
+
+@pytest.mark.parametrize("token", ["", "---", "___", "…", "\u0301", "\ud800"])
+def test_normalize_rejects_what_has_no_letter(token: str) -> None:
+    assert normalize(token) is None
+
+
+def test_script_latin() -> None:
+    assert classify_script("hello") == classify_script("ñandú42") == "latin"
+
+
+def test_script_cjk() -> None:
+    assert [classify_script(token) for token in ("配置", "ルーター", "백업", "の")] == ["cjk"] * 4
+
+
+def test_script_mixed() -> None:
+    assert classify_script("openai配置") == "mixed"
+
+
+def test_script_other() -> None:
+    assert [classify_script(token) for token in ("---", "", "42", "журнал", "ー")] == ["other"] * 5
+
+
+def test_compound_tokens_keep_whole_identifier() -> None:
+    assert {"src/main.rs", "config.yaml"} <= {*derive("edit src/main.rs and config.yaml")}
+
+
+def test_glossary_matches_found() -> None:
+    assert glossary_terms("OpenAI's GPT makes backups") == ("backup", "backups", "gpt", "openai")
+
+
+@pytest.mark.parametrize("limit", [0, -1])
+def test_derive_limit_zero(limit: int) -> None:
+    assert derive("openai quota", limit) == ()
+
+
+def test_derive_respects_max() -> None:
+    words = " ".join(f"word{letter}" for letter in "abcdefghijkl")
+    assert len(derive(words)) == len(derive(words, 99)) == MOST
+    assert derive(words, 2) == derive(words)[:2]
+
+
+def test_derive_picks_glossary_term() -> None:
+    assert derive("a note on what OpenAI bills")[0] == "openai"
+
+
+def test_derive_dedups() -> None:
+    assert derive("Router router ROUTER rOuter").count("router") == 1
+
+
+def test_derive_with_empty_path() -> None:
+    assert derive("embedding dimension tuning", path="")
+
+
+# ── the rules hold for any text ──
+
+
+@given(ANY_TEXT | LIKELY_TEXT, st.integers(-1, 12))
+def test_derive_any_text(text: str, limit: int) -> None:
+    tags = derive(text, limit)
+    assert tags == derive(text, limit) == derive(text)[: max(limit, 0)]
+    assert len(tags) <= MOST and len(set(tags)) == len(tags)
+    for tag in tags:
+        assert normalize(tag) == tag and len(tag) <= LONGEST
+        assert not any(map(str.isspace, tag))
+
+
+@given(ANY_TEXT | LIKELY_TEXT)
+def test_normalize_idempotent(token: str) -> None:
+    tag = normalize(token)
+    assert tag is None or normalize(tag) == tag
+
+
+def test_derive_reads_so_much_and_no_half_word() -> None:
+    start = "12 " * (MOST_READ // 3 - 2)
+    assert derive(start + "router") == ("router",)
+    assert derive(start + "quotations") == ()
+    assert derive("x1 " * MOST_READ + "openai") == ()
+    assert derive(" " * MOST_READ + "openai") == ()
+    refused = [str(number) for number in range(10, 10 + MOST_WORDS)]
+    assert derive(" ".join([*refused[1:], "word", "other"])) == ("word",)
+
+
+HARD = {
+    "prose": "the quick brown fox jumps over configuration " * 100,
+    "one run": "a" * MOST_READ,
+    "joiners": "a." * MOST_READ,
+    "dashes": "a--" * MOST_READ,
+    "marks": "a" + "\u0301\u0323" * MOST_READ,
+    "sorted marks": "a" + "\u0301" * 2000 + "\u0323" * 2000,
+    "ligatures": "\ufdfa" * MOST_READ,
+    "numbers": " ".join(map(str, range(100, 1300))),
+    "short words": " ".join(chr(0x430 + n % 32) + chr(0x430 + n // 32) for n in range(1024)),
+    "Han": "".join(map(chr, range(0x4E00, 0x4E00 + MOST_READ))),
+    "brackets": "[REDACTED:" * MOST_READ,
+    "blanks": " " * 10 * MOST_READ,
+    "long": "x1 " * 300_000,
+}
+
+
+@pytest.mark.parametrize("text", HARD.values(), ids=HARD.keys())
+def test_derive_takes_no_time_to_speak_of(text: str) -> None:
+    derive("warm up the tables of words")
+    prose = ("The nightly backup of the router went to the glacier again. " * 80)[:MOST_READ]
+    # The worst of them takes some ten times as long as prose of the same length.
+    assert min(_took(text) for _ in range(3)) < 60 * min(_took(prose) for _ in range(3))
+
+
+def _took(text: str) -> float:
+    start = time.process_time()
+    derive(text)
+    return time.process_time() - start
+
+
+def test_of_the_lists_every_line_counts() -> None:
+    folder = Path(tags.__file__).parent
+    lists = {name: _lines(folder / name) for name in ("glossary.txt", "stop_words.txt")}
+    assert [len(lines) for lines in lists.values()] == [39, 109 + 64]
+    for lines in lists.values():
+        assert len(set(lines)) == len(lines)
+    for term in lists["glossary.txt"]:
+        assert normalize(term) == term and term in derive(term)
+    for word in lists["stop_words.txt"]:
+        assert normalize(word) is None
+
+
+def test_correction_words_of_asking() -> None:
+    for word in STOP_WORDS:
+        assert normalize(word) is None
+    assert derive("what she told them about the lighthouse") == ("told", "lighthouse")
+
+
+def test_other_lists_are_another_version() -> None:
+    folder = Path(tags.__file__).parent
+    raw = b"".join((folder / name).read_bytes() for name in ("glossary.txt", "stop_words.txt"))
+    known = {"1": "795d4605f40e7c04"}
+    assert sha256(raw).hexdigest()[:16] == known[tags.VERSION], "the lists have changed: raise VERSION"
+
+
+def _lines(path: Path) -> list[str]:
+    return [line for line in path.read_text(encoding="utf-8").splitlines() if line and not line.startswith("#")]
+
+
+# ── queries ──
+
+
+@pytest.mark.parametrize(
+    ("word", "found"),
+    [
+        ("networking", {"network"}),
+        ("chatgpt", {"gpt"}),
+        ("OpenAIGateway", {"openai", "gateway"}),
+        ("reconfiguración", {"configuracion"}),
+        ("ｃｈａｔｇｐｔ", {"gpt"}),
+    ],
+)
+def test_a_word_finds_the_concepts_in_it(word: str, found: set[str]) -> None:
+    (term,) = read(word).terms
+    assert found <= {*term.akin} and term.worth == AKIN
+
+
+@pytest.mark.parametrize(
+    ("word", "akin"),
+    [
+        ("openai-gateway", {"openai", "gateway"}),
+        ("s3-bucket", {"s3", "bucket"}),
+        ("src/main.rs", {"main"}),
+        ("pre-commit", {"commit"}),
+    ],
+)
+def test_a_compound_finds_its_concepts_for_less(word: str, akin: set[str]) -> None:
+    (term,) = read(word).terms
+    assert ({*term.akin}, term.worth) == (akin, PART)
+
+
+def test_a_concept_is_no_other_form_of_itself() -> None:
+    for word in ("openai", "OpenAI", "gateway", "s3", "css3", "mkv"):
+        (term,) = read(word).terms
+        assert not {"s3", "kv", *term.phrases} & {*term.akin}
+
+
+def test_a_query_does_not_load_the_tables_of_words() -> None:
+    code = (
+        "import sys; from signet_sync.recall.query import read; read('networking 网络故障');"
+        " print('apsw.unicode' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
+
+
+# ── the store (facts/nexo.md §11, "Concept tags — store") ──
+
+
+@pytest.fixture
+def vault(tmp_path: Path) -> Vault:
+    return Vault(tmp_path / "vault")
+
+
+def remember(vault: Vault, text: str) -> Any:
+    answer = vault.call("remember", text, "--json", "--now", NOW)
+    assert answer.code == 0, answer
+    return answer.json
+
+
+def recalled(vault: Vault, query: str) -> list[str]:
+    answer = vault.call("recall", query, "--json")
+    assert answer.code == 0, answer
+    return [hit["text"] for hit in answer.json["hits"]]
+
+
+def test_remember_populates_concept_tags(vault: Vault) -> None:
+    assert "openai" in remember(vault, "OpenAI bills by the token")["concept_tags"]
+
+
+def test_recall_expands_query_via_glossary_tag(vault: Vault) -> None:
+    text = "OpenAI bills by the token"
+    remember(vault, text)
+    remember(vault, "Ada waters the plants")
+    assert recalled(vault, "openai rate limits") == [text]
+
+
+def test_recall_with_tags_matches_via_expansion(vault: Vault) -> None:
+    text = "OpenAI bills by the token"
+    remember(vault, text)
+    remember(vault, "The router stands in the cellar")
+    assert recalled(vault, "unrelated zeppelins openailike") == [text]
+
+
+def test_recall_finds_the_concept_inside_a_word(vault: Vault) -> None:
+    # The memory says `chatgpt`, its tag `gpt`; the query has neither word as it stands.
+    text = "chatgpt writes the summaries"
+    remember(vault, text)
+    assert recalled(vault, "gpt") == recalled(vault, "mygpt") == [text]
+
+
+def test_recall_finds_chinese_concepts(vault: Vault) -> None:
+    text = "办公室的网络很慢"
+    remember(vault, text)
+    assert recalled(vault, "网络故障") == [text]
+
+
+def test_max_concept_tags_honored(vault: Vault) -> None:
+    words = " ".join(f"word{letter}" for letter in "abcdefghijkl")
+    assert len(remember(vault, words)["concept_tags"]) == MOST

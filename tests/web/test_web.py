@@ -1,0 +1,561 @@
+"""The page for people: who is let in, what every answer carries, its frame, its overview, the server itself."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from datetime import date, timedelta
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from agents import seconds, until
+from ui_pages import Elements
+from workbench import NOW, ROOT, Vault, call, cast
+
+pytest.importorskip("starlette", reason="the extra `ui` is not installed")
+
+from starlette.testclient import TestClient
+
+from signet_sync.formats.timestamps import parse_instant
+from signet_sync.settings.model import Settings
+from signet_sync.sync.read_only import Place
+from signet_sync.web import formatting
+from signet_sync.web.app import collected, make
+from signet_sync.web.charts.calendar import LEVELS, STEP, WEEKS, Calendar, calendar
+from signet_sync.web.links import Links
+from signet_sync.web.page_lines import sections
+from signet_sync.web.request import Ask, Page, Site
+from signet_sync.web.security import HEADERS, Keys
+from signet_sync.web.views import overview
+
+PORT = 8123
+TOKEN = "the-token"
+ADDRESS = f"http://127.0.0.1:{PORT}"
+HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(1)>\"'&\u202eexe.dm"
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    def make_it(vault: Vault) -> None:
+        for number in (1, 2, 3):
+            vault.session(number, project="/home/ada/code/lantern", harness="codex")
+        vault.session(
+            4,
+            agent_id="other",
+            memory_sentence="In otherland the loop of src/other.py ends after five tries, and says so in its log.",
+        )
+        vault.reindex()
+
+    return cast(tmp_path_factory.mktemp("ui"), make_it)
+
+
+@pytest.fixture
+def vault(filled: Any, tmp_path: Path) -> Vault:
+    made: Vault = filled(tmp_path)
+    return made
+
+
+def site(root: Path, agent: str = "default") -> Site:
+    return Site(Place(str(root), None, Settings, lambda words: f"signet-sync {words}"), agent)
+
+
+def client(root: Path, **given: Any) -> TestClient:
+    """Somebody who has not been let in yet."""
+    app = make(site(root), given.pop("token", TOKEN), PORT, **given)
+    return TestClient(app, base_url=ADDRESS, raise_server_exceptions=False, follow_redirects=False)
+
+
+def visitor(root: Path, **given: Any) -> TestClient:
+    """Somebody who came with the token."""
+    found = client(root, **given)
+    assert found.get("/", params={"token": TOKEN}).status_code == 303
+    return found
+
+
+def asked(root: Path, agent: str = "default", now: str = NOW, **query: str) -> Ask:
+    return Ask(site(root), agent, {}, query, parse_instant(now) or 0)
+
+
+# ── who is let in ──
+
+
+def test_the_token_opens_the_page_and_leaves_the_address(vault: Vault) -> None:
+    someone = client(vault.root)
+    first = someone.get("/page?token=the-token&day=2026-03-28")
+    assert (first.status_code, first.headers["location"]) == (303, f"{ADDRESS}/page?day=2026-03-28")
+    cookie = first.headers["set-cookie"]
+    assert cookie.startswith(f"signet-sync-{PORT}=") and TOKEN not in cookie
+    assert cookie.endswith("; HttpOnly; SameSite=Strict; Path=/")
+    assert someone.get("/").status_code == 200
+
+
+def test_without_token_or_cookie_a_plain_page_says_how_to_get_in(vault: Vault) -> None:
+    for path in (
+        "/",
+        "/page",
+        "/static/style.css",
+        "/events",
+        "/nowhere",
+        "/?token=wrong",
+        "/?token=",
+        "/?token=tökên",
+    ):
+        answer = client(vault.root).get(path)
+        assert answer.status_code == 403, path
+        assert "Open the whole address that signet-sync ui has printed" in answer.text
+        assert "lantern" not in answer.text
+    assert client(vault.root).get("/", headers={"cookie": f"signet-sync-{PORT}=guess; x=\x7f"}).status_code == 403
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        [("host", "evil.example")],
+        [("host", "127.0.0.1")],
+        [("host", f"127.0.0.1:{PORT + 1}")],
+        [("host", f"127.0.0.1:{PORT}.evil.example")],
+        [("host", f"127.0.0.1:{PORT}"), ("host", "evil.example")],
+        [("origin", "http://evil.example")],
+        [("origin", "null")],
+        [("origin", f"http://127.0.0.1:{PORT + 1}")],
+        [("sec-fetch-site", "cross-site")],
+        [("sec-fetch-site", "same-site"), ("sec-fetch-mode", "navigate"), ("sec-fetch-dest", "document")],
+        [("sec-fetch-site", "cross-site"), ("sec-fetch-mode", "navigate"), ("sec-fetch-dest", "iframe")],
+    ],
+    ids=lambda headers: " ".join(value for _, value in headers),
+)
+def test_a_request_that_another_page_made_is_refused_though_the_cookie_comes_with_it(
+    vault: Vault, headers: list[tuple[str, str]]
+) -> None:
+    someone = visitor(vault.root)
+    assert someone.get("/", headers=headers).status_code == 403
+    if headers[0][0] != "sec-fetch-site" or headers[-1][1] == "iframe":
+        assert someone.get("/?token=the-token", headers=headers).status_code == 403
+
+
+def test_localhost_is_this_machine_too(vault: Vault) -> None:
+    someone = client(vault.root)
+    headers = {"host": f"localhost:{PORT}", "origin": f"http://localhost:{PORT}"}
+    assert someone.get("/?token=the-token", headers=headers).headers["location"] == f"http://localhost:{PORT}/"
+
+
+def test_a_link_with_the_token_on_another_page_leads_in_by_a_page_of_ours(vault: Vault) -> None:
+    """A strict cookie does not go along with a redirect of a visit that began elsewhere."""
+    someone = client(vault.root)
+    headers = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate", "sec-fetch-dest": "document"}
+    first = someone.get('/page?token=the-token&q="><script>', headers=headers)
+    assert first.status_code == 200
+    assert f'content="0; url={ADDRESS}/page?q=%22%3E%3Cscript%3E"' in first.text
+    assert someone.get("/", headers={"sec-fetch-site": "same-origin"}).status_code == 200
+
+
+def test_what_a_browser_is_started_with_opens_the_page_once(vault: Vault) -> None:
+    keys = Keys(TOKEN, once="only-once")
+    assert client(vault.root, token=keys).get("/?token=only-once").status_code == 303
+    assert client(vault.root, token=keys).get("/?token=only-once").status_code == 403
+    assert client(vault.root, token=keys).get("/?token=").status_code == 403
+    assert client(vault.root, token=keys).get("/?token=the-token").status_code == 303
+
+
+def test_a_path_leads_to_no_other_host(vault: Vault) -> None:
+    somebody = client(vault.root)
+    assert somebody.get(f"{ADDRESS}//evil.example/?token=the-token").headers["location"].startswith(f"{ADDRESS}//")
+    sent: list[Any] = []
+
+    async def ask_without_a_slash() -> None:
+        headers = [(b"host", f"127.0.0.1:{PORT}".encode())]
+        scope = {"type": "http", "method": "GET", "path": "@evil.example/", "query_string": b"token=the-token"}
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        await make(site(vault.root), TOKEN, PORT)(scope | {"headers": headers}, send, send)
+
+    asyncio.run(ask_without_a_slash())
+    assert sent[0]["status"] == 403 and b"location" not in dict(sent[0]["headers"])
+
+
+def test_of_many_streams_that_are_asked_for_at_once_a_few_are_given(vault: Vault) -> None:
+    """And when they have ended, as many again."""
+
+    async def asked_at_once() -> list[int]:
+        ending, keys, statuses = asyncio.Event(), Keys(TOKEN), []
+        app = make(site(vault.root), keys, PORT, ending=ending)
+        cookie = f"signet-sync-{PORT}={keys.cookie}"
+        headers = [(b"host", f"127.0.0.1:{PORT}".encode()), (b"cookie", cookie.encode())]
+        scope = {"type": "http", "method": "GET", "path": "/events", "query_string": b"", "headers": headers}
+
+        async def send(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                statuses.append(message["status"])
+
+        for answered in (20, 40):
+            open_now = [asyncio.create_task(app(dict(scope), asyncio.Event().wait, send)) for _ in range(20)]
+            while len(statuses) < answered:
+                await asyncio.sleep(0.01)
+            for one in open_now:
+                one.cancel()
+            await asyncio.wait(open_now)
+        return statuses
+
+    assert sorted(asyncio.run(asked_at_once())) == [200] * 16 + [503] * 24
+
+
+def test_cookies_of_other_servers_of_this_machine_lock_nobody_out(vault: Vault) -> None:
+    """They come along, for cookies know no ports; whatever they are called and hold."""
+    cookie = client(vault.root, token=(keys := Keys(TOKEN))).get("/?token=the-token").headers["set-cookie"]
+    name, ours = cookie.partition(";")[0].split("=")
+    for others in ('theme={"dark": [1, 2]}', f"{name}=tossed", f"{name}", 'a="b; c[]=d', "=;;"):
+        asking = client(vault.root, token=keys)
+        assert asking.get("/page", headers={"cookie": f"{others}; {name}={ours}"}).status_code == 200, others
+        assert asking.get("/page", headers={"cookie": others}).status_code == 403, others
+
+
+# ── what every answer carries ──
+
+
+def failing(ask: Ask) -> Page:
+    raise ZeroDivisionError("a secret of the program")
+
+
+def unreadable(ask: Ask) -> Page:
+    raise PermissionError(13, "Permission denied", "/somewhere/<b>")
+
+
+def test_every_answer_says_what_a_browser_must_not_do(vault: Vault, capfd: pytest.CaptureFixture[str]) -> None:
+    someone = visitor(vault.root, listed=[*overview.VIEWS, ("/failing", "failing", failing)])
+    stranger = client(vault.root)
+    answers = {
+        200: someone.get("/"),
+        303: stranger.get("/?token=the-token"),
+        304: someone.get(
+            "/static/style.css", headers={"if-none-match": someone.get("/static/style.css").headers["etag"]}
+        ),
+        403: client(vault.root).get("/"),
+        404: someone.get("/nowhere"),
+        405: someone.post("/"),
+        500: someone.get("/failing"),
+    }
+    for status, answer in answers.items():
+        assert answer.status_code == status
+        for name, value in HEADERS.items():
+            assert answer.headers.get_list(name) == [value], (status, name)
+        kept = "private, no-cache" if status == 304 else "no-store"
+        assert answer.headers.get_list("cache-control") == [kept], status
+        assert "server" not in answer.headers
+    policy = answers[200].headers["content-security-policy"]
+    assert policy.startswith("default-src 'none'") and "unsafe" not in policy
+    assert "secret" not in answers[500].text and "Traceback" not in answers[500].text
+    assert "ZeroDivisionError" in answers[500].text
+
+
+def test_the_page_can_only_be_looked_at(vault: Vault) -> None:
+    someone = visitor(vault.root)
+    for method in ("POST", "PUT", "DELETE", "PATCH", "OPTIONS"):
+        answer = someone.request(method, "/")
+        assert (answer.status_code, answer.headers["allow"]) == (405, "GET, HEAD")
+    head = someone.head("/")
+    assert (head.status_code, head.content) == (200, b"")
+
+
+# ── errors ──
+
+
+def test_what_is_no_utf_8_finds_nothing_and_breaks_nothing(vault: Vault) -> None:
+    someone = visitor(vault.root)
+    for name in ("q", "project", "harness", "from", "after", "agent"):
+        assert someone.get(f"/sessions?{name}=%ED%A0%80%ff").status_code in (200, 404), name
+
+
+def test_errors_say_what_happened_and_what_to_do(vault: Vault) -> None:
+    someone = visitor(vault.root, listed=[*overview.VIEWS, ("/unreadable", "unreadable", unreadable)])
+    missing = someone.get("/nowhere")
+    assert "There is nothing at this address." in missing.text and 'href="/page"' not in missing.text
+    unknown = someone.get("/?agent=nobody")
+    assert unknown.status_code == 404 and "No agent here is called nobody." in unknown.text
+    shut = someone.get("/unreadable")
+    assert shut.status_code == 503 and "Permission denied" in shut.text and "/somewhere/&lt;b&gt;" in shut.text
+
+
+def test_without_a_workspace_or_an_index_the_page_opens_and_says_what_to_do(tmp_path: Path) -> None:
+    nowhere = visitor(tmp_path / "nowhere")
+    assert "signet-sync init" in nowhere.get("/").text
+    (tmp_path / "bare" / "memory").mkdir(parents=True)
+    bare = visitor(tmp_path / "bare")
+    assert "signet-sync reindex" in bare.get("/").text
+    page = bare.get("/page")
+    assert (
+        page.status_code == 503
+        and "There is no index yet." in page.text
+        and "run signet-sync reindex once" in page.text
+    )
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_a_missing_extra_is_told_with_the_line_that_installs_it(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    monkeypatch.delitem(sys.modules, "signet_sync.web.server", raising=False)
+    answer = vault.call("ui", "--no-open")
+    assert (answer.code, answer.out) == (2, "")
+    assert answer.err == "signet-sync: the page needs uvicorn, which is not installed — pip install 'signet-sync[ui]'\n"
+
+
+def test_a_port_that_is_taken_is_a_plain_error(vault: Vault) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        answer = vault.call("ui", "--no-open", "--port", str(taken.getsockname()[1]))
+    assert answer.code == 2 and "address already in use — choose another --port" in answer.err
+
+
+def test_bad_options_are_refused_before_anything_is_served(vault: Vault) -> None:
+    assert vault.call("ui", "--agent", "../x").code == 2
+    assert call("--workspace", vault.root, "--db", ":memory:", "ui").code == 2
+
+
+# ── what is shown ──
+
+
+def test_a_hostile_workspace_is_shown_as_text(tmp_path: Path) -> None:
+    vault = Vault(tmp_path / "<b onclick=alert(1)>&\u202e\x07")
+    vault.session(
+        1,
+        project=f"/x/{HOSTILE}",
+        session_key=HOSTILE.replace("\u202e", ""),
+        body=f"# {HOSTILE}\n\n## Decisions\n\n- [[memory/x|{HOSTILE}]] **{HOSTILE}** in src/queue.py\n",
+        memory_sentence=f"In lantern {HOSTILE} bounded the retry loop of src/queue.py so that it always ends soon.",
+    )
+    (vault.memory / "2026-03-28T10-00-00.000Z--aaaaaaaaaaaaaaaa--summary.md").write_text(f"{HOSTILE}\n")
+    vault.reindex()
+    page_file = vault / "MEMORY.md"
+    page_file.write_text(f"{HOSTILE} [[javascript:alert(1)|{HOSTILE}]]\n\n{page_file.read_text()}")
+    someone = visitor(vault.root)
+    for path in ("/", "/page", f"/{HOSTILE}", f"/?agent={HOSTILE}"):
+        raw = someone.get(path).text
+        page = Elements(raw)
+        assert not re.search("[\u202e\x07]", raw), path
+        assert not [name for tag, given in page.found for name in given if name.startswith("on") or name == "style"]
+        assert [given for tag, given in page.found if tag == "script"] == [{"type": "module", "src": "/static/page.js"}]
+        assert not {tag for tag, _ in page.found} & {"img", "iframe", "style", "b"}
+        assert all((given.get("href") or "/").startswith(("/", "#")) for _, given in page.found)
+    assert "<script>alert(1)</script>" in Elements(someone.get("/page").text).text
+    assert "\\u202e" in someone.get("/").text
+
+
+def test_values_are_shown_whole_and_a_forgotten_one_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "t.html").write_text("{{ value }}|{{ marked|safe }}")
+    template = formatting.environment(str(tmp_path)).get_template("t.html")
+    assert (
+        template.render(value="a\x1b[31m<\udcff\u2066\n", marked="<i>\x00") == "a\\x1b[31m&lt;\\xff\\u2066\n|<i>\\x00"
+    )
+    with pytest.raises(Exception, match="'marked' is undefined"):
+        template.render(value=None)
+
+
+def test_times_and_numbers_read_as_a_person_says_them() -> None:
+    told = [
+        formatting.since(number * 1_000_000) for number in (3, 59, 60, 7_200, 90_000, 40 * 86_400, 800 * 86_400, -120)
+    ]
+    assert told == [
+        "just now", "59 seconds ago", "1 minute ago", "2 hours ago", "1 day ago", "1 month ago", "2 years ago",
+        "in 2 minutes",
+    ]  # fmt: skip
+    assert (
+        formatting.counted(1, "session") == "1 session"
+        and formatting.counted(12_345, "session") == "12\u202f345 sessions"
+    )
+    assert (
+        formatting.sentence("it is so") == "It is so."
+        and formatting.sentence("signet-sync run does") == "signet-sync run does."
+    )
+    assert "9999-12-31" in formatting.when("9999-12-31T23:59:59.999Z")
+
+
+def test_addresses_carry_the_agent_and_whatever_a_name_holds() -> None:
+    url = Links({"session": "/sessions/{token}/{session:path}", "static": "/static/{path}"}, "other", "default")
+    assert url("session", token="t", session="a/../b?c#d %", page=2) == (
+        "/sessions/t/a%2F..%2Fb%3Fc%23d%20%25?page=2&agent=other"
+    )
+    assert url("session", token="t", session="\udcff", agent="default", q=None) == "/sessions/t/%FF"
+    assert url("static", path="x.css") == "/static/x.css"
+
+
+def test_every_view_has_a_name_and_a_path_of_its_own() -> None:
+    listed = collected()
+    assert len({name for _, name, _ in listed}) == len({path for path, _, _ in listed}) == len(listed)
+
+
+# ── the overview ──
+
+
+def test_the_overview_shows_one_agent_and_none_of_another(vault: Vault) -> None:
+    someone = visitor(vault.root)
+    page = someone.get("/").text
+    assert "3 sessions" in page and "step number 1 bounded" in page and "otherland" not in page
+    assert 'href="/?agent=other"' in page
+    other = someone.get("/?agent=other").text
+    assert "1 session," in other and "otherland" in other and "step number" not in other
+    assert 'href="/page?agent=other"' in other
+
+
+def test_the_overview_says_what_is_wrong_and_what_to_do(vault: Vault) -> None:
+    ((path,),) = vault.rows("select path from seals where path like 'memory/2026-03-28%--summary.md'")
+    (vault / path).write_text((vault / path).read_text().replace("number1x", "another"))
+    vault.reindex()
+    data = overview.show(asked(vault.root)).data
+    assert [(one.path, one.verdict) for one in data["held"].wrong] == [(path, "violation")]
+    assert data["held"].wrong[0].hint == f"signet-sync violations show {path}, then restore or accept it"
+    assert [(one.message, command) for one, command in data["advice"]] == [
+        ("no agent runs, so what changes in the vault is not taken in", "signet-sync run")
+    ]
+    assert not overview.show(asked(vault.root, "other")).data["held"].wrong
+
+
+def test_days_of_the_calendar_count_as_the_ledger_does(vault: Vault) -> None:
+    days = overview.show(asked(vault.root)).data["held"].days
+    assert {square.day: square.sessions for square in days.squares if square.sessions} == {
+        "2026-03-26": 1, "2026-03-27": 1, "2026-03-28": 1,
+    }  # fmt: skip
+    assert [(month.name, month.sessions) for month in days.months] == [("March 2026", 3)]
+    assert "Saturday, 28 March 2026: 1 session" in visitor(vault.root).get("/").text
+
+
+def test_links_of_memory_md_lead_to_our_pages_and_never_to_another_agents(vault: Vault) -> None:
+    ours = overview.page(asked(vault.root)).data["targets"]
+    assert {target.view for target in ours.values()} >= {"session", "sessions", "node"}
+    path = next(name for name in ours if name.startswith("memory/"))
+    theirs = vault / "agents/other/MEMORY.md"
+    theirs.write_text(f"[[{path}|summary]]\n\n{theirs.read_text()}")
+    found = overview.page(asked(vault.root, "other")).data
+    assert found["sections"][0].lines[0].parts[0].target == path
+    assert path not in found["targets"] and any(name.startswith("memory/") for name in found["targets"])
+
+
+def test_a_line_of_a_page_comes_apart_into_words_links_and_handles() -> None:
+    page = sections("person\n# A\n- **x** y [[memory/a.md|summary]] ^t-abc\n\n<!-- signet:end 00 -->\nno [[open ^T-1")
+    assert [(one.level, one.heading) for one in page] == [(0, ""), (1, "A")]
+    item, plain = page[1].lines
+    assert [(part.kind, part.text, part.target) for part in item.parts if part.text.strip()] == [
+        ("bold", "x", ""), ("text", " y ", ""), ("link", "summary", "memory/a.md"), ("handle", "t-abc", "t-abc"),
+    ]  # fmt: skip
+    assert (item.item, plain.item, plain.parts[0].text) == (True, False, "no [[open ^T-1")
+    warned, risen = sections("> [!warning] 1 file changed\n- a _b_ _(score=0.7)_ ^m-abc")[0].lines
+    assert [part.text for part in warned.parts] == ["1 file changed"]
+    assert [(part.kind, part.text) for part in risen.parts][:2] == [("text", "a _b_ "), ("em", "(score=0.7)")]
+    for hostile in ("[[", "[[a|", "**", "**a", " ^", " ^t-a", "_(", " _(a"):
+        assert sections(hostile * 50_000)  # each would take minutes if a mark looked for its end again and again
+
+
+# ── the calendar ──
+
+
+def drawn(counts: dict[str, int], today: str = "2026-03-29") -> Calendar:
+    return calendar(counts, today)
+
+
+def test_the_calendar_ends_today_begins_on_a_monday_and_keeps_its_squares_apart() -> None:
+    for offset in range(8):
+        today = (date(2028, 2, 25) + timedelta(days=offset)).isoformat()
+        made = drawn({}, today)
+        assert made.squares[-1].day == today
+        assert date.fromisoformat(made.squares[0].day).weekday() == 0
+        places = [(square.x, square.y) for square in made.squares]
+        assert len(set(places)) == len(places) and max(places)[0] // STEP < WEEKS + 2
+        assert all(0 <= x <= made.width - 11 and 0 <= y <= made.height - 11 for x, y in places)
+        labels = [label.x for label in made.labels if label.x]
+        assert all(b - a >= 3 * STEP for a, b in pairwise(labels))
+
+
+def test_the_levels_of_the_calendar_follow_the_days_there_are() -> None:
+    few = drawn({"2026-03-20": 1, "2026-03-21": 2, "2025-01-01": 90, "2026-04-01": 5})
+    assert [square.level for square in few.squares if square.sessions] == [1, 2]
+    assert few.sessions == 3 and few.busiest is not None and few.busiest.day == "2026-03-21"
+    many = {(date(2026, 1, 1) + timedelta(days=n)).isoformat(): n + 1 for n in range(40)} | {"2026-03-01": 5_000}
+    levels = [square.level for square in drawn(many).squares if square.sessions]
+    assert set(levels) == set(range(1, LEVELS + 1)) and levels[:40] == sorted(levels[:40])
+    assert drawn({}).busiest is None and not drawn({}).months
+
+
+# ── the server ──
+
+
+@pytest.fixture
+def served(vault: Vault) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """A real `ui` and its address."""
+    words = [sys.executable, "-m", "signet_sync", "--workspace", str(vault.root), "ui", "--json", "--no-open"]
+    process = subprocess.Popen(
+        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)}
+    )
+    try:
+        assert process.stdout is not None
+        lines = ""
+        while "}" not in lines:
+            line = process.stdout.readline()
+            assert line, process.stderr and process.stderr.read()
+            lines += line
+        yield process, json.loads(lines)["url"]
+    finally:
+        process.kill()
+        process.wait()
+        for stream in (process.stdout, process.stderr):
+            if stream is not None:
+                stream.close()
+
+
+def listening(pid: int) -> set[str]:
+    """The addresses that a process listens on, as the kernel knows them."""
+    names = [os.readlink(entry.path) for entry in os.scandir(f"/proc/{pid}/fd")]
+    sockets = {name[8:-1] for name in names if name.startswith("socket:[")}
+    found = set()
+    for table in ("tcp", "tcp6", "udp", "udp6"):
+        for line in Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]:
+            words = line.split()
+            if words[9] in sockets and words[3] in ("0A", "07"):
+                found.add(f"{table} {words[1].partition(':')[0]}")
+    return found
+
+
+def spoken(port: int, request: str) -> socket.socket:
+    """A connection on which a request was sent."""
+    connection = socket.create_connection(("127.0.0.1", port), timeout=20)
+    connection.sendall(request.encode())
+    return connection
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_the_server_listens_on_loopback_tells_of_changes_and_ends_at_once(
+    vault: Vault, served: tuple[subprocess.Popen[str], str]
+) -> None:
+    process, url = served
+    found = re.fullmatch(r"http://127\.0\.0\.1:(\d+)/\?token=([\w-]{43})", url)
+    assert found is not None
+    port, token = int(found[1]), found[2]
+    assert listening(process.pid) == {"tcp 0100007F"}
+    host = f"Host: 127.0.0.1:{port}\r\n"
+    with spoken(port, f"GET /?token={token} HTTP/1.1\r\n{host}Connection: close\r\n\r\n") as first:
+        answer = first.makefile(encoding="latin-1").read()
+    cookie = re.search(r"set-cookie: ([^;]+);", answer)
+    assert answer.startswith("HTTP/1.1 303") and cookie is not None and "\r\nserver:" not in answer.lower()
+    with spoken(port, f"GET /events HTTP/1.1\r\n{host}Cookie: {cookie[1]}\r\n\r\n") as stream:
+        lines = stream.makefile(encoding="latin-1")
+        told = (line for line in iter(lines.readline, "") if line.startswith(("event:", ":")))
+        assert next(told) == "event: hello\n"
+        vault.session(9)
+        vault.reindex()
+        assert next(told) == "event: changed\n"
+        process.send_signal(signal.SIGTERM)
+        began = time.monotonic()
+        assert process.wait(timeout=20) == 0
+        assert time.monotonic() - began < seconds(1.5)
+        assert lines.read().endswith("0\n\n")  # the stream's own end: nobody cut it off
+        lines.close()
+    assert process.stderr is not None and process.stderr.read() == ""
+    until(lambda: not Path(f"/proc/{process.pid}/fd").exists())

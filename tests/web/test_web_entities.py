@@ -1,0 +1,196 @@
+"""The pages of entities: what they say and rest on, what waits for a person, what happened; nothing is written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from workbench import NOW, Vault, cast, contents
+
+pytest.importorskip("starlette", reason="the extra `ui` is not installed")
+
+from ui_pages import BESIDE, HOSTILE, asked, harmless, run, visitor
+
+from signet_sync.app.workspace import opened
+from signet_sync.entities import operations, protection
+from signet_sync.errors import UsageError
+from signet_sync.formats.timestamps import parse_instant
+from signet_sync.settings.model import Settings
+from signet_sync.text.sentences import flatten
+from signet_sync.web.views import entities
+
+NOW_US = parse_instant(NOW) or 0
+NAMED = 'Jo <b>Mertens</b> " onload=x'
+NAME = flatten(NAMED)
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """A person with evidence, a locked section, a pinned whole and a proposal; a part, and what is between the two."""
+
+    def make(vault: Vault) -> None:
+        summary = vault.session(1, body="# One\n\nJo reviews lantern releases on Thursdays.\n")["summary"]
+        vault.reindex()
+        line = next(
+            number
+            for number, text in enumerate((vault / summary).read_text("utf-8").split("\n"), 1)
+            if text.startswith("Jo reviews")
+        )
+        with opened(str(vault.root), Settings()) as workspace:
+            jo = operations.create(workspace, "default", "user", NAMED, now_us=NOW_US).id
+            part = operations.create(workspace, "default", "part", "lantern", now_us=NOW_US).id
+            operations.create(
+                workspace, "default", "relationship", "reviews", relation="reviews", between=(jo, part), now_us=NOW_US
+            )
+            said = f"Wants **short** answers {HOSTILE}\n\n- [x](javascript:alert(1)) of [[{part}|lantern]]\n"
+            operations.set_section(workspace, "default", jo, "overview", said, now_us=NOW_US)
+            operations.append(
+                workspace,
+                "default",
+                jo,
+                "evidence",
+                "a release waits for her",
+                evidence=f"{summary}#{line}",
+                now_us=NOW_US,
+            )
+            operations.append(workspace, "default", jo, "highlights", "Reads the changelog first.", now_us=NOW_US)
+            protection.lock(workspace, "default", jo, "goals", now_us=NOW_US)
+            protection.pin(workspace, "default", jo, now_us=NOW_US)
+            protection.propose(workspace, "default", jo, "preferences", "Tables, not prose.", now_us=NOW_US)
+            operations.create(workspace, "scout", "user", "Ada", now_us=NOW_US)
+
+    return cast(tmp_path_factory.mktemp("entities"), make)
+
+
+@pytest.fixture
+def vault(filled: Any, tmp_path: Path) -> Vault:
+    found: Vault = filled(tmp_path)
+    return found
+
+
+def entity_id(vault: Vault, title: str) -> str:
+    found: str = vault.rows("select id from garden_files where title = ? and file = 'profile'", title)[0][0]
+    return found
+
+
+def jo(vault: Vault, **query: str) -> dict[str, Any]:
+    return entities.entity(asked(vault.root, given={"entity": entity_id(vault, NAME)}, **query)).data
+
+
+def test_entities_stand_by_kind_with_what_waits(vault: Vault) -> None:
+    data = entities.entities(asked(vault.root)).data
+    shown = [(heading, [card.entity.title for card in cards]) for heading, cards in data["kinds"]]
+    assert shown == [("People", [NAME]), ("Parts", ["lantern"]), ("Relationships", ["reviews"])]
+    assert data["kinds"][0][1][0].proposals == 1 and data["lost"] == []
+    assert data["events"] > 10 and run(vault, data["verify"]).code == 0
+
+
+def test_an_entity_shows_its_sections_what_guards_them_and_who_is_beside_it(vault: Vault) -> None:
+    data = jo(vault)
+    sections = {section.name: section for section in data["sections"]}
+    assert sections["goals"].locked and not sections["overview"].locked and data["pinned"] and not data["locked"]
+    assert [title for _, title in data["beside"]] == ["reviews"]
+    part = entity_id(vault, "lantern")
+    assert data["links"][part].view == "entity" and "javascript:alert(1)" not in data["links"]
+    assert {section.name for section in data["sections"] if section.notes} >= {"notes/inbox", "notes/focus"}
+    assert run(vault, data["pin"]).code == 0 and not jo(vault)["pinned"]
+
+
+def test_evidence_leads_to_the_line_that_it_rests_on(vault: Vault) -> None:
+    (item,) = next(section for section in jo(vault)["sections"] if section.name == "evidence").items
+    assert (item.quote, item.why) == ("Jo reviews lantern releases on Thursdays.", "a release waits for her")
+    assert item.event.op == "append_item" and item.source.session is not None and item.source.line > 10
+    guest = visitor(vault.root)
+    links = harmless(guest.get(f"/entities/{entity_id(vault, NAME)}").text).links
+    link = next(link for link in links if link.startswith("/sessions/") and link.endswith("#here"))
+    page = guest.get(link)
+    assert page.status_code == 200 and page.text.count('id="here"') == 1
+    assert page.text.partition('id="here"')[2].partition("Jo reviews lantern releases")[0].count("\n") == 0
+    # What the index has no more is named and leads nowhere.
+    with vault.database(readonly=False) as database:
+        database.execute("delete from memory_artifacts")
+    links = harmless(visitor(vault.root).get(f"/entities/{entity_id(vault, NAME)}").text).links
+    assert not [link for link in links if link.startswith("/sessions/")]
+
+
+def test_a_proposal_stands_there_until_its_command_answers_it(vault: Vault) -> None:
+    (waiting,) = jo(vault)["proposals"]
+    assert waiting.proposal.text == "Tables, not prose." and run(vault, waiting.approve).code == 0
+    data = jo(vault)
+    assert data["proposals"] == [] and data["log"].rows[0].event.op == "approve"
+    text = (
+        next(section for section in data["sections"] if section.name == "preferences").blocks[0].lines[0].spans[0].text
+    )
+    assert text == "Tables, not prose."
+
+
+def test_what_happened_is_told_newest_first_in_portions(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = jo(vault)
+    assert [told.about for told in data["log"].rows][:3] == ["propose preferences", "pin", "lock goals"]
+    assert data["log"].rows[-1].about == "create" and {told.state for told in data["log"].rows} == {"committed"}
+    monkeypatch.setattr(entities, "EVENTS", 3)
+    assert jo(vault, page="2")["log"].rows[0].about == "append item highlights"
+    assert jo(vault, page="0")["log"].after == 2
+
+
+def test_a_look_neither_records_an_edit_nor_settles_anything(vault: Vault) -> None:
+    profile = vault / vault.rows("select path from garden_files where title = ? and file = 'profile'", NAME)[0][0]
+    profile.write_text(profile.read_text("utf-8").replace("**short**", "**long**"), "utf-8")
+    before = contents(vault.root), contents(vault.state, but=BESIDE)
+    spans = next(section for section in jo(vault)["sections"] if section.name == "overview").blocks[0].lines[0].spans
+    assert [span.text for span in spans if span.kind == "strong"] == ["long"]
+    entities.entities(asked(vault.root))
+    assert visitor(vault.root).get(f"/entities/{entity_id(vault, NAME)}").status_code == 200
+    assert (contents(vault.root), contents(vault.state, but=BESIDE)) == before
+    assert jo(vault)["log"].rows[0].event.op == "propose"
+
+
+def test_a_file_that_drifted_or_cannot_be_taken_apart_is_shown_with_what_settles_it(vault: Vault) -> None:
+    profile = vault / vault.rows("select path from garden_files where title = ? and file = 'profile'", NAME)[0][0]
+    profile.write_text(f"nothing that an entity file is {HOSTILE}", "utf-8")
+    assert vault.call("entity", "drift", "--json").code == 1
+    data = jo(vault)
+    (drifted,) = data["drifted"]
+    assert [section.raw for section in data["sections"] if section.raw] == [f"nothing that an entity file is {HOSTILE}"]
+    harmless(visitor(vault.root).get(f"/entities/{entity_id(vault, NAME)}").text)
+    assert [card.drifted for _, cards in entities.entities(asked(vault.root)).data["kinds"] for card in cards] == [
+        True, False, False,
+    ]  # fmt: skip
+    assert run(vault, drifted.keep_events).code == 0 and jo(vault)["drifted"] == []
+
+
+def test_a_ledger_that_lost_its_end_stands_above_the_list_with_what_settles_it(vault: Vault) -> None:
+    (page,) = (vault / "entities/ledger").iterdir()
+    page.write_bytes(b"".join(page.read_bytes().splitlines(keepends=True)[:-2]))
+    assert vault.call("entity", "drift", "--json").code == 1
+    (lost,) = entities.entities(asked(vault.root)).data["lost"]
+    harmless(visitor(vault.root).get("/entities").text)
+    assert run(vault, lost.keep_file).code == 0 and entities.entities(asked(vault.root)).data["lost"] == []
+
+
+def test_an_entity_is_shown_to_its_agent_alone(vault: Vault) -> None:
+    with pytest.raises(UsageError) as refused:
+        entities.entity(asked(vault.root, "scout", given={"entity": entity_id(vault, NAME)}))
+    assert refused.value.code == "unknown-entity"
+    page = visitor(vault.root, "scout").get("/entities")
+    assert page.status_code == 200 and "Ada" in page.text and "lantern" not in page.text
+    assert visitor(vault.root, "scout").get("/entities/u-aaaaaaaaaaaa").status_code == 404
+
+
+def test_hostile_names_and_words_are_text(vault: Vault) -> None:
+    # What we write has no angle brackets where they could open anything; what a person saves may have.
+    profile = vault / vault.rows("select path from garden_files where title = ? and file = 'profile'", NAME)[0][0]
+    text = profile.read_text("utf-8").replace("on Thursdays.", "<img src=x onerror=y>").replace("a release", HOSTILE)
+    profile.write_text(text.replace("Reads the", "<img src=z>"), "utf-8")
+    guest = visitor(vault.root)
+    assert NAME in harmless(guest.get("/entities").text).text
+    shown = harmless(guest.get(f"/entities/{entity_id(vault, NAME)}").text)
+    assert NAME in shown.text and "<script>alert(1)</script>" in shown.text
+    assert not [tag for tag, _ in shown.found if tag == "b"] and "javascript" not in "".join(shown.links)
+
+
+def test_where_there_is_none_the_page_says_how_to_make_one(tmp_path: Path) -> None:
+    vault = Vault(tmp_path / "empty")
+    vault.reindex()
+    assert "There is no entity yet" in harmless(visitor(vault.root).get("/entities").text).text

@@ -1,0 +1,192 @@
+"""The page of recall: what was looked up, what rose and why, what is near, one memory; for one agent, never writing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from workbench import NOW, Vault, cast, contents
+
+pytest.importorskip("starlette", reason="the extra `ui` is not installed")
+
+from ui_pages import BESIDE, HOSTILE, asked, harmless, run, visitor
+
+from signet_sync.app.workspace import opened
+from signet_sync.errors import UsageError
+from signet_sync.formats.timestamps import DAY, SECOND, parse_instant
+from signet_sync.memories import operations as memories_operations
+from signet_sync.memories import promotion
+from signet_sync.memories.store import recall_events
+from signet_sync.recall import operations as recall_operations
+from signet_sync.settings.model import Settings
+from signet_sync.web.views import recall
+from signet_sync.web.views.recall import Quiet, Sweep
+
+NOW_US = parse_instant(NOW) or 0
+# The words of each memory, and days ago, query and place of each hit on it.
+RISEN, READY, NEAR, PRIVATE, FORGOTTEN, UNFOUND = (
+    "Priya counts in millimetres, never in inches",
+    "Deploys happen on Tuesdays, after the backup",
+    f"Navigation is rendered once {HOSTILE}",
+    "The spare key lies with Jo",
+    "Retries end after five tries",
+    "Nobody has asked for this yet",
+)
+HITS = {
+    RISEN: [(9, "how does Priya count", 1), (8, "millimetres", 1), (8, "millimetres", 2), (2, "units", 1)],
+    FORGOTTEN: [(9, "retries", 1), (8, "how many tries", 1), (8, "when does it end", 1)],
+    READY: [(3, "when do we deploy", 1), (2, "tuesday", 2), (1, f"backup {HOSTILE}", 1)],
+    NEAR: [(1, "navigation", 3), (1, "navigation", 3), (0, "navigation", 3)],
+    PRIVATE: [(4, "key", 1)],
+}
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """Two memories rose six days ago, of which one was forgotten; then two quiet sweeps; the rest came later."""
+
+    def make(vault: Vault) -> None:
+        session = vault.session(1)
+        vault.reindex()
+        with opened(str(vault.root), Settings()) as workspace:
+            ids = {}
+            for text in (RISEN, READY, NEAR, PRIVATE, FORGOTTEN, UNFOUND):
+                done = memories_operations.remember(
+                    workspace, "default", text, kind="note", tags=("lantern",), private=text == PRIVATE,
+                    session="5e551001-0000-4000-8000-000000000001" if text == NEAR else None, now_us=NOW_US - 9 * DAY,
+                )  # fmt: skip
+                ids[text] = done.memory.id
+            assert session
+            memories_operations.remember(
+                workspace, "scout", "Scouts go ahead", kind="note", tags=(), private=False, session=None, now_us=NOW_US
+            )
+            hits = sorted(
+                (NOW_US - days * DAY - SECOND, query, text, place)
+                for text, all_of_it in HITS.items()
+                for days, query, place in all_of_it
+            )
+            for sweep_at in (NOW_US - 6 * DAY, NOW_US - 5 * DAY, NOW_US - 4 * DAY):
+                while hits and hits[0][0] < sweep_at:
+                    at_us, query, text, place = hits.pop(0)
+                    recall_events.record(
+                        workspace.database, "default", recall_operations.asked(query), [(ids[text], 1 / place)], at_us
+                    )
+                promotion.dream(workspace, "default", sweep_at)
+            for at_us, query, text, place in hits:
+                recall_events.record(
+                    workspace.database, "default", recall_operations.asked(query), [(ids[text], 1 / place)], at_us
+                )
+            memories_operations.pin(workspace, "default", ids[RISEN], NOW_US)
+            memories_operations.forget(workspace, "default", ids[FORGOTTEN], NOW_US)
+
+    return cast(tmp_path_factory.mktemp("recall"), make)
+
+
+@pytest.fixture
+def vault(filled: Any, tmp_path: Path) -> Vault:
+    found: Vault = filled(tmp_path)
+    return found
+
+
+def memory_id(vault: Vault, text: str) -> str:
+    shown: str = vault.rows("select id from memories where content like ?", text[:12] + "%")[0][0]
+    return shown
+
+
+def about(vault: Vault, text: str, **given: str) -> dict[str, Any]:
+    return recall.memory(asked(vault.root, given={"memory": memory_id(vault, text)}, **given)).data
+
+
+def test_the_page_says_of_every_memory_what_a_sweep_would(vault: Vault) -> None:
+    data = recall.recall(asked(vault.root)).data
+    with opened(str(vault.root), Settings()) as workspace:
+        swept = promotion.dream(workspace, "default", NOW_US, dry_run=True)
+    assert [row.id for row in data["ready"]] == [one.memory_id for one in swept.promoted]
+    near = [(one.memory.memory_id, one.lacks) for one in swept.near]
+    assert [(row.id, row.lacks) for row in data["near"]] == near and len(near) == 2
+    rows = data["recalled"].rows
+    assert {row.text for row in rows if row.risen} == {RISEN} and len(rows) == 4
+    assert all(abs(sum(part.adds for part in row.parts) - row.score) < 1e-9 for row in rows)
+    assert [row.private for row in rows if row.text == PRIVATE] == [True]
+    assert data["numbers"].promotions == 1 and ("lantern", 0) not in data["tags"]
+
+
+def test_queries_stand_with_what_they_found_and_where(vault: Vault) -> None:
+    questions = recall.recall(asked(vault.root)).data["questions"]
+    assert [one.query for one in questions][:2] == ["navigation", questions[1].query]
+    (found,) = questions[0].found
+    assert found[0] == memory_id(vault, NEAR) and found[2] == 3
+    assert all("\u202e" not in one.query for one in questions)
+    # Those of a memory that was forgotten are gone with it.
+    assert "retries" not in {one.query for one in questions}
+
+
+def test_sweeps_are_told_newest_first_quiet_ones_as_one(vault: Vault) -> None:
+    quiet, sweep = recall.recall(asked(vault.root)).data["sweeps"].rows
+    assert isinstance(quiet, Quiet) and quiet.sweeps == 2
+    assert isinstance(sweep, Sweep) and [row.text for row in sweep.risen] == [RISEN] and sweep.forgotten == 1
+    # As it was then: what was found since does not count.
+    assert (sweep.risen[0].hits, sweep.risen[0].queries, sweep.risen[0].days) == (3, 2, 2)
+
+
+def test_a_memory_tells_why_it_rose_and_what_is_found_since(vault: Vault) -> None:
+    data = about(vault, RISEN)
+    assert data["then"].hits == 3 and data["row"].hits == 4 and data["rose_us"] == NOW_US - 6 * DAY
+    assert [(day.hits, day.height) for day in data["days"]][:2] == [(1, 0.5), (2, 1.0)]
+    assert data["days"][-1].day == NOW[:10] and sum(day.hits for day in data["days"]) == 4
+    assert {angle.query for angle in data["angles"]} == {query for _, query, _ in HITS[RISEN]}
+    assert not data["reweighed"] and data["pinned"]
+    assert run(vault, data["pin"]).code == 0 and not about(vault, RISEN)["pinned"]
+    assert run(vault, about(vault, RISEN)["forget"]).code == 0
+    with pytest.raises(IndexError):
+        memory_id(vault, RISEN)
+
+
+def test_a_memory_that_has_not_risen_shows_the_gates_it_does_not_pass(vault: Vault) -> None:
+    data = about(vault, NEAR)
+    assert [(gate.name, gate.passed) for gate in data["gates"]] == [
+        ("hits", True), ("different queries", False), ("different days", True), ("score", True),
+    ]  # fmt: skip
+    assert data["then"] is None and list(data["row"].lacks) == ["1 more query"]
+    assert [ref.session_id for ref in data["sources"]] == ["5e551001-0000-4000-8000-000000000001"]
+    data = about(vault, UNFOUND)
+    assert data["row"] is None and data["gates"] == [] and data["days"] == []
+
+
+def test_years_of_hits_make_no_longer_chart(vault: Vault) -> None:
+    with vault.database(readonly=False) as database:
+        recall_events.record(database, "default", "long ago", [(memory_id(vault, RISEN), 1.0)], NOW_US - 4000 * DAY)
+    days = about(vault, RISEN)["days"]
+    assert len(days) == recall.DAYS and days[-1].day == NOW[:10]
+
+
+def test_a_memory_is_shown_to_its_agent_alone(vault: Vault) -> None:
+    assert recall.recall(asked(vault.root, "scout")).data["recalled"].total == 0
+    with pytest.raises(UsageError) as refused:
+        recall.memory(asked(vault.root, "scout", given={"memory": memory_id(vault, RISEN)}))
+    assert refused.value.code == "unknown-memory"
+    data = recall.memory(asked(vault.root, "scout", given={"memory": memory_id(vault, "Scouts")})).data
+    assert data["forget"].endswith("--agent scout")
+
+
+def test_hostile_words_are_text_and_looking_writes_nothing(vault: Vault) -> None:
+    before = contents(vault.root), contents(vault.state, but=BESIDE)
+    guest = visitor(vault.root)
+    shown = harmless(guest.get("/recall").text)
+    assert "<script>alert(1)</script>" in shown.text
+    for text in (RISEN, NEAR, PRIVATE, UNFOUND):
+        link = f"/recall/{memory_id(vault, text)}"
+        assert text == UNFOUND or link in shown.links
+        page = guest.get(link)
+        assert page.status_code == 200 and text[:20] in harmless(page.text).text
+    assert guest.get("/recall/%3Cscript%3E").status_code == 404
+    assert harmless(guest.get("/recall?page=9999&sweeps=-1").text)
+    assert (contents(vault.root), contents(vault.state, but=BESIDE)) == before
+
+
+def test_where_nothing_is_remembered_the_page_says_how_to_begin(tmp_path: Path) -> None:
+    vault = Vault(tmp_path / "empty")
+    vault.reindex()
+    assert "signet-sync --workspace" in recall.recall(asked(vault.root)).data["remember"]
+    assert "Nothing is remembered yet" in harmless(visitor(vault.root).get("/recall").text).text

@@ -1,0 +1,482 @@
+"""Sessions on the page: the list and its filters, one session to read by part and line, hostile words as words."""
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from time import process_time
+from typing import Any
+
+import artifacts_fixture as made
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from workbench import NOW, Vault, cast, contents, numbered
+
+pytest.importorskip("starlette", reason="the extra `ui` is not installed")
+
+from starlette.testclient import TestClient
+
+from signet_sync.formats.timestamps import parse_instant
+from signet_sync.recall.store import session_list
+from signet_sync.recall.store.session_list import Filter
+from signet_sync.sessions.store import live, outcomes
+from signet_sync.settings.model import Settings
+from signet_sync.sync.read_only import Place
+from signet_sync.web import markdown, transcript
+from signet_sync.web.app import collected, make
+from signet_sync.web.links import Links
+from signet_sync.web.request import Ask, Page, Site
+from signet_sync.web.views import session, sessions
+
+PORT = 8124
+RESUMED = "0195d7a2-6f00-7cc0-8a44-1d2e3f405162"
+LONG = "10000000-0000-4000-8000-000000000001"
+EVIL = 'evil/"<script>alert(9)</script>?#& ..'
+HOSTILE = (
+    '<script>alert(1)</script>"><img src=x onerror=alert(2)> \u202egpj.exe {{7*7}} [x](javascript:alert(3))'
+    " ![i](https://evil.example/i.png) [d](data:text/html,x) [[../../etc/passwd|y]] [h](https://evil.example)"
+)
+SPOKEN = """## User · 2026-03-28T09:00:00.000Z
+
+Look at **src/queue.py**, then [[{before}|the session before]].
+
+## Assistant · 2026-03-28T09:00:05.000Z
+
+- `Read` `src/queue.py`
+  ```
+  def retry(): ...
+  ```
+- `Bash` `pytest -q` · failed
+  ```
+  1 failed
+  ```
+
+1. bound it
+   - [x] five tries
+
+```python
+for attempt in range(5):
+```
+"""
+
+
+def fill(vault: Vault) -> None:
+    for number in (1, 2, 3, 4):
+        vault.session(number, project=f"/home/ada/code/{'wick' if number == 4 else 'lantern'}")
+    vault.session(5, agent_id="other", body="# Another's\n\nThe word otherword stands here.\n")
+    before = made.path_for("summary", session_id=numbered(2)["session_id"], captured_at=numbered(2)["captured_at"])
+    for hour in (10, 12):
+        when = {"session_id": RESUMED, "captured_at": f"2026-03-28T{hour}:00:00.000Z"}
+        vault.put(dict([made.summary(**when), made.transcript(**when, body=SPOKEN.format(before=before))]))
+    vault.put(made.compaction(session_id=RESUMED, captured_at="2026-03-28T11:00:00.000Z", body="Compacted words.\n"))
+    vault.put(made.manifest(session_id=RESUMED, captured_at="2026-03-28T10:00:00.000Z", body="A person's note.\n"))
+    turns = [f"User: question {turn}\n\nAssistant: answer {turn}\n\n" + f"word{turn} " * 300 for turn in range(40)]
+    when = {"session_id": LONG, "captured_at": "2026-03-20T10:00:00.000Z"}
+    vault.put(made.transcript(**when, body="\n\n".join([*turns, "User: " + "x" * 70_000])))
+    evil: dict[str, Any] = {"session_id": EVIL, "project": f"/home/{HOSTILE}", "harness": HOSTILE}
+    said = f"{HOSTILE}\n\n- {HOSTILE}\n\n| {HOSTILE} |\n|---|\n| {HOSTILE} |\n\n> {HOSTILE}\n\n"
+    ours = f"## User · 2026-03-19T09:00:00.000Z\n\n{said}- `Bash` `{HOSTILE}`\n  ```\n  {HOSTILE}\n  ```\n"
+    body = f"# {said}## Decisions\n\n- We decided {HOSTILE} in src/queue.py.\n\n```{HOSTILE}\n{HOSTILE}\n"
+    evil["captured_at"] = "2026-03-19T10:00:00.000Z"
+    sentence = f"In lantern {HOSTILE} bounded the retry loop of src/queue.py so that it ends at last here."
+    vault.put(
+        dict(
+            [
+                made.summary(**evil, body=body, memory_sentence=sentence),
+                made.transcript(**evil, body=ours),
+                made.manifest(**evil, body=said),
+            ]
+        )
+    )
+    vault.reindex()
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    return cast(tmp_path_factory.mktemp("ui-sessions"), fill)
+
+
+@pytest.fixture
+def vault(filled: Any, tmp_path: Path) -> Vault:
+    copied: Vault = filled(tmp_path)
+    return copied
+
+
+def site(vault: Vault) -> Site:
+    return Site(Place(str(vault.root), None, Settings, lambda words: f"signet-sync {words}"), "default")
+
+
+def ask(vault: Vault, agent: str = "default", place: dict[str, str] | None = None, /, **query: str) -> Ask:
+    return Ask(site(vault), agent, place or {}, query, parse_instant(NOW) or 0)
+
+
+def listed(vault: Vault, agent: str = "default", /, **query: str) -> list[str]:
+    """The ids of the sessions that the list shows."""
+    page = sessions.sessions(ask(vault, agent, **query))
+    return [entry.session_id for entry in page.data["shown"].entries]
+
+
+def opened(vault: Vault, session_id: str, agent: str = "default", /, **query: str) -> Page:
+    token = made.token_for(agent, session_id=session_id)
+    return session.session(ask(vault, agent, {"token": token, "session": session_id}, **query))
+
+
+def address(session_id: str, **query: object) -> str:
+    links = Links({name: path for path, name, _ in collected()}, "default", "default")
+    return links("session", token=made.token_for(session_id=session_id), session=session_id, **query)
+
+
+@pytest.fixture
+def browser(vault: Vault) -> TestClient:
+    client = TestClient(make(site(vault), "token", PORT), base_url=f"http://127.0.0.1:{PORT}")
+    client.get("/sessions?token=token")
+    return client
+
+
+class Seen(HTMLParser):
+    """What a browser makes of a page: tags, attributes, names of places, text."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str]]] = []
+        self.ids: dict[str, str] = {}
+        self.text = ""
+        self._open: list[str | None] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        held = {name: value or "" for name, value in attrs}
+        self.tags.append((tag, held))
+        if "id" in held:
+            assert held["id"] not in self.ids, f"two places are called {held['id']}"
+            self.ids[held["id"]] = ""
+            self._last = held["id"]
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+        if self.ids:
+            self.ids[self._last] += data
+
+
+# ── the list ──
+
+
+def test_sessions_stand_day_by_day_the_newest_first(vault: Vault) -> None:
+    page = sessions.sessions(ask(vault))
+    days = [(day.day, day.sessions, len(day.entries)) for day in page.data["days"]]
+    assert days[0] == ("2026-03-28", 2, 2)
+    assert days == sorted(days, reverse=True)
+    resumed = page.data["shown"].entries[0]
+    assert (resumed.session_id, resumed.segments, resumed.violations) == (RESUMED, 2, 0)
+
+
+def test_a_page_goes_on_where_the_one_before_ended(vault: Vault) -> None:
+    with vault.database() as database:
+        every = session_list.page(database, "default", Filter()).entries
+        found, after, more = [], None, True
+        while more:
+            shown = session_list.page(database, "default", Filter(), after, limit=2)
+            found += shown.entries
+            after, more = shown.entries[-1].cursor, shown.more
+    assert found == every
+    assert len(every) == 7
+
+
+def test_filters_keep_what_fits(vault: Vault) -> None:
+    assert listed(vault, project="/home/ada/code/wick") == [numbered(4)["session_id"]]
+    assert listed(vault, harness=HOSTILE) == [EVIL]
+    assert listed(vault, day="2026-03-28") == [RESUMED, numbered(1)["session_id"]]
+    assert listed(vault, **{"from": "2026-03-26", "to": "2026-03-27"}) == [numbered(n)["session_id"] for n in (2, 3)]
+    assert listed(vault, project="-") == []
+    assert sessions.sessions(ask(vault, day="soon")).data["asked"].faults == ["soon"]
+
+
+def test_words_are_looked_for_in_all_of_a_session(vault: Vault) -> None:
+    third = numbered(3)["session_id"]
+    assert listed(vault, q="lantern number3x") == [third]
+    assert listed(vault, q="number3") == [third]
+    assert listed(vault, q="word39") == [LONG]
+    page = sessions.sessions(ask(vault, q="number3x nowhereatall"))
+    assert ([entry.session_id for entry in page.data["shown"].entries], page.data["shown"].loose) == ([third], True)
+    assert any(hit for piece in page.data["said"].values() for _, hit in piece)
+    assert listed(vault, q='"*^ OR NOT (') == []
+
+
+def test_a_session_is_found_by_its_names(vault: Vault) -> None:
+    third = numbered(3)["session_id"]
+    for name in (third, third[:8], made.token_for(session_id=third)):
+        assert listed(vault, q=name) == [third]
+
+
+def test_no_page_shows_another_agents_session(vault: Vault) -> None:
+    assert listed(vault, q="otherword") == []
+    assert len(listed(vault, "other")) == 1
+    theirs = numbered(5)["session_id"]
+    token = made.token_for("other", session_id=theirs)
+    assert session.session(ask(vault, "default", {"token": token, "session": theirs})).status == 404
+    assert opened(vault, theirs, "other").status == 200
+
+
+# ── one session ──
+
+
+def test_a_session_is_read_segment_by_segment(vault: Vault, browser: TestClient) -> None:
+    page = opened(vault, RESUMED)
+    assert [stretch.label for stretch in page.data["stretches"]] == ["Segment 1", "Compaction", "Segment 2"]
+    assert [artifact.kind for artifact in page.data["shown"]] == ["summary", "transcript"]
+    compacted = opened(vault, RESUMED, path=page.data["stretches"][1].opening)
+    assert [artifact.kind for artifact in compacted.data["shown"]] == ["compaction"]
+    seen = Seen(browser.get(address(RESUMED)).text)
+    assert "A person's note." in seen.text
+    before = numbered(2)["session_id"]
+    assert any(tag == "a" and before in held.get("href", "") for tag, held in seen.tags), "the wikilink leads there"
+
+
+def test_turns_tools_and_code_are_told_apart(vault: Vault) -> None:
+    transcript = opened(vault, RESUMED).data["shown"][-1]
+    user, assistant = transcript.turns
+    assert (user.label, assistant.label) == ("User", "Assistant")
+    tools = [block for block in assistant.blocks if block.kind == "tool"]
+    assert [(tool.call.name, tool.call.failed, len(tool.lines)) for tool in tools] == [
+        ("Read", False, 1),
+        ("Bash", True, 1),
+    ]
+    assert [block.kind for block in assistant.blocks[2:]] == ["list", "code"]
+
+
+def test_a_line_of_evidence_is_where_the_link_leads(vault: Vault, browser: TestClient) -> None:
+    path = made.path_for("transcript", session_id=LONG, captured_at="2026-03-20T10:00:00.000Z")
+    lines = (vault / path).read_text().split("\n")
+    number = next(place for place, line in enumerate(lines, 1) if line.startswith("Assistant: answer 31"))
+    seen = Seen(browser.get(address(LONG, path=path, line=number)).text)
+    assert f"L{number}" in seen.ids
+    assert "answer 31" in seen.ids["here"]
+    body = number - lines.index("---", 1) - 1
+    assert "answer 31" in Seen(browser.get(address(LONG, path=path, body=body)).text).ids["here"]
+
+
+def test_a_long_transcript_is_shown_in_parts_that_hold_all_of_it(vault: Vault) -> None:
+    path = made.path_for("transcript", session_id=LONG, captured_at="2026-03-20T10:00:00.000Z")
+    first = opened(vault, LONG, path=path).data["shown"][0]
+    assert first.parts > 3
+    shown = ""
+    for part in range(1, first.parts + 1):
+        artifact = opened(vault, LONG, path=path, part=str(part)).data["shown"][0]
+        text = " ".join(words_of(turn.blocks) for turn in artifact.turns)
+        assert len(text) < 140_000
+        shown += text
+    assert all(shown.count(f"word{turn} ") >= 300 for turn in range(40))
+    assert shown.count("x") == 70_000
+    assert opened(vault, LONG, path=path, part="99999").data["shown"][0].part == first.parts - 1
+
+
+def test_what_stands_on_the_disk_is_shown_with_its_verdict(vault: Vault, browser: TestClient) -> None:
+    when = {"session_id": RESUMED, "captured_at": "2026-03-28T12:00:00.000Z"}
+    changed, gone = made.path_for("transcript", **when), made.path_for("summary", **when)
+    secret = "ghp_" + "a1B2c3D4e5" * 4
+    (vault / changed).write_text((vault / changed).read_text().replace("five tries", f"six tries with {secret}"))
+    (vault / gone).unlink()
+    vault.reindex()
+    entries = sessions.sessions(ask(vault)).data["shown"].entries
+    assert [entry.violations for entry in entries if entry.session_id == RESUMED] == [2]
+    text = browser.get(address(RESUMED, path=changed)).text
+    assert "six tries" in text
+    assert secret not in text
+    assert {"mutated", "vanished"} <= set(re.findall(r'class="badge bad">(\w+)', text))
+
+
+def test_a_file_that_never_was_valid_is_shown_where_its_token_leads(vault: Vault, browser: TestClient) -> None:
+    third = {key: numbered(3)[key] for key in ("session_id",)}
+    name, raw = made.compaction(**third, captured_at="2026-03-26T18:00:00.000Z")
+    vault.put((name, raw.replace(b"five tries", b"six tries")))
+    copy = made.path_for("summary", **third, captured_at=numbered(3)["captured_at"]).replace(".md", " (1).md")
+    (vault / copy).write_text("# A copy\n")
+    vault.reindex()
+    page = opened(vault, third["session_id"], path=name)
+    assert [stray.code for stray in page.data["strays"]] == ["hash-mismatch"]
+    assert [stray.path for stray in page.data["copies"]] == [copy]
+    assert sessions.sessions(ask(vault)).data["invalid"] == {made.token_for(session_id=third["session_id"])}
+    assert "six tries" in Seen(browser.get(address(third["session_id"], path=name)).text).text
+    assert "A copy" in Seen(browser.get(address(third["session_id"], path=copy)).text).text
+
+
+def test_a_session_whose_files_have_vanished_says_so(vault: Vault, browser: TestClient) -> None:
+    third = numbered(3)["session_id"]
+    for path in (vault.memory).glob(f"*--{made.token_for(session_id=third)}--*"):
+        path.unlink()
+    vault.reindex()
+    seen = Seen(browser.get(address(third)).text)
+    assert "The files of this session are gone" in seen.text
+    assert seen.text.count("vanished") >= 2
+
+
+def test_a_session_that_is_not_there_is_told_with_what_to_do(vault: Vault, browser: TestClient) -> None:
+    answer = browser.get(address("nobody"))
+    assert (answer.status_code, "reindex" in answer.text) == (404, True)
+    assert vault.call("remove", RESUMED, "--reason", "no longer", "--yes").code == 0
+    answer = browser.get(address(RESUMED))
+    assert (answer.status_code, "remove --undo" in answer.text) == (404, True)
+    assert "five tries" not in answer.text
+    assert RESUMED not in listed(vault)
+
+
+def test_only_the_sessions_that_a_tombstone_covers_count_as_removed(vault: Vault) -> None:
+    with vault.database(readonly=False) as database:
+        with database.transaction():
+            database.connection.execute(
+                "insert into memory_artifact_tombstones values('default', 'aaaaaaaaaaaaaaaa', ?, 'over', '[]', ?, 0)",
+                (NOW, json.dumps(["one"])),
+            )
+        removed = [outcomes.removed_at(database, "default", "aaaaaaaaaaaaaaaa", name) for name in ("one", "another")]
+    assert removed == [NOW, None]
+
+
+def test_a_running_session_is_shown_with_what_was_said_so_far(vault: Vault, browser: TestClient) -> None:
+    said = live.LiveTurn(1, "user", f"Hello {HOSTILE}", "2026-03-29T11:00:00.000Z")
+    with vault.database(readonly=False) as database, database.transaction():
+        live.buffer(database, "default", "a:key", [said])
+    running = sessions.sessions(ask(vault)).data["running"]
+    assert [(one.key, one.turns) for one in running] == [("a:key", 1)]
+    links = Links({name: path for path, name, _ in collected()}, "default", "default")
+    answer = browser.get(links("session", token=running[0].token, session=running[0].session_id))
+    assert answer.status_code == 200
+    assert is_harmless(answer.text)
+    assert "Hello <script>" in Seen(answer.text).text
+    assert json.loads(vault.call("open", "a:key", "--json").out)["session_token"] == running[0].token
+
+
+def test_looking_writes_nothing(vault: Vault, browser: TestClient) -> None:
+    before = contents(vault.root), contents(vault.state, but=["signet-sync.db-shm", "signet-sync.db-wal"])
+    for path in ("/sessions", "/sessions?q=retry", address(RESUMED), address(LONG, part=2)):
+        assert browser.get(path).status_code == 200
+    assert before == (contents(vault.root), contents(vault.state, but=["signet-sync.db-shm", "signet-sync.db-wal"]))
+
+
+# ── hostile words ──
+
+
+def is_harmless(html: str) -> bool:
+    """Whether a page has no script but ours, nothing that loads or runs, no link that leaves it."""
+    for tag, held in Seen(html).tags:
+        assert tag not in ("img", "iframe", "object", "embed", "style", "base", "b"), (tag, held)
+        assert not [name for name in held if name.startswith("on") or name == "style"], (tag, held)
+        for name in ("href", "src", "action"):
+            assert held.get(name, "/").startswith(("/", "#")), (tag, held)
+            assert not held.get(name, "").startswith("//"), (tag, held)
+        assert tag != "script" or held["src"].startswith("/static/"), held
+    assert "\u202e" not in html
+    return True
+
+
+def test_hostile_words_stay_words(browser: TestClient) -> None:
+    path = made.path_for("summary", session_id=EVIL, captured_at="2026-03-19T10:00:00.000Z")
+    pages = ["/sessions", "/sessions?q=passwd", address(EVIL), address(EVIL, path=path, line=25)]
+    pages += [
+        f"/sessions?{name}=%3Cscript%3E%22%27&q=%3Cimg+onerror" for name in ("project", "harness", "day", "after")
+    ]
+    for page in pages:
+        answer = browser.get(page)
+        assert answer.status_code == 200, page
+        assert is_harmless(answer.text)
+    assert "<script>alert(1)" in Seen(browser.get(address(EVIL)).text).text
+    assert "49" not in re.findall(r"exe (\S+)", Seen(browser.get(address(EVIL)).text).text)
+
+
+def test_odd_requests_are_answered(browser: TestClient) -> None:
+    for query in ("after=1", "after=x.y.z", "after=9.a.b", "from=2026-02-30", "to=%00"):
+        assert browser.get(f"/sessions?{query}").status_code == 200, query
+    for query in ("part=-1", "part=x", "part=99", "line=99999999", "body=0", "path=../x", "path=%00"):
+        assert browser.get(f"{address(RESUMED)}?{query}").status_code == 200, query
+
+
+# ── Markdown ──
+
+
+def words_of(blocks: list[markdown.Block]) -> str:
+    """All that some blocks show."""
+    shown: list[str] = []
+    for block in blocks:
+        lines = [line.spans for line in block.lines] + [line.spans for item in block.items for line in item.lines]
+        lines += [cell for row in block.rows for cell in row.cells]
+        if block.call is not None:
+            shown.append(block.call.name)
+            lines.append(block.call.detail)
+        shown.append(block.label)
+        shown += [f"{span.text} {span.target}" for line in lines for span in line]
+    return " ".join(shown)
+
+
+def numbers_of(blocks: list[markdown.Block]) -> list[int]:
+    found = []
+    for block in blocks:
+        found += [block.call.number] if block.call else []
+        found += [line.number for line in block.lines] + [row.number for row in block.rows]
+        found += [line.number for item in block.items for line in item.lines]
+    return found
+
+
+def test_no_line_keeps_the_reader_busy() -> None:
+    """Such lines need seconds, or years, where a pattern can cut blanks in two ways or a list grows by copies."""
+    begun = process_time()
+    for text in (f"a|b\n-{'|   ' * 13}x", f"a|b\n{' ' * 1999}x|", "- a" + "\n  b" * 8_000):
+        assert words_of(markdown.blocks(markdown.numbered(text, 1)))
+    assert process_time() - begun < 2
+
+
+PIECES = [
+    "word", "# ", "- ", "1. ", "> ", "```", "~~~", "| a | b", "|---|---|", "**", "*", "_", "`", "[[", "]]", "[", "](x)",
+    "!", "\\", "***", "  ", "\n", "\n\n", "User: ", "## User · 2026-03-28T09:00:00.000Z\n", "- `Bash` `ls`",
+]  # fmt: skip
+
+
+def test_blocks_are_those_of_commonmark_and_lines_keep_their_numbers() -> None:
+    text = "1. a *b*\n   - [x] c\n\n     ```py\n     d\n     ```\n2. e\n\n   f\n> g\n> - h\n\n\u00a0\ni <b>\n---\n"
+    text += "| j |\n|---|\n| k | l |"
+    found = markdown.blocks(markdown.numbered(text, 1))
+    assert [(block.kind, numbers_of([block])) for block in found] == [
+        ("list", [1, 2]), ("code", [5]), ("list", [7, 9]), ("quote", [10]), ("list", [11]), ("paragraph", [14]),
+        ("rule", [15]), ("table", [16, 18]),
+    ]  # fmt: skip
+    assert [(item.level, item.marker) for block in found for item in block.items] == [
+        (0, "1."), (1, "☑"), (0, "2."), (0, ""), (0, "•"),
+    ]  # fmt: skip
+    assert (found[1].label, found[5].lines[0].spans) == ("py", (markdown.Span("text", "i <b>"),))
+    assert [len(row.cells) for row in found[-1].rows] == [1, 2]
+
+
+@pytest.mark.parametrize("mark", ["> ", "- ", "1. "])
+def test_what_is_nested_too_deep_is_shown_as_it_stands(mark: str) -> None:
+    found = markdown.blocks(markdown.numbered(f"{mark * 900}word\n\nword", 1))
+    assert (numbers_of(found), words_of(found).count("word")) == ([1, 3], 2)
+
+
+def test_links_lead_where_they_say() -> None:
+    text = r"[[a|b *c*]] [d](javascript:x%20y) ![e](f) \*g\* **h `i` \* j** [k *l*](m)"
+    assert [span for span in markdown.spans(text) if span.text.strip()] == [
+        ("link", "b *c*", "a"), ("link", "d", "javascript:x%20y"), ("image", "e", "f"), ("text", " *g* ", ""),
+        ("strong", "h ", ""), ("code", "i", ""), ("strong", " * j", ""), ("link", "k l", "m"),
+    ]  # fmt: skip
+
+
+def test_code_that_goes_on_in_the_next_part_is_code_there() -> None:
+    lines = [f"# line {number} of code" for number in range(3000)]
+    script = transcript.cut("\n".join(["User: look", "", "```", *lines, "```", "", "That was it."]), spoken=True)
+    turns = [turn for part in range(len(script.parts)) for turn in transcript.read(script, part)]
+    assert len(script.parts) > 1
+    assert [turn.goes_on for turn in turns] == [place > 0 for place in range(len(turns))]
+    assert {block.kind for turn in turns[1:] for block in turn.blocks} == {"code", "paragraph"}
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=60).map("".join))
+def test_no_word_is_lost_and_no_line_shown_twice(text: str) -> None:
+    found = markdown.blocks(markdown.numbered(text, 1), call_of=transcript.call_of)
+    numbers = numbers_of(found)
+    assert numbers == sorted(set(numbers))
+    assert words_of(found).count("word") == text.count("word")
+    script = transcript.cut(text, 7, spoken=True)
+    for part in range(len(script.parts)):
+        for turn in transcript.read(script, part):
+            assert all(7 <= number <= 7 + text.count("\n") for number in numbers_of(turn.blocks))
