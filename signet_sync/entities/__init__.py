@@ -1,5 +1,5 @@
-"""Keeps curated files about the user, parts of a subject and relationships, with a log of every event.
+"""Keeps curated files about the user, parts and relationships, and logs every change to them.
 
-Owns `entities/` of a workspace and the tables garden_files, garden_chain, garden_drift and garden_days.
-docs/entities.md tells of it.
+Owns `entities/` of a workspace and the tables garden_files, garden_chain, garden_drift and garden_days. Documented in
+docs/entities.md.
 """

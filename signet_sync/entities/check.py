@@ -1,4 +1,4 @@
-"""Entities in `check`: what is wrong with their files and ledgers as they stand; nothing is written."""
+"""Checks entity files and event logs for the command `check`; writes nothing."""
 
 from __future__ import annotations
 
@@ -20,32 +20,32 @@ from signet_sync.storage import state_dir
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.workspace import Workspace
 
-# What the next write puts in order by itself is no problem of anybody's.
+# The next write repairs these by itself.
 _MENDED = ("torn",)
 
 
 class Remarks:
-    """Problems and notes in the shapes of `check --json`."""
+    """Problems and notes in the format of `check --json`."""
 
     def __init__(self) -> None:
         self.problems: list[dict[str, Any]] = []
         self.notes: list[dict[str, str]] = []
 
     def problem(self, path: str, verdict: str, code: str, message: str, hint: str, line: int = 1) -> None:
-        """Something that must not stay so."""
+        """Adds a finding that needs action."""
         told = {"path": path, "verdict": verdict, "code": code, "message": message, "hint": hint}
         self.problems.append({**told, "line": line})
 
     def note(self, path: str, code: str, message: str) -> None:
-        """Something to know of."""
+        """Adds a finding that needs no action."""
         self.notes.append({"path": path, "code": code, "message": message})
 
 
 def check(root: str, settings: Settings, agent: str | None, database: Database | None, now_us: int) -> Remarks:
-    """What is to be said of the entities of an agent (None: of all).
+    """Checks the entities of an agent (None: of all).
 
-    Files that cannot be read are `invalid`, ledgers that were changed a `violation`, untidy files are noted. Without a
-    database nobody knows whether the end of a ledger is missing.
+    Unreadable files are `invalid`, changed event logs a `violation`; untidy files are noted. Without a database a
+    missing end of an event log cannot be detected.
     """
     remarks = Remarks()
     owners = [one for one in scan.owners(root) if agent in (None, one)]
@@ -53,7 +53,7 @@ def check(root: str, settings: Settings, agent: str | None, database: Database |
     if not owners:
         return remarks
     with ExitStack() as stack:
-        # A garden is always one of a workspace: without an index it is one that knows nothing.
+        # Garden needs a workspace: without an index it gets an empty one.
         known = database or stack.enter_context(closing(Database(":memory:")))
         workspace = Workspace(root, settings, state_dir.locate(root), known, touch_nothing=True)
         for owner in owners:

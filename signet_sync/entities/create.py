@@ -1,4 +1,4 @@
-"""A new entity: its profile, its notes, and the two events that tell them."""
+"""Creates an entity: its profile, its notes, and the events that record them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _DEPRECATED = "deprecated"
 def plant(
     garden: Garden, kind: Kind, name: str, relation: str | None, between: Sequence[str], stamp: Stamp
 ) -> tuple[Event, Entity]:
-    """Makes an entity. Raises `UsageError`, `Raced`, `WorkspaceError`."""
+    """Creates an entity. Raises `UsageError`, `Raced`, `WorkspaceError`."""
     title = fit_title(name)
     members = _members(garden, kind, relation, between)
     slug = slug_of(title)
@@ -43,7 +43,7 @@ def plant(
 
 
 def _write(garden: Garden, entity: Entity, documents: dict[File, Document], stamp: Stamp) -> Event:
-    """Both files by one saga: two lines that say what will be, the files, two lines that they are, the rows."""
+    """Writes both files in one flow: two pending events, the files, two outcomes, the rows."""
     events = []
     for file, document in documents.items():
         plan = Plan(op="create", file=file, after=document, slug=entity.slug, stated=True)
@@ -102,7 +102,7 @@ def _documents(
 
 
 def _members(garden: Garden, kind: Kind, relation: str | None, between: Sequence[str]) -> list[GardenFile]:
-    """The participants of a relationship. Raises `UsageError` (`relation-needed`, `unknown-entity`)."""
+    """Returns the participants of a relationship. Raises `UsageError` (`relation-needed`, `unknown-entity`)."""
     if kind != "relationship":
         if relation is not None or between:
             raise UsageError(
@@ -124,7 +124,7 @@ def _members(garden: Garden, kind: Kind, relation: str | None, between: Sequence
 
 
 def _id(garden: Garden, kind: Kind, slug: str, relation: str | None, members: Sequence[GardenFile]) -> str:
-    """An id that nobody has had: a name may be used again, an id never."""
+    """Returns an unused id: a name may be used again, an id never."""
     seed = [garden.agent_id, slug] if not members else [garden.agent_id, relation or "", *sorted(r.id for r in members)]
     for number in range(10_000):
         made = new_id(kind, *seed, *([str(number)] if number else []))
@@ -141,7 +141,7 @@ def _refuse_second(
     relation: str | None,
     members: Sequence[GardenFile],
 ) -> None:
-    """One entity of a name, one relationship of a pair and type; those that are deprecated don't count."""
+    """Refuses a second entity of a name, or relationship of a pair and type. Deprecated ones do not count."""
     for row in entities_store.entities(garden.workspace.database, garden.agent_id):
         if row.kind != kind or row.status == _DEPRECATED:
             continue

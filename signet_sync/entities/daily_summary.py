@@ -1,4 +1,4 @@
-"""The daily roll-up: a past day of an entity's ledger as one entry of its change log."""
+"""Summarises a past day of an entity's event log as one entry of its change log."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from signet_sync.sync.workspace import Workspace
 from signet_sync.text.phrases import counted
 
 _LOG = "change-log"
-# What an entry counts, and how it says it; a roll-up itself is no news.
+# Operations that an entry counts, and their words in it. Daily summaries are not counted.
 _WORDS = {
     "create": "created", "set": "set", "append": "appended", "append_item": "item added", "prune_item": "item pruned",
     "deprecate": "deprecated", "status": "status changed", "rename": "renamed", "pin": "pinned", "unpin": "unpinned",
@@ -30,9 +30,9 @@ _WORDS = {
 
 
 def rollup(workspace: Workspace, agent_id: str, day: str, now_us: int) -> tuple[str, ...]:
-    """Writes the entries of a past day (`YYYY-MM-DD`, UTC) that are missing; gives the profiles that got one.
+    """Writes the missing entries of a past day (`YYYY-MM-DD`, UTC); returns the profiles that got one.
 
-    Made of the ledger alone, the same for the same events; the workspace's lock is held.
+    An entry follows from the event log alone: equal events give an equal entry. The workspace's lock is held.
     """
     if day >= day_of(now_us):
         return ()
@@ -42,7 +42,7 @@ def rollup(workspace: Workspace, agent_id: str, day: str, now_us: int) -> tuple[
 
 
 def roll_up(workspace: Workspace, now_us: int) -> tuple[str, ...]:
-    """`rollup` for every agent and every past day that no roll-up has told yet; the workspace's lock is held."""
+    """Runs `rollup` for every agent and every past day without a summary; the workspace's lock is held."""
     today = day_of(now_us)
     written: list[str] = []
     for agent_id in agents(workspace.root):
@@ -80,9 +80,9 @@ def _rollup(garden: Garden, day: str) -> list[str]:
 
 
 def entry_text(events: Sequence[Event]) -> str:
-    """What a day's events come to: `5 events: 3 set, 2 item added; by agent 4, person 1`.
+    """Summarises the events of a day: `5 events: 3 set, 2 item added; by agent 4, person 1`.
 
-    An entity is made by two events, one a file; they count as one.
+    The two events that create an entity, one for each file, count as one.
     """
     told = [event for event in events if not (event.op == "create" and event.file == "notes")]
     ops = Counter(_WORDS[event.op] for event in told)
@@ -103,7 +103,7 @@ def _tell(garden: Garden, entity_id: str, day: str, text: str) -> list[str]:
         item = fit_item(f"{day} — {text}")
         after = section_edits.finished(garden, edits.append_item(where.document, _LOG, item), "profile", [])
     except UsageError:
-        return []  # a person keeps it as it is
+        return []  # a person has locked or pinned it, or changed its form
     plan = Plan(op="append_item", file="profile", section=_LOG, after=after, extra={"rollup": day})
     try:
         write_ahead.write(garden, entity, plan, Stamp(ulid=new_ulid(garden.now_us), actor="observer"))
@@ -113,7 +113,7 @@ def _tell(garden: Garden, entity_id: str, day: str, text: str) -> list[str]:
 
 
 def _writable(garden: Garden, entity_id: str) -> Entity | None:
-    """An entity that stands and waits for nobody."""
+    """Returns an entity that exists and does not wait for a maintainer."""
     database = garden.workspace.database
     observe.look(garden, {entity_id})
     row = garden.find(entity_id)

@@ -1,4 +1,4 @@
-"""The maintainer's word on a drifted file: it counts as it stands, or is written again from its events."""
+"""Settles drift as the maintainer decides: keeps the file as it is, or rewrites it from its events."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from signet_sync.storage import state_dir
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text.sanitizer import redact
 
-# What a maintainer calls the ledger itself where its end was gone.
+# The name by which a maintainer refers to the event log itself if its end was lost.
 LEDGER = "ledger"
 
 
@@ -33,10 +33,10 @@ def resolve(
     actor: Actor,
     now_us: int,
 ) -> Done:
-    """Ends the drift of a file; the text that gives way stays in the ledger.
+    """Ends the drift of a file; the discarded text stays in the event log.
 
-    Raises `UsageError`: `actor-refused` unless a maintainer asks, `not-drifted`, `file-unreadable` (the file is no
-    entity file of this id and cannot be kept), `events-incomplete` (the events do not tell it).
+    Raises `UsageError`: `actor-refused` for any actor but a maintainer, `not-drifted`, `file-unreadable` (the file is
+    no entity file of this id and cannot be kept), `events-incomplete` (the events do not contain the whole file).
     """
     if actor != "maintainer":
         raise UsageError("drift is a maintainer's to settle", hint="--actor maintainer", code="actor-refused")
@@ -65,7 +65,7 @@ def resolve(
 
 
 def _meant(garden: Garden, ref: str) -> str:
-    """The id that a name means; what is gone is known by its id in full. Raises `UsageError`."""
+    """Returns the id that a name refers to; a missing entity needs its full id. Raises `UsageError`."""
     if ref.strip() == LEDGER:
         return observe.LEDGER
     if kind_of(ref.strip()) is not None:
@@ -74,7 +74,7 @@ def _meant(garden: Garden, ref: str) -> str:
 
 
 def _seen(garden: Garden, entity_id: str, file: File) -> Seen:
-    """The file where it stands, or where its events say that it should. Raises `UsageError`."""
+    """Reads the file from where it is, or should be by its events. Raises `UsageError`."""
     places = garden.places([entity_id]).get(entity_id, [])
     if len(places) > 1:
         raise UsageError("the entity stands in two folders", hint="take one of them away", code="file-unreadable")
@@ -122,7 +122,7 @@ def _keep_events(garden: Garden, seen: Seen) -> Event:
 
 
 def _record(garden: Garden, place: Place | None, file_after: str | None, payload: Mapping[str, Any]) -> Event:
-    """What the maintainer said. It needs no outcome: the file stands, or its events tell it already."""
+    """Records the decision. It needs no outcome: the file exists already, or its events describe it already."""
     event = garden.record("human_edit", "maintainer", payload, place, file_after)
     garden.forget_told(event.entity_id)
     write_ahead.mirror(garden)

@@ -1,4 +1,4 @@
-"""A removal reaches entities: evidence and words of what was removed leave files and ledger, the chain stays whole."""
+"""Applies a removal to entities: deletes its words and evidence from files and event log; the chain stays valid."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from signet_sync.sync.text_match import Sieve
 from signet_sync.sync.workspace import Workspace
 
 _TRIES = 3
-_NAMES = 10  # of folders of one entity: somebody may have copied it
+_NAMES = 10  # of folders of one entity; more than one if it was copied
 
 
 def erase(
@@ -35,10 +35,10 @@ def erase(
     tombstone: str,
     now_us: int,
 ) -> Erased:
-    """Takes what rests on these artifacts (paths), or holds one of the words, out of an agent's entities.
+    """Removes what refers to these artifacts (paths), or contains one of the needles, from an agent's entities.
 
-    `tombstone` is the path of the removal's tombstone; the workspace's lock is held. Again changes nothing. Raises
-    `WorkspaceError`, `OSError`: then the same again goes on.
+    `tombstone` is the path of the removal's tombstone; the workspace's lock is held. A second call changes nothing.
+    Raises `WorkspaceError`, `OSError`; calling it again then continues.
     """
     garden = Garden(workspace, agent_id, now_us)
     observe.tend(garden)
@@ -52,7 +52,7 @@ def erase(
         return Erased(tuple(cleaned), ())
     ids = {event.id for event in gone}
     _record(garden, tombstone, sorted(ids))
-    # What rests on words that are gone goes; so does a line that nobody can read and that holds them.
+    # Events that refer to removed words lose their texts; so does an unreadable line that contains such words.
     lines = chain.erase(
         garden.ledger.lines(),
         lambda entry: entry.id in ids if isinstance(entry, Event) else told.holds(entry),
@@ -61,38 +61,38 @@ def erase(
     garden.ledger.rewrite(lines)
     garden.forget_told(None)
     write_ahead.mirror(garden)
-    # A file that waits for a maintainer may be one that nothing tells any more: that has to be said.
+    # A file that waits for a maintainer may have lost its events; this look reports it.
     observe.look(garden, {event.entity_id for event in gone if event.entity_id is not None}, doubtful=None)
     return Erased(tuple(cleaned), tuple(sorted(ids)))
 
 
 class _Told:
-    """By what the removed text is known."""
+    """Recognises removed text."""
 
     def __init__(self, words: Collection[bytes]) -> None:
         self._words = [word for word in dict.fromkeys(words) if word]
         self._sieve = Sieve(self._words)
 
     def with_tokens(self, tokens: Iterable[str]) -> _Told:
-        """And by the tokens of events that rest on it: evidence names them."""
+        """Recognises the tokens of events that refer to removed text too: evidence names them."""
         return _Told([*self._words, *(utf8(token) for token in tokens)])
 
     def holds(self, text: str) -> bool:
-        """Whether a text holds any of it."""
+        """Checks whether a text contains removed text."""
         return bool(self._sieve.caught(text.encode("utf-8", "surrogateescape")))
 
     def in_ledger(self, garden: Garden) -> bool:
-        """Whether a line that cannot be read holds any of it."""
+        """Checks whether an unreadable line of the event log contains removed text."""
         readable = {encode(entry) for entry in garden.ledger.entries()}
         return any(line.text not in readable and self.holds(line.text) for line in garden.ledger.lines())
 
 
 def _events(garden: Garden, told: _Told) -> list[Event]:
-    """Events that say, or rest on, what was removed. An event's own token is no word of it."""
+    """Finds events that contain removed text or refer to it. An event's own token does not count."""
     found = []
     for entry in garden.ledger.entries():
         if isinstance(entry, Event) and entry.erased is None:
-            # What an erasure says of itself names the tombstone, and with it the token.
+            # An erase event's payload names the tombstone, and thereby the token.
             said = {key: value for key, value in (entry.payload or {}).items() if key != "tombstone"}
             bare = replace(entry, id=_NOBODY, token="", payload=said)
             if told.holds(encode(bare)):
@@ -104,7 +104,7 @@ _NOBODY = "0" * 26
 
 
 def _clean_files(garden: Garden, told: _Told, gone: list[Event], tombstone: str) -> list[str]:
-    """Every file that holds any of it is written without it, and every file whose events lose texts is told anew."""
+    """Rewrites every file without removed text, and restates in an event every file whose events lose texts."""
     cleaned = []
     wanted = {(event.entity_id, event.file) for event in gone if event.file_after is not None}
     named = {event.entity_id for event in gone if "slug" in (event.payload or {})}
@@ -123,13 +123,13 @@ def _clean_files(garden: Garden, told: _Told, gone: list[Event], tombstone: str)
 
 
 def _standing(garden: Garden, place: Place, known: Collection[Place]) -> Place:
-    """Where the folder is by now: a profile that loses its name takes the notes along, and copies are not it."""
+    """Returns where the folder is now: a renamed profile takes the notes along. Copies of the folder do not count."""
     now = garden.places([place.id]).get(place.id, [])
     return place if place in now else next((one for one in now if one not in known), place)
 
 
 def _clean_name(garden: Garden, place: Place, told: _Told) -> list[str]:
-    """A folder that is called by any of it is called by its kind, also where its files wait for a maintainer."""
+    """Gives a folder whose name contains removed text the name of its kind, even if its files are drift."""
     if not told.holds(place.slug):
         return []
     for slug in (place.kind, *(f"{place.kind}-{number}" for number in range(2, _NAMES))):
@@ -167,13 +167,13 @@ def _clean_file(garden: Garden, place: Place, told: _Told, *, again: bool, tombs
 
 
 def _waits(garden: Garden, place: Place) -> bool:
-    """Whether a file is drift: what its events tell is not what stands there, and nobody may say it is."""
+    """Checks whether a file is drift: it must not be recorded as the content that its events describe."""
     queue = entities_store.drift(garden.workspace.database, garden.agent_id)
     return any(one.path == path_of(place) for one in queue)
 
 
 def _clean_bytes(garden: Garden, seen: Seen, told: _Told) -> str | None:
-    """A file that is no entity file, or waits for a maintainer, loses the lines that hold any of it."""
+    """Deletes lines with removed text from a file that is no entity file or waits for a maintainer."""
     if seen.raw is None:
         return None
     kept = [line for line in seen.raw.split(b"\n") if not told.holds(line.decode("utf-8", "surrogateescape"))]
@@ -186,9 +186,9 @@ def _clean_bytes(garden: Garden, seen: Seen, told: _Told) -> str | None:
 
 
 def _without(document: Document, place: Place, told: _Told) -> Document | None:
-    """The file without items, lines and fields that hold any of it; titles and headings that do are replaced.
+    """Returns the file without items, lines and fields that contain removed text; replaces such titles and headings.
 
-    None where no entity file would be left.
+    Returns None if no entity file would be left.
     """
     after = document
     if told.holds(after.title):
@@ -198,12 +198,12 @@ def _without(document: Document, place: Place, told: _Told) -> Document | None:
         after = edits.with_fields(after, fields)
     if told.holds(after.lead):
         after = replace(after, lead=f"# {after.title}\n\n")
-    # Not by name: people may call two sections the same.
+    # By position: two sections may have the same name.
     after = replace(after, sections=tuple(_section(section, told) for section in after.sections))
     try:
         after = reread(after)
     except DocumentProblem:
-        # Half a fence or comment is left: then the whole of what is broken goes.
+        # Half a fence or comment is left: the bodies that changed are emptied.
         pairs = zip(document.sections, after.sections, strict=True)
         sections = (new if new.body == old.body else replace(new, body="\n") for old, new in pairs)
         after = replace(after, sections=tuple(sections))
@@ -216,7 +216,7 @@ def _without(document: Document, place: Place, told: _Told) -> Document | None:
 
 def _section(section: Section, told: _Told) -> Section:
     if told.holds(section.opening):
-        # The anchor is the schema's word, the heading a person's.
+        # The anchor comes from the schema; the heading is a person's text.
         name = (section.anchor or "removed").replace("-", " ").capitalize()
         anchor = f"<!-- section {section.anchor} -->\n" if section.anchor else ""
         section = replace(section, heading=name, opening=f"## {name}\n{anchor}")
@@ -224,12 +224,12 @@ def _section(section: Section, told: _Told) -> Section:
 
 
 def _body(body: str, holds: Callable[[str], bool]) -> str:
-    """A section without the items and lines that hold any of it."""
+    """Returns a section's body without items and lines that contain removed text."""
     kept = "\n".join(line for line in body.split("\n") if not holds(line))
-    # A phrase that runs over lines is none that we know of; what is left of one is taken away whole.
+    # If a phrase remains that runs over several lines, the whole body is deleted.
     return "\n" if holds(kept) else kept
 
 
 def _record(garden: Garden, tombstone: str, ids: list[str]) -> None:
-    """Says in the ledger which events lose their texts, and why: sealed, so that nobody else can take one away."""
+    """Records which events lose their texts, and why; the entry is hashed, so an erasure cannot be forged."""
     garden.record("erase", "observer", {"tombstone": tombstone, "events": ids})

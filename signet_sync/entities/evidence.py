@@ -1,4 +1,4 @@
-"""Evidence: short quotes with tokens of the events that they come from, and the rationale for more than seven."""
+"""Parses and formats evidence: short quotes with event tokens, and the rationale for exceeding a soft cap."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ PART_LENGTH = 300  # characters of each part of a rationale
 ENTROPY = 10  # bytes
 
 _LAST = 253_402_300_799_999  # milliseconds: the end of the year 9999
-# The first of 26 letters of five bits holds three: anything above 7 would be more than 128 bits.
+# A ULID has 26 characters of five bits, but only 128 bits: the first character is at most 7.
 _ULID = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}", re.ASCII)
 _TOKEN = re.compile(rf"(?<![\w:])ev:(\d{{8}}T\d{{6}}Z)-({_ULID.pattern})(?![\w-])", re.ASCII)
 _LOOKS_LIKE_TOKEN = re.compile(r"(?<![\w:])ev:\S+")
 _ITEM = re.compile(r'"([^"]*)" — (.*?)(?: \[\[([^\[\]|]+)\|[^\[\]]*\]\])?(?: (ev:\S+))?')
 _PART = re.compile(r"(?:^|;)\s*(why|until|plan)\s*:", re.IGNORECASE)
-# How an item is made, for whoever did it otherwise.
+# The example shown in hints.
 EXAMPLE = (
     "signet-sync entity append ID evidence --evidence 'memory/…--transcript.md#34' --text 'It is what she waits for.'"
 )
@@ -35,7 +35,7 @@ _HINT = 'say "why: …; until: …; plan: …": why more is kept, for how long, 
 
 
 class Token(NamedTuple):
-    """`ev:YYYYMMDDThhmmssZ-ULID` taken apart; `instant` in microseconds since 1970 UTC, as exact as the ULID's."""
+    """`ev:YYYYMMDDThhmmssZ-ULID` in parts; `instant` is the ULID's time in microseconds since 1970 UTC."""
 
     text: str
     ulid: str
@@ -43,7 +43,7 @@ class Token(NamedTuple):
 
 
 class Evidence(NamedTuple):
-    """A curated item: what was said, why it matters, the artifact (path relative to the workspace), the event."""
+    """An item: quote, why it matters, the artifact (path relative to the workspace), the event."""
 
     quote: str
     why: str
@@ -52,21 +52,21 @@ class Evidence(NamedTuple):
 
 
 class Rationale(NamedTuple):
-    """Why a soft cap is exceeded, for how long, and the plan to prune back."""
+    """Why a soft cap is exceeded, until when, and the plan to prune back."""
 
     why: str
     until: str
     plan: str
 
     def text(self) -> str:
-        """The rationale on one line, as `read_rationale` reads it."""
+        """Formats the rationale on one line, as `read_rationale` reads it."""
         return f"why: {self.why}; until: {self.until}; plan: {self.plan}"
 
 
 def ulid_at(instant: int, entropy: bytes) -> str:
-    """The ULID of an instant (microseconds since 1970 UTC) and ten random bytes: 26 characters, sorting by time.
+    """Makes the ULID of an instant (microseconds since 1970 UTC) and ten random bytes: 26 characters that sort by time.
 
-    Raises `ValueError` for instants before 1970 or after 9999, and for other numbers of bytes.
+    Raises `ValueError` for instants before 1970 or after 9999, and for another number of bytes.
     """
     milliseconds = instant // 1000
     if not 0 <= milliseconds <= _LAST or len(entropy) != ENTROPY:
@@ -75,7 +75,7 @@ def ulid_at(instant: int, entropy: bytes) -> str:
 
 
 def instant_of(ulid: str) -> int:
-    """Microseconds since 1970 UTC of a ULID, to the millisecond. Raises `ValueError` for what is no ULID."""
+    """Returns a ULID's time in microseconds since 1970 UTC, to the millisecond. Raises `ValueError` if invalid."""
     if _ULID.fullmatch(ulid) is None:
         raise ValueError("not a ULID: 26 letters and digits of Crockford's base32, in capitals")
     milliseconds: int = ULID.from_str(ulid).milliseconds
@@ -85,12 +85,12 @@ def instant_of(ulid: str) -> int:
 
 
 def token_for(ulid: str) -> str:
-    """The event token of a ULID, its time part the ULID's to the second. Raises `ValueError`."""
+    """Makes the event token of a ULID; its time part is the ULID's time in seconds. Raises `ValueError`."""
     return f"ev:{_stamp(instant_of(ulid))}-{ulid}"
 
 
 def read_token(text: str) -> Token | None:
-    """A token taken apart; None where it is none, or where its two times differ."""
+    """Parses a token; returns None if it is invalid or its two times differ."""
     match = _TOKEN.fullmatch(text)
     if match is None:
         return None
@@ -102,21 +102,21 @@ def read_token(text: str) -> Token | None:
 
 
 def tokens_in(text: str) -> tuple[Token, ...]:
-    """All valid tokens of a text, in order."""
+    """Finds all valid tokens in a text, in order."""
     found = (read_token(match[0]) for match in _TOKEN.finditer(text))
     return tuple(token for token in found if token is not None)
 
 
 def claims_token(text: str) -> bool:
-    """Whether a text has something that is meant to be a token, valid or not."""
+    """Checks whether a text contains something that looks like a token, valid or not."""
     return _LOOKS_LIKE_TOKEN.search(text) is not None
 
 
 def item_text(evidence: Evidence) -> Fitted:
-    """The item's text: `"quote" — why [[path|kind]] ev:…`, on one line, a long quote cut; as `read_item` reads it.
+    """Formats an item on one line: `"quote" — why [[path|kind]] ev:…`. Long quotes are cut. `read_item` parses it.
 
-    Raises `UsageError`: `text-empty` where quote or why say nothing, `path-escape` for a path out of the workspace,
-    `token-invalid` for a token that is none.
+    Raises `UsageError`: `text-empty` for an empty quote or why, `path-escape` for a path outside the workspace,
+    `token-invalid` for an invalid token.
     """
     quote = flatten(evidence.quote.replace('"', "'"), QUOTE_LENGTH)
     why = flatten(evidence.why)
@@ -133,13 +133,13 @@ def item_text(evidence: Evidence) -> Fitted:
 
 
 def read_item(text: str) -> Evidence | None:
-    """What an item's text says; None where it has not that form."""
+    """Parses an item's text; returns None if it has another form."""
     match = _ITEM.fullmatch(text)
     return Evidence(match[1], match[2], match[3], match[4]) if match else None
 
 
 def stands_in(quote: str, line: str) -> bool:
-    """Whether a line says a quote; an ellipsis at its end, quotation marks and blanks are not looked at."""
+    """Checks whether a line contains a quote; ignores a final ellipsis, kinds of quotation marks and white space."""
 
     def bare(text: str) -> str:
         return " ".join(flatten(text).replace('"', "'").split())
@@ -148,7 +148,7 @@ def stands_in(quote: str, line: str) -> bool:
 
 
 def read_rationale(text: str) -> Rationale:
-    """`why: …; until: …; plan: …`, in any order, each flattened. Raises `UsageError` (`rationale-invalid`)."""
+    """Parses `why: …; until: …; plan: …` in any order and flattens each. Raises `UsageError` (`rationale-invalid`)."""
     before, *parts = _PART.split(text)
     said: dict[str, str] = {}
     for name, value in zip(map(str.lower, parts[::2]), parts[1::2], strict=True):

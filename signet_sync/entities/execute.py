@@ -1,4 +1,4 @@
-"""How every operation on an entity is carried out: settle, look, ask the plan, write, let the page follow."""
+"""Carries out operations on entities: settles open writes, records edits, plans, writes, updates MEMORY.md."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from signet_sync.sync.request import Request
 from signet_sync.sync.workspace import Workspace
 
 _TRIES = 3
-# What patterns say of a part.
+# Operations on a part that change the items about patterns of relationships.
 _SHOWN = ("rename", "deprecate", "status")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
-    """What is asked, by whom, when: `request` is all that makes two requests the same one."""
+    """A request: operation, actor, time. `request` holds everything that makes two requests equal."""
 
     op: str
     actor: Actor
@@ -39,13 +39,13 @@ class Ask:
     redactions: Mapping[str, int] = field(default_factory=dict)
 
     def stamp(self, agent_id: str) -> Stamp:
-        """The stamp of the events of this request."""
+        """Makes the stamp of the request's events."""
         keyed = None if self.key is None else key_of(agent_id, self.key)
         request = None if self.key is None else self.digest()
         return Stamp(ulid=new_ulid(self.now_us), actor=self.actor, key=keyed, request=request)
 
     def digest(self) -> str:
-        """The digest of the request."""
+        """Returns the digest of the request."""
         return request_sha256({"op": self.op, "actor": self.actor, **self.request})
 
 
@@ -53,7 +53,7 @@ Planner = Callable[[Garden, Entity, str], Plan]
 
 
 def perform(workspace: Workspace, agent_id: str, ref: str, ask: Ask, plan: Planner) -> Done:
-    """Carries out an operation on the entity that `ref` means; `plan` is asked again where a person saved meanwhile."""
+    """Carries out an operation on the entity `ref`; calls `plan` again if the file was saved in the meantime."""
 
     def act(garden: Garden) -> tuple[Event, Entity]:
         entity = load(garden, ref)
@@ -64,12 +64,12 @@ def perform(workspace: Workspace, agent_id: str, ref: str, ask: Ask, plan: Plann
 
 
 def carry_out(workspace: Workspace, agent_id: str, ask: Ask, act: Callable[[Garden], tuple[Event, Entity]]) -> Done:
-    """Carries out what `act` does, under the workspace's lock, once for an idempotency key."""
+    """Runs `act` under the workspace's lock, once for an idempotency key."""
     with state_dir.workspace_lock(workspace.state):
         for _ in range(_TRIES):
             before = heads(workspace, agent_id)
             if deriving.is_stale(workspace.database, workspace.pipeline):
-                # Nobody has looked at the vault yet: evidence rests on what it holds, and the page shows all of it.
+                # The vault was not scanned yet, but evidence refers to its files, and the page shows them.
                 engine.run_locked(workspace, Request(now_us=ask.now_us))
             garden = Garden(workspace, agent_id, ask.now_us)
             observe.tend(garden)
@@ -91,7 +91,7 @@ def carry_out(workspace: Workspace, agent_id: str, ask: Ask, act: Callable[[Gard
 
 
 def load(garden: Garden, ref: str) -> Entity:
-    """The entity that a name means, looked at first. Raises `UsageError`."""
+    """Returns the entity that a name refers to, after recording edits of its files. Raises `UsageError`."""
     row = located(garden, ref)
     for _ in range(_TRIES):
         observe.look(garden, {row.id})
@@ -105,7 +105,7 @@ def load(garden: Garden, ref: str) -> Entity:
 
 
 def located(garden: Garden, ref: str) -> GardenFile:
-    """The profile's row that a name means; where no row has it, all files are looked at first. Raises `UsageError`."""
+    """Returns the profile row that a name refers to; if there is none, looks at all files. Raises `UsageError`."""
     row = garden.find(ref)
     if row is None:
         observe.look(garden, None)
@@ -122,7 +122,7 @@ def located(garden: Garden, ref: str) -> GardenFile:
 
 
 def refuse_drift(garden: Garden, entity_id: str) -> None:
-    """Raises `UsageError` (`entity-drifted`) where a file of the entity waits for a maintainer."""
+    """Raises `UsageError` (`entity-drifted`) if a file of the entity waits for a maintainer."""
     for drift in entities_store.drift(garden.workspace.database, garden.agent_id):
         if drift.entity_id == entity_id:
             raise _drifted(drift)
@@ -138,7 +138,7 @@ def _drifted(drift: entities_store.Drift) -> UsageError:
 
 
 def _is_current(garden: Garden, entity: Entity) -> bool:
-    """Whether the files are those that were just looked at."""
+    """Checks that the files are unchanged since the last look."""
     known = {
         row.path: row.sha256 for row in entities_store.files_of(garden.workspace.database, garden.agent_id, entity.id)
     }
@@ -146,12 +146,12 @@ def _is_current(garden: Garden, entity: Entity) -> bool:
 
 
 def heads(workspace: Workspace, agent_id: str) -> frozenset[tuple[object, ...]]:
-    """What MEMORY.md may show of an agent's entities."""
+    """Returns what MEMORY.md may show of an agent's entities."""
     return entities_store.heads(workspace.database, agent_id)
 
 
 def follow(workspace: Workspace, agent_id: str, before: frozenset[tuple[object, ...]], now_us: int) -> str:
-    """Lets MEMORY.md follow where its line of an entity moved; gives why it waits, or nothing."""
+    """Updates MEMORY.md if its lines about entities changed; returns why it has to wait, or an empty string."""
     if heads(workspace, agent_id) == before:
         return ""
     page = head_page(agent_id)
@@ -162,7 +162,7 @@ def follow(workspace: Workspace, agent_id: str, before: frozenset[tuple[object, 
 
 
 def _known(garden: Garden, ask: Ask) -> Done | None:
-    """The answer that was given before under the same key. Raises `UsageError` (`idempotency-conflict`)."""
+    """Returns the earlier answer to the same key. Raises `UsageError` (`idempotency-conflict`)."""
     if ask.key is None:
         return None
     found = replayed(garden.ledger.under(ask.key), key_of(garden.agent_id, ask.key), ask.digest())
@@ -176,7 +176,7 @@ def _known(garden: Garden, ask: Ask) -> Done | None:
 
 
 def done(garden: Garden, event: Event, *, replayed: bool = False) -> Done:
-    """The answer that an event stands for."""
+    """Makes the answer for an event."""
     file: File = event.file or "profile"
     rows = entities_store.files_of(garden.workspace.database, garden.agent_id, event.entity_id or "")
     said = (event.payload or {}).get("warnings")

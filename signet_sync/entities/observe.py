@@ -1,4 +1,4 @@
-"""A look at entity files: what people changed is recorded, what a crash left is settled, drift is put in the queue."""
+"""Compares entity files with their events: records people's edits, settles interrupted writes, queues drift."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ from signet_sync.formats.timestamps import iso, parse_instant
 from signet_sync.storage import files
 from signet_sync.sync.workspace import Workspace
 
-# What the queue says of the ledger itself stands under no entity.
+# The entity id under which the queue lists problems of the event log itself.
 LEDGER = ""
-# Up to so many entities are asked for one by one.
+# Below this number entities are queried one by one.
 _FEW = 20
 _GARDEN = re.compile(rf"{OF_AGENT}entities(?:/|$)", re.ASCII)
 
 
 def observe(workspace: Workspace, paths: Iterable[str] | None, now_us: int) -> Observed:
-    """Looks at entity files and ledger pages (None: those of all agents), by somebody who holds the workspace's lock.
+    """Examines entity files and pages of event logs (None: of all agents). The caller holds the workspace's lock.
 
-    Settles first (`resume`). A file whose signature is known is not read again.
+    Settles interrupted writes first (`resume`). A file whose signature is known is not read again.
     """
     found = _Found()
     for agent_id, ids in sorted(_asked(workspace, paths).items()):
@@ -52,7 +52,7 @@ def observe(workspace: Workspace, paths: Iterable[str] | None, now_us: int) -> O
 
 
 def resume(workspace: Workspace, now_us: int, agent_id: str | None = None) -> Observed:
-    """Settles writes that a crash cut off, of one agent or all, by somebody who holds the workspace's lock."""
+    """Settles writes that a crash interrupted, of one agent or all. The caller holds the workspace's lock."""
     found = _Found()
     for each in [agent_id] if agent_id is not None else agents(workspace.root):
         tend(Garden(workspace, each, now_us), found)
@@ -61,7 +61,7 @@ def resume(workspace: Workspace, now_us: int, agent_id: str | None = None) -> Ob
 
 @dataclass(slots=True)
 class _Found:
-    """What looks have found so far."""
+    """Findings so far."""
 
     edited: list[str] = field(default_factory=list)
     healed: list[str] = field(default_factory=list)
@@ -80,10 +80,10 @@ class _Found:
 
 
 def tend(garden: Garden, found: _Found | None = None) -> None:
-    """Brings a garden in step where its ledger is not as it was left: what every command on entities does first."""
+    """Brings entities up to date if their event log changed; every command on entities starts with it."""
     known = entities_store.chain(garden.workspace.database, garden.agent_id)
     if garden.ledger.is_torn():
-        garden.ledger.add([], garden.now_us)  # accounts for it
+        garden.ledger.add([], garden.now_us)  # repairs the torn line
     conflict_copies.merge(garden)
     last = garden.ledger.last()
     if (known.last_hash if known else None) == (last.hash if last else None):
@@ -95,9 +95,9 @@ def tend(garden: Garden, found: _Found | None = None) -> None:
 
 
 def _since(garden: Garden, known: entities_store.Chain) -> set[str] | None:
-    """Entities of which the ledger tells more than was known; None where it does not hold what was known (all).
+    """Returns the entities with events after the known end of the log; None (all) if the log lacks that end.
 
-    Where two machines' ledgers became one, a line has its id still and another hash.
+    Compares ids: where the logs of two machines were merged, a line keeps its id but gets another hash.
     """
     entries = garden.ledger.entries()
     place = next((at for at, entry in enumerate(entries) if known.last_id == entry.id), None)
@@ -109,7 +109,7 @@ def _since(garden: Garden, known: entities_store.Chain) -> set[str] | None:
 
 
 def _asked(workspace: Workspace, paths: Iterable[str] | None) -> dict[str, set[str] | None]:
-    """For each agent the ids of entities to look at, None: all."""
+    """Returns, for each agent, the ids of the entities to examine (None: all)."""
     if paths is None:
         known = (parse_path(path) for path in entities_store.signatures(workspace.database))
         return dict.fromkeys([*agents(workspace.root), *(place.agent_id for place in known if place is not None)])
@@ -124,16 +124,16 @@ def _asked(workspace: Workspace, paths: Iterable[str] | None) -> dict[str, set[s
         elif parse_ledger_page(path) is not None:
             asked.setdefault(match[1] or DEFAULT_AGENT if match else DEFAULT_AGENT, set())
         elif match is not None:
-            # A folder, or a file beside ours: what became of which entity is seen by looking.
+            # A folder, or an unknown file beside ours: which entity it concerns is found by examining all.
             asked[match[1] or DEFAULT_AGENT] = None
     return asked
 
 
-# ── what a crash left ──
+# ── interrupted writes ──
 
 
 def _settle_open(garden: Garden, lost: str | None) -> list[Outcome]:
-    """Settles open writes and mirrors the ledger's end; `lost` is the id of the line that it ended with and lacks."""
+    """Settles open writes and records the end of the log; `lost` is the id of its former last line if missing."""
     database = garden.workspace.database
     _found_again(garden)
     ended = [_settled(garden, event) for event in garden.ledger.unsettled()]
@@ -145,7 +145,7 @@ def _settle_open(garden: Garden, lost: str | None) -> list[Outcome]:
 
 
 def _found_again(garden: Garden) -> None:
-    """An end that a slow sync brought after all waits for nobody any more."""
+    """Clears reports of a missing end of the log once a slow sync has delivered it."""
     database = garden.workspace.database
     waiting = [one for one in entities_store.drift(database, garden.agent_id) if one.entity_id == LEDGER]
     back = [one.path for one in waiting if garden.ledger.holds(f'"id":"{one.found_sha256}"')]
@@ -155,7 +155,7 @@ def _found_again(garden: Garden) -> None:
 
 
 def _truncated(garden: Garden, last_id: str) -> Drift:
-    """Said to the maintainer once: the next write moves the mirror on, and nothing else would remember it."""
+    """Reports the missing end to the maintainer now: the next write overwrites the known end, the only record of it."""
     return Drift(
         ledger_page(garden.agent_id, iso(garden.now_us)[:7]),
         garden.agent_id,
@@ -170,7 +170,7 @@ def _truncated(garden: Garden, last_id: str) -> Drift:
 
 
 def _settled(garden: Garden, event: Event) -> Outcome:
-    """Goes on with a write that was cut off: forward where its file is as before, or done; else it failed."""
+    """Finishes an interrupted write if its file is unchanged or already written; otherwise marks it as failed."""
     done = event.file_after is None or _carried_out(garden, event)
     if done:
         entries: list[Event | Outcome] = [outcome(event, "written", garden.now_us)]
@@ -210,7 +210,7 @@ def _carried_out(garden: Garden, event: Event) -> bool:
 
 
 def _place_of(garden: Garden, event: Event) -> Place | None:
-    """Where the file of an event stands, or was to stand."""
+    """Returns where the file of an event is, or should be."""
     if event.entity_id is None or event.file is None:
         return None
     for place in garden.places([event.entity_id]).get(event.entity_id, []):
@@ -221,7 +221,7 @@ def _place_of(garden: Garden, event: Event) -> Place | None:
     return Place(garden.agent_id, kind, slug, event.entity_id, event.file)
 
 
-# ── what stands there ──
+# ── files on disk ──
 
 
 def look(
@@ -232,10 +232,10 @@ def look(
     doubtful: Collection[str] | None = frozenset(),
     joined: bool = False,
 ) -> None:
-    """Looks at some entities (None: all), and records what became of their files.
+    """Examines some entities (None: all), and records what changed in their files.
 
-    Files that stand as they were known are read only where their events are not (`doubtful`, None: all). `joined`: the
-    ledger has lines of others since the last look.
+    Files with known signatures are read only if their events are `doubtful` (None: all are). `joined`: the event log
+    got lines from another machine since the last look.
     """
     found = found if found is not None else _Found()
     database = garden.workspace.database
@@ -261,7 +261,7 @@ def look(
 
 
 def _rows(garden: Garden, ids: Collection[str] | None) -> dict[str, dict[str, Signature | None]]:
-    """Path and signature of the files that are known, for each entity."""
+    """Returns path and signature of the known files, by entity."""
     database, agent_id = garden.workspace.database, garden.agent_id
     if ids is not None and len(ids) < _FEW:
         known = {each: entities_store.files_of(database, agent_id, each) for each in ids}
@@ -275,7 +275,7 @@ def _rows(garden: Garden, ids: Collection[str] | None) -> dict[str, dict[str, Si
 
 
 def _created(garden: Garden, rows: Mapping[str, object]) -> set[str]:
-    """Entities that the ledger tells of, asked only where the index knows none: then it is new, or was lost."""
+    """Returns entities that the event log created, if the index has no rows: it is then new, or was lost."""
     if rows:
         return set()
     return {
@@ -286,7 +286,7 @@ def _created(garden: Garden, rows: Mapping[str, object]) -> set[str]:
 
 
 class _Look:
-    """One look at one entity: `rows` are the paths that the index has of it."""
+    """One look at one entity; `rows` are its paths in the index."""
 
     def __init__(
         self,
@@ -319,7 +319,7 @@ class _Look:
         self._close()
 
     def _gone(self) -> None:
-        """The folder is gone: nobody deletes an entity so, and its events can write it again."""
+        """Queues an entity whose folder is gone; its events can write it again."""
         told = self.garden.told(self.id)
         if told.texts or told.trouble:
             self._queue(self._profile(), "file-missing", "the files of the entity are gone", _PUT_BACK, "")
@@ -343,7 +343,7 @@ class _Look:
             self.found.changed.add(self.garden.agent_id)
 
     def _file(self, seen: Seen, told: str | None, trouble: str | None) -> bool:
-        """What became of a file; gives whether its row moved."""
+        """Compares a file with its events; returns whether its row changed."""
         file = seen.place.file
         if told is None and trouble is None:
             return seen.code != "gone" and self._adopt(seen)
@@ -365,7 +365,7 @@ class _Look:
         return self._edited(seen, replayed, judgement)
 
     def _edited(self, seen: Seen, replayed: Document, judgement: Judgement) -> bool:
-        """A person's own edit becomes an event; an anchor that it took away is put back by another."""
+        """Records a person's edit as an event; a second event restores an anchor that the edit removed."""
         file = seen.place.file
         text = seen.text or ""
         if text != render(replayed):
@@ -384,7 +384,7 @@ class _Look:
         return self._heal(seen, judgement.healed)
 
     def _heal(self, seen: Seen, healed: Document) -> bool:
-        """The one bounded re-anchoring (decision 6)."""
+        """Restores a removed anchor, once (decision 6)."""
         document = parsed(seen.text or "")
         if not isinstance(document, Document):
             return False
@@ -395,12 +395,12 @@ class _Look:
         try:
             write_ahead.write(self.garden, entity, plan, stamp)
         except write_ahead.Raced:
-            return False  # somebody is at it: the next look comes with their next save
+            return False  # it is being edited: the next save triggers another look
         self.found.healed.append(seen.path)
         return True
 
     def _adopt(self, seen: Seen) -> bool:
-        """A file that nobody's events tell of: a person's, or one from a backup; it counts if it says who it is."""
+        """Takes over a file without events, a person's or one from a backup, if its frontmatter matches its folder."""
         place = seen.place
         document = parsed(seen.text) if seen.text is not None else None
         if not isinstance(document, Document):
@@ -420,7 +420,7 @@ class _Look:
         return self._take_row(seen)
 
     def _take_row(self, seen: Seen) -> bool:
-        """Puts the file's row; one that is drift keeps what was known, but for the bytes."""
+        """Updates the row of a file; returns whether anything but its signature changed."""
         document = parsed(seen.text) if seen.text is not None else None
         if not isinstance(document, Document):
             return False
@@ -444,7 +444,7 @@ class _Look:
         file_before: str | None = None,
         file_after: str | None = None,
     ) -> None:
-        """What stands in the file already needs no outcome."""
+        """Adds an event about the file's present content; it needs no outcome."""
         at, ulid = self._told_again(file, file_before, file_after) or (
             iso(self.garden.now_us),
             new_ulid(self.garden.now_us),
@@ -458,10 +458,10 @@ class _Look:
         )  # fmt: skip
 
     def _told_again(self, file: File | None, before: str | None, after: str | None) -> tuple[str, str] | None:
-        """When, and under which id, a text is told again that the ledger has told before; None where it is news.
+        """Returns time and id for an event whose text the log already contains; None for a new text.
 
-        Lines of others may have put the events in another order than the file went through. Nobody did anything then:
-        every machine that sees it says the same, or each would have a line that the others lack, and so on.
+        Merging another machine's lines can order the events otherwise than the file changed. Nothing was edited then,
+        so every machine must derive the same event; otherwise each would add a line that the others lack, without end.
         """
         if not self.joined or after is None:
             return None
@@ -480,7 +480,7 @@ class _Look:
         self.queue[path] = Drift(path, self.garden.agent_id, self.id, place.file, code, message, hint, at, sha256)
 
     def _record(self) -> None:
-        """Events first: rows say what they come to."""
+        """Writes the events, then the rows that follow from them."""
         garden = self.garden
         if self.events:
             garden.ledger.add(self.events, garden.now_us)
@@ -492,7 +492,7 @@ class _Look:
         self.events, self.put = [], []
 
     def _close(self) -> None:
-        """What is not drift any more leaves the queue, and rows of files that are gone go."""
+        """Removes files from the queue that are no drift any more, and rows of files that are gone."""
         gone = [path for path in self.rows if path not in self.shown]
         if gone:
             self.found.changed.add(self.garden.agent_id)
@@ -508,7 +508,7 @@ class _Look:
                     self.found.drifted.append(path)
 
     def _profile(self) -> Place:
-        """Where the profile of an entity that is gone was to stand."""
+        """Returns where the profile of a missing entity should be."""
         for path in self.rows:
             place = parse_path(path)
             if place is not None:

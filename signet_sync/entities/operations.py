@@ -1,4 +1,4 @@
-"""What may be done to an entity: make it, set and add to sections, prune items, change its status or name."""
+"""Creates entities, sets and extends sections, prunes items, and changes status or name."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def create(
     now_us: int,
     key: str | None = None,
 ) -> Done:
-    """Makes an entity with its profile and notes; a relationship is of a type (`relation`) `between` two or more.
+    """Creates an entity with profile and notes; a relationship has a type (`relation`) `between` two or more entities.
 
     Raises `UsageError`: `entity-exists`, `text-empty`, `relation-needed`, `unknown-entity`, `idempotency-conflict`.
     """
@@ -67,9 +67,9 @@ def set_section(
     now_us: int,
     key: str | None = None,
 ) -> Done:
-    """Gives a narrative section another text; `ref` is an id, a prefix of one, a slug or a title.
+    """Replaces the text of a narrative section; `ref` is an id, a prefix of one, a slug or a title.
 
-    `section` is an anchor or heading, of the notes with `notes/` before it. `evidence` is `PATH#LINE` of an artifact.
+    `section` is an anchor or heading, for notes with the prefix `notes/`. `evidence` is `PATH#LINE` of an artifact.
     Raises `UsageError`: `unknown-entity`, `ambiguous-entity`, `section-unknown`, `section-form` (a list or log),
     `section-locked`, `section-pinned`, `section-cap` (no rationale), `entity-drifted`, `idempotency-conflict`.
     """
@@ -98,7 +98,7 @@ def append(
     now_us: int,
     key: str | None = None,
 ) -> Done:
-    """Adds a paragraph to a narrative section, an item to a list. Evidence is quoted from `evidence` (`PATH#LINE`).
+    """Appends a paragraph to a narrative section or an item to a list; Evidence quotes `evidence` (`PATH#LINE`).
 
     Raises as `set_section`, and `UsageError` `evidence-cap` for an eighth item of Evidence without a rationale.
     """
@@ -128,7 +128,7 @@ def prune(
     now_us: int,
     key: str | None = None,
 ) -> Done:
-    """Takes an item (its key or number) out of a list section; the event keeps it. Raises as `set_section`."""
+    """Removes an item (by key or number) from a list section; the event keeps its text. Raises as `set_section`."""
     why = section_edits.needed(reason)
     ask = Ask(
         op="prune",
@@ -166,7 +166,7 @@ def deprecate(
     now_us: int,
     key: str | None = None,
 ) -> Done:
-    """Marks an entity as no longer in use, with the reason; its files stay. Raises as `set_section`."""
+    """Marks an entity as no longer in use, with the reason; its files are kept. Raises as `set_section`."""
     why = section_edits.needed(reason)
     ask = Ask(op="deprecate", actor=actor, now_us=now_us, key=key, request={"ref": ref, "reason": why})
 
@@ -193,7 +193,7 @@ def set_status(
     now_us: int,
     key: str | None = None,
 ) -> Done:
-    """Gives an entity another status: a word or a few. Raises as `set_section`."""
+    """Sets an entity's status, a word or a few. Raises as `set_section`."""
     wanted = flatten(section_edits.clean_line(status).text, _STATUS_LENGTH).casefold()
     why = section_edits.said(reason)
     if not any(map(str.isalnum, wanted)):
@@ -226,7 +226,7 @@ def rename(
     now_us: int,
     key: str | None = None,
 ) -> Done:
-    """Gives an entity another title, and its folder the slug of it; the id stays. Raises as `set_section`."""
+    """Changes an entity's title and its folder's slug; the id stays the same. Raises as `set_section`."""
     title = section_edits.clean_line(name)
     ask = Ask(
         op="rename",
@@ -251,7 +251,7 @@ def rename(
     return perform(workspace, agent_id, ref, ask, plan)
 
 
-# ── what proposals do too, once a person says so ──
+# ── plans that approved proposals use too ──
 
 
 def setting(
@@ -266,7 +266,7 @@ def setting(
     op: Operation = "set",
     extra: Mapping[str, Any] | None = None,
 ) -> Plan:
-    """The plan of another text for a narrative section. Raises `UsageError`."""
+    """Plans a new text of a narrative section. Raises `UsageError`."""
     if where.form != "narrative":
         raise UsageError(
             f"{where.section.heading} is a {where.form}",
@@ -275,7 +275,7 @@ def setting(
         )
     draft = section_edits.narrative(garden, text, evidence)
     after = edits.replace(where.document, where.name, draft.text)
-    # Its first words are no change of what was said.
+    # The first text of a section is no material change.
     material = f"{where.section.heading} rewritten" if where.is_core and text_of(where.section) else None
     return section_edits.edit(
         garden, entity, where, after, draft, op=op, actor=actor, rationale=rationale, material=material, extra=extra
@@ -295,7 +295,7 @@ def adding(
     op: Operation | None = None,
     extra: Mapping[str, Any] | None = None,
 ) -> Plan:
-    """The plan of one more paragraph of a narrative, or one more item of a list or log. Raises `UsageError`."""
+    """Plans another paragraph of a narrative, or another item of a list or log. Raises `UsageError`."""
     if where.form == "narrative":
         draft = section_edits.narrative(garden, text, evidence)
         after = edits.append(where.document, where.name, draft.text)

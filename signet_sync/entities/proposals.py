@@ -1,4 +1,4 @@
-"""Proposals that wait for a person's word, as the ledger tells them."""
+"""Lists proposals that wait for a person's answer, from the event log."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _SHORTEST = 6
 
 
 def waiting(garden: Garden, entity_id: str | None = None) -> list[Proposal]:
-    """Open proposals, oldest first; one whose text was erased by a removal is none."""
+    """Lists open proposals, oldest first, without those whose text a removal erased."""
     made = [entry for entry in garden.ledger.holding('"op":"propose"') if isinstance(entry, Event)]
     if not made:
         return []
@@ -45,7 +45,7 @@ def _read(event: Event) -> Proposal | None:
 
 
 def one(garden: Garden, name: str) -> Proposal:
-    """The proposal that an id, the beginning of one, or an `ev:…` means. Raises `UsageError` (`unknown-proposal`)."""
+    """Returns the proposal with this id, beginning of an id, or `ev:…`. Raises `UsageError` (`unknown-proposal`)."""
     wanted = name.strip().rpartition("-")[2].upper()
     known = waiting(garden)
     found = [one for one in known if one.id == wanted]

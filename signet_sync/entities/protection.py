@@ -1,4 +1,4 @@
-"""What belongs to people: pins and locks against an agent's writes, and their word on what an agent proposes."""
+"""Lets people pin and lock sections against agents' writes, and answer agents' proposals."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def guard(
     now_us: int,
     key: str | None = None,
 ) -> Done:
-    """Pins or locks a section (None: the whole entity) against an agent's writes, or takes that back.
+    """Pins or locks a section (None: the whole entity) against an agent's writes, or undoes that.
 
-    A pin says that it matters as it is. Raises `UsageError`: `actor-refused` for an agent, and as
+    A pin means that the section matters as it is. Raises `UsageError`: `actor-refused` for an agent, and as
     `operations.set_section`.
     """
     _require_person(actor, op)
@@ -75,9 +75,10 @@ def propose(
     now_us: int,
     key: str | None = None,
 ) -> Done:
-    """Puts a text before a person, for a section that an agent may not write; `event_id` is the proposal's name.
+    """Proposes a text to a person, for a section that an agent may not write; `event_id` identifies the proposal.
 
-    A narrative section would be set to it, a list get it as an item. Raises as `operations.set_section`.
+    Approval sets a narrative section to the text, or appends it to a list as an item. Raises as
+    `operations.set_section`.
     """
     said = section_edits.clean(text)
     request = {"ref": ref, "section": section, "text": said.text, "rationale": rationale, "evidence": evidence}
@@ -85,7 +86,7 @@ def propose(
 
     def plan(garden: Garden, entity: Entity, ulid: str) -> Plan:
         where = section_edits.spot(garden, entity, section)
-        # What it would come to says now whether it can.
+        # Planning the change now reports errors that approval would meet.
         if where.form == "narrative":
             wanted: Operation = "set"
             plan = operations.setting(
@@ -111,7 +112,7 @@ def approve(
     now_us: int,
     key: str | None = None,
 ) -> Done:
-    """Does what was proposed (named by its event's id, a prefix of it, or its `ev:…`).
+    """Applies a proposal (given by its event's id, a prefix of it, or its `ev:…`).
 
     Raises `UsageError`: `unknown-proposal`, `actor-refused`, and as `operations.set_section`.
     """
@@ -138,7 +139,7 @@ def reject(
     now_us: int,
     key: str | None = None,
 ) -> Done:
-    """Ends a proposal; it stays in the ledger. Raises as `approve`."""
+    """Closes a proposal; it stays in the event log. Raises as `approve`."""
     _require_person(actor, "reject")
     why = section_edits.said(reason)
     ask = Ask(op="reject", actor=actor, now_us=now_us, key=key, request={"proposal": proposal, "reason": why})
@@ -154,7 +155,7 @@ def reject(
 
 
 def _plan(garden: Garden, entity: Entity, where: section_edits.Spot, found: Proposal, actor: Actor) -> Plan:
-    """What was proposed, as it was proposed: an item of Evidence names the proposal's event."""
+    """Plans a proposal's change as it was proposed; an item of Evidence names the proposal's event."""
     extra = {"proposal": found.id}
     if found.op == "set":
         return operations.setting(

@@ -1,4 +1,4 @@
-"""Entities as they stand, for whoever only looks: no lock is taken, nothing is settled, noticed or written."""
+"""Reads entities for display without a lock: nothing is settled, recorded or written."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from signet_sync.sync.workspace import Workspace
 
 @contextmanager
 def looking(place: Place, agent_id: str, now_us: int) -> Iterator[Garden]:
-    """An agent's garden over the index opened read-only: only what this module offers may be asked of it.
+    """Opens an agent's entities over a read-only index; only the functions of this module may use them.
 
-    Raises as `sync.read_only.reading`, and `UsageError` where the agent's name is none.
+    Raises as `sync.read_only.reading`, and `UsageError` for an invalid agent name.
     """
     with reading(place) as database:
         workspace = Workspace(place.root, place.settings(), place.state(), database, touch_nothing=True)
@@ -32,7 +32,10 @@ def looking(place: Place, agent_id: str, now_us: int) -> Iterator[Garden]:
 
 
 def known(garden: Garden, ref: str) -> GardenFile:
-    """The row of the entity that a name means. Raises `UsageError` (`unknown-entity`, `ambiguous-entity`)."""
+    """Returns the row of the entity that a name refers to.
+
+    Raises `UsageError` (`unknown-entity`, `ambiguous-entity`).
+    """
     row = garden.find(ref)
     if row is None:
         raise garden.unknown(ref)
@@ -40,7 +43,7 @@ def known(garden: Garden, ref: str) -> GardenFile:
 
 
 def shown(garden: Garden, row: GardenFile) -> Shown:
-    """An entity with its sections, as its files have them at this moment."""
+    """Returns an entity with its sections, read from its files."""
     seen = _files(garden, row)
     drifted = any(one.entity_id == row.id for one in entities_store.drift(garden.workspace.database, garden.agent_id))
     profile = parsed(seen["profile"].text or "")
@@ -63,7 +66,7 @@ def shown(garden: Garden, row: GardenFile) -> Shown:
 
 
 def listed(garden: Garden, kind: Kind | None = None) -> list[Listed]:
-    """The entities that the index knows, by kind and title."""
+    """Lists the entities in the index by kind and title."""
     return [
         Listed(row.id, row.kind, row.title, row.status, row.type, row.path, row.line)
         for row in entities_store.entities(garden.workspace.database, garden.agent_id)
@@ -72,13 +75,13 @@ def listed(garden: Garden, kind: Kind | None = None) -> list[Listed]:
 
 
 def untidy(garden: Garden, row: GardenFile) -> list[Remark]:
-    """What is untidy about an entity's files."""
+    """Lists deviations of an entity's files from the schema."""
     seen = _files(garden, row)
     return [remark for file in FILES for remark in _untidy(garden, row, seen[file])]
 
 
 def queued(garden: Garden) -> list[Remark]:
-    """The maintainer's queue, as the last look at the files left it."""
+    """Returns the maintainer's queue as of the last look at the files."""
     return [
         Remark(one.entity_id, one.code, one.message, one.hint, one.path)
         for one in entities_store.drift(garden.workspace.database, garden.agent_id)
@@ -86,14 +89,14 @@ def queued(garden: Garden) -> list[Remark]:
 
 
 def logged(garden: Garden, entity_id: str | None = None) -> list[Logged]:
-    """The events of an entity (None: of all), newest first."""
+    """Lists the events of an entity (None: of all), newest first."""
     entries = garden.ledger.entries() if entity_id is None else garden.ledger.of(entity_id)
     states = states_of(entries)
     return [Logged(entry, states[entry.id]) for entry in reversed(entries) if isinstance(entry, Event)]
 
 
 def about(event: Event) -> str:
-    """What was done, and to what: `set role`, `append item highlights`, `set notes/inbox`, `create notes`."""
+    """Describes an event: `set role`, `append item highlights`, `set notes/inbox`, `create notes`."""
     what = "/".join(filter(None, ["notes" if event.file == "notes" else "", event.section or ""]))
     return " ".join(filter(None, [event.op.replace("_", " "), what]))
 
@@ -130,6 +133,6 @@ def _shown(section: Section, form: str, file: File) -> ShownSection:
 def _untidy(garden: Garden, row: GardenFile, seen: Seen) -> list[Remark]:
     document = parsed(seen.text) if seen.text is not None else None
     if not isinstance(document, Document):
-        return []  # it stands in the queue
+        return []  # it is in the maintainer's queue
     shapes = garden.shapes_of(row.kind, seen.place.file, document)
     return [Remark(row.id, one.code, one.message, one.hint, seen.path) for one in lint.lint(document, shapes)]

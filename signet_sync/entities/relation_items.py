@@ -1,4 +1,4 @@
-"""Patterns of relationships, kept as marked items among the highlights of an agent's user."""
+"""Keeps patterns of relationships as marked items among the highlights of an agent's user."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _HIGHLIGHTS = "highlights"
 
 
 def weave(workspace: Workspace, agent_id: str, now_us: int) -> tuple[str, ...]:
-    """Adds patterns that are new and prunes those that are no more; gives the ids of the events.
+    """Adds new patterns and prunes those that no longer hold; returns the ids of the events.
 
-    Nothing is done without a user, or where a person has locked or pinned the highlights. The workspace's lock is held.
+    Does nothing without a user, or if a person has locked or pinned the highlights. The workspace's lock is held.
     """
     garden = Garden(workspace, agent_id, now_us)
     observe.tend(garden)
@@ -30,10 +30,10 @@ def weave(workspace: Workspace, agent_id: str, now_us: int) -> tuple[str, ...]:
 
 
 def weave_in(garden: Garden) -> tuple[str, ...]:
-    """The same in a garden that is open."""
+    """Does the same with entities that are already open."""
     wanted = _wanted(garden)
     done: list[str] = []
-    # Bounded: an item that a person's Markdown makes read otherwise must not be added for ever.
+    # Bounded: an item that is read differently because of a person's Markdown must not be added without end.
     for _ in range(_MOST):
         entity = _user(garden)
         plan = _next(garden, entity, wanted) if entity is not None else None
@@ -42,13 +42,13 @@ def weave_in(garden: Garden) -> tuple[str, ...]:
         try:
             event = write_ahead.write(garden, entity, plan, Stamp(ulid=new_ulid(garden.now_us), actor="observer"))
         except Raced:
-            return tuple(done)  # somebody writes in it: the next change of an edge comes by here again
+            return tuple(done)  # it is being edited: the next change of a relationship tries again
         done.append(event.id)
     return tuple(done)
 
 
 def _wanted(garden: Garden) -> list[Fitted]:
-    """The items of the patterns that there are, the most telling first."""
+    """Returns the items of the current patterns, the most significant first."""
     rows = [
         row for row in entities_store.entities(garden.workspace.database, garden.agent_id) if row.status != "deprecated"
     ]
@@ -58,7 +58,7 @@ def _wanted(garden: Garden) -> list[Fitted]:
 
 
 def _user(garden: Garden) -> Entity | None:
-    """The agent's user, the first by title where there are several; None where it cannot be written."""
+    """Returns the agent's user, the first by title if there are several; None if it cannot be written."""
     rows = entities_store.entities(garden.workspace.database, garden.agent_id)
     user = next((row for row in rows if row.kind == "user" and row.status != "deprecated"), None)
     place = parse_path(user.path) if user is not None else None
@@ -71,7 +71,7 @@ def _user(garden: Garden) -> Entity | None:
 
 
 def _next(garden: Garden, entity: Entity, wanted: list[Fitted]) -> Plan | None:
-    """One item to prune or to add; None where all is as it should be."""
+    """Plans one item to prune or to add; returns None if nothing is left to do."""
     try:
         where = section_edits.spot(garden, entity, _HIGHLIGHTS)
         section_edits.refuse_guarded(entity, where, "observer")

@@ -1,4 +1,4 @@
-"""Patterns that relationship edges make together: pairs in conflict, what they are in conflict about, hubs, groups."""
+"""Finds patterns in relationships: pairs in conflict, what their conflict is about, hubs, groups."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Literal, NamedTuple
 from signet_sync.formats.wikilinks import wikilink
 from signet_sync.text.sentences import flatten_cell
 
-# Types of edges that say that two pull apart, as `_type` writes them.
+# Types of relationships that mean conflict, as `_type` normalises them.
 POLAR_TYPES = frozenset(
     {"polarized", "polarised", "polarity", "polarization", "polarisation", "conflict", "conflicts", "in conflict",
      "conflicted", "opposed", "opposes", "opposition", "tension", "rivalry", "rivals"}
 )  # fmt: skip
-# An entity is a hub, and a set of entities a group, from this many of them on.
+# The number of relationships that makes an entity a hub, and of entities that makes a group.
 HUB_EDGES = 3
 GROUP_MEMBERS = 3
 LIMIT = 10
@@ -22,7 +22,7 @@ _NAMED = 6
 
 
 class Member(NamedTuple):
-    """An entity that edges stand between: its id, its title, its profile relative to the workspace."""
+    """An entity in relationships: its id, its title, its profile's path relative to the workspace."""
 
     id: str
     title: str
@@ -38,7 +38,7 @@ class Edge(NamedTuple):
 
 
 class Pattern(NamedTuple):
-    """One pattern: the entities in it, the edges that it is made of, the line that says it (flattened, with links)."""
+    """A pattern: its entities, its relationships, and the line that describes it (flattened, with links)."""
 
     code: Literal["polarized-around", "polarized", "hub", "group"]
     members: tuple[str, ...]
@@ -47,10 +47,10 @@ class Pattern(NamedTuple):
 
 
 def patterns(edges: Iterable[Edge], members: Mapping[str, Member], limit: int = LIMIT) -> list[Pattern]:
-    """What the edges (active ones only) make together, the most telling first: the same for the same edges, always.
+    """Finds patterns in relationships (active ones only), the most significant first; deterministic.
 
-    Pairs that pull apart around a third, other pairs that pull apart, entities in three or more relationships, and
-    groups of three or more that hang together. Participants that are not among `members` do not count.
+    Pairs in conflict around a third entity, other pairs in conflict, entities in three or more relationships, and
+    groups of three or more connected entities. Participants that are not among `members` do not count.
     """
     links = _links(edges, members)
     found = [*_polar(links, members), *_hubs(links, members), *_groups(links, members)]
@@ -58,7 +58,7 @@ def patterns(edges: Iterable[Edge], members: Mapping[str, Member], limit: int = 
 
 
 class _Link(NamedTuple):
-    """Two entities with an edge between them."""
+    """Two entities with a relationship between them."""
 
     pair: tuple[str, str]
     edge: str
@@ -75,7 +75,7 @@ def _links(edges: Iterable[Edge], members: Mapping[str, Member]) -> list[_Link]:
 
 
 def _ordered(ids: Iterable[str], members: Mapping[str, Member]) -> list[str]:
-    """The ids in the order of their titles."""
+    """Sorts ids by title."""
     return sorted(ids, key=lambda each: (members[each].title.casefold(), each))
 
 
@@ -84,7 +84,7 @@ def _type(text: str | None) -> str:
 
 
 def _polar(links: list[_Link], members: Mapping[str, Member]) -> list[Pattern]:
-    """Each pair that pulls apart once; those around something first."""
+    """Finds each pair in conflict once; those around something come first."""
     around, alone = [], []
     neighbours = _neighbours(links)
     for pair in dict.fromkeys(link.pair for link in links if link.type in POLAR_TYPES):
@@ -115,7 +115,7 @@ def _hubs(links: list[_Link], members: Mapping[str, Member]) -> list[Pattern]:
 
 
 def _groups(links: list[_Link], members: Mapping[str, Member]) -> list[Pattern]:
-    """Entities that hang together by edges, but for those that a hub holds together and so has said already."""
+    """Finds groups of connected entities, except those around a hub, which is a pattern of its own."""
     neighbours = _neighbours(links)
     hubs = {pattern.members[0] for pattern in _hubs(links, members)}
     found = []
@@ -155,7 +155,7 @@ def _distinct(ids: Iterable[str]) -> tuple[str, ...]:
 
 
 def _names(ids: Iterable[str], members: Mapping[str, Member]) -> str:
-    """`A`, `A and B`, `A, B and C`; of many the first six and how many more."""
+    """Formats titles: `A`, `A and B`, `A, B and C`; of many the first six and the number of others."""
     names = [_name(members[each]) for each in ids]
     if len(names) > _NAMED + 1:
         names = [*names[:_NAMED], f"{len(names) - _NAMED} more"]
@@ -163,6 +163,6 @@ def _names(ids: Iterable[str], members: Mapping[str, Member]) -> str:
 
 
 def _name(member: Member) -> str:
-    # A `|` or a bracket would end the label early.
+    # A `|` or a bracket would end the label of the link early.
     label = flatten_cell(member.title, 80).replace("|", "¦").replace("[", "(").replace("]", ")")
     return wikilink(member.path, label or member.id)

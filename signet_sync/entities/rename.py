@@ -1,4 +1,4 @@
-"""Links to an entity follow its folder to its new name, in every entity file of the agent."""
+"""Updates links to a renamed entity's folder in every entity file of the agent."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from signet_sync.formats.wikilinks import wikilink
 
 
 def relink(garden: Garden, before: Entity) -> None:
-    """Changes links to the folder where an entity was. What somebody is writing, or is drift, is left as it is."""
+    """Changes links to the former folder of an entity. Files that are being edited, and drift, are left as they are."""
     database = garden.workspace.database
     row = garden.find(before.id)
     place = parse_path(row.path) if row is not None else None

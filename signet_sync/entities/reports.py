@@ -1,4 +1,4 @@
-"""What stands in an agent's entities and their ledger, for whoever asks: shown, listed, checked, told again."""
+"""Shows, lists, checks and replays an agent's entities and their event log."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from signet_sync.sync.workspace import Workspace
 
 
 def show(workspace: Workspace, agent_id: str, ref: str, *, now_us: int) -> Shown:
-    """An entity with its sections. Raises `UsageError` (`unknown-entity`, `ambiguous-entity`)."""
+    """Returns an entity with its sections. Raises `UsageError` (`unknown-entity`, `ambiguous-entity`)."""
     with state_dir.workspace_lock(workspace.state):
         garden, row = _looked_at(workspace, agent_id, ref, now_us)
         return queries.shown(garden, row)
 
 
 def listing(workspace: Workspace, agent_id: str, *, kind: Kind | None = None, now_us: int) -> list[Listed]:
-    """The entities of an agent, by kind and title."""
+    """Lists the entities of an agent by kind and title."""
     with state_dir.workspace_lock(workspace.state):
         garden = Garden(workspace, agent_id, now_us)
         observe.tend(garden)
@@ -35,7 +35,7 @@ def listing(workspace: Workspace, agent_id: str, *, kind: Kind | None = None, no
 
 
 def lint(workspace: Workspace, agent_id: str, ref: str | None = None, *, now_us: int) -> list[Remark]:
-    """What is untidy about an entity's files (None: those of all). Raises as `show`."""
+    """Lists deviations of an entity's files (None: of all) from the schema. Raises as `show`."""
     with state_dir.workspace_lock(workspace.state):
         if ref is None:
             garden = Garden(workspace, agent_id, now_us)
@@ -51,7 +51,7 @@ def lint(workspace: Workspace, agent_id: str, ref: str | None = None, *, now_us:
 
 
 def verify(workspace: Workspace, agent_id: str) -> list[Remark]:
-    """What is wrong with an agent's ledger: edits, gaps, a lost end; nothing where it stands as it was written."""
+    """Checks an agent's event log for edits, gaps and a lost end; returns an empty list if it is intact."""
     with state_dir.workspace_lock(workspace.state):
         garden = _open(workspace, agent_id)
         lines = garden.ledger.lines()
@@ -81,7 +81,7 @@ def verify(workspace: Workspace, agent_id: str) -> list[Remark]:
 
 
 def replay(workspace: Workspace, agent_id: str, ref: str) -> Replay:
-    """An entity as its events tell it, compared with its files after a look at them. Raises as `show`."""
+    """Replays an entity's events and compares the result with its files. Raises as `show`."""
     with state_dir.workspace_lock(workspace.state):
         garden = _open(workspace, agent_id)
         entity_id, _ = _named(garden, ref)
@@ -106,7 +106,7 @@ def replay(workspace: Workspace, agent_id: str, ref: str) -> Replay:
 
 
 def drift(workspace: Workspace, agent_id: str) -> list[Remark]:
-    """The maintainer's queue after a look at all files: those that differ from their events in a way that waits."""
+    """Looks at all files and returns the maintainer's queue."""
     with state_dir.workspace_lock(workspace.state):
         garden = _open(workspace, agent_id)
         observe.tend(garden)
@@ -115,7 +115,7 @@ def drift(workspace: Workspace, agent_id: str) -> list[Remark]:
 
 
 def log(workspace: Workspace, agent_id: str, ref: str | None = None, *, limit: int = 0) -> list[Logged]:
-    """The events of an entity (None: of all), newest first; `limit` 0: every one. Raises as `show`."""
+    """Lists the events of an entity (None: of all), newest first; `limit` 0: all of them. Raises as `show`."""
     with state_dir.workspace_lock(workspace.state):
         garden = _open(workspace, agent_id)
         found = queries.logged(garden, None if ref is None else _named(garden, ref)[0])
@@ -123,14 +123,14 @@ def log(workspace: Workspace, agent_id: str, ref: str | None = None, *, limit: i
 
 
 def proposals(workspace: Workspace, agent_id: str, ref: str | None = None) -> list[Proposal]:
-    """Proposals that wait for a person's word, oldest first. Raises as `show`."""
+    """Lists open proposals, oldest first. Raises as `show`."""
     with state_dir.workspace_lock(workspace.state):
         garden = _open(workspace, agent_id)
         return entities_proposals.waiting(garden, None if ref is None else _named(garden, ref)[0])
 
 
 def source(workspace: Workspace, agent_id: str, token: str) -> Source:
-    """What an `ev:…` leads to. Raises `UsageError` (`token-invalid`, `unknown-event`)."""
+    """Returns what an `ev:…` refers to. Raises `UsageError` (`token-invalid`, `unknown-event`)."""
     read = read_token(token.strip())
     if read is None:
         raise UsageError(
@@ -154,7 +154,7 @@ def _open(workspace: Workspace, agent_id: str) -> Garden:
 
 
 def _looked_at(workspace: Workspace, agent_id: str, ref: str, now_us: int) -> tuple[Garden, GardenFile]:
-    """The row of an entity after a look at its files. The workspace's lock is held. Raises `UsageError`."""
+    """Returns the row of an entity after a look at its files. The workspace's lock is held. Raises `UsageError`."""
     garden = Garden(workspace, agent_id, now_us)
     observe.tend(garden)
     row = execute.located(garden, ref)
@@ -163,7 +163,7 @@ def _looked_at(workspace: Workspace, agent_id: str, ref: str, now_us: int) -> tu
 
 
 def _named(garden: Garden, ref: str) -> tuple[str, GardenFile | None]:
-    """The id that a name means, and its row; what is gone is known by its id in full. Raises `UsageError`."""
+    """Returns the id that a name refers to, and its row; a missing entity needs its full id. Raises `UsageError`."""
     row = garden.find(ref)
     if row is None and kind_of(ref.strip()) is not None and garden.ledger.of(ref.strip()):
         return ref.strip(), None

@@ -1,4 +1,4 @@
-"""One agent's garden while somebody works in it: its files as they stand, its ledger, what its events tell."""
+"""Reads one agent's entities for an operation: files on disk, event log, and the state that the events add up to."""
 
 from __future__ import annotations
 
@@ -44,16 +44,17 @@ from signet_sync.text.sentences import flatten
 _BYTES = SIZE_LIMIT * 4
 _LINK = re.compile(r"\[\[(?:[^\[\]|]*\|)?([^\[\]|]*)\]\]")
 _MARKUP = "#>-*+ \t"
-# Who takes part is no sentence about a relationship.
+# The list of participants is no description of a relationship.
 _MEMBERS = "participants"
-_NARROW = 240  # characters of the one line about an entity
+_NARROW = 240  # characters of the one line that describes an entity
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A file as it stands on disk; `text` is without secrets, None where there is no readable file.
+    """A file as read from disk; `text` is without secrets, and None where there is no readable file.
 
-    `sha256` is that of the bytes; `code` and `message` say why it cannot be read (`gone`: it is not there).
+    `sha256` is the hash of the bytes; `code` and `message` give the reason why it cannot be read (`gone`: it is
+    missing).
     """
 
     path: str
@@ -68,7 +69,7 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """An entity whose files are as its events say, and may be written."""
+    """An entity whose files agree with its events, so that it may be written."""
 
     id: str
     kind: Kind
@@ -78,12 +79,12 @@ class Entity:
 
     @property
     def profile(self) -> Document:
-        """Its profile."""
+        """Returns its profile."""
         return self.documents["profile"]
 
 
 class Garden:
-    """The entities of an agent. `now_us` is microseconds since 1970 UTC. The workspace's lock is held."""
+    """Accesses the entities of an agent. `now_us` is microseconds since 1970 UTC; the workspace's lock is held."""
 
     def __init__(self, workspace: Workspace, agent_id: str, now_us: int) -> None:
         require_agent(agent_id)
@@ -96,9 +97,9 @@ class Garden:
     # ── files ──
 
     def places(self, ids: Collection[str] | None = None) -> dict[str, list[Place]]:
-        """The profiles that stand on disk, or should: for each id one, or more where somebody copied a folder.
+        """Returns the profiles that exist or should exist, by id; more than one for an id whose folder was copied.
 
-        With `ids` only those of some entities.
+        With `ids`, only those of these entities.
         """
         found: dict[str, list[Place]] = {}
         for kind in KINDS:
@@ -112,7 +113,7 @@ class Garden:
         return {each: places if len(places) == 1 else self._filled(places) for each, places in found.items()}
 
     def _filled(self, places: list[Place]) -> list[Place]:
-        """Of several folders of one entity those that hold a file: a sync may leave an empty one behind."""
+        """Keeps, of several folders of one entity, those that contain a file: a sync service may leave an empty one."""
         root = self.workspace.root
         filled = [
             place
@@ -122,7 +123,7 @@ class Garden:
         return filled or places[:1]
 
     def seen(self, place: Place) -> Seen:
-        """A file as it stands."""
+        """Reads a file."""
         path = path_of(place)
         read = files.read(self.workspace.root, path, _BYTES)
         if not isinstance(read, Found):
@@ -137,13 +138,13 @@ class Garden:
         return Seen(path, place, read.raw, text, sha, read.signature)
 
     def both(self, place: Place) -> dict[File, Seen]:
-        """Profile and notes of an entity."""
+        """Reads profile and notes of an entity."""
         return {file: self.seen(place._replace(file=file)) for file in FILES}
 
     # ── events ──
 
     def told(self, entity_id: str) -> Replayed:
-        """What the events of an entity come to."""
+        """Returns the state that the events of an entity add up to."""
         if entity_id not in self._told:
             self._told[entity_id] = fold(self.ledger.of(entity_id))
         return self._told[entity_id]
@@ -156,7 +157,7 @@ class Garden:
         place: Place | None = None,
         file_after: str | None = None,
     ) -> Event:
-        """Adds an event to the ledger that needs no outcome."""
+        """Appends an event that needs no outcome to the event log."""
         ulid = new_ulid(self.now_us)
         event = Event(
             id=ulid,
@@ -175,7 +176,7 @@ class Garden:
         return event
 
     def forget_told(self, entity_id: str | None) -> None:
-        """After events were added."""
+        """Drops cached replays of an entity (None: of all) after events were added."""
         if entity_id is None:
             self._told.clear()
         else:
@@ -184,7 +185,7 @@ class Garden:
     # ── schema ──
 
     def rules(self, kind: Kind) -> list[tuple[int, Shape]]:
-        """Fields that became sections of a kind, each with the schema version from which on."""
+        """Returns the fields of a kind that became sections, each with the schema version that introduced it."""
         found = []
         for entry in self.ledger.holding('"op":"schema"'):
             payload = entry.payload if isinstance(entry, Event) and entry.entity_id is None else None
@@ -196,11 +197,11 @@ class Garden:
         return sorted(found, key=lambda rule: rule[0])
 
     def version(self, kind: Kind) -> int:
-        """The schema version of a kind by now."""
+        """Returns the current schema version of a kind."""
         return max((version for version, _ in self.rules(kind)), default=SCHEMA_VERSION)
 
     def shapes(self, kind: Kind, file: File, version: int) -> tuple[Shape, ...]:
-        """The sections of a file of this schema version."""
+        """Returns the sections of a file at a schema version."""
         known = shapes(kind, file)
         if file == "notes" or version <= SCHEMA_VERSION:
             return known
@@ -208,13 +209,13 @@ class Garden:
         return (*own, *(shape for since, shape in self.rules(kind) if since <= version), *COMMON)
 
     def shapes_of(self, kind: Kind, file: File, document: Document) -> tuple[Shape, ...]:
-        """The sections that a file should have, by its own schema version."""
+        """Returns the sections that a file should have at its own schema version."""
         return self.shapes(kind, file, version_of(document))
 
     # ── rows ──
 
     def find(self, ref: str) -> GardenFile | None:
-        """The profile that a name means, None where no row has it. Raises `UsageError` (`ambiguous-entity`)."""
+        """Returns the profile that a name refers to, None if none. Raises `UsageError` (`ambiguous-entity`)."""
         name = ref.strip()
         place = parse_path(name)
         found = entities_store.find(self.workspace.database, self.agent_id, place.id if place else name)
@@ -227,7 +228,7 @@ class Garden:
         return found[0] if found else None
 
     def unknown(self, ref: str) -> UsageError:
-        """What is raised where a name means no entity."""
+        """Returns the error for a name that refers to no entity."""
         return UsageError(
             f"agent {self.agent_id} has no entity called {ref.strip()[:60]!r}",
             hint="signet-sync entity list shows them; --agent chooses another agent",
@@ -235,7 +236,7 @@ class Garden:
         )
 
     def row(self, seen: Seen, document: Document) -> GardenFile:
-        """What the index knows of a file; its texts are without secrets."""
+        """Makes the row of a file; its texts are without secrets."""
         fields = document.fields
         place = seen.place
         core = self._core(place, document) if place.file == "profile" else {}
@@ -264,29 +265,29 @@ class Garden:
         return {anchor: text for anchor, text in found.items() if text}
 
     def remember_chain(self) -> None:
-        """Mirrors the end of the ledger. In the caller's transaction."""
+        """Records the current end of the event log in the database. In the caller's transaction."""
         last = self.ledger.last()
         if last is not None:
             known = entities_store.chain(self.workspace.database, self.agent_id)
-            # Old pages are not read only to be counted.
+            # Old pages are not read just to count their lines.
             more = self.ledger.after(known.last_hash) if known is not None else None
             count = known.events + more if known is not None and more is not None else self.ledger.size()
             entities_store.set_chain(self.workspace.database, self.agent_id, Chain(last.hash, last.id, count))
 
 
 def path_of(place: Place) -> str:
-    """The path of a file."""
+    """Returns the path of a file."""
     make = notes_path if place.file == "notes" else profile_path
     return make(place.agent_id, place.kind, place.slug, place.id)
 
 
 def folder_of(place: Place) -> str:
-    """The folder of an entity's files."""
+    """Returns the folder of an entity's files."""
     return entity_folder(place.agent_id, place.kind, place.slug, place.id)
 
 
 def parsed(text: str) -> Document | DocumentProblem:
-    """A file taken apart, or why it is none."""
+    """Parses a file, or returns the reason why it is no entity file."""
     try:
         return parse(text)
     except DocumentProblem as problem:
@@ -294,20 +295,20 @@ def parsed(text: str) -> Document | DocumentProblem:
 
 
 def version_of(document: Document) -> int:
-    """The schema version that a file says it has."""
+    """Returns the schema version stated in a file."""
     text = _text(document.fields.get("schema_version"))
     return int(text) if text.isascii() and text.isdigit() and len(text) < 6 else SCHEMA_VERSION
 
 
 def words(value: object) -> tuple[str, ...]:
-    """The texts of a list in the frontmatter."""
+    """Returns the strings of a list in the frontmatter."""
     if isinstance(value, str):
         return (value,)
     return tuple(item for item in value if isinstance(item, str)) if isinstance(value, Sequence) else ()
 
 
 def agents(root: str) -> Iterator[str]:
-    """Agents that have a garden on disk, `default` first."""
+    """Yields agents that have entities on disk, `default` first."""
     if files.listing(root, "entities", ""):
         yield DEFAULT_AGENT
     for name in files.listing(root, "agents", ""):
@@ -316,7 +317,7 @@ def agents(root: str) -> Iterator[str]:
 
 
 def _line(core: Iterable[str]) -> str:
-    """What an entity is, in one line: the first words of its first section that says anything."""
+    """Describes an entity in one line: the first words of its first section that has any."""
     for text in core:
         for line in text.split("\n"):
             said = flatten(_LINK.sub(r"\1", line).lstrip(_MARKUP), _NARROW)

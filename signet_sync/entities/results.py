@@ -1,4 +1,4 @@
-"""What the operations on entities answer with."""
+"""Defines the results of operations on entities."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from signet_sync.formats.entity_paths import File, Kind
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """An operation that is recorded: entity, event, its `ev:…`, and the file that it is about.
+    """A recorded operation: entity, event, its `ev:…`, and the file it concerns.
 
-    `before` and `after` are hashes of the section (None where it is about none). With `replayed` it had been done
-    before under the same idempotency key. `waiting` says why MEMORY.md does not show it yet.
+    `before` and `after` are hashes of the section (None without one). `replayed`: it was done earlier under the same
+    idempotency key. `waiting` is the reason why MEMORY.md does not show it yet.
     """
 
     id: str
@@ -32,7 +32,7 @@ class Done:
 
 
 class ShownItem(NamedTuple):
-    """An item of a list section: `key` names it for `prune`, as its number does."""
+    """An item of a list section; `prune` accepts `key` or `number`."""
 
     number: int
     key: str
@@ -40,7 +40,7 @@ class ShownItem(NamedTuple):
 
 
 class ShownSection(NamedTuple):
-    """A section as a reader sees it; `items` where it is a list, else None. `name` is what operations call it."""
+    """A section for display; `items` is None unless it is a list. `name` is its name in operations."""
 
     name: str
     anchor: str | None
@@ -51,9 +51,9 @@ class ShownSection(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """An entity as it stands in its files; sections of its notes are called `notes/…` and come last.
+    """An entity as its files have it; sections of its notes are named `notes/…` and come last.
 
-    `proposals` are open ones; `drifted` says that a file waits for a maintainer: it is shown as it stands.
+    `proposals` are the open ones; `drifted`: a file waits for a maintainer and is shown with its present content.
     """
 
     id: str
@@ -72,7 +72,7 @@ class Shown:
 
 
 class Listed(NamedTuple):
-    """One line of a list of entities; `line` says in a sentence who it is, empty where nothing is said yet."""
+    """A row of a list of entities; `line` describes the entity in a sentence, and may be empty."""
 
     id: str
     kind: Kind
@@ -84,9 +84,9 @@ class Listed(NamedTuple):
 
 
 class Proposal(NamedTuple):
-    """A text that an agent would like a section to have; `op` is `set` or `append_item`, `at` ISO 8601 UTC.
+    """A text that an agent proposes for a section; `op` is `set` or `append_item`, `at` is ISO 8601 UTC.
 
-    `source` is `PATH#LINE` of the artifact that it rests on.
+    `source` is `PATH#LINE` of the artifact that supports it.
     """
 
     id: str
@@ -100,7 +100,7 @@ class Proposal(NamedTuple):
 
 
 class Remark(NamedTuple):
-    """A finding of `lint`, `verify`, `replay` or `drift`: `id` is an entity's, an event's, or empty (the ledger)."""
+    """A finding of `lint`, `verify`, `replay` or `drift`; `id` is an entity's or event's, empty for the event log."""
 
     id: str
     code: str
@@ -111,7 +111,7 @@ class Remark(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """The files of an entity as their events tell them, and in what the files on disk differ from that."""
+    """The files of an entity as its events produce them, and where the files on disk differ."""
 
     id: str
     texts: Mapping[File, str]
@@ -119,14 +119,14 @@ class Replay:
 
 
 class Logged(NamedTuple):
-    """An event and how it stands: `state` is pending, written, committed or failed."""
+    """An event with its `state`: pending, written, committed or failed."""
 
     event: Event
     state: str
 
 
 class Source(NamedTuple):
-    """What an event token leads to: the event, and the artifact (path, line from 1) that it rests on, if any."""
+    """What an event token refers to: the event, and the artifact (path, line from 1) that supports it, if any."""
 
     event: Event
     entity_path: str
@@ -136,9 +136,9 @@ class Source(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """What a look at entity files found: paths by what they turned out to be, drift and remarks of the ledger.
+    """The result of a look at entity files: edited, healed and drifted paths, and settled writes.
 
-    `changed` are agents whose entities moved, so that their pages may have to follow.
+    `changed` are agents whose entities changed, so that MEMORY.md may need an update.
     """
 
     edited: tuple[str, ...] = ()
@@ -150,7 +150,7 @@ class Observed:
 
 @dataclass(frozen=True, slots=True)
 class Promoted:
-    """A field that became a section of a kind, from a schema version on, and the files that were given it."""
+    """A field that became a section of a kind, the schema version of that change, and the migrated files."""
 
     event_id: str
     kind: Kind
@@ -162,17 +162,17 @@ class Promoted:
 
 @dataclass(frozen=True, slots=True)
 class Erased:
-    """What a removal took out of an agent's entities: files that lost words, events that lost their texts."""
+    """What a removal changed: files that lost words, events that lost their texts."""
 
     files: tuple[str, ...]
     events: tuple[str, ...]
 
 
-# ── as documents ──
+# ── as JSON ──
 
 
 def done_document(done: Done) -> dict[str, Any]:
-    """What an operation answers with where a program asks."""
+    """Returns the JSON document of an operation's result."""
     return {
         "id": done.id,
         "event_id": done.event_id,
@@ -188,7 +188,7 @@ def done_document(done: Done) -> dict[str, Any]:
 
 
 def shown_document(shown: Shown) -> dict[str, Any]:
-    """The document of `entity show --json`."""
+    """Returns the JSON document of `entity show --json`."""
     return {
         "id": shown.id,
         "agent_id": shown.agent_id,
@@ -207,7 +207,7 @@ def shown_document(shown: Shown) -> dict[str, Any]:
 
 
 def _section_document(section: ShownSection) -> dict[str, Any]:
-    """A list has `items`, anything else `text`."""
+    """Returns a section's JSON document: a list has `items`, any other section `text`."""
     named = {"name": section.name, "anchor": section.anchor, "heading": section.heading}
     if section.items is None:
         return {**named, "text": section.text}

@@ -1,4 +1,4 @@
-"""What stands in the folders of entities, by names and stats alone: nothing is opened but folders, no link followed."""
+"""Lists entity files by names and stats; opens only folders and follows no symlink."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ _NO_FOLDER = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 
 
 def garden(agent_id: str) -> str:
-    """The folder that holds all of an agent's entities, relative to the workspace."""
+    """Returns the folder of all of an agent's entities, relative to the workspace."""
     return f"{agent_folder(agent_id)}entities"
 
 
 def owners(root: str) -> list[str]:
-    """The agents that may have entities: the default one, and every folder of `agents/` that is called like one."""
+    """Lists agents that may have entities: the default one, and every folder of `agents/` with a valid agent name."""
     named = (name for name in files.listing(root, "agents", "") if AGENT_ID.fullmatch(name))
     return [DEFAULT_AGENT, *(name for name in named if name != DEFAULT_AGENT)]
 
 
 def stands(root: str, agent_id: str) -> bool:
-    """Whether an agent has a garden; one look."""
+    """Checks whether an agent has an entities folder."""
     return files.look(root, garden(agent_id)) is not None
 
 
 def scan(root: str, agent_id: str) -> dict[str, Signature] | None:
-    """Path and signature of every profile and notes of an agent; None where there is no garden.
+    """Returns path and signature of an agent's profiles and notes; None without an entities folder.
 
-    What is no plain file under such a name is left out, and so is what lies behind a symlink. Raises `OSError`,
-    `WorkspaceError` where the garden cannot be looked into: what cannot be seen must not be taken for gone.
+    Leaves out what is no regular file or is behind a symlink. Raises `OSError`, `WorkspaceError` if the folder cannot
+    be read: an unreadable file must not be taken for a deleted one.
     """
     found: dict[str, Signature] = {}
     where = garden(agent_id)
@@ -68,7 +68,7 @@ def _collect(entities: int | None, name: str, where: str, found: dict[str, Signa
 
 @contextmanager
 def _inside(parent: int | None, name: str) -> Iterator[int | None]:
-    """A folder's descriptor; None where there is none of that name."""
+    """Opens a folder; yields its descriptor, None if there is none of that name."""
     try:
         descriptor = os.open(name, FOLDER | os.O_NOFOLLOW, dir_fd=parent)
     except OSError as error:
@@ -83,6 +83,6 @@ def _inside(parent: int | None, name: str) -> Iterator[int | None]:
 
 
 def ledger(root: str, agent_id: str) -> dict[str, Signature]:
-    """Path and signature of the pages of an agent's ledger; nothing is read."""
+    """Returns path and signature of the pages of an agent's event log; reads none of them."""
     where = f"{garden(agent_id)}/ledger"
     return files.signatures(root, [f"{where}/{name}" for name in files.listing(root, where, "")])

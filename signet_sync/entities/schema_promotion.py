@@ -1,4 +1,4 @@
-"""The schema of an agent's entities: a field that proved itself under Extensions becomes a section of its kind."""
+"""Extends the schema of an agent's entities: a field under Extensions becomes a section of its kind."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ def promote(
 ) -> Promoted:
     """Makes `### field` of Extensions a section of a kind (None: the one kind that has it), and migrates the files.
 
-    Raises `UsageError`: `actor-refused` unless a maintainer asks, `unknown-field`, `ambiguous-field`, `field-exists`.
+    Raises `UsageError`: `actor-refused` for any actor but a maintainer, `unknown-field`, `ambiguous-field`,
+    `field-exists`.
     """
     if actor != "maintainer":
         raise UsageError("the schema is a maintainer's to change", hint="--actor maintainer", code="actor-refused")
@@ -62,7 +63,7 @@ def promote(
 
 
 def _entities(garden: Garden) -> Iterator[Entity]:
-    """Every entity that waits for nobody."""
+    """Yields every entity that does not wait for a maintainer."""
     waiting = {one.entity_id for one in entities_store.drift(garden.workspace.database, garden.agent_id)}
     for row in entities_store.entities(garden.workspace.database, garden.agent_id):
         if row.id not in waiting:
@@ -70,7 +71,7 @@ def _entities(garden: Garden) -> Iterator[Entity]:
 
 
 def _meant(entities: list[Entity], field: str, kind: Kind | None) -> tuple[Kind, str]:
-    """The kind and the heading as it is mostly written. Raises `UsageError`."""
+    """Returns the kind that has the field, and its heading as written there. Raises `UsageError`."""
     found: dict[Kind, str] = {}
     for entity in entities:
         name = next((name for name, *_ in fields_of(entity.profile) if name.casefold() == field.casefold()), None)
@@ -94,7 +95,7 @@ def _meant(entities: list[Entity], field: str, kind: Kind | None) -> tuple[Kind,
 
 
 def fields_of(document: Document) -> list[tuple[str, int, int]]:
-    """Name and lines (from, to) of each `###` field of Extensions, as they lie in the section's body."""
+    """Returns name and lines (from, to) of each `###` field of Extensions; lines count from the section's body."""
     try:
         body = find(document, _EXTENSIONS).body
     except UsageError:
@@ -110,7 +111,7 @@ def fields_of(document: Document) -> list[tuple[str, int, int]]:
 
 
 def _rule(garden: Garden, kind: Kind, heading: str) -> tuple[int, str] | None:
-    """Version and event of the rule that there is already: the migration goes on where it was cut off."""
+    """Returns version and event of an existing rule, so that an interrupted migration continues."""
     for entry in garden.ledger.holding('"op":"schema"'):
         if isinstance(entry, Event) and entry.entity_id is None:
             payload = entry.payload or {}
@@ -143,7 +144,7 @@ def _record(garden: Garden, kind: Kind, heading: str) -> str:
 
 
 def _migrate(garden: Garden, entity: Entity, kind: Kind, version: int, shape: Shape) -> bool:
-    """Gives a file the section, with what stood under Extensions; by an ordinary event."""
+    """Gives a file the section, with the field's text from Extensions, in an ordinary event."""
     if entity.kind != kind or version_of(entity.profile) >= version:
         return False
     after = edits.with_fields(_moved(entity, shape), {"schema_version": version})
@@ -158,7 +159,7 @@ def _migrate(garden: Garden, entity: Entity, kind: Kind, version: int, shape: Sh
     try:
         write_ahead.write(garden, entity, plan, Stamp(ulid=new_ulid(garden.now_us), actor="maintainer"))
     except Raced:
-        return False  # the same command again goes on
+        return False  # running the command again continues
     return True
 
 
@@ -177,7 +178,7 @@ def _moved(entity: Entity, shape: Shape) -> Document:
 
 
 def _with_section(document: Document, shape: Shape) -> Iterator[Section]:
-    """The sections with the new one behind those of its kind; one that has its heading already is given its anchor."""
+    """Yields the sections, with the new one after those of its kind; an existing one of its heading gets its anchor."""
     fresh = blank("part", title="x", entity_id="", agent_id="", created_at="", sections=(shape, shape)).sections[0]
     standing = [one for one in document.sections if one.heading.casefold() == shape.heading.casefold()]
     if standing:

@@ -1,4 +1,4 @@
-"""Text on its way into a section: sanitized, fitted, quoted, and held against caps, locks and pins."""
+"""Prepares text for a section: sanitizes and fits it, quotes evidence, and checks caps, locks and pins."""
 
 from __future__ import annotations
 
@@ -33,29 +33,29 @@ _COMMON = {shape.anchor for shape in COMMON}
 
 @dataclass(frozen=True, slots=True)
 class Clean:
-    """A text without secrets, and how often each rule replaced something."""
+    """A text without secrets, and the number of replacements by rule."""
 
     text: str
     redactions: Mapping[str, int]
 
 
 def clean(text: str) -> Clean:
-    """A text of many lines. Raises `UsageError` (`text-too-long`)."""
+    """Sanitizes a text of several lines. Raises `UsageError` (`text-too-long`)."""
     return Clean(*sanitize_counted(_bounded(text)))
 
 
 def clean_line(text: str) -> Clean:
-    """A text of one line. Raises `UsageError` (`text-too-long`)."""
+    """Sanitizes a text of one line. Raises `UsageError` (`text-too-long`)."""
     return Clean(*sanitize_line_counted(_bounded(text)))
 
 
 def said(text: str | None) -> str | None:
-    """A reason as it is kept: one line, sanitized; None where nothing is said."""
+    """Sanitizes a reason and puts it on one line; returns None for an empty one."""
     return None if text is None else flatten(sanitize_line(_bounded(text))) or None
 
 
 def needed(reason: str) -> str:
-    """The same where there must be one. Raises `UsageError` (`reason-missing`)."""
+    """Does the same for a required reason. Raises `UsageError` (`reason-missing`)."""
     kept = said(reason)
     if kept is None or not any(map(str.isalnum, kept)):
         raise UsageError("the reason says nothing", hint="say why, in a sentence", code="reason-missing")
@@ -63,7 +63,7 @@ def needed(reason: str) -> str:
 
 
 def _bounded(text: str) -> str:
-    # Nobody waits for the sanitizer over a file that came in by mistake.
+    # Keeps the sanitizer from processing a large file passed by mistake.
     if len(text) > TEXT_LIMIT * 4:
         raise UsageError(
             f"the text has {len(text):,} characters, at most {TEXT_LIMIT:,}",
@@ -73,12 +73,12 @@ def _bounded(text: str) -> str:
     return text
 
 
-# ── where ──
+# ── target sections ──
 
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """A section of an entity that is to be changed; `shape` None: the schema does not know it."""
+    """A section of an entity to be changed; `shape` is None if the schema does not define it."""
 
     file: File
     document: Document
@@ -87,22 +87,22 @@ class Spot:
 
     @property
     def name(self) -> str:
-        """What `edits` and the ledger call it."""
+        """Returns its name in `edits` and in the event log."""
         return self.section.anchor or self.section.heading
 
     @property
     def form(self) -> str:
-        """How it changes; a section that the schema does not know is a narrative."""
+        """Returns its form; a section that the schema does not define is a narrative."""
         return self.shape.form if self.shape is not None else "narrative"
 
     @property
     def is_core(self) -> bool:
-        """Whether it is a core section of its kind: what such a one says as a whole is a material change."""
+        """Checks whether it is a core section of its kind: rewriting one is a material change."""
         return self.file == "profile" and self.shape is not None and self.shape.anchor not in _COMMON
 
 
 def spot(garden: Garden, entity: Entity, name: str) -> Spot:
-    """The section that `identity`, `Open Questions` or `notes/inbox` means. Raises `UsageError` (`section-unknown`)."""
+    """Finds a section by name: `identity`, `Open Questions`, `notes/inbox`. Raises `UsageError` (`section-unknown`)."""
     file: File = "notes" if name.strip().casefold().startswith(_NOTES) else "profile"
     document = entity.documents.get(file)
     if document is None:
@@ -113,19 +113,19 @@ def spot(garden: Garden, entity: Entity, name: str) -> Spot:
 
 
 def guard_name(where: Spot | None) -> str:
-    """What `pins` and `locks` of the frontmatter call a section; `*` is the whole entity."""
+    """Returns a section's name in `pins` and `locks` of the frontmatter; `*` is the whole entity."""
     if where is None:
         return WHOLE
     return f"{_NOTES}{where.name}" if where.file == "notes" else where.name
 
 
 def guards(entity: Entity, field: str) -> tuple[str, ...]:
-    """The names in `pins` or `locks`; a person may have written headings."""
+    """Returns the names in `pins` or `locks` as anchors; people may write headings."""
     return tuple(anchor_of(" ".join(name.split())) for name in words(entity.profile.fields.get(field)))
 
 
 def refuse_guarded(entity: Entity, where: Spot | None, actor: Actor) -> None:
-    """Raises `UsageError` (`section-locked`, `section-pinned`) where a person keeps an agent from writing."""
+    """Raises `UsageError` (`section-locked`, `section-pinned`) if a person protected the section from agents."""
     if actor in ("person", "maintainer"):
         return
     for field, word in (("locks", "locked"), ("pins", "pinned")):
@@ -139,12 +139,12 @@ def refuse_guarded(entity: Entity, where: Spot | None, actor: Actor) -> None:
             )
 
 
-# ── what ──
+# ── texts ──
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A text ready for a section: a narrative or an item, what was changed in it, what it rests on."""
+    """A text ready for a section: a narrative or an item, notes on changes made in it, and its sources."""
 
     text: Fitted
     notes: tuple[str, ...] = ()
@@ -152,16 +152,16 @@ class Draft:
 
 
 def narrative(garden: Garden, text: str, source: str | None) -> Draft:
-    """A narrative, with the line of an artifact that it rests on (`PATH#LINE`). Raises `UsageError`."""
+    """Prepares a narrative, with the line of an artifact that supports it (`PATH#LINE`). Raises `UsageError`."""
     fitted, notes = fit(text)
     return Draft(fitted, notes, () if source is None else (quoted(garden, source)[0],))
 
 
 def item(garden: Garden, where: Spot, text: str, source: str | None, token: str) -> Draft:
-    """An item of a list; one of Evidence quotes a line of an artifact, with its event's token. Raises `UsageError`.
+    """Prepares a list item; one of Evidence quotes a line of an artifact and has its event's token.
 
-    `evidence-missing` where an item of Evidence names no line, `evidence-unquoted` where it quotes what does not stand
-    there.
+    Raises `UsageError`: `evidence-missing` if an item of Evidence names no line, `evidence-unquoted` if its quote is
+    not in the line.
     """
     place, quote = quoted(garden, source) if source is not None else (None, None)
     rests = () if place is None else (place,)
@@ -186,7 +186,7 @@ def item(garden: Garden, where: Spot, text: str, source: str | None, token: str)
 
 
 def quoted(garden: Garden, source: str) -> tuple[str, str]:
-    """`PATH#LINE` as it is kept, and what the line says, without secrets.
+    """Returns `PATH#LINE` in its stored form, and the text of the line without secrets.
 
     Raises `UsageError`: `evidence-invalid`, `evidence-unknown` (no artifact of this agent), `evidence-empty`.
     """
@@ -208,7 +208,7 @@ def quoted(garden: Garden, source: str) -> tuple[str, str]:
     lines = text.split("\n")
     line = lines[int(number) - 1] if int(number) <= len(lines) else ""
     bare = sanitize_line(line)
-    # A line in the middle of a secret of many lines looks like any other by itself.
+    # A line inside a secret that spans several lines looks harmless by itself.
     hidden = bare.strip() == line.strip() and line not in redact(text)[0].split("\n")
     quote = "" if hidden else bare.lstrip("#>-*+ ")
     if not any(map(str.isalnum, quote)):
@@ -216,7 +216,7 @@ def quoted(garden: Garden, source: str) -> tuple[str, str]:
     return f"{path}#{int(number)}", quote
 
 
-# ── as a plan ──
+# ── plans ──
 
 
 def edit(
@@ -233,7 +233,7 @@ def edit(
     extra: Mapping[str, Any] | None = None,
     reason: str | None = None,
 ) -> Plan:
-    """The plan of a change of one section. `material` is its line of the change log. Raises `UsageError`."""
+    """Plans a change of one section. `material` is its entry in the change log. Raises `UsageError`."""
     why = None if rationale is None else evidence.read_rationale(sanitize_line(_bounded(rationale)))
     over = _over_cap(where, after, why, actor)
     lines = [line for line in (material, _override(where, why) if over and why is not None else None) if line]
@@ -254,7 +254,7 @@ def edit(
 
 
 def finished(garden: Garden, after: Document, file: File, lines: list[str]) -> Document:
-    """A file before it is written: material changes in its change log, its time, and a last look at its structure."""
+    """Completes a file before writing: adds material changes to its change log, sets its time, checks its structure."""
     if file == "profile":
         for line in lines:
             after = edits.append_item(after, "change-log", log_item(iso(garden.now_us), line))
@@ -266,7 +266,7 @@ def finished(garden: Garden, after: Document, file: File, lines: list[str]) -> D
 
 
 def _over_cap(where: Spot, after: Document, why: Rationale | None, actor: Actor) -> tuple[str, ...]:
-    """What is to be said of a section that grew beyond its soft cap. Raises `UsageError` where that needs a why."""
+    """Returns warnings for a section that grew beyond its soft cap. Raises `UsageError` if that needs a rationale."""
     if where.shape is None:
         return ()
     section = find(after, where.name)

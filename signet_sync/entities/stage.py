@@ -1,7 +1,7 @@
-"""Entities in a pass: what people changed since the last one, writes that were cut off, days that are over.
+"""Runs entities in a pass: records people's edits, settles interrupted writes, summarises finished days in change logs.
 
-Nothing is opened but what moved: files and ledgers are told by their stats, and what reads them is imported only where
-there is something to read.
+Files and event logs are compared by their stats; only what changed is opened, and the code that reads it is imported
+only then.
 """
 
 from __future__ import annotations
@@ -32,15 +32,19 @@ if TYPE_CHECKING:
     from signet_sync.formats.artifact import Tombstone
     from signet_sync.storage.database.connection import Database
 
-# Where entities stand, and every folder in there: one that came or went takes its files with it.
+# The folders of entities. A hint about a folder covers all files in it: a folder that appears or disappears takes its
+# files along.
 _FOLDER = late(rf"{OF_AGENT}entities(?:/(?:user|parts|relationships)(?:/[^/]+)?)?", re.ASCII)
-# A clock that was set back makes files of the future; such a file would be young for ever.
+# A clock that was set back leaves files dated in the future; without this limit they would count as young for ever.
 _FUTURE_NS = 3600 * 10**9
 
 
 @dataclass(slots=True)
 class Tended:
-    """What a pass did for entities: agents whose page may have to follow, paths for another look, and trouble."""
+    """The result of a pass for entities.
+
+    `agents`: agents whose MEMORY.md may need an update. `unsettled`: paths to look at again. `trouble`: error messages.
+    """
 
     agents: set[str] = field(default_factory=set)
     unsettled: set[str] = field(default_factory=set)
@@ -48,17 +52,17 @@ class Tended:
 
 
 class Entities(Maintenance, Eraser):
-    """Has events and pages of entities follow what people change in their files."""
+    """Updates events and rows of entities after people changed entity files."""
 
     name = "entities"
     database_only = True
 
     def due(self, run: Pass) -> bool:
-        """Says whether a path of entities was hinted at, or all are looked at."""
+        """Checks whether the pass is full or a hinted path belongs to entities."""
         return run.outcome.full or any(map(is_worth, run.request.paths or ()))
 
     def run(self, run: Pass) -> None:
-        """Records what moved; in a pass that may write nothing else its rows alone."""
+        """Records changed files; in a read-only pass updates only the rows."""
         workspace, request, outcome = run.workspace, run.request, run.outcome
         if workspace.touch_nothing:
             if outcome.full:
@@ -72,22 +76,23 @@ class Entities(Maintenance, Eraser):
         outcome.trouble += tended.trouble
 
     def gather(self, run: Pass, removed: Sequence[Tombstone]) -> None:
-        """Takes what newly removed sessions said out of entities, while rows still say it."""
+        """Removes the content of newly removed sessions from entities, while the rows that identify it still exist."""
         if run.workspace.touch_nothing:
             return
         from signet_sync.privacy import scrub  # heavy, and for removals alone
 
-        # Later it is told by paths and names alone: a disk that fails is waited for, a forbidden file is not.
+        # Later only paths and names identify it. A disk error is therefore raised and the pass repeated; a forbidden
+        # file is not waited for.
         with suppress(PermissionError, WorkspaceError):
             scrub.clean_gardens(run.workspace, removed, run.request.now_us)
 
     def sanitize(self, database: Database) -> None:
-        """Has the rows follow their files again, in the same pass."""
+        """Marks all rows for a new read of their files, which happens in the same pass."""
         entities_store.doubt(database)
 
 
 def is_worth(path: str) -> bool:
-    """Whether a hinted path can mean something to entities."""
+    """Checks whether a hinted path belongs to entities."""
     return _agent_of(path) is not None
 
 
@@ -99,10 +104,10 @@ def tend(
     settle_seconds: float = 0.0,
     confirmed: Collection[str] = frozenset(),
 ) -> Tended:
-    """Looks at hinted paths (None: at every entity file), by somebody who holds the workspace's lock.
+    """Examines hinted entity files (None: all) and records what changed. The caller holds the workspace's lock.
 
-    A file that is younger than `settle_seconds`, or gone, is looked at once more (`confirmed`): a person who types
-    saves every few seconds, and a rename takes two steps.
+    A file that is gone or younger than `settle_seconds` is left for one more look, unless it is in `confirmed`: a
+    person who types saves every few seconds, and a rename takes two steps.
     """
     tended = Tended()
     if paths is not None and not any(map(is_worth, paths)):
@@ -124,24 +129,24 @@ def tend(
 
 
 def has_garden(workspace: Workspace, agent_id: str) -> bool:
-    """Whether there is anything of an agent's entities: files, a ledger, or rows of what was there."""
+    """Checks whether an agent has entities: files, an event log, or rows of former files."""
     return scan.stands(workspace.root, agent_id) or bool(entities_store.signatures(workspace.database, agent_id))
 
 
 def differing(workspace: Workspace) -> dict[str, Signature | None]:
-    """Entity files that are not as the index knows them, and their signatures now (None: gone); nothing is read."""
+    """Returns the signatures of entity files that differ from the index (None: the file is gone). Reads no file."""
     known = entities_store.signatures(workspace.database)
     found: dict[str, Signature | None] = {}
     for agent_id in _asked(workspace, None, known):
-        with suppress(OSError, WorkspaceError):  # a full pass says so
+        with suppress(OSError, WorkspaceError):  # a full pass reports it
             found |= _moved(workspace.root, agent_id, None, known) or {}
     return found
 
 
 def mirror(workspace: Workspace, now_us: int) -> None:
-    """Rows of what stands in entity files, for a pass that may write nothing else: what people did is not recorded.
+    """Updates the rows of entity files in a read-only pass; people's edits are not recorded as events.
 
-    These rows have no signature: whoever may write has yet to look at the files.
+    The rows get no signature, so that the next pass that may write examines the files.
     """
     moved = differing(workspace)
     if not moved:
@@ -169,7 +174,7 @@ def mirror(workspace: Workspace, now_us: int) -> None:
 def _asked(
     workspace: Workspace, paths: Collection[str] | None, known: Iterable[str]
 ) -> dict[str, Collection[str] | None]:
-    """The agents that are concerned, and which of their files (None: all of them)."""
+    """Returns the agents concerned, and for each the paths to examine (None: all)."""
     if paths is None:
         owners = {*scan.owners(workspace.root), *filter(None, map(_agent_of, known))}
         return dict.fromkeys(sorted(owners))
@@ -201,7 +206,7 @@ def _agent_of(path: str) -> str | None:
 def _moved(
     root: str, agent_id: str, asked: Collection[str] | None, known: dict[str, Signature | None]
 ) -> dict[str, Signature | None] | None:
-    """Files that are not as they were known, and their signatures (None: gone); None where there is no garden."""
+    """Returns the signatures of files that changed (None: gone); None for an agent without entities."""
     if asked is None:
         found = scan.scan(root, agent_id)
         mine = {path for path in known if _agent_of(path) == agent_id}
@@ -223,7 +228,7 @@ def _doubtful(moved: dict[str, Signature | None], now_us: int, settle_seconds: f
 
 
 def _agent(workspace: Workspace, agent_id: str, moved: list[str], now_us: int, tended: Tended) -> None:
-    """What moved, and a ledger to which somebody has written, or was writing when it died."""
+    """Records changed files, and an event log that others extended or that a crash left unfinished."""
     ledger = _ledger_mark(workspace.root, agent_id)
     if not moved and ledger == entities_store.remembered(workspace.database, agent_id, "ledger"):
         return
@@ -242,7 +247,7 @@ def _agent(workspace: Workspace, agent_id: str, moved: list[str], now_us: int, t
 
 
 def _have_scrubbed_what_returned(workspace: Workspace, agent_id: str, moved: Iterable[str]) -> None:
-    """Files of before a removal may have come back, from a backup or another machine: this pass's scrub is for them."""
+    """Reopens removals whose text came back, from a backup or another machine, so that this pass scrubs it again."""
     if not tombstones_store.any_stand(workspace.database):
         return
     told: set[str] = set()
@@ -255,13 +260,13 @@ def _have_scrubbed_what_returned(workspace: Workspace, agent_id: str, moved: Ite
 
 
 def _ledger_mark(root: str, agent_id: str) -> str:
-    """Tells one state of an agent's ledger from another; empty where there is none."""
+    """Returns a fingerprint of an agent's event log; empty where there is none."""
     pages = scan.ledger(root, agent_id)
     return text_sha256(repr(sorted(pages.items())))[:16] if pages else ""
 
 
 def _close_days(workspace: Workspace, now_us: int, tended: Tended) -> None:
-    """Once a day what happened on earlier ones is told in change logs."""
+    """Once a day, summarises the events of earlier days in change logs."""
     day = day_of(now_us)
     if passes.days_told_on(workspace.database) == day:
         return

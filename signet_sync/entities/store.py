@@ -1,4 +1,4 @@
-"""Rows of entity files: what stands in them, what is known of each ledger, and what a maintainer has to look at."""
+"""Stores rows of entity files, the known end of each event log, and the maintainer's queue of drift."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from signet_sync.sync.store import composed, line_index
 from signet_sync.sync.store.line_index import Line
 
 TIER = "curated"
-SHORTEST = 6  # characters of the beginning of an id that may stand for it
+SHORTEST = 6  # the shortest beginning of an id that is accepted for it, in characters
 
 _COLUMNS = (
     "path, agent_id, kind, id, slug, file, title, status, type, line, participants, text, sha256, updated_us, size,"
@@ -27,12 +27,12 @@ _DRIFT = "path, agent_id, entity_id, file, code, message, hint, found_at, found_
 
 
 class GardenFile(NamedTuple):
-    """A profile or notes as last seen, sanitized. Keyed by `path`.
+    """A profile or notes file as last read, sanitized. Keyed by `path`.
 
-    `type` is the free word of the frontmatter, `line` one sentence for the head of MEMORY.md, `participants` ids of
-    entities. `text` is what `recall` finds the entity by, below its title: the core sections of a profile, empty for
-    notes, which are found by nobody. `sha256` is that of the file's bytes, `signature` None where the file has to be
-    read again. `updated_us` is microseconds since 1970 UTC.
+    `type` is the free word of the frontmatter, `line` one sentence for the page section of MEMORY.md, `participants`
+    ids of entities. `text` is what `recall` searches besides the title: the core sections of a profile; empty for
+    notes, which are not searched. `sha256` is the hash of the file's bytes; `signature` is None where the file has to
+    be read again. `updated_us` is microseconds since 1970 UTC.
     """
 
     path: str
@@ -56,9 +56,9 @@ _PARTICIPANTS = GardenFile._fields.index("participants")
 
 
 class Chain(NamedTuple):
-    """The end of an agent's event log as last written or seen: `known_last` of `entities.event_log.chain.verify`.
+    """The end of an agent's event log as last written or read: `known_last` of `entities.event_log.chain.verify`.
 
-    `events` counts its lines.
+    `events` is the number of its lines.
     """
 
     last_hash: str
@@ -67,10 +67,10 @@ class Chain(NamedTuple):
 
 
 class Drift(NamedTuple):
-    """A file that is not what its events say, as `entities.documents.drift.judge` put it. Keyed by `path`.
+    """A file that differs from its events, as reported by `entities.documents.drift.judge`. Keyed by `path`.
 
-    `found_at` is ISO 8601 UTC; `found_sha256` is that of the bytes that were found, empty where the file was gone. Of a
-    ledger that lost its end it is the id of its last line.
+    `found_at` is ISO 8601 UTC. `found_sha256` is the hash of the bytes found, empty for a missing file; for an event
+    log that lost its end it is the id of the missing last line.
     """
 
     path: str
@@ -88,9 +88,9 @@ class Drift(NamedTuple):
 
 
 def put_files(database: Database, files: Iterable[GardenFile]) -> None:
-    """Writes rows in place of those of the same paths, and the lines of `recall`. In the caller's transaction.
+    """Writes rows, replacing those with the same paths, and the lines of `recall`. In the caller's transaction.
 
-    Equal ones are not written again; of several of one path the last counts.
+    Unchanged rows are not written again; of several rows with one path the last counts.
     """
     fresh = [one for path, one in {one.path: one for one in files}.items() if file(database, path) != one]
     before = _owners(database, [one.path for one in fresh])
@@ -100,7 +100,7 @@ def put_files(database: Database, files: Iterable[GardenFile]) -> None:
 
 
 def forget_files(database: Database, paths: Iterable[str]) -> None:
-    """Deletes the rows of paths, and the lines of entities without a profile. In the caller's transaction."""
+    """Deletes rows of paths, and the `recall` lines of entities left without a profile. In the caller's transaction."""
     gone = list(paths)
     before = _owners(database, gone)
     database.executemany("delete from garden_files where path = ?", [(path,) for path in gone])
@@ -115,7 +115,7 @@ def _row(one: GardenFile) -> list[Any]:
 
 
 def _owners(database: Database, paths: Sequence[str]) -> set[tuple[str, str]]:
-    """Agent and id of the entities that paths are known to be of."""
+    """Returns agent and id of the entities that known paths belong to."""
     return {
         (agent_id, entity_id)
         for path in paths
@@ -124,7 +124,7 @@ def _owners(database: Database, paths: Sequence[str]) -> set[tuple[str, str]]:
 
 
 def _tell(database: Database, entities: Iterable[tuple[str, str]]) -> None:
-    """Makes the lines of some entities, agent and id, follow their profiles."""
+    """Updates the `recall` lines of entities, given as agent and id, from their profiles."""
     for agent_id, entity_id in sorted(entities):
         profile = next((one for one in files_of(database, agent_id, entity_id) if one.file == "profile"), None)
         if profile is None:
@@ -138,19 +138,19 @@ def _line(profile: GardenFile) -> Line:
 
 
 def ids(database: Database) -> list[tuple[str, str]]:
-    """Agent and id of every entity that has a profile."""
+    """Lists agent and id of every entity that has a profile."""
     return list(database.execute("select distinct agent_id, id from garden_files where file = 'profile'"))
 
 
 def lines(database: Database, agent_id: str | None = None, some: Iterable[str] = ()) -> list[Line]:
-    """The lines by which `recall` finds entities: of all agents, or some of one agent."""
+    """Returns the lines by which `recall` finds entities: of all agents, or `some` entities of one agent."""
     if agent_id is None:
         return [_line(one) for one in _profiles(database, "1", ())]
     return [_line(one) for key in some for one in _profiles(database, "agent_id = ? and id = ?", (agent_id, key))]
 
 
 def signatures(database: Database, agent_id: str | None = None) -> dict[str, Signature | None]:
-    """Path and signature of every file that is known, of all agents or of one: what did not move is not read again."""
+    """Returns path and signature of every known file, of all agents or one; unchanged files need not be read again."""
     where, bindings = ("", ()) if agent_id is None else (" where agent_id = ?", (agent_id,))
     rows = database.execute(
         f"select path, size, mtime_ns, ctime_ns, inode from garden_files{where} order by path", bindings
@@ -159,42 +159,42 @@ def signatures(database: Database, agent_id: str | None = None) -> dict[str, Sig
 
 
 def doubt(database: Database) -> None:
-    """Has every file read again by the next look, whatever its signature; in the caller's transaction."""
+    """Clears all signatures, so that the next look reads every file. In the caller's transaction."""
     database.execute("update garden_files set size = null, mtime_ns = null, ctime_ns = null, inode = null")
 
 
 def file(database: Database, path: str) -> GardenFile | None:
-    """What is known of a path."""
+    """Returns the row of a path."""
     return next(_files(database, "path = ?", (path,)), None)
 
 
 def entities(database: Database, agent_id: str) -> list[GardenFile]:
-    """The profiles of an agent, by kind (user, part, relationship), title and id; of a copied folder the first."""
+    """Lists an agent's profiles by kind (user, part, relationship), title and id; of a copied folder only the first."""
     found = _profiles(database, "agent_id = ?", (agent_id,))
     return sorted(found, key=lambda one: (KINDS.index(one.kind), _folded(one.title), one.id))
 
 
 def heads(database: Database, agent_id: str) -> frozenset[tuple[Any, ...]]:
-    """All that a page may say of an agent's entities: whether it has to follow, as cheaply as it can be told."""
+    """Returns what a page shows of an agent's entities; if it has not changed, the page is up to date."""
     sql = "select path, title, status, type, line from garden_files where agent_id = ? and file = 'profile'"
     queued = database.execute("select path from garden_drift where agent_id = ?", (agent_id,))
     return frozenset(database.execute(sql, (agent_id,))) | frozenset(queued)
 
 
 def files_of(database: Database, agent_id: str, entity_id: str) -> list[GardenFile]:
-    """Every file of an entity, by path; more than two where somebody copied its folder."""
+    """Lists the files of an entity by path; more than two where its folder was copied."""
     return list(_files(database, "agent_id = ? and file in ('profile', 'notes') and id = ?", (agent_id, entity_id)))
 
 
 def find(database: Database, agent_id: str, ref: str) -> list[GardenFile]:
-    """Profiles that a name may mean: an id, else a slug, else a title in any case, else the beginning of an id.
+    """Finds profiles by name: by id, else by slug, else by title (case is ignored), else by the beginning of an id.
 
-    One: that entity; several: the name is ambiguous. The beginning must have at least six characters.
+    More than one result means that the name is ambiguous. The beginning must have at least six characters.
     """
     wanted, folded = ref.strip(), _folded(ref)
     if ENTITY_ID.fullmatch(wanted):
         return list(_profiles(database, "agent_id = ? and id = ?", (agent_id, wanted)))
-    # Without their texts, which are most of what is kept.
+    # The texts are left out because they are most of the table.
     names = list(
         database.execute(
             "select id, slug, title from garden_files where agent_id = ? and file = 'profile'", (agent_id,)
@@ -213,7 +213,7 @@ def find(database: Database, agent_id: str, ref: str) -> list[GardenFile]:
 
 
 def beside(database: Database, profile: GardenFile) -> list[str]:
-    """Ids of who takes part in a relationship, as its profile names them; else the relationships of an entity."""
+    """Returns the ids of a relationship's participants, as its profile names them, or of an entity's relationships."""
     if profile.kind == "relationship":
         return list(profile.participants)
     edges = _profiles(database, "agent_id = ? and kind = 'relationship'", (profile.agent_id,))
@@ -221,12 +221,12 @@ def beside(database: Database, profile: GardenFile) -> list[str]:
 
 
 def _folded(name: str) -> str:
-    """A title as it is compared: letters alike in any case and form, one blank where there are several."""
+    """Normalises a title for comparison: Unicode form, case and runs of white space."""
     return " ".join(unicodedata.normalize("NFKC", name).casefold().split())
 
 
 def _profiles(database: Database, where: str, bindings: Sequence[Any]) -> Iterator[GardenFile]:
-    """One profile an entity: of a folder that somebody copied the first by path."""
+    """Yields one profile for each entity; where its folder was copied, the first by path."""
     found = _files(database, f"file = 'profile' and {where}", bindings)
     ordered = sorted(found, key=lambda one: (one.agent_id, one.id, one.path))
     for _, same in groupby(ordered, key=lambda one: (one.agent_id, one.id)):
@@ -244,18 +244,18 @@ def _signature(row: Sequence[Any]) -> Signature | None:
     return None if row[0] is None else Signature(*row)
 
 
-# ── the ledger ──
+# ── the event log ──
 
 
 def chain(database: Database, agent_id: str) -> Chain | None:
-    """What was known last of an agent's ledger; None where it never had one."""
+    """Returns the known end of an agent's event log; None where there never was one."""
     for row in database.execute("select last_hash, last_id, events from garden_chain where agent_id = ?", (agent_id,)):
         return Chain(*row)
     return None
 
 
 def set_chain(database: Database, agent_id: str, known: Chain) -> None:
-    """Remembers the end of an agent's ledger. In the caller's transaction."""
+    """Records the end of an agent's event log. In the caller's transaction."""
     database.execute(
         "insert or replace into garden_chain(agent_id, last_hash, last_id, events) values(?, ?, ?, ?)",
         (agent_id, *known),
@@ -266,7 +266,7 @@ def set_chain(database: Database, agent_id: str, known: Chain) -> None:
 
 
 def drift(database: Database, agent_id: str | None = None) -> list[Drift]:
-    """The maintainer's queue, of all agents or of one: the oldest first."""
+    """Returns the maintainer's queue, of all agents or one, oldest first."""
     where, bindings = ("", ()) if agent_id is None else (" where agent_id = ?", (agent_id,))
     return [
         Drift(*row)
@@ -275,7 +275,7 @@ def drift(database: Database, agent_id: str | None = None) -> list[Drift]:
 
 
 def put_drift(database: Database, found: Drift) -> bool:
-    """Queues a file; False where it stands there with the same code and bytes already. In the caller's transaction."""
+    """Queues a file; returns False if it is queued with the same code and bytes. In the caller's transaction."""
     known = database.value(
         "select exists(select 1 from garden_drift where path = ? and code = ? and found_sha256 = ?)",
         (found.path, found.code, found.found_sha256),
@@ -287,7 +287,7 @@ def put_drift(database: Database, found: Drift) -> bool:
 
 
 def clear_drift(database: Database, paths: Iterable[str]) -> int:
-    """Takes files from the queue; gives how many stood there. In the caller's transaction."""
+    """Removes files from the queue; returns how many were in it. In the caller's transaction."""
     return sum(
         len(list(database.execute("delete from garden_drift where path = ? returning 1", (path,)))) for path in paths
     )
@@ -296,19 +296,19 @@ def clear_drift(database: Database, paths: Iterable[str]) -> int:
 # ── days ──
 
 
-# What is remembered of an agent's entities: up to which day their change logs tell of its events, and what told the
-# state of its event log when it was last seen.
+# What is remembered of an agent's entities: the last day summarised in their change logs (`told_day`), and the
+# fingerprint of the event log when it was last read (`ledger`).
 Remembered = Literal["told_day", "ledger"]
 
 
 def remembered(database: Database, agent_id: str, what: Remembered) -> str:
-    """Gives it; empty where there was none."""
+    """Returns a remembered value; empty where there is none."""
     found: str | None = database.value(f"select {what} from garden_days where agent_id = ?", (agent_id,))
     return found or ""
 
 
 def remember(database: Database, agent_id: str, what: Remembered, value: str) -> None:
-    """Keeps it. In the caller's transaction."""
+    """Stores a value. In the caller's transaction."""
     database.execute(
         f"insert into garden_days(agent_id, {what}) values(?, ?)"
         f" on conflict(agent_id) do update set {what} = excluded.{what}",

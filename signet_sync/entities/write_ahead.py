@@ -1,6 +1,7 @@
-"""One write: a line that says what will be, the file, a line that it is, the rows; a crash between is settled later.
+"""Writes an entity file in recoverable steps: pending event, file, outcome, rows.
 
-Every step is durable before the next. The pending line holds all that is needed to go on, so that no text is lost.
+Every step is durable before the next. The pending event contains all that is needed to continue after a crash, so no
+text is lost; a later command or pass settles interrupted writes.
 """
 
 from __future__ import annotations
@@ -23,17 +24,17 @@ from signet_sync.formats.snapshot import Signature
 from signet_sync.formats.timestamps import iso
 from signet_sync.storage import files, rename
 
-# Of these the ledger holds what was set as a whole.
+# For these operations the event contains the whole text of the section.
 _STATED = ("set", "approve", "schema")
 
 
 class Raced(Exception):
-    """Somebody saved the file between our look and our write: nothing was written, and it is looked at again."""
+    """The file was saved between reading and writing: nothing was written, and the file is to be read again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stamp:
-    """What is the same for every event of a request: who, when, under which key; `ulid` names the first event."""
+    """What all events of a request share: actor, key and request digest; `ulid` is the id of the first event."""
 
     ulid: str
     actor: Actor
@@ -43,10 +44,10 @@ class Stamp:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What an operation would do: `after` is the file as it will be, None where the event changes none.
+    """What an operation will do: `after` is the new file, None if the event changes none.
 
-    `extra` goes into the event's payload beside the change. `stated` says the file as a whole. `slug` is the folder's
-    new one.
+    `extra` goes into the event's payload beside the change. `stated`: the payload contains the whole file. `slug` is
+    the new one of the folder.
     """
 
     op: Operation
@@ -64,7 +65,7 @@ class Plan:
 
 
 def write(garden: Garden, entity: Entity, plan: Plan, stamp: Stamp) -> Event:
-    """Does what is planned for an entity. Raises `Raced`, `WorkspaceError`, `OSError`."""
+    """Carries out a plan. Raises `Raced`, `WorkspaceError`, `OSError`."""
     event = event_of(garden, entity, plan, stamp)
     garden.forget_told(entity.id)
     if plan.file is None or plan.after is None:
@@ -89,7 +90,7 @@ def write(garden: Garden, entity: Entity, plan: Plan, stamp: Stamp) -> Event:
 
 
 def event_of(garden: Garden, entity: Entity, plan: Plan, stamp: Stamp) -> Event:
-    """The event of a plan, not yet sealed; one that changes no file is committed as it is written."""
+    """Makes the event of a plan, without its hash; an event that changes no file is committed at once."""
     seen = entity.seen.get(plan.file) if plan.file is not None else None
     document = entity.documents.get(plan.file) if plan.file is not None else None
     payload = dict(plan.extra)
@@ -132,7 +133,7 @@ def event_of(garden: Garden, entity: Entity, plan: Plan, stamp: Stamp) -> Event:
 
 
 def put(garden: Garden, seen: Seen, text: str) -> Signature:
-    """The file of an event, in place of what was seen there. Raises `Raced` where that is not there any more."""
+    """Replaces the file that was read, or creates it. Raises `Raced` if it has changed since."""
     root = garden.workspace.root
     if seen.raw is None:
         try:
@@ -148,23 +149,23 @@ def put(garden: Garden, seen: Seen, text: str) -> Signature:
 
 
 def came_to_nothing(garden: Garden, place: Place, event: Event) -> bool:
-    """Whether a write that an error ended surely left no file of its own.
+    """Checks that a failed write has left no file.
 
-    A folder may fail to be synced once the file is in place: then, or where nobody can tell, the event stays pending,
-    and the next command looks what came of it.
+    Syncing a folder can fail after the file is in place. In that case, or if the file cannot be read, the event stays
+    pending, and the next command settles it.
     """
     found = garden.seen(place)
     return found.code in ("", "gone", "not-utf8") and found.sha256 != event.file_after
 
 
 def move(garden: Garden, place: Place, slug: str) -> str:
-    """Gives the folder of an entity another slug, where nothing else is called so; gives the one that it has then."""
+    """Renames an entity's folder to a slug, if that name is free; returns the slug that it has afterwards."""
     if slug != place.slug:
         name = folder_of(place._replace(slug=slug)).rpartition("/")[2]
         try:
             rename.rename_folder(garden.workspace.root, folder_of(place), name)
         except WorkspaceError:
-            # A name that somebody has taken: the title is what counts, and the next look records the slug.
+            # The name is taken: the title counts, and the next look records the slug.
             return place.slug
     return slug
 
@@ -175,7 +176,7 @@ def mirror(
     *,
     moved: tuple[Entity, str, Mapping[File, Document]] | None = None,
 ) -> None:
-    """Brings rows in line with what was written, and remembers the end of the ledger, in one transaction."""
+    """Updates rows after a write, and records the end of the event log, in one transaction."""
     database = garden.workspace.database
     rows = [garden.row(seen, document) for seen, document in written]
     gone: list[str] = []
@@ -194,7 +195,7 @@ def mirror(
 
 
 def load(garden: Garden, place: Place) -> Entity | None:
-    """An entity as it stands on disk; None where its profile, or a file that stands there, cannot be read."""
+    """Reads an entity from disk; returns None if its profile, or existing notes, cannot be read."""
     seen = garden.both(place)
     documents: dict[File, Document] = {}
     for file, each in seen.items():
@@ -208,7 +209,7 @@ def load(garden: Garden, place: Place) -> Entity | None:
 
 
 def section_sha(text: str | None, section: str | None) -> str | None:
-    """The hash of a section in a file, None where there is no such section."""
+    """Returns the hash of a section in a file, None if there is no such section."""
     document = parsed(text) if text is not None else None
     return _section(document, section) if isinstance(document, Document) else None
 

@@ -1,4 +1,4 @@
-"""Derives facts from artifacts: statements under headings, what they are about, by whom they are superseded.
+"""Derives facts from artifacts: statements under headings, their topics, and which fact supersedes which.
 
 Tables: those of `facts.store`.
 """

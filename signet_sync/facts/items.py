@@ -1,4 +1,4 @@
-"""Items that an artifact lists under known headings: decisions, people, blockers, questions, next steps, and others."""
+"""Extracts items listed under known headings: decisions, people, blockers, questions, next steps, and others."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _TITLES: dict[Aspect, str] = {
     "|follow-ups|follow up|follow ups|followups",
 }
 _ASPECT_OF: dict[str, Aspect] = {title: aspect for aspect, titles in _TITLES.items() for title in titles.split("|")}
-# What holds a value, so that a later one takes its place. What is open ends by being done, not by another of its name.
+# Aspects with named values, which a later value of the same name replaces. Open items end by being done instead.
 _WITH_SLOTS = frozenset[Aspect](("decision", "constraint", "preference", "person", "note"))
 
 _HEADING_OR_FENCE = late(r"\n(?:#{1,6}[ \t]|[ \t]*(?:```|~~~)).*")
@@ -40,21 +40,22 @@ _AND = late(r"\s*[&/+]\s*|\s+and\s+|\s*,\s*(?:and\s+)?")
 _ITEM = late(r"^[ \t]*(?:[-*+]|\d{1,3}[.)])[ \t]+(?:\[([ xX])\][ \t]+)?(.*)$")
 _STRUCK = late(r"~~(?!~)([^~]+)~~")
 _WORDS = late(r"\w\W*\w\W*\w")
-# What would start a heading, a quote, a fence, a list or a task inside the list item that shows the text.
+# What would start a heading, quote, fence, list or task inside the list item that shows the text.
 _BLOCK = late(r"(?:(?:#{1,6}|[-*+]|\d{1,9}[.)]|\[[ xX]\])(?:[ \t]+|$)|>[ \t]*|~{3,}[ \t]*)*")
-# Lines of our own digests about what they leave out, and what people write where a section is empty.
+# Lines of our own digests about omissions, and what people write in an empty section.
 _LEFT_OUT = late(r"… [\d,]{1,12} (?:more|before these)\b.{0,20}…")
 _NOTHING = frozenset(
     ["none", "n/a", "nothing", "none yet", "none known", "none identified", "none at this time", "nothing yet", "tbd",
      "no blockers", "no open questions", "no known issues", "not applicable", "无", "没有", "なし"]
 )  # fmt: skip
 
-# Backticks, two tildes, and what stands at a word's beginning or end; told apart behind the first mark, to be quick.
+# Backticks, two tildes, and emphasis or quotes at a word's beginning or end. The cases are distinguished after the
+# first character, for speed.
 _EDGES = late(r"[`~*_'\"“”](?:(?<=`)`*|(?<=~)~|(?<![`~])(?:(?<!\w.)[*_'\"“”]*|[*_'\"“”]*(?!\w)))")
 _END = " \t.!?;:,…。！？；：，、"
 _SLOT = late(r"([^:：]{1,60}+)(?::\s|：)\s*+\S")
 _NO_NAME = late(r"[.,;!?()\[\]{}<>|/\\=#@…。，；！？]|\d$")
-# Words that say what kind of remark follows: two of them are two remarks.
+# Words that label a remark: two remarks with the same label are two items.
 _LABELS = frozenset(
     ["add", "added", "alternative", "alternatives", "answer", "background", "because", "build", "caveat", "cause",
      "changed", "chore", "ci", "cons", "context", "docs", "done", "example", "feat", "file", "fix", "fixed", "fixme",
@@ -66,10 +67,10 @@ _LABELS = frozenset(
 
 
 def items(body: str) -> tuple[Item, ...]:
-    """The items under known headings of a (sanitized) body, by line; text inside code fences does not count.
+    """Returns the items under known headings of a (sanitized) body, by line; text inside code fences is ignored.
 
-    List items and paragraphs count, flattened, the first few of each heading; ticked and struck ones come as done. What
-    is said twice under one aspect counts where it was said last.
+    List items and paragraphs count, flattened, the first few of each heading; ticked and struck ones are done. A
+    repeated item of one aspect counts at its last occurrence.
     """
     found: dict[tuple[Aspect, str], Item] = {}
     for aspect, text, line in _sections(body):
@@ -86,14 +87,14 @@ def items(body: str) -> tuple[Item, ...]:
 
 
 def normal(text: str) -> str:
-    """What equal texts have in common: case, blanks, emphasis, quotes and the punctuation at the end do not count."""
+    """Normalises a text for comparison: ignores case, blanks, emphasis, quotes and final punctuation."""
     plain = text if text.isascii() else unicodedata.normalize("NFC", text)
     plain = " ".join(_bare(plain).casefold().split()).rstrip(_END)
     return (plain if plain.isascii() else unicodedata.normalize("NFC", plain)) or text.casefold()
 
 
 def slot_of(text: str) -> str | None:
-    """The casefolded name before the colon of "Name: value"; None where the words before it name no such thing."""
+    """Returns the casefolded name before the colon of "Name: value"; None if the text has no such name."""
     head = text[: 2 * SLOT_LENGTH]
     found = _SLOT.match(_bare(head)) if ":" in head or "：" in head else None
     if found is None:
@@ -109,12 +110,12 @@ def slot_of(text: str) -> str | None:
 
 
 def _bare(text: str) -> str:
-    """A text without emphasis and quotes."""
+    """Removes emphasis and quotes."""
     return _EDGES.sub("", text)
 
 
 def _sections(body: str) -> Iterator[tuple[Aspect, str, int]]:
-    """Aspect, text and line of each known heading; the text begins with what is left of the heading's line."""
+    """Yields aspect, text and line of each known heading; the text begins with the rest of the heading's line."""
     aspect: Aspect | None = None
     begin = counted = 0
     line = 1
@@ -127,9 +128,9 @@ def _sections(body: str) -> Iterator[tuple[Aspect, str, int]]:
 
 
 def _headings(body: str) -> Iterator[tuple[int, int]]:
-    """Where each heading outside code fences begins and ends."""
+    """Yields start and end of each heading outside code fences."""
     fenced = False
-    # With a newline before it, the first line is found like the others.
+    # The added newline lets the pattern match in the first line.
     for mark in _HEADING_OR_FENCE.finditer("\n" + body):
         if not mark[0].startswith("\n#"):
             fenced = not fenced
@@ -138,14 +139,14 @@ def _headings(body: str) -> Iterator[tuple[int, int]]:
 
 
 def _aspect(line: str) -> Aspect | None:
-    """The aspect that a heading line opens, or None where it is no known heading."""
+    """Returns the aspect of a heading line, None for an unknown heading."""
     title = line.lstrip("#")
     return _aspect_of(title) if title.startswith((" ", "\t")) and len(title) <= 60 else None
 
 
 @lru_cache(maxsize=1_000)
 def _aspect_of(title: str) -> Aspect | None:
-    """The aspect of a heading's words; where they name two things, the first counts."""
+    """Returns the aspect of a heading's words; if they name two, the first."""
     begin = _NUMBERING.match(title)
     said = " ".join(_TITLE_END.sub("", title[begin.end() if begin else 0 :]).casefold().split())
     aspects = [_ASPECT_OF.get(part) for part in (_AND.split(said) if said not in _ASPECT_OF else (said,))]
@@ -153,7 +154,7 @@ def _aspect_of(title: str) -> Aspect | None:
 
 
 def _items(aspect: Aspect, text: str, line: int, kept: Mapping[bool, int]) -> Iterator[Item]:
-    """The items of a section; where no open one is to be kept any more, those alone that may be done."""
+    """Yields the items of a section; once no open one is kept any more, only those that may be done."""
     standing = aspect in _WITH_SLOTS
     for begun, words, ticked in _listed(text, line):
         if not (kept[False] or ticked or words.startswith("~~")):
@@ -174,7 +175,7 @@ def _says_something(text: str) -> bool:
 
 
 def _listed(text: str, first: int) -> Iterator[tuple[int, str, bool]]:
-    """Line, words and tick of each list item and paragraph; tables, quotes and code do not count."""
+    """Yields line, words and tick of each list item and paragraph; tables, quotes and code are ignored."""
     paragraph: list[str] = []
     begun, ticked, fenced = first, False, False
     for line, raw in enumerate((*text.split("\n", SECTION_LINES)[:SECTION_LINES], ""), first):
@@ -196,7 +197,7 @@ def _listed(text: str, first: int) -> Iterator[tuple[int, str, bool]]:
 
 
 def _parted(words: str, standing: bool) -> Iterator[tuple[str, bool]]:
-    """An item and whether it is struck out; behind "~~Postgres~~ SQLite" stands what took its place."""
+    """Yields an item and whether it is struck out; in "~~Postgres~~ SQLite" the second word replaces the first."""
     struck = _STRUCK.match(words)
     if struck is None:
         yield words, False
@@ -208,6 +209,6 @@ def _parted(words: str, standing: bool) -> Iterator[tuple[str, bool]]:
 
 
 def _without_labels(found: list[Item]) -> tuple[Item, ...]:
-    """A name that several values of one artifact carry is no slot but a label."""
+    """Clears slots with several values in one artifact: such a name is only a label."""
     uses = Counter((item.aspect, item.slot) for item in found if not item.done)
     return tuple(item._replace(slot=None) if item.slot and uses[item.aspect, item.slot] > 1 else item for item in found)

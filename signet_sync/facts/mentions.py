@@ -1,4 +1,4 @@
-"""What an artifact speaks of: its project, paths, packages, issues and people, each with the first line that does."""
+"""Finds the topics that an artifact mentions: project, paths, packages, issues and people, each with its first line."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from signet_sync.formats.fact import EntityKind, Item, Mention
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.text.sentences import basename, flatten_cell
 
-# With the project 60 in all; by kind, so that none crowds out the others.
+# With the project 60 in all; limited by kind, so that no kind displaces the others.
 MENTIONS_PER_KIND: dict[EntityKind, int] = {"path": 20, "package": 13, "issue": 13, "person": 13}
 
 _FENCE = late(r"\n[ \t]*+(?:```|~~~)[ \t]*+(\w*+).*")
 _CODE_SPAN = late(r"`([^`\n]++)`")
-# What surely stands there comes first, so that the search need not stop at every word.
+# The literal part comes first, so that the search need not stop at every word.
 _NUMBERED = tuple(
     (sign, late(rf"{sign}(?<=\b{word})[ #-]{{1,2}}(\d{{1,6}})\b", re.ASCII))
     for sign, word in (("PR", "PR"), ("MR", "MR"), ("ssue", "[Ii]ssue"))
@@ -30,11 +30,11 @@ _DIGIT = late(r"\d")
 _PINNED = late(r"(?<![\w.@/-])([A-Za-z][\w.-]{1,100})(?:\[[\w,. -]{0,100}\])?==\d+\.\d", re.ASCII)
 _CO_AUTHOR = late(r"^[ \t]*+co-authored-by:([^<\n]{1,80})", re.IGNORECASE | re.MULTILINE)
 
-_Sighting = tuple[int, EntityKind, Named]  # the character where it begins, what it is, its name and norm
+_Sighting = tuple[int, EntityKind, Named]  # offset of the first character, kind, name and norm
 
 
 class _Stretch(NamedTuple):
-    """A part of a body outside code fences (`language` is None) or inside one, and the line where it begins."""
+    """A part of a body outside code fences (`language` is None) or inside one, with its first line."""
 
     text: str
     line: int
@@ -42,7 +42,7 @@ class _Stretch(NamedTuple):
 
 
 def mentions(body: str, project: str | None) -> tuple[Mention, ...]:
-    """What a (sanitized) body of a session in `project` speaks of, each thing once; linear, and bounded.
+    """Returns the topics in a (sanitized) body of a session in `project`, each once; linear, and bounded.
 
     The project comes first, then the others by line. People need evidence: an item under a heading of people, an
     `@handle` outside code, a co-author's line.
@@ -51,7 +51,7 @@ def mentions(body: str, project: str | None) -> tuple[Mention, ...]:
 
 
 def mentioned(body: str, project: str | None, said: Sequence[Item]) -> tuple[Mention, ...]:
-    """`mentions` where the body's items are known."""
+    """Does the same with the body's items already extracted."""
     own = project_of(project)
     found: dict[tuple[EntityKind, str], Mention] = {}
     room = dict(MENTIONS_PER_KIND)
@@ -69,7 +69,7 @@ def mentioned(body: str, project: str | None, said: Sequence[Item]) -> tuple[Men
 
 
 def project_of(project: str | None) -> Mention | None:
-    """The mention of a session's own project: named by the last part of its path."""
+    """Returns the mention of a session's own project, named by the last part of its path."""
     whole = js_trim(project or "")
     if not whole:
         return None
@@ -77,7 +77,7 @@ def project_of(project: str | None) -> Mention | None:
 
 
 def issues_in(text: str, project: str | None) -> list[str]:
-    """Norms of the issues that a piece of prose names, in order."""
+    """Returns the norms of the issues named in prose, in order."""
     if _DIGIT.search(text) is None:
         return []
     return [norm for _, kind, (_, norm) in sorted(_of_prose(text, project)) if kind == "issue"]
@@ -91,7 +91,7 @@ def _people(said: Sequence[Item]) -> Iterator[tuple[int, EntityKind, Named]]:
 
 
 def _sightings(body: str, project: str | None) -> Iterator[tuple[int, EntityKind, Named]]:
-    """What is named where: line, kind, name and norm."""
+    """Yields line, kind, name and norm of each occurrence."""
     for text, line, language in _stretches(body):
         seen = _of_prose(text, project) if language is None else _of_code(text, language, project)
         counted = 0
@@ -104,7 +104,7 @@ def _sightings(body: str, project: str | None) -> Iterator[tuple[int, EntityKind
 def _stretches(body: str) -> Iterator[_Stretch]:
     begin, line = 0, 1
     language: str | None = None
-    # With a newline before it, the first line is found like the others.
+    # The added newline lets the pattern match in the first line.
     for mark in _FENCE.finditer("\n" + body) if "```" in body or "~~~" in body else ():
         start, end = mark.start(), mark.end() - 1
         if start > begin + 1:
@@ -166,7 +166,7 @@ def _of_token(text: str, token: re.Match[str], project: str | None, *, code: boo
 
 
 def _of_lines(text: str) -> Iterator[_Sighting]:
-    """Versions that are pinned, and co-authors."""
+    """Yields pinned versions and co-authors."""
     for found in _PINNED.finditer(text) if "==" in text else ():
         package = tokens.package_of(found[1])
         if package is not None:

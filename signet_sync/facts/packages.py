@@ -1,4 +1,4 @@
-"""Packages that code imports and commands install."""
+"""Finds packages that code imports and commands install."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SCRIPT_IMPORT = late(
     r"""(?:^[ \t]*+import[ \t]++|\bfrom[ \t]++|\brequire\(|\bimport\()['"]([@\w][\w@./:-]{0,200})['"]""",
     re.ASCII | re.MULTILINE,
 )
-# What comes with the language; listed here, so that every version of Python finds the same packages.
+# The standard library; listed here, so that every version of Python finds the same packages.
 _STANDARD = frozenset(
     ["__future__", "abc", "argparse", "array", "ast", "asyncio", "base64", "bisect", "calendar", "collections",
      "concurrent", "configparser", "contextlib", "copy", "csv", "ctypes", "dataclasses", "datetime", "decimal",
@@ -55,7 +55,7 @@ ARGUMENTS, COMMAND_LENGTH = 20, 1_000
 
 
 def imported(code: str, language: str) -> Iterator[tuple[int, Named]]:
-    """Packages that code imports, with the character where; neither its own modules nor what the language has."""
+    """Yields packages that code imports, with their offset; neither its own modules nor standard ones."""
     if language in _SCRIPT and ("import" in code or "require(" in code):
         for found in _SCRIPT_IMPORT.finditer(code):
             package = _of_script(found[1])
@@ -78,7 +78,7 @@ def _of_script(source: str) -> Named | None:
 
 
 def installed(code: str) -> Iterator[tuple[int, Named]]:
-    """Packages that command lines install or add, with the character where."""
+    """Yields packages that command lines install or add, with the offset of the command."""
     if not (" install" in code or " add " in code or " get " in code or " i " in code):
         return
     command = _COMMAND.search(code)

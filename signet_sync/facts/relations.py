@@ -1,4 +1,4 @@
-"""How the things that an artifact speaks of hang together."""
+"""Finds relations between the topics of an artifact."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ _End = tuple[EntityKind, str]
 
 
 def relations(body: str, project: str | None) -> tuple[Relation, ...]:
-    """What a (sanitized) body of a session in `project` says of how things hang together, each once. Linear, bounded.
+    """Returns the relations in a (sanitized) body of a session in `project`, each once. Linear, bounded.
 
-    The first paths are part of the project, it uses the packages, and whom a heading of people lists works on it;
-    `blocked by` stands between two issues, `depends on` before a package or an issue.
+    The first paths are part of the project, the project uses the packages, and people under a heading of people work on
+    it. `blocked by` connects two issues; `depends on` precedes a package or an issue.
     """
     said = items(body)
     return related(body, said, mentions(body, project))
 
 
 def related(body: str, said: Sequence[Item], seen: Sequence[Mention]) -> tuple[Relation, ...]:
-    """`relations` where items and mentions are known; both ends of each are among the mentions."""
+    """Does the same with known items and mentions; both ends of each relation are among the mentions."""
     known = {(mention.kind, mention.norm) for mention in seen}
     own = next(((mention.kind, mention.norm) for mention in seen if mention.kind == "project"), None)
     found: dict[tuple[str, _End, _End], Relation] = {}
@@ -63,7 +63,7 @@ def _of_project(own: _End, said: Sequence[Item], seen: Sequence[Mention]) -> Ite
 
 
 def _waiting(body: str, known: set[_End], own: _End | None) -> Iterator[Relation]:
-    lowered = body.lower() if body.isascii() else body.casefold()  # the same, and faster
+    lowered = body.lower() if body.isascii() else body.casefold()  # equal results, but faster
     if "blocked by" not in lowered and "depends on" not in lowered:
         return
     for number, (line, low) in enumerate(zip(body.split("\n"), lowered.split("\n"), strict=True), 1):
@@ -90,7 +90,7 @@ def _of_clause(clause: str, line: int, known: set[_End], own: _End | None) -> It
 
 
 def _target(text: str, issues: Sequence[_End], known: set[_End]) -> _End | None:
-    """What stands right behind `depends on`: a package that is known from elsewhere, or else the first issue."""
+    """Returns what directly follows `depends on`: a package mentioned elsewhere, or else the first issue."""
     word = _WORD.match(text)
     package: _End = ("package", word[0].rstrip(".").casefold().replace("_", "-")) if word else ("package", "")
     if package in known:

@@ -1,4 +1,4 @@
-"""Keeps facts and entities equal to what artifacts state, and to what a model distilled from them."""
+"""Keeps facts and topics equal to what artifacts state, and to what a model extracted from them."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from signet_sync.storage.database.connection import Database
 from signet_sync.sync.stages import SESSION, Alive, Change, Deriver, Source
 from signet_sync.text import digest_mark
 
-# The kind of source that facts are for the derivers behind.
+# The kind of source by which later derivers process facts.
 FACT = "fact"
 
 
 class Facts(Deriver):
-    """Derives facts, entities and relations from sessions."""
+    """Derives facts, topics and relations from sessions."""
 
     name = "facts"
     tables = statements.TABLES
@@ -30,28 +30,28 @@ class Facts(Deriver):
 
     @property
     def version(self) -> str:  # type: ignore[override]
-        """Names the rules."""
+        """Names the version of the rules."""
         return f"1 digest {digest_mark.VERSION}"
 
     def sources(self, database: Database) -> Iterable[Source]:
-        """Gives every session."""
+        """Yields every session."""
         return nodes_stage.sessions(database)
 
     def prepare(
         self, database: Database, sources: Sequence[Source], earlier: Mapping[str, Any], alive: Alive
     ) -> tuple[list[Session], list[Stated]]:
-        """Says what the artifacts of sessions state."""
+        """Returns what the artifacts of sessions state."""
         asked = nodes.any_extracted(database)
         heard: Mapping[Session, TellsOf] = earlier.get(nodes_stage.Graph.name, {})
         stated: list[Stated] = []
         for one in nodes_stage.heard(sources, alive):
             told = heard.get(one.session) or nodes_stage.tell(one.session, nodes.sources(database, one.session))
-            # A model's items are facts and nothing more: heads and condensations are the same with and without one.
+            # A model's items become facts only: thread summaries and condensations do not depend on a model.
             stated += (_with_extracted(database, each) if asked else each for each in told.stated)
         return [one.session for one in sources], stated
 
     def update(self, database: Database, prepared: tuple[list[Session], list[Stated]], alive: Alive) -> Change:
-        """Puts what sessions state in the place of what they stated before."""
+        """Replaces what sessions stated before."""
         settled = statements.settle(database, statements.replace(database, *prepared))
         return Change({Source(FACT, *key) for key in settled})
 
@@ -62,7 +62,7 @@ def _with_extracted(database: Database, stated: Stated) -> Stated:
 
 
 def _with(distilled: Distilled, more: Sequence[Item]) -> Distilled:
-    # What a model has to do with is loaded only where one was asked.
+    # Code for models is loaded only if a model was used.
     from signet_sync.llm.prompts import beside
 
     return distilled._replace(items=beside(distilled.items, more))

@@ -1,4 +1,4 @@
-"""What a single token names: a path, a package, an issue; a person's name told from other words."""
+"""Recognises names in single tokens: paths, packages, issues, people."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from collections.abc import Iterator
 
 from signet_sync.formats.lazy_pattern import late
 
-# Letters of scripts that put blanks between words; between two Chinese characters a path ends, too.
+# Letters of scripts that separate words by blanks; a path also ends between two Chinese characters.
 _LETTERS = "A-Za-z0-9\u00c0-\u024f\u0370-\u03ff\u0400-\u04ff"
 _WITHIN = rf"{_LETTERS}_./@~+#:-"
-# Only what holds one of `./#@` before a letter or digit can be one of these names. To search for that sign, and to go
-# back to where its word begins, is three times as quick as to try every word.
+# Only a word with one of `./#@` before a letter or digit can be one of these names. Searching for that sign and going
+# back to the start of its word is three times as fast as trying every word.
 _SIGN = late(rf"[./#@](?=[{_LETTERS}_])")
 _TOKEN = late(rf"[{_LETTERS}_~+:-]*+[./#@]++(?=[{_LETTERS}_])[{_WITHIN}]*+")
 _REST = late(rf"[{_WITHIN}]*+")
-# Next to these a token is a piece of something longer: a variable, a placeholder, a shortened name, a call.
+# Next to these a token is a part of something longer: a variable, a placeholder, a shortened name, a call.
 _CUT_BEFORE, _CUT_AFTER = frozenset("$%{}\\<>?…"), frozenset("$%{\\…(")
 _END = ".,:;!?-+~#@"
 
 NAME_LENGTH = 240
 
-Named = tuple[str, str]  # a name as written, and the norm that tells equal ones
+Named = tuple[str, str]  # a name as written, and the norm by which equal names are found
 
 _EXTENSIONS = frozenset(
     ["py", "pyi", "ts", "tsx", "js", "jsx", "mjs", "cjs", "rs", "go", "rb", "java", "kt", "kts", "c", "h", "cc",
@@ -30,7 +30,7 @@ _EXTENSIONS = frozenset(
      "conf", "env", "tf", "nix", "xml", "csv", "ipynb", "lua", "ex", "exs", "erl", "hs", "ml", "scala", "clj",
      "dart", "zig", "service", "plist", "db", "sqlite", "log", "patch", "diff", "svg", "png", "jpg", "pdf"]
 )  # fmt: skip
-# Endings that words in prose have, too: `process.env`, `order.by`.
+# Endings that also occur in prose: `process.env`, `order.by`.
 _ONLY_IN_FOLDERS = frozenset(("env", "log", "lock", "service", "db", "conf", "diff", "patch", "ml", "ex", "c", "h"))
 _PLAIN_EXTENSIONS = _EXTENSIONS - _ONLY_IN_FOLDERS
 _FILES = frozenset(
@@ -53,9 +53,9 @@ _SYSTEM_ROOTS = frozenset(
 _OTHERS_CODE = frozenset(("site-packages", "dist-packages", "node_modules", ".venv", "venv", ".git", "__pycache__"))
 
 _KEY_SIGN = late(r"-(?<=[A-Z0-9]-)\d", re.ASCII)  # in every key, and in few texts without one
-# The look-behind stands second, so that the search goes from capital to capital.
+# The look-behind comes second, so that the search moves from capital to capital.
 _ISSUE_KEY = late(r"([A-Z](?<![\w./#-].)[A-Z0-9]{1,9})-\d{1,6}(?![\w/-])", re.ASCII)
-# Standards, encodings and models are written as issues are.
+# Standards, encodings and models that look like issue keys.
 _NO_TRACKERS = frozenset(
     ["UTF", "SHA", "ISO", "RFC", "HTTP", "GPT", "CVE", "CWE", "AES", "RSA", "TLS", "SSL", "PEP", "IP", "IPV", "BASE",
      "UTC", "GMT", "ECMA", "IEEE", "ANSI", "COVID", "ES", "MD", "WCAG", "MP", "PR", "MR", "CP", "HMAC", "CRC", "RS",
@@ -74,7 +74,7 @@ _PACKAGE = late(r"[A-Za-z0-9][\w.-]{0,100}", re.ASCII)
 _SCOPED = late(r"(@[a-z0-9][\w.-]{0,60}/[a-z0-9][\w.-]{0,100})", re.ASCII)
 _MODULE = late(r"[a-z0-9][a-z0-9-]*(?:\.[a-z0-9-]+)+/[\w.~/-]{1,200}", re.ASCII)
 _HANDLE = late(r"@([A-Za-z0-9][A-Za-z0-9_-]{1,38})", re.ASCII)
-# What follows an `@` in code and in chats without being anybody.
+# What follows an `@` in code and in chats without being a person.
 _NOBODY = frozenset(
     ["media", "import", "param", "params", "returns", "return", "throws", "see", "todo", "property", "dataclass",
      "pytest", "override", "deprecated", "latest", "next", "here", "channel", "everyone", "all", "team",
@@ -101,7 +101,7 @@ _PROGRAMS = frozenset(
 
 
 def tokens(text: str) -> Iterator[re.Match[str]]:
-    """Where a text holds words that may be names; none longer than twice `NAME_LENGTH`. Linear."""
+    """Yields words that may be names, none longer than twice `NAME_LENGTH`. Linear."""
     end = 0
     sign = _SIGN.search(text)
     while sign is not None:
@@ -119,15 +119,15 @@ def _end(found: re.Match[str] | None) -> int:
 
 
 def trimmed(token: str) -> str:
-    """A token without the punctuation and the emphasis around it."""
+    """Removes punctuation and emphasis around a token."""
     token = token.lstrip("~") if token.startswith("~~") else token
     return token.rstrip(_END)
 
 
 def is_piece(token: str, before: str, after: str) -> bool:
-    """Whether a token between these two characters (empty at an end) is a piece of something longer.
+    """Checks whether a token between two characters (empty at an end) is a part of something longer.
 
-    An asterisk on both sides is emphasis, else a pattern.
+    An asterisk on both sides is emphasis, otherwise part of a pattern.
     """
     if before in _CUT_BEFORE or after in _CUT_AFTER:
         return True
@@ -135,10 +135,10 @@ def is_piece(token: str, before: str, after: str) -> bool:
 
 
 def path_of(token: str, project: str | None) -> Named | None:
-    """Name and norm of a path; None for other tokens.
+    """Returns name and norm of a path; None for other tokens.
 
-    The name is relative to the project where it lies below it, the norm below the project's own: two projects' equal
-    names are two files.
+    The name of a path in the project is relative to it; the norm includes the project, because equal names in two
+    projects are two files.
     """
     if not 3 < len(token) <= NAME_LENGTH or "://" in token or token.startswith(("-", "//", ".../")):
         return None
@@ -177,7 +177,7 @@ def _looks_like_path(path: str) -> bool:
 
 
 def issue_of(token: str, project: str | None) -> Named | None:
-    """Name and norm of an issue; None for other tokens. A bare number is one of the project's."""
+    """Returns name and norm of an issue; None for other tokens. A bare number refers to the project."""
     if token.startswith("#"):
         number = _NUMBER.fullmatch(token)
         return numbered(number[1], project) if number else None
@@ -186,19 +186,19 @@ def issue_of(token: str, project: str | None) -> Named | None:
 
 
 def issue_keys(text: str) -> Iterator[re.Match[str]]:
-    """Where a text holds keys of issue trackers, such as `LAN-7`."""
+    """Yields keys of issue trackers, such as `LAN-7`."""
     found = _ISSUE_KEY.finditer(text) if _KEY_SIGN.search(text) else ()
     return (key for key in found if key[1] not in _NO_TRACKERS)
 
 
 def numbered(number: str, project: str | None) -> Named:
-    """Name and norm of an issue of the project that is known by its number alone."""
+    """Returns name and norm of an issue of the project, given by its number."""
     name = f"#{int(number)}"
     return name, f"{project.rstrip('/') if project else ''}{name}"
 
 
 def package_of(token: str) -> Named | None:
-    """Name and norm of a package as a command is given it, its version and extras left out; None for other tokens."""
+    """Returns name and norm of a package given to an install command, without version and extras; else None."""
     token = token.strip("'\"")
     scoped = _SCOPED.match(token)
     if scoped is not None:
@@ -211,7 +211,7 @@ def package_of(token: str) -> Named | None:
 
 
 def scoped_package(token: str) -> Named | None:
-    """Name and norm of `@scope/name`; None for other tokens, files among them."""
+    """Returns name and norm of `@scope/name`; None for other tokens, including files."""
     found = _SCOPED.match(token)
     if found is None or token[found.end() :].startswith("/") or found[1].rpartition(".")[2] in _EXTENSIONS:
         return None
@@ -219,7 +219,7 @@ def scoped_package(token: str) -> Named | None:
 
 
 def handle_of(token: str) -> Named | None:
-    """Name and norm of `@somebody`; None for other tokens."""
+    """Returns name and norm of a handle such as `@ada`; None for other tokens."""
     found = _HANDLE.fullmatch(token)
     if found is None or found[1].casefold() in _NOBODY or found[1].casefold() in _PROGRAMS:
         return None
@@ -227,7 +227,7 @@ def handle_of(token: str) -> Named | None:
 
 
 def person_of(words: str) -> Named | None:
-    """Name and norm of the person whose full name these words are; None where they are something else."""
+    """Returns name and norm if the words are a person's full name; otherwise None."""
     name = " ".join(words.split())
     parts = name.split(" ")
     if not 1 < len(name) <= 60 or len(parts) > 4 or parts[0].casefold() in _PROGRAMS or name.endswith("]"):
@@ -243,7 +243,7 @@ def _is_part_of_name(part: str) -> bool:
 
 
 def person_at_start(text: str) -> Named | None:
-    """Name and norm of whom an item under a heading of people is about.
+    """Returns name and norm of the person that an item under a heading of people describes.
 
     Forms are `Ada: …`, `Ada (…)`, `**Ada** – …`, `Ada, …` and the same with `@ada`.
     """

@@ -1,4 +1,4 @@
-"""Keeps what was asked to be remembered, forgets it, pins it; promotes what is recalled often into MEMORY.md.
+"""Remembers, forgets and pins statements; promotes memories that are recalled often into MEMORY.md.
 
-Tables: those of `memories.store`. docs/recall.md tells of promotion, which users know as dreaming.
+Tables: those of `memories.store`. docs/recall.md describes promotion, which users know as dreaming.
 """

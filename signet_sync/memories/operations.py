@@ -1,4 +1,4 @@
-"""What a person asks for by hand: to remember, to forget, to pin; each ends with the agent's page as it then is."""
+"""Remembers, forgets, pins and unpins on request; each operation updates the agent's MEMORY.md."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _FULL = re.compile(r"m-[a-z2-7]{12}")
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """A memory as it stands; `new` says that nothing equal stood there, `waiting` why the page does not show it yet."""
+    """A memory as stored; `new`: there was no equal one. `waiting` is the reason why the page does not show it yet."""
 
     memory: Memory
     new: bool
@@ -47,10 +47,10 @@ class Remembered:
 
 @dataclass(frozen=True, slots=True)
 class Forgotten:
-    """What was forgotten; `pending`: bytes of it are left until a pass comes through.
+    """The result of forgetting; `pending`: the next pass has to delete remaining bytes.
 
-    `memory` is None where it was forgotten earlier, and only pages or the history still told of it.
-    `git_history` says whether the repository of the workspace has versions of the page that may still show it.
+    `memory` is None if it was forgotten earlier, and only pages or the history still contained it. `git_history` states
+    whether versions of the page in the workspace's repository may still show it.
     """
 
     id: str
@@ -63,7 +63,7 @@ class Forgotten:
 
 @dataclass(frozen=True, slots=True)
 class Pinned:
-    """What a handle meant, and whether pinning or unpinning it changed anything."""
+    """The id that a handle refers to, and whether pinning or unpinning changed anything."""
 
     id: str
     changed: bool
@@ -81,7 +81,7 @@ def remember(
     session: str | None,
     now_us: int,
 ) -> Remembered:
-    """Keeps a text for an agent, sanitized, as a person's own word or as that of a session. Equal text is kept once.
+    """Remembers a text for an agent, sanitized, as a person's own or a session's. An equal text is stored once.
 
     Raises `UsageError`, `WorkspaceError`, `DatabaseError`.
     """
@@ -99,10 +99,10 @@ def remember(
 
 
 def forget(workspace: Workspace, agent_id: str, name: str, now_us: int, *, purge_history: bool = False) -> Forgotten:
-    """Forgets a memory to the last byte. What a crash leaves of it, the next pass takes away.
+    """Forgets a memory to the last byte. After a crash, the next pass deletes the rest.
 
-    Where the history is to be purged and cannot be, the memory goes all the same, and the answer says why. Raises
-    `UsageError` where the name means none, or several; `WorkspaceError`, `DatabaseError`.
+    If the history cannot be purged as requested, the memory is deleted anyway, and the answer gives the reason. Raises
+    `UsageError` if the name refers to no memory or to several; `WorkspaceError`, `DatabaseError`.
     """
     require_agent(agent_id)
     with state_dir.workspace_lock(workspace.state):
@@ -113,7 +113,8 @@ def forget(workspace: Workspace, agent_id: str, name: str, now_us: int, *, purge
             if error.code != "unknown-memory" or not _FULL.fullmatch(bare):
                 raise
             return _forget_earlier(workspace, agent_id, bare, now_us, error, purge_history=purge_history)
-        # What somebody wrote into our part of the page is kept beside it now, where it can be cleaned.
+        # This pass moves text that a person wrote into the managed block to a copy beside the page, where it can be
+        # cleaned.
         _pass(workspace, agent_id, now_us)
         words = text_match.of_memory(workspace.database, memory)
         asked = text_match.queries_of_memory(workspace.database, memory)
@@ -124,9 +125,9 @@ def forget(workspace: Workspace, agent_id: str, name: str, now_us: int, *, purge
 def _forget_earlier(
     workspace: Workspace, agent_id: str, memory_id: str, now_us: int, unknown: UsageError, *, purge_history: bool
 ) -> Forgotten:
-    """Takes a memory that no row tells of out of the diary, where another ledger left it, and out of the history.
+    """Deletes a memory without a row from DREAMS.md, where another database left it, and from the history.
 
-    Raises the error `unknown` where neither has it.
+    Raises the error `unknown` if neither contains it.
     """
     mark = handle(memory_id).encode()
     found = files.read(workspace.root, dream_page(agent_id), PAGE_LIMIT)
@@ -155,12 +156,12 @@ def _take_away(
     *,
     purge_history: bool,
 ) -> Forgotten:
-    """Everything of a memory, known by its id and some words, goes; so do the events of what was `asked`."""
+    """Deletes all traces of a memory, given by id and words, and the events of the queries `asked`."""
     verdicts, note = purge_plan.Verdicts(words, [memory_id]), purge_plan.note_of_memory(agent_id, memory_id)
     held = functools.partial(versions.holds, workspace.root, [head_page(agent_id), dream_page(agent_id)])
     begun = purge_plan.begin(workspace, lambda: verdicts, note, held) if purge_history else None
     try:
-        # First, for once it is forgotten, nobody knows any more what a crash has left of it there.
+        # First, because after the row is gone it is unknown what a crash has left in these copies.
         scrub.clean_of_words(workspace, words)
     except OSError as error:
         raise WorkspaceError(
@@ -171,14 +172,14 @@ def _take_away(
         memories.forget(workspace.database, agent_id, [memory_id])
         recall_events.forget_queries(workspace.database, asked)
     outcome = _pass(workspace, agent_id, now_us)
-    if outcome.cliff is not None:  # a halted pass does not come to the scrub
+    if outcome.cliff is not None:  # a halted pass does not reach the scrub
         scrub.scrub(workspace, iso(now_us))
     try:
-        scrub.clean_of_words(workspace, words)  # what was kept only now
+        scrub.clean_of_words(workspace, words)  # copies made since then
     except (OSError, WorkspaceError) as error:
         workspace.events.append(f"a kept copy of the page may still hold its words: {error}")
     waiting = _waiting(agent_id, outcome)
-    # A page that could not be written again still shows it.
+    # A page that could not be rewritten still shows it.
     pending = bool(memories.forgotten(workspace.database) or waiting)
     purged = None if begun is None else purge_plan.finish(workspace, begun, note)
     git = held() if purged is None else purged.history(held)
@@ -186,9 +187,9 @@ def _take_away(
 
 
 def pin(workspace: Workspace, agent_id: str, handle: str, now_us: int) -> Pinned:
-    """Pins what a handle means to the head of the agent's page.
+    """Pins what a handle refers to in MEMORY.md.
 
-    Raises `UsageError` where it means nothing, or nothing that has a line; `WorkspaceError`, `DatabaseError`.
+    Raises `UsageError` if it refers to nothing, or to something without a line; `WorkspaceError`, `DatabaseError`.
     """
     require_agent(agent_id)
     with state_dir.workspace_lock(workspace.state):
@@ -212,7 +213,7 @@ def pin(workspace: Workspace, agent_id: str, handle: str, now_us: int) -> Pinned
 
 
 def unpin(workspace: Workspace, agent_id: str, handle: str, now_us: int) -> Pinned:
-    """Gives a pinned thing back to decay. What is pinned and gone meanwhile is known by its id in full.
+    """Unpins what a handle refers to. A pinned thing that no longer exists needs its full id.
 
     Raises `UsageError`, `WorkspaceError`, `DatabaseError`.
     """
@@ -227,13 +228,13 @@ def unpin(workspace: Workspace, agent_id: str, handle: str, now_us: int) -> Pinn
 
 
 def look(workspace: Workspace, now_us: int) -> None:
-    """The first look at the vault, where nobody has had it: a page of one memory alone would hide all sessions."""
+    """Runs the first pass over the vault if there was none; without it the page would show no sessions."""
     if deriving.is_stale(workspace.database, workspace.pipeline) and files.look(workspace.root, MEMORY) is not None:
         engine.run_locked(workspace, Request(now_us=now_us))
 
 
 def _origin(workspace: Workspace, agent_id: str, name: str) -> Origin:
-    """The session that a memory comes from. Raises `UsageError` where it is unknown, several, or was removed."""
+    """Returns the session that a memory comes from. Raises `UsageError` if it is unknown, ambiguous, or was removed."""
     removed = flow.is_removed(workspace, agent_id, token_of(agent_id, name), name)
     ref = None if removed else sessions.one(workspace.database, agent_id, name)
     if ref is None or flow.is_removed(workspace, agent_id, ref.session_token, ref.session_id):
@@ -246,7 +247,7 @@ def _origin(workspace: Workspace, agent_id: str, name: str) -> Origin:
 
 
 def _named(workspace: Workspace, agent_id: str, name: str) -> Memory:
-    """The memory that a handle means. Raises `UsageError` where it is none, several, or something else."""
+    """Returns the memory that a handle refers to. Raises `UsageError` if there is none, several, or something else."""
     wanted = name.strip().removeprefix("^")
     if HANDLE.fullmatch(wanted) and LETTERS[wanted[0]] in KINDS:
         raise UsageError(
@@ -278,20 +279,20 @@ def _named(workspace: Workspace, agent_id: str, name: str) -> Memory:
 
 
 def _settle(workspace: Workspace, agent_id: str, now_us: int) -> str:
-    """The page and the backup as the rows are now: a memory and a pin exist nowhere else. Gives why the page waits."""
+    """Updates the page, and the backup, because memories and pins are in no file. Returns why the page waits."""
     outcome = _pass(workspace, agent_id, now_us)
     back_up(workspace, iso(now_us))
     return _waiting(agent_id, outcome)
 
 
 def _pass(workspace: Workspace, agent_id: str, now_us: int) -> Outcome:
-    """A pass over nothing but the agent's page."""
+    """Runs a pass over the agent's page only."""
     paths = frozenset({head_page(agent_id)})
     return engine.run_locked(workspace, Request(now_us=now_us, paths=paths, resume=False))
 
 
 def _waiting(agent_id: str, outcome: Outcome) -> str:
-    """Why the page is not what its rows make of it, or nothing."""
+    """Returns the reason why the page is out of date, or an empty string."""
     if outcome.held:
         return f"{head_page(agent_id)} is held back: {outcome.held}"
     if outcome.trouble:
@@ -299,11 +300,11 @@ def _waiting(agent_id: str, outcome: Outcome) -> str:
     return ""
 
 
-# ── as documents ──
+# ── as JSON ──
 
 
 def remembered_document(done: Remembered) -> dict[str, Any]:
-    """The document of `remember --json`."""
+    """Returns the JSON document of `remember --json`."""
     memory = done.memory
     return {
         "id": memory.id,
@@ -318,5 +319,5 @@ def remembered_document(done: Remembered) -> dict[str, Any]:
 
 
 def forgotten_document(done: Forgotten) -> dict[str, Any]:
-    """The document of `forget --json`, but for what a purge of the history says."""
+    """Returns the JSON document of `forget --json`, without the result of purging the history."""
     return {"id": done.id, "forgotten": True, "pending": done.pending, "git_history": done.git_history}

@@ -1,7 +1,7 @@
-"""The dream sweep: what was recalled often, from several angles, rises into MEMORY.md; DREAMS.md tells why.
+"""Promotes memories that were recalled often and by different queries into MEMORY.md; DREAMS.md gives the reasons.
 
-Page and diary are made of the ledger's rows, which one transaction writes: a sweep that is killed has either not been,
-or the next pass shows it.
+Both pages are made from rows that one transaction writes: after a sweep is killed, either it had no effect, or the next
+pass shows its result.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _BATCH = 500
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """What a sweep looked at and promoted, best first; `deferred`: another one was at it, and nothing was done.
+    """What a sweep considered and promoted, best first; `deferred`: another one was running, and nothing was done.
 
-    `near` are a few that came closest of the others; `waiting` says why the page does not show it yet.
+    `near` are a few of the others that came closest; `waiting` is the reason why the page does not show it yet.
     """
 
     sweep_id: str
@@ -50,7 +50,7 @@ class Swept:
 
 
 class Recalled(NamedTuple):
-    """A memory that recall has found, with its signals as they are now, what it lacks to rise, whether it has risen."""
+    """A recalled memory, with its present signals, what it lacks for promotion, and whether it has been promoted."""
 
     memory: Promotion
     lacks: tuple[str, ...]
@@ -66,10 +66,10 @@ def dream(
     patience: float = 60.0,
     commit: bool = True,
 ) -> Swept:
-    """One sweep over an agent's memories. With `dry_run` nothing is written. The same `now_us` again changes nothing.
+    """Sweeps an agent's memories; with `dry_run` nothing is written. Repeating it with one `now_us` changes nothing.
 
-    After `patience` seconds of waiting for whoever works on the workspace it is deferred. Without `commit` the history
-    is left to the caller.
+    If the workspace is locked for more than `patience` seconds, the sweep is deferred. Without `commit`, the caller
+    commits to the history.
 
     Raises `UsageError` (`unknown-agent` among them), `WorkspaceError`, `DatabaseError`.
     """
@@ -90,7 +90,7 @@ def dream(
 
 
 def _require_known(workspace: Workspace, agent_id: str) -> None:
-    """A slip of the pen must not leave a diary behind."""
+    """Refuses unknown agents: a mistyped name must not create a DREAMS.md."""
     database = workspace.database
     known = counts.agents(database)
     if agent_id not in (DEFAULT_AGENT, *known) and promotions.last_sweep(database, agent_id) is None:
@@ -126,7 +126,7 @@ def _sweep(workspace: Workspace, agent_id: str, now_us: int, patience: float) ->
 
 
 def _weigh(workspace: Workspace, agent_id: str, now_us: int, *, dry_run: bool = True) -> Swept:
-    """What a sweep would promote."""
+    """Determines what a sweep would promote."""
     settings = workspace.settings
     found = recall_events.found_since(workspace.database, agent_id, _since(settings, now_us))
     half_life, doors, parts = settings.recall_half_life_days, gates(settings), weights(settings)
@@ -140,7 +140,7 @@ def _weigh(workspace: Workspace, agent_id: str, now_us: int, *, dry_run: bool = 
 def recalled(
     database: Database, settings: Settings, agent_id: str, now_us: int, memory_id: str | None = None
 ) -> list[Recalled]:
-    """What recall has found, every memory or one, as a sweep would weigh it now, the best first; nothing is written."""
+    """Returns recalled memories, all or one, as a sweep would weigh them now, best first; writes nothing."""
     half_life, doors, parts = settings.recall_half_life_days, gates(settings), weights(settings)
     found = []
     for one in recall_events.found_since(database, agent_id, _since(settings, now_us), memory_id):
@@ -150,13 +150,13 @@ def recalled(
 
 
 def _since(settings: Settings, now_us: int) -> int:
-    """From when on hits count. What is older than they are kept may stand there still, but not for long."""
+    """Returns the earliest instant whose hits count. Expired hits do not count, even if not yet deleted."""
     spans = filter(None, (settings.recall_window_days, settings.recall_retention_days))
     return max((now_us - int(days * DAY) for days in spans), default=0)
 
 
 def gates(settings: Settings) -> Gates:
-    """What a memory must reach to be promoted."""
+    """Returns what a memory must reach to be promoted."""
     return Gates(
         settings.dream_min_recall_count,
         settings.dream_min_queries,
@@ -167,7 +167,7 @@ def gates(settings: Settings) -> Gates:
 
 
 def weights(settings: Settings) -> Weights:
-    """What each signal counts."""
+    """Returns the weight of each signal."""
     return Weights(
         settings.dream_weight_frequency,
         settings.dream_weight_relevance,
@@ -178,20 +178,20 @@ def weights(settings: Settings) -> Weights:
 
 
 def prune(workspace: Workspace, now_us: int) -> int:
-    """Drops hits that are older than they are kept, of all agents; gives how many."""
+    """Deletes hits of all agents past their retention; returns their number."""
     days = workspace.settings.recall_retention_days
     return recall_events.prune(workspace.database, now_us - int(days * DAY)) if days else 0
 
 
 def tag_memories(workspace: Workspace, agent_id: str) -> int:
-    """Gives concept tags to memories that have none by today's rules; gives how many."""
+    """Adds concept tags to memories that have none by the present rules; returns their number."""
     database = workspace.database
     stale = rules.version_of(database, _CONCEPTS) != tags.VERSION
     tagged = 0
     while (batch := memories.untagged(database, agent_id, _BATCH)) or stale:
         with database.transaction():
             if stale:
-                # With the first new ones, so that a kill leaves few memories or none without tags.
+                # In the transaction of the first new tags, so that after a kill few memories or none lack tags.
                 memories.forget_concepts(database)
                 rules.set_version(database, _CONCEPTS, tags.VERSION)
                 stale, batch = False, memories.untagged(database, agent_id, _BATCH)
@@ -201,13 +201,13 @@ def tag_memories(workspace: Workspace, agent_id: str) -> int:
     return tagged
 
 
-# ── when ──
+# ── schedule ──
 
 
 def due(workspace: Workspace, now_us: int) -> Iterator[str]:
-    """Agents whose sweep is due: an interval after the last one, or after the first hit, whoever ran meanwhile.
+    """Yields agents whose sweep is due: one interval after the last sweep, or after the first hit.
 
-    What a clock that was set back since has dated in the future is no reason to wait for it.
+    Times in the future, left by a clock that has been set back, are ignored.
     """
     interval = int(workspace.settings.dream_interval * SECOND)
     for agent_id in counts.agents(workspace.database):

@@ -1,4 +1,4 @@
-"""Dreaming: which memories a sweep promotes, by a score of their recall signals and by gates; no model is asked."""
+"""Chooses the memories that a sweep promotes, by a score of their recall signals and by gates; uses no model."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from signet_sync.formats.timestamps import iso
 from signet_sync.memories.signals import Signals, Totals, signals
 from signet_sync.text.phrases import counted
 
-# A memory that was found on so many days is consolidated; more add nothing.
+# A memory that was found on this many days is consolidated; more days add nothing.
 FULL_DAYS = 5
 
 _SWEEP_ID = late(r"(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)\d{5}Z", re.ASCII)
 
 
 class Weights(NamedTuple):
-    """What each signal adds to the score at most; these add up to 0.94, so no score of theirs is above it."""
+    """The most that each signal adds to the score. The defaults add up to 0.94, the maximum score."""
 
     frequency: float = 0.24
     relevance: float = 0.30
@@ -32,7 +32,7 @@ WEIGHTS = Weights()
 
 
 class Gates(NamedTuple):
-    """What a memory must reach to be promoted (hits, distinct queries, distinct days, score), and how many at most."""
+    """What a memory must reach (hits, distinct queries, distinct days, score), and the maximum number of promotions."""
 
     recall_count: int = 3
     queries: int = 2
@@ -42,14 +42,14 @@ class Gates(NamedTuple):
 
 
 class Candidate(NamedTuple):
-    """A memory that was found and is not promoted yet."""
+    """A memory that was recalled and is not promoted yet."""
 
     memory_id: str
     totals: Totals
 
 
 class Promotion(NamedTuple):
-    """A memory that a sweep promotes, with the signals as they were; `last_us` is its last hit."""
+    """A memory that a sweep promotes, with its signals at that time; `last_us` is its last hit."""
 
     memory_id: str
     score: float
@@ -59,12 +59,12 @@ class Promotion(NamedTuple):
 
 
 def consolidation(signals: Signals) -> float:
-    """How far the days on which a memory was found have settled it, from 0 to 1."""
+    """Returns how consolidated a memory is by the days on which it was found, from 0 to 1."""
     return min(1.0, signals.unique_days / FULL_DAYS)
 
 
 def score(signals: Signals, weights: Weights = WEIGHTS) -> float:
-    """The dream score: the weighted sum of the signals, from 0 to the sum of the weights (seed 004)."""
+    """Returns the dream score: the weighted sum of the signals, from 0 to the sum of the weights (seed 004)."""
     return (
         weights.frequency * signals.frequency
         + weights.relevance * signals.relevance
@@ -75,7 +75,7 @@ def score(signals: Signals, weights: Weights = WEIGHTS) -> float:
 
 
 class Part(NamedTuple):
-    """What one signal adds to a score: its `value`, from 0 to 1, times its `weight`."""
+    """A signal's part of a score: its `value`, from 0 to 1, times its `weight`."""
 
     name: str
     value: float
@@ -83,18 +83,18 @@ class Part(NamedTuple):
 
     @property
     def adds(self) -> float:
-        """What it adds."""
+        """Returns what it adds to the score."""
         return self.value * self.weight
 
 
 def parts(signals: Signals, weights: Weights = WEIGHTS) -> tuple[Part, ...]:
-    """The parts of which `score` is the sum."""
+    """Returns the parts that add up to `score`."""
     values = (signals.frequency, signals.relevance, signals.recency, signals.diversity, consolidation(signals))
     return tuple(map(Part, Weights._fields, values, weights))
 
 
 def passes(signals: Signals, queries: int, value: float, gates: Gates) -> bool:
-    """Whether every gate holds; `queries` is the number of distinct queries, uncapped, `value` the score."""
+    """Checks all gates; `queries` is the number of distinct queries, uncapped, `value` the score."""
     return (
         signals.recall_count >= gates.recall_count
         and queries >= gates.queries
@@ -104,14 +104,14 @@ def passes(signals: Signals, queries: int, value: float, gates: Gates) -> bool:
 
 
 class Near(NamedTuple):
-    """A memory that a sweep leaves where it is, as it would have risen, and what it `lacks`, in words."""
+    """A memory that a sweep does not promote, with its values and what it `lacks`, in words."""
 
     memory: Promotion
     lacks: tuple[str, ...]
 
 
 def lacking(memory: Promotion, gates: Gates) -> tuple[str, ...]:
-    """What a memory lacks, gate by gate (`1 more query`); nothing where it passes."""
+    """Lists what a memory lacks, gate by gate (`1 more query`); empty if it passes."""
     counts = (
         ("hit", "hits", gates.recall_count - memory.signals.recall_count),
         ("query", "queries", gates.queries - memory.queries),
@@ -126,7 +126,7 @@ def lacking(memory: Promotion, gates: Gates) -> tuple[str, ...]:
 def nearest(
     candidates: Iterable[Candidate], now_us: int, most: int, *, half_life_days: float, gates: Gates, weights: Weights
 ) -> list[Near]:
-    """Of what a sweep at `now_us` leaves, the `most` that lack the fewest gates; equals as `choose` has them."""
+    """Returns the `most` memories that a sweep at `now_us` leaves and that lack the fewest gates; ties as `choose`."""
     found = (weighed(one, now_us, half_life_days, weights) for one in candidates)
     left = [Near(one, lacks) for one in found if (lacks := lacking(one, gates))]
     return nsmallest(most, left, key=lambda near: (len(near.lacks), *_order(near.memory)))
@@ -135,9 +135,9 @@ def nearest(
 def choose(
     candidates: Iterable[Candidate], now_us: int, *, half_life_days: float, gates: Gates, weights: Weights
 ) -> list[Promotion]:
-    """What a sweep at `now_us` (microseconds since 1970 UTC) promotes: the best that pass all gates, best first.
+    """Returns what a sweep at `now_us` (microseconds since 1970 UTC) promotes: the best past all gates, best first.
 
-    Equal scores go by the last hit, the newest first, then by id, so that the order of the candidates never matters.
+    Ties are ordered by the last hit, newest first, then by id, so that the order of the candidates does not matter.
     """
 
     found = (weighed(one, now_us, half_life_days, weights) for one in candidates)
@@ -146,7 +146,7 @@ def choose(
 
 
 def weighed(candidate: Candidate, now_us: int, half_life_days: float, weights: Weights) -> Promotion:
-    """A memory as a sweep at `now_us` would promote it, whether it passes the gates or not."""
+    """Returns a memory with its values at `now_us`, whether it passes the gates or not."""
     memory_id, totals = candidate
     found = signals(totals, now_us, half_life_days)
     return Promotion(memory_id, score(found, weights), found, totals.queries, totals.last_us)
@@ -157,7 +157,7 @@ def _order(memory: Promotion) -> tuple[float, int, str]:
 
 
 def sweep_id(now_us: int) -> str:
-    """The id of the sweep of an instant, `20260424T030000000Z`: as texts, ids are in the order of time."""
+    """Returns the id of a sweep at this instant, `20260424T030000000Z`; ids sort by time."""
     return iso(now_us).translate(_WITHOUT_MARKS)
 
 
@@ -165,7 +165,7 @@ _WITHOUT_MARKS = str.maketrans("", "", "-:.")
 
 
 def group_of(sweep_id: str) -> str:
-    """When a sweep was, as a heading says it: `2026-04-24 03:00 UTC`. ValueError where the text is no sweep's id."""
+    """Formats a sweep's time for a heading: `2026-04-24 03:00 UTC`. Raises `ValueError` for an invalid sweep id."""
     match = _SWEEP_ID.fullmatch(sweep_id)
     if match is None:
         raise ValueError(f"not the id of a sweep: {sweep_id!r}")

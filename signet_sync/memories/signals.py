@@ -1,4 +1,4 @@
-"""Recall signals: how often, how far up, how lately, by how many queries and on how many days a memory was found."""
+"""Computes recall signals of a memory: frequency, relevance, recency, diversity of queries, number of days."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple
 from signet_sync.formats.timestamps import DAY
 from signet_sync.memories.score import decay
 
-# More hits, or more distinct queries, than these add nothing to frequency and diversity.
+# More hits or distinct queries than these do not raise frequency or diversity.
 FULL_HITS = 6
 FULL_QUERIES = 5
 
@@ -23,7 +23,7 @@ class Event(NamedTuple):
 
 
 class Totals(NamedTuple):
-    """What is counted of a memory's events: hits, sum of scores, last hit (µs), distinct queries, distinct UTC days."""
+    """Totals of a memory's events: hits, sum of scores, last hit (µs), distinct queries, distinct UTC days."""
 
     hits: int
     score_sum: float
@@ -33,7 +33,7 @@ class Totals(NamedTuple):
 
 
 class Signals(NamedTuple):
-    """What the totals say at an instant: `recall_count` and `unique_days` are counts, the others lie in [0, 1]."""
+    """Signals at an instant: `recall_count` and `unique_days` are counts, the others are in [0, 1]."""
 
     recall_count: int
     frequency: float
@@ -47,7 +47,7 @@ ZERO = Signals(0, 0.0, 0.0, 0.0, 0.0, 0)
 
 
 def totals(events: Iterable[Event]) -> Totals:
-    """The totals of a memory's events, in any order: what the SQL of the index is held to. Without events, all zero.
+    """Computes the totals of events in any order, as reference for the SQL of the index. Without events, all are zero.
 
     Queries are distinct as texts, days as UTC days.
     """
@@ -62,11 +62,11 @@ def totals(events: Iterable[Event]) -> Totals:
 
 
 def signals(totals: Totals, now_us: int, half_life_days: float) -> Signals:
-    """The signals of a memory at `now_us`, in microseconds since 1970 UTC; `ZERO` where nothing found it.
+    """Computes the signals of a memory at `now_us`, in microseconds since 1970 UTC; `ZERO` without hits.
 
-    Frequency is `ln(1 + hits) / ln 7` and diversity `queries / 5`, both at most 1; relevance the mean score; recency
-    halves with every half-life since the last hit, is 1 for a hit yet to come and 0 without a half-life. Source: seed
-    004; unlike the program that it describes, days of the same query are no diversity (docs/conformance.md).
+    Frequency is `ln(1 + hits) / ln 7` and diversity `queries / 5`, both at most 1; relevance is the mean score; recency
+    halves with every half-life since the last hit, is 1 for a hit in the future and 0 without a half-life. Source: seed
+    004; unlike in the program described there, several days of one query are not diversity (docs/conformance.md).
     """
     if totals.hits <= 0:
         return ZERO

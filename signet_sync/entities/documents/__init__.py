@@ -1,1 +1,1 @@
-"""Reads and edits the text of entity files, pure: grammar, edits, drift, lint."""
+"""Parses, edits, compares and checks the text of entity files; pure."""

@@ -1,4 +1,4 @@
-"""The grammar of entity files: frontmatter, a title, sections with hidden anchors; read and written back alike."""
+"""Parses and writes entity files: frontmatter, title, sections with hidden anchors. Unchanged parts keep every byte."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from signet_sync.formats.entity_paths import SCHEMA_VERSION, File, Kind, Shape, 
 from signet_sync.formats.frontmatter import FrontmatterProblem, read, serialize, split
 
 SIZE_LIMIT = 256 * 1024  # characters
-LINE_LIMIT = 10_000  # a parser of Markdown needs a second for as many items of a list
+LINE_LIMIT = 10_000  # the Markdown parser needs a second for a list of this many items
 
 _ANCHOR = re.compile(r"<!--[ \t]*section[ \t]+([a-z0-9][a-z0-9-]{0,63})[ \t]*-->", re.ASCII)
 
 
 class DocumentProblem(ValueError):
-    """A file that is no entity file; `line` counts from 1 (0: the whole file), `hint` is what a person does next."""
+    """A file that is no entity file; `line` counts from 1 (0: the whole file), `hint` is the next step for a person."""
 
     def __init__(self, code: str, message: str, *, line: int = 0, hint: str = "") -> None:
         super().__init__(message)
@@ -35,7 +35,7 @@ class DocumentProblem(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A section as it stands in the file: `opening` is heading and anchor, `body` all up to the next heading."""
+    """A section of a file: `opening` is heading and anchor, `body` the text up to the next heading."""
 
     anchor: str | None
     heading: str
@@ -45,10 +45,10 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A file taken apart; `head + lead + opening + body + …` is the file, byte for byte.
+    """A parsed file; `head + lead + opening + body + …` is the file, byte for byte.
 
-    `head` is the frontmatter with its fences, `lead` all from there to the first section, the title among it. `fields`
-    are the frontmatter as read: text, None or lists of text (numbers are text, an empty list is None).
+    `head` is the frontmatter with its fences; `lead` is the text from there to the first section, with the title.
+    `fields` is the frontmatter as read: text, None or lists of text (numbers are text, an empty list is None).
     """
 
     head: str
@@ -59,7 +59,7 @@ class Document:
 
 
 class _Heading(NamedTuple):
-    """A heading of level 2: lines of heading and anchor, counted from the first line of the body."""
+    """A heading of level 2; `start` and `end` are the lines of heading and anchor, counted from the body's first."""
 
     text: str
     anchor: str | None
@@ -68,7 +68,7 @@ class _Heading(NamedTuple):
 
 
 def parse(text: str) -> Document:
-    """A file taken apart.
+    """Parses a file.
 
     Raises `DocumentProblem`: `frontmatter-missing`, `frontmatter-invalid`, `title-missing`, `section-twice` (two
     sections with one anchor), `too-large`.
@@ -105,15 +105,14 @@ def parse(text: str) -> Document:
 
 
 def render(document: Document) -> str:
-    """The file of a document: `render(parse(text)) == text`."""
+    """Writes a document as text: `render(parse(text)) == text`."""
     return document.head + document.lead + "".join(section.opening + section.body for section in document.sections)
 
 
 def reread(document: Document) -> Document:
-    """The document as its file is read, which is the same. Raises `DocumentProblem` (`edit-unclean`) where it isn't.
+    """Returns the document if its text parses back to it. Raises `DocumentProblem` (`edit-unclean`) otherwise.
 
-    The last look before an edit is written: text that is open in some way that nobody thought of must not swallow what
-    follows.
+    The last check before an edit is written: an unclosed construct of an unforeseen kind must not swallow what follows.
     """
     try:
         found = parse(render(document))
@@ -142,10 +141,10 @@ def blank(
     participants: Sequence[str] = (),
     sections: Sequence[Shape] | None = None,
 ) -> Document:
-    """A new file with all its sections, empty.
+    """Makes a new file with all its sections, empty.
 
-    `created_at` in ISO 8601 UTC, `relation` the type of a relationship, `participants` ids; `sections` where the schema
-    has others by now. Raises `UsageError` (`text-empty`) for a title that says nothing.
+    `created_at` is ISO 8601 UTC, `relation` the type of a relationship, `participants` ids; `sections` replaces those
+    of the first schema version. Raises `UsageError` (`text-empty`) for a title of punctuation only.
     """
     fields: dict[str, Any] = {
         "kind": kind,
@@ -177,7 +176,7 @@ def _opening(shape: Shape) -> str:
 
 
 def find(document: Document, name: str) -> Section:
-    """The section with this anchor, else with this heading in any case.
+    """Finds the section with this anchor, else with this heading (case is ignored).
 
     Raises `UsageError` (`section-unknown`, `section-ambiguous`).
     """
@@ -185,7 +184,7 @@ def find(document: Document, name: str) -> Section:
 
 
 def position(document: Document, name: str) -> int:
-    """Where the section that `find` finds stands among the sections. Raises as `find`."""
+    """Returns the index of the section that `find` returns. Raises as `find`."""
     for at, section in enumerate(document.sections):
         if section.anchor == name:
             return at
@@ -203,12 +202,12 @@ def position(document: Document, name: str) -> int:
 
 
 def text_of(section: Section) -> str:
-    """What a section says: its body, normalised (`body-normalized-v1`), without blank lines at its beginning."""
+    """Returns the text of a section: its body, normalised (`body-normalized-v1`), without leading blank lines."""
     return normalize(section.body).lstrip("\n")
 
 
 def body_sha(section: Section) -> str:
-    """Hex digest of what a section says (`text_of`); blank lines around it don't count."""
+    """Returns the hex digest of a section's text (`text_of`); blank lines around it do not count."""
     return body_sha256(text_of(section))
 
 
@@ -216,7 +215,7 @@ def body_sha(section: Section) -> str:
 
 
 def _headings(tokens: Sequence[Token]) -> Iterator[_Heading]:
-    """The headings of level 2 that stand in no quote, list or code."""
+    """Yields the headings of level 2 outside quotes, lists and code."""
     for at, token in enumerate(tokens):
         if token.type != "heading_open" or token.level or token.tag != "h2" or token.map is None:
             continue

@@ -1,4 +1,4 @@
-"""Where a file and its events differ: what a person may have done, what can be healed once, and what is drift."""
+"""Compares a file with its events; distinguishes a person's edits, a lost anchor that can be restored, and drift."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from signet_sync.formats.entity_paths import Shape
 Verdict = Literal["same", "human_edit", "reanchored", "drift"]
 
 SIMILARITY = 0.85
-# Whoever changes one of these says that the file is another entity's, or of another form.
+# A change of one of these means that the file belongs to another entity or has another form.
 GUARDED = ("kind", "id", "agent_id", "schema_version")
-# How many places a section that lost its anchor may stand from where it stood.
+# The largest distance, in sections, between a section that lost its anchor and its former position.
 _NEARBY = 2
-# Bodies are compared up to here: characters.
+# Bodies are compared up to this length, in characters.
 _COMPARED = 20_000
-# Two bodies that say hardly anything are alike by chance: characters.
+# Shorter bodies, in characters, may be alike by chance.
 _TELLING = 40
 
 
 class Drift(NamedTuple):
-    """What differs between a file and its events; sections by their anchors, one without by `#` and its heading.
+    """The differences between a file and its events; sections by anchor, or by `#` and heading.
 
-    `changed` have another body, `retitled` another heading or anchor line, `missing` and `added` stand on one side
-    only, `moved` in another order than the rest. `fields` are keys of the frontmatter with another value, `title` says
-    whether what stands above the first section differs, `layout` whether only the frontmatter's formatting does.
+    `changed` have another body, `retitled` another heading or anchor line, `missing` and `added` exist on one side
+    only, `moved` are in another order than the rest. `fields` are keys of the frontmatter with another value. `title`:
+    the text above the first section differs. `layout`: only the frontmatter's formatting differs.
     """
 
     changed: tuple[str, ...] = ()
@@ -47,11 +47,11 @@ NONE = Drift()
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What a difference is.
+    """The verdict on a difference.
 
-    `payload` is that of the `human_edit` which makes the events agree with the file (None for `same` and `drift`);
-    `healed` the file with the one anchor that it had lost, for `reanchored`: it is written by an event of its own,
-    after the person's. `code`, `message` and `hint` say why a file is drift, to the maintainer.
+    `payload` is that of the `human_edit` that makes the events agree with the file (None for `same` and `drift`).
+    `healed`, for `reanchored`, is the file with the one anchor that it had lost; it is written with an event of its own
+    after the person's. `code`, `message` and `hint` explain drift to the maintainer.
     """
 
     verdict: Verdict
@@ -64,7 +64,7 @@ class Judgement:
 
 
 def compare(on_disk: Document, replayed: Document) -> Drift:
-    """What is otherwise in the file than in its events."""
+    """Lists the differences between a file and its events."""
     there, known = _named(on_disk), _named(replayed)
     shared = [name for name in known if name in there]
     keys = {**replayed.fields, **on_disk.fields}
@@ -82,10 +82,11 @@ def compare(on_disk: Document, replayed: Document) -> Drift:
 
 
 def reanchor(on_disk: Document, section: Section, place: int, known: frozenset[str], similarity: float) -> int | None:
-    """Where a section that lost its anchor stands now (its position from 0); None where that is not sure.
+    """Finds a section that lost its anchor (its position from 0); returns None if that is uncertain.
 
-    Looked at are only sections at most two places from its own whose anchor is none of `known`. It is the one whose
-    heading is the same, else the one that is most like it by heading or body, by at least `similarity` (0 to 1).
+    Candidates are sections at most two places from its own whose anchor is not in `known`. The one with the same
+    heading wins, otherwise the one most similar by heading or body, if the similarity is at least `similarity` (0 to
+    1).
     """
     near = range(max(0, place - _NEARBY), min(len(on_disk.sections), place + _NEARBY + 1))
     free = [position for position in near if on_disk.sections[position].anchor not in known]
@@ -100,11 +101,11 @@ def reanchor(on_disk: Document, section: Section, place: int, known: frozenset[s
 def judge(
     text: str | None, replayed: Document, shapes: Sequence[Shape], *, similarity: float = SIMILARITY
 ) -> Judgement:
-    """What stands in a file against what its events say.
+    """Judges a file against its events.
 
-    A person may change whatever they like as long as the file stays one of this entity with all the sections of its
-    schema (`shapes`); one of these may have lost its anchor, if it is found again. Anything else is drift: nobody
-    writes to such a file before a maintainer has looked. `similarity` (0 to 1) is what `reanchor` asks for.
+    A person may change anything as long as the file still belongs to this entity and has all sections of its schema
+    (`shapes`); one of these may have lost its anchor if it can be found. Everything else is drift: the file is not
+    written before a maintainer has looked at it. `similarity` (0 to 1) is the limit for `reanchor`.
     """
     if text is None:
         return _drift(NONE, "file-missing", "the file is gone", "put it back, or have it written again from its events")
@@ -158,7 +159,7 @@ def _healed(on_disk: Document, replayed: Document, name: str, similarity: float)
 
 
 def _named(document: Document) -> dict[str, Section]:
-    """The sections by their names; a second one without anchor and with the same heading counts its place too."""
+    """Returns the sections by name; a second one without anchor and with the same heading has its position appended."""
     named: dict[str, Section] = {}
     for place, section in enumerate(document.sections):
         name = section.anchor or f"#{section.heading}"
@@ -171,9 +172,9 @@ def _field(document: Document, key: str) -> tuple[bool, Any]:
 
 
 def _moved(before: list[str], after: list[str]) -> tuple[str, ...]:
-    """The names that stand in another order: the fewest that must be taken out for the others to be in order."""
+    """Returns the names out of order: the fewest that must be left out so that the others are in order."""
     place = {name: number for number, name in enumerate(after)}
-    # The longest run of names that kept their order: of all runs of one length the one that ends first.
+    # The longest run of names that kept their order; of several the one that ends first.
     ends: list[str] = []
     earlier: dict[str, str | None] = {}
     for name in before:

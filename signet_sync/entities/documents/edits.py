@@ -1,4 +1,4 @@
-"""Edits of entity files: one section, one item or one field changes, every other byte stays as it was."""
+"""Edits one section, item or field of an entity file; every other byte stays the same."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LIST_LINE = re.compile(r"(?:[-*+]|\d{1,9}[.)])(?:[ \t]|$)|[ \t]")
 class Item(NamedTuple):
     """A top-level item of a section: its number from 1, a short hash of its text, the text without its marker.
 
-    `start` and `end` are where its lines lie in the section's body.
+    `start` and `end` are the offsets of its lines in the section's body.
     """
 
     number: int
@@ -36,33 +36,33 @@ class Item(NamedTuple):
 
 
 def replace(document: Document, name: str, text: Fitted) -> Document:
-    """The document with this text for the section's, every byte outside of it as it was. Raises as `find`."""
+    """Replaces the text of a section. Raises as `find`."""
     return _with_text(document, name, text)
 
 
 def append(document: Document, name: str, text: Fitted) -> Document:
-    """The document with this text as new last paragraphs of a section. Raises as `find`."""
+    """Appends paragraphs to a section. Raises as `find`."""
     return _with_text(document, name, text, gap="\n\n")
 
 
 def append_item(document: Document, name: str, text: Fitted) -> Document:
-    """The document with one more item at the end of a section. Raises as `find`."""
+    """Appends an item to a section. Raises as `find`."""
     gap = "\n" if _ends_in_list(_text(find(document, name).body)) else "\n\n"
     return _with_text(document, name, f"- {text}", gap=gap)
 
 
 def put_body(document: Document, name: str, body: str) -> Document:
-    """The document with these very bytes for a section's body: what a person wrote, observed and recorded."""
+    """Sets the exact body of a section, as a person wrote it."""
     at = position(document, name)
     section = but(document.sections[at], body=body)
     if body and not section.opening.endswith(("\n", "\r")):
-        # The file ended right behind the anchor.
+        # The file ended directly after the anchor.
         section = but(section, opening=section.opening + frontmatter_edit.line_end(document.head))
     return but(document, sections=(*document.sections[:at], section, *document.sections[at + 1 :]))
 
 
 def items(section: Section) -> tuple[Item, ...]:
-    """The items of a section's top-level lists, in order."""
+    """Returns the items of a section's top-level lists, in order."""
     lines = frontmatter_edit.LINES.findall(section.body)
     offsets = [0]
     for line in lines:
@@ -78,7 +78,7 @@ def items(section: Section) -> tuple[Item, ...]:
 
 
 def prune_item(document: Document, name: str, item: str) -> tuple[Document, str]:
-    """The document without an item, named by its key or number, and the text of what went.
+    """Removes an item, given by key or number; returns the document and the text of the item.
 
     Raises as `find`, and `UsageError` (`item-unknown`, `item-ambiguous`).
     """
@@ -90,9 +90,9 @@ def prune_item(document: Document, name: str, item: str) -> tuple[Document, str]
 
 
 def with_fields(document: Document, changes: Mapping[str, Any], gone: Collection[str] = ()) -> Document:
-    """The document with other values for some keys of its frontmatter; every other line of it stays as it is.
+    """Changes values of the frontmatter; its other lines stay the same.
 
-    Values are text, whole numbers, None or sequences of text; keys that are not there come last. Those in `gone` go.
+    Values are text, whole numbers, None or sequences of text; new keys come last. Keys in `gone` are removed.
     """
     fields = {key: value for key, value in document.fields.items() if key not in gone}
     fields |= {key: frontmatter_edit.as_read(value) for key, value in changes.items()}
@@ -100,7 +100,7 @@ def with_fields(document: Document, changes: Mapping[str, Any], gone: Collection
 
 
 def with_title(document: Document, title: str) -> Document:
-    """The document with another title. Raises `UsageError` (`text-empty`)."""
+    """Changes the title. Raises `UsageError` (`text-empty`)."""
     name = fit_title(title)
     lines = frontmatter_edit.LINES.findall(document.lead)
     start, end = next(
@@ -121,7 +121,7 @@ def _item_lines(body: str) -> Iterator[tuple[int, int]]:
 
 
 def _item_text(lines: Sequence[str]) -> str:
-    """An item without its marker and the indentation of its further lines."""
+    """Returns an item's text without its marker and the indentation of its further lines."""
     marker = _MARKER.match(lines[0].rstrip("\r\n"))
     width = marker.end() if marker is not None else 0
     further = (line[min(width, len(line) - len(line.lstrip(" \t"))) :] for line in lines[1:])
@@ -154,7 +154,7 @@ def _item(section: Section, name: str) -> Item:
 
 
 def _with_text(document: Document, name: str, text: str, *, gap: str | None = None) -> Document:
-    """A section with another text, or with one more behind a gap; its line ends are those of the file."""
+    """Replaces a section's text, or appends to it after `gap`; uses the line ends of the file."""
     section = find(document, name)
     kept = _text(section.body) if gap is not None else ""
     added = f"{gap}{text}" if kept else text
@@ -167,7 +167,7 @@ def _with_ends(text: str, document: Document) -> str:
 
 
 def _text(body: str) -> str:
-    """A body without the blank lines around it, byte for byte."""
+    """Returns a body without the blank lines around it; other bytes stay the same."""
     return body[_lead_length(body) :].rstrip(_BLANKS)
 
 
@@ -177,7 +177,7 @@ def _lead_length(body: str) -> int:
 
 
 def _laid(document: Document, section: Section, text: str) -> str:
-    """A text with the blank lines that stood around the one before it, and as many as Markdown needs."""
+    """Returns a body with the blank lines of the old one around `text`, and as many as Markdown needs."""
     end = frontmatter_edit.line_end(document.head)
     last = section is document.sections[-1]
     if not text:
@@ -188,13 +188,13 @@ def _laid(document: Document, section: Section, text: str) -> str:
     lead = section.body[: _lead_length(section.body)]
     trail = section.body[len(lead) + len(old) :]
     if not last and len(_LINE_END.findall(trail)) < 2:
-        # Without a blank line some texts would take the next heading in.
+        # Without a blank line some texts would include the next heading.
         trail = end * 2
     return f"{lead}{text}{trail}"
 
 
 def _ends_in_list(text: str) -> bool:
-    """Whether an item may follow on the next line: the last lines up to a blank one are all of a list."""
+    """Checks whether an item may follow on the next line: all lines after the last blank one belong to a list."""
     for line in reversed(_LINE_END.split(text)):
         if not line.strip(_BLANKS):
             break
@@ -204,7 +204,7 @@ def _ends_in_list(text: str) -> bool:
 
 
 def _may_meet(section: Section, gone: Item) -> bool:
-    """Whether the lines around an item mean the same without it: two items of one list, or a blank line."""
+    """Checks that the lines around an item keep their meaning without it: two items of one list, or a blank line."""
     body = section.body
     above, below = _LINE_END.split(body[: gone.start])[-2:-1], _LINE_END.split(body[gone.end :], maxsplit=1)[0]
     if not above or not above[0].strip(_BLANKS) or not below.strip(_BLANKS):
@@ -214,5 +214,5 @@ def _may_meet(section: Section, gone: Item) -> bool:
 
 
 def _list_of(item: str) -> str:
-    """What the markers of one list have in common: the bullet, or the sign behind the number."""
+    """Returns what the markers of one list have in common: the bullet, or the sign after the number."""
     return item.lstrip().lstrip("0123456789")[0]

@@ -1,4 +1,4 @@
-"""An agent's text made to fit into a section: it can forge no section, no anchor and no item, and hides nothing."""
+"""Makes an agent's text safe for a section: it cannot forge sections, anchors or items, nor hide anything."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from signet_sync.formats.body import normalize, well_formed
 from signet_sync.formats.wikilinks import leaves_workspace, wikilink
 from signet_sync.text.sentences import flatten
 
-# Text that has been through `fit` or `fit_item`, now or when the event that carries it was recorded.
+# Text that has been through `fit` or `fit_item`, now or when its event was recorded.
 Fitted = NewType("Fitted", str)
 
 TEXT_LIMIT = 20_000  # characters
@@ -26,12 +26,12 @@ _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029]")
 _INVISIBLE = re.compile("[\u202a-\u202e\u2066-\u2069\ufeff]")
 _DEEP = re.compile(r"^( {0,3})#{1,2}(?=[ \t]|$)")
 _UNDERLINE = re.compile(r"^ {0,3}(?:=+|-+)[ \t]*$", re.MULTILINE)
-# What keeps a reader of Markdown in raw HTML beyond the next blank line.
+# These start raw HTML that goes on beyond the next blank line.
 _RAW = re.compile(r"<(?=script\b|pre\b|style\b|textarea\b|\?|![A-Za-z\[])", re.IGNORECASE)
 _COMMENT = re.compile(r"<(?=!--)|%(?=%)")
 _MATHS = re.compile(r"\$(?=\$)")
 _LINK_APART = re.compile(r"\[ \[([^\[\]|<>]+)(?:\|([^\[\]<>]*))?\] \]")
-# What would open a heading, a quote, a list, a task, a fence or a definition inside an item.
+# What would start a heading, quote, list, task, fence or definition inside an item.
 _BLOCK = re.compile(r"(?:(?:#{1,6}|[-*+]|\d{1,9}[.)]|\[[ xX]\])(?:[ \t]+|$)|>[ \t]*|[~=]{3,}[ \t]*)*")
 _DEFINITION = re.compile(r"^(\[[^\]]*\]):")
 _SAYS = re.compile(r"[^\s!-/:-@\[-`{-~]")
@@ -41,13 +41,13 @@ _markdown = MarkdownIt("commonmark").disable("inline")
 
 @lru_cache(maxsize=32)
 def blocks(text: str) -> Sequence[Token]:
-    """The block structure of Markdown (CommonMark) with line maps; what stands inside paragraphs is not looked at."""
-    # An edit asks of the same few texts again and again: before it, after it, in the linter.
+    """Parses the block structure of Markdown (CommonMark) with line maps; does not parse the text of paragraphs."""
+    # Cached: an edit parses the same few texts repeatedly: before it, after it, in the linter.
     return tuple(_markdown.parse(text))
 
 
 def fit(text: str) -> tuple[Fitted, tuple[str, ...]]:
-    """A narrative, and what was changed in it, said to a person. Idempotent.
+    """Makes a narrative safe; returns it with notes for a person on what was changed. Idempotent.
 
     Headings of the first two levels become `###`, comments and raw HTML are shown as text, fences are closed. Raises
     `UsageError` (`text-empty`, `text-too-long`, `text-unfit`).
@@ -57,7 +57,7 @@ def fit(text: str) -> tuple[Fitted, tuple[str, ...]]:
     if not fitted:
         raise _empty()
     notes: dict[str, None] = {}
-    # A line that changed may be read otherwise: again, until nothing is left to change.
+    # A change may alter how other lines are parsed, so the rules run until nothing changes.
     for _ in range(_ROUNDS):
         before = fitted
         for rule, note in _RULES:
@@ -71,7 +71,7 @@ def fit(text: str) -> tuple[Fitted, tuple[str, ...]]:
 
 
 def fit_item(text: str) -> Fitted:
-    """The text of one list item, on one line, its links into the workspace kept. Idempotent.
+    """Makes the text of one list item safe, on one line; links into the workspace are kept. Idempotent.
 
     Raises `UsageError` (`text-empty`, `text-too-long`).
     """
@@ -85,7 +85,7 @@ def fit_item(text: str) -> Fitted:
 
 
 def fit_title(text: str) -> str:
-    """The title of a file, on one line of at most 120 characters. Idempotent. Raises `UsageError` (`text-empty`)."""
+    """Makes a title safe, on one line of at most 120 characters. Idempotent. Raises `UsageError` (`text-empty`)."""
     title = flatten(text[:TEXT_LIMIT], TITLE_LIMIT)
     while (bare := title[_block_end(title) :].rstrip("# ").lstrip()) != title:
         title = bare
@@ -95,7 +95,7 @@ def fit_title(text: str) -> str:
 
 
 def log_item(at: str, text: str) -> Fitted:
-    """A line of the change log: when (ISO 8601 UTC, or a day) and what. Raises `UsageError` (`text-empty`)."""
+    """Formats a line of the change log: time (ISO 8601 UTC, or a day) and text. Raises `UsageError` (`text-empty`)."""
     return fit_item(f"{at} — {fit_item(text)}")
 
 
@@ -113,7 +113,7 @@ def _empty() -> UsageError:
 
 
 def _clean(text: str) -> str:
-    """Normalised, without control and invisible characters, blank lines and indentation at its beginning."""
+    """Normalises a text and removes control and invisible characters, and blank lines and indentation at its start."""
     text = normalize(well_formed(text))
     return normalize(_INVISIBLE.sub("", _CONTROL.sub(" ", text))).lstrip(" \t\n")
 
@@ -122,7 +122,7 @@ def _headings_lowered(text: str) -> str:
     if "#" not in text and _UNDERLINE.search(text) is None:
         return text
     lines = text.split("\n")
-    # From the end, so that the lines of those before stay where they are.
+    # From the end, so that earlier line numbers stay valid.
     for token in reversed(blocks(text)):
         if token.type != "heading_open" or token.level or token.tag not in ("h1", "h2") or token.map is None:
             continue
@@ -139,7 +139,7 @@ def _comments_shown(text: str) -> str:
 
 
 def _maths_apart(text: str) -> str:
-    """Formulas stay as they are, but for an opening that nothing closes: it takes all that follows."""
+    """Keeps formulas, but shows as text an unclosed opening, which would include everything that follows."""
     return _outside_code(text, _MATHS, "$ ") if text.count("$$") % 2 else text
 
 
@@ -189,5 +189,5 @@ def _block_end(text: str) -> int:
 
 
 def _link_again(apart: re.Match[str]) -> str:
-    """A link that flattening took apart, where it leads into the workspace."""
+    """Restores a link that flattening split, if it points into the workspace."""
     return apart[0] if leaves_workspace(apart[1]) else wikilink(apart[1], apart[2])

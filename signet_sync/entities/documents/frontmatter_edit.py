@@ -1,4 +1,4 @@
-"""The frontmatter of an entity file, changed key by key: every line that is not about a changed key stays as it is."""
+"""Changes single keys in the frontmatter of an entity file; all other lines stay the same."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ _KEY = re.compile(r"([A-Za-z_][\w-]*)[ \t]*:(?:\s|$)", re.ASCII)
 
 
 def line_end(text: str) -> str:
-    """How the first line of a text ends; a line feed where it has no end."""
+    """Returns the line end of a text's first line; a line feed if there is none."""
     found = re.search(r"\r\n|\r|\n", text)
     return found[0] if found else "\n"
 
 
 def as_read(value: object) -> Any:
-    """A value as it is when read again: numbers are text, an empty sequence is None."""
+    """Returns a value as it will be read back: numbers are text, an empty sequence is None."""
     if isinstance(value, (list, tuple)):
         return [as_read(item) for item in value] or None
     return None if value is None else well_formed(str(value))
 
 
 def changed(head: str, fields: Mapping[str, Any], changes: Mapping[str, Any], gone: Collection[str] = ()) -> str:
-    """The head (with its fences, read as `fields`) with other values for some keys, and without those in `gone`.
+    """Returns the head (with its fences, parsed as `fields`) with changed keys, and without those in `gone`.
 
     New keys come last.
 
-    Where a reader would understand the lines of others differently than before (values over several lines, in forms of
-    YAML that nobody writes by hand), the keys of others are written anew, each with its own lines.
+    If the other keys would then be read differently (values over several lines, in forms of YAML that people do not
+    write by hand), the whole frontmatter is rewritten; each of the other keys keeps its lines.
     """
     end = line_end(head)
     lines = LINES.findall(head)
@@ -50,14 +50,14 @@ def changed(head: str, fields: Mapping[str, Any], changes: Mapping[str, Any], go
 
 
 def _lines_of(key: str, lines: list[str]) -> tuple[int, int]:
-    """Where the lines of a top-level key lie; where there is no such key, the place before the closing fence."""
+    """Returns the lines of a top-level key; for an unknown key, the position before the closing fence."""
     last = next(at for at in range(1, len(lines)) if lines[at].rstrip() == "---")
     for start in range(1, last):
         match = _KEY.match(lines[start])
         if match is None or match[1] != key:
             continue
         stop = start + 1
-        # Items of a list may stand at the margin; blank lines and remarks behind the value are somebody's.
+        # List items need no indentation; blank lines and comments after the value are not ours.
         for at in range(start + 1, last):
             if lines[at].startswith((" ", "\t", "- ")) and lines[at].strip():
                 stop = at + 1

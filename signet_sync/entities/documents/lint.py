@@ -1,4 +1,4 @@
-"""What is untidy about an entity file: findings for agents and people, never a reason to refuse a file."""
+"""Finds deviations of an entity file from the schema; they are shown to agents and people, and no file is refused."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TIMES = ("created_at", "updated_at")
 
 
 class Finding(NamedTuple):
-    """One remark: the section's anchor (None: the file), a stable code, and what a person does next."""
+    """A finding: the section's anchor (None: the file), a stable code, and the next step for a person."""
 
     anchor: str | None
     code: str
@@ -30,7 +30,7 @@ class Finding(NamedTuple):
 
 
 def lint(document: Document, shapes: Sequence[Shape]) -> list[Finding]:
-    """What the schema (`gardens.shapes`) would have otherwise: fields first, then the order of sections, then each."""
+    """Compares a file with the schema (`entity_paths.shapes`): fields, the order of sections, then each section."""
     found = [*_fields(document), *_order(document, shapes)]
     by_anchor = {shape.anchor: shape for shape in shapes}
     for section in document.sections:
@@ -45,7 +45,7 @@ def lint(document: Document, shapes: Sequence[Shape]) -> list[Finding]:
 
 
 def too_long(section: Section, shape: Shape) -> Iterator[Finding]:
-    """Where a section is above its soft cap: one finding, `too-long`, else none."""
+    """Yields one finding, `too-long`, if a section is above its soft cap."""
     if shape.form == "narrative":
         size, unit = estimate_tokens(text_of(section)), "tokens"
     else:
@@ -86,7 +86,7 @@ def _is_utc(value: object) -> bool:
 
 
 def _order(document: Document, shapes: Sequence[Shape]) -> Iterator[Finding]:
-    """Sections of the schema that are missing or not in their order, and others that stand between them."""
+    """Finds missing sections of the schema, sections out of order, and other sections between them."""
     rank = {shape.anchor: at for at, shape in enumerate(shapes)}
     headings = {shape.heading.casefold() for shape in shapes}
     present = [section.anchor for section in document.sections]
@@ -144,7 +144,7 @@ def _anchor(section: Section, shape: Shape | None, shapes: Sequence[Shape]) -> I
 
 
 def _structure(section: Section) -> Iterator[Finding]:
-    """Titles and anchors where none belong."""
+    """Finds misplaced titles and anchors."""
     for token in blocks(section.body):
         if token.type == "heading_open" and token.level == 0 and token.tag == "h1":
             yield Finding(section.anchor, "title-twice", "there is a second title", "make it a `###` heading")

@@ -1,4 +1,4 @@
-"""What an event changes in a file, as lines: enough to do it again byte for byte without knowing any grammar."""
+"""Describes an event's change of a file by lines: enough to repeat it byte for byte without parsing the file."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from typing import Any
 
 from signet_sync.entities.documents.document import Document, render
 
-# Keys of a payload: the whole file, or edits of `line` (from 1, in the file as it was), `drop` (lines) and `text`.
+# Keys of a payload: the whole file, or edits with `line` (from 1, in the old file), `drop` (lines) and `text`.
 WHOLE, EDITS = "whole", "edits"
 
 
 def whole(text: str) -> dict[str, Any]:
-    """The payload that says a file from its first byte to its last."""
+    """Makes the payload that contains a whole file."""
     return {WHOLE: text}
 
 
 def change(before: Document, after: Document, *, stated: str | None = None) -> dict[str, Any]:
-    """The payload that leads from one file to the other; of each part that changed it holds the lines that did.
+    """Makes the payload that turns one file into the other; it contains the changed lines of each changed part.
 
-    Of the section with the anchor `stated` it holds all lines: what was set can be read in the ledger as a whole.
+    For the section with the anchor `stated` it contains all lines, so that the event log has the whole new text.
     """
     edits = []
     line = 1
@@ -31,12 +31,12 @@ def change(before: Document, after: Document, *, stated: str | None = None) -> d
             edits.append({"line": line + lead, "drop": len(old_lines) - lead - trail, "text": text})
         line += len(old_lines)
     payload = {EDITS: edits}
-    # A part that does not end with its line would move all after it.
+    # A part that does not end with a line end would shift everything after it.
     return payload if apply(render(before), payload) == render(after) else whole(render(after))
 
 
 def apply(text: str | None, payload: Mapping[str, Any]) -> str | None:
-    """The file after a change; None where the payload is none of a file, or does not fit to it."""
+    """Applies a change to a file; returns None if the payload contains none, or does not fit the file."""
     stated, edits = payload.get(WHOLE), payload.get(EDITS)
     if isinstance(stated, str):
         return stated
@@ -53,7 +53,7 @@ def apply(text: str | None, payload: Mapping[str, Any]) -> str | None:
 
 
 def _pairs(before: Document, after: Document) -> Iterator[tuple[str | None, str, str]]:
-    """Anchor and text of each part before and after; the whole files where they do not have the same sections."""
+    """Yields anchor and text of each part before and after; the whole files if their sections differ."""
     if [section.opening for section in before.sections] != [section.opening for section in after.sections]:
         yield None, render(before), render(after)
         return
@@ -70,7 +70,7 @@ def _lines(text: str) -> list[str]:
 
 
 def _shared(old: list[str], new: list[str]) -> tuple[int, int]:
-    """How many lines both begin with, and how many of the others both end with."""
+    """Counts the lines that both begin with, and those of the rest that both end with."""
     most = min(len(old), len(new))
     lead = next((n for n in range(most) if old[n] != new[n]), most)
     most -= lead

@@ -1,1 +1,1 @@
-"""Reads and writes the append-only log of an entity's events: lines, chain, replay, files."""
+"""Reads and writes the append-only event log of entities: lines, hash chain, replay, files."""

@@ -1,4 +1,4 @@
-"""An agent's ledger as it stands on disk: read as far as it is asked for, added to at its end."""
+"""Reads an agent's event log from disk, only as far as needed, and appends to it."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from signet_sync.errors import WorkspaceError
 from signet_sync.formats.entity_paths import ledger_page
 from signet_sync.formats.timestamps import iso
 
-# The end of a page that is looked at first: bytes. A line is rarely longer than a section.
+# The part at the end of a page that is read first, in bytes. A line is rarely longer than a section.
 _END = 128 * 1024
-# How a line begins: its id, and the event that it is the outcome of, or the entity that it is about.
+# The start of a line: its id, then the event whose outcome it is, or the entity it concerns.
 _HEAD = re.compile(
     r'\{"v":1,"id":"([^"]+)",(?:"token":"[^"]+",)?"at":"[^"]+",'
     r'(?:"of":"([^"]+)"|"agent_id":"[^"]+",(?:"entity_id":"([^"]+)")?)'
 )
 _DAY = re.compile(r'"at":"(\d{4}-\d\d-\d\d)T')
-# How the line of an outcome ends that is final. One that was torn may hold the word, but not the end.
+# The end of a line with a final outcome. A torn line may contain the word, but not this end.
 _FINAL = re.compile(r'"state":"(?:committed|failed)","prev":"[0-9a-f]{64}","hash":"[0-9a-f]{64}"\}\Z', re.ASCII)
 
 
 class _Head(NamedTuple):
-    """How a line begins; what it does not say is empty."""
+    """The start of a line; missing parts are empty."""
 
     id: str
     of: str
@@ -40,7 +40,7 @@ _NO_HEAD = _Head("", "", "")
 
 
 class Ledger:
-    """The pages of an agent. Whoever adds to it holds the workspace's lock."""
+    """The pages of an agent's event log. Writers hold the workspace's lock."""
 
     def __init__(self, root: str, agent_id: str) -> None:
         self.root = root
@@ -53,7 +53,7 @@ class Ledger:
         self._owned: dict[str, list[int]] | None = None
 
     def _heads(self) -> list[_Head]:
-        """The beginnings of the lines, without reading them."""
+        """Returns the starts of the lines without decoding them."""
         if self._known_heads is None:
             found = (_HEAD.match(line.text) for line in self.lines())
             self._known_heads = [
@@ -64,50 +64,50 @@ class Ledger:
     # ── reading ──
 
     def pages(self) -> dict[str, str]:
-        """Months and paths of its pages, the oldest first."""
+        """Returns months and paths of its pages, oldest first."""
         return dict(self._pages)
 
     def is_empty(self) -> bool:
-        """Whether nothing was ever written into it."""
+        """Checks whether it has no content."""
         return not any(self._read(month) for month in self._pages)
 
     def is_torn(self) -> bool:
-        """Whether a crash left a part of a line at its end."""
+        """Checks whether a crash left a partial line at its end."""
         lines = self._end()
         entry = self._entry(lines[-1].text) if lines else None
         return isinstance(entry, Problem) and entry.code == "not-json"
 
     def last(self) -> Entry | None:
-        """The last line that can be read; None where there is none."""
+        """Returns the last readable entry; None if there is none."""
         found = (self._entry(line.text) for line in reversed(self._end()))
         return next((entry for entry in found if not isinstance(entry, Problem)), None)
 
     def holds(self, text: str) -> bool:
-        """Whether these characters stand in it somewhere."""
+        """Checks whether a text occurs in it."""
         wanted = text.encode()
         return any(wanted in self._read(month) for month in self._pages)
 
     def size(self) -> int:
-        """How many lines it has."""
+        """Counts its lines."""
         return sum(self._read(month).count(b"\n") for month in self._pages)
 
     def after(self, last_hash: str) -> int | None:
-        """How many lines follow the one with this hash; None where it does not stand near the end."""
+        """Counts the lines after the one with this hash; None if it is not near the end."""
         wanted = f'"hash":"{last_hash}"'
         return next((count for count, line in enumerate(reversed(self._end())) if wanted in line.text), None)
 
     def lines(self) -> list[Line]:
-        """Its lines, in the order of the pages."""
+        """Returns its lines in the order of the pages."""
         if self._lines is None:
             self._lines = [line for month in self._pages for line in chain.lines_of(month, self._read(month))]
         return self._lines
 
     def entries(self) -> list[Entry]:
-        """What can be read of it."""
+        """Returns all readable entries."""
         return self._readable(self.lines())
 
     def holding(self, text: str) -> list[Entry]:
-        """Events whose lines hold these characters, with all their outcomes; in their order."""
+        """Returns events whose lines contain a text, with all their outcomes, in order."""
         if not self.holds(text):
             return []
         heads = self._heads()
@@ -117,7 +117,7 @@ class Ledger:
         return self._readable(self.lines()[at] for at in sorted(chosen))
 
     def of(self, entity_id: str) -> list[Entry]:
-        """The entries of an entity."""
+        """Returns the entries of an entity."""
         if self._owned is None:
             self._owned = {}
             owners: dict[str, str] = {}
@@ -129,16 +129,16 @@ class Ledger:
         return self._readable(self.lines()[at] for at in self._owned.get(entity_id, ()))
 
     def under(self, key: str) -> list[Entry]:
-        """The entries that were written under a caller's idempotency key."""
+        """Returns the entries written under a caller's idempotency key."""
         return self.holding(f'"idempotency_key":"{key_of(self.agent_id, key)}"')
 
     def event(self, event_id: str) -> Event | None:
-        """The event with this id."""
+        """Returns the event with this id."""
         found = (entry for entry in self.holding(f'"id":"{event_id}"') if entry.id == event_id)
         return next((entry for entry in found if isinstance(entry, Event)), None)
 
     def unsettled(self) -> list[Event]:
-        """Events of whose writes nobody knows how they ended, or that were written and not committed."""
+        """Returns events whose write has no known end, or was written but not committed."""
         ended: set[str] = set()
         waiting = []
         for line, head in zip(self.lines(), self._heads(), strict=True):
@@ -150,17 +150,17 @@ class Ledger:
         return [entry for entry in self._readable(left) if isinstance(entry, Event)]
 
     def days(self) -> list[str]:
-        """The days (`YYYY-MM-DD`, UTC) on which something was done, in order."""
+        """Returns the days (`YYYY-MM-DD`, UTC) that have entries, in order."""
         return sorted({match[1] for line in self.lines() if (match := _DAY.search(line.text))})
 
     def state_of(self, event: Event) -> State:
-        """How far the write of an event has come."""
+        """Returns the state of an event's write."""
         return states_of(self.holding(f'"id":"{event.id}"'))[event.id]
 
     # ── writing ──
 
     def add(self, entries: Sequence[Entry], now_us: int) -> tuple[Entry, ...]:
-        """Adds entries at the end, durably; gives them sealed. Raises `WorkspaceError`, `OSError`."""
+        """Appends entries durably; returns them with their hashes. Raises `WorkspaceError`, `OSError`."""
         addition = chain.add(self._end(), entries, outcome_id=new_ulid(now_us), at=iso(now_us))
         try:
             for month, text in addition.writes:
@@ -176,7 +176,7 @@ class Ledger:
         return addition.sealed[len(addition.sealed) - len(entries) :]
 
     def rewrite(self, lines: Iterable[Line]) -> None:
-        """Puts other lines in place of those of its pages, for what a removal erases."""
+        """Replaces the lines of its pages, for a removal."""
         by_month: dict[str, list[Line]] = {month: [] for month in self._pages}
         for line in lines:
             by_month[line.month].append(line)
@@ -200,7 +200,7 @@ class Ledger:
         return self._raw[month]
 
     def _end(self) -> list[Line]:
-        """The last lines, at least from the last that can be read."""
+        """Returns the last lines, at least from the last readable one."""
         if not self._pages:
             return []
         month = list(self._pages)[-1]
@@ -223,10 +223,10 @@ class Ledger:
 
 
 def new_ulid(now_us: int) -> str:
-    """A ULID of this instant that nobody has had."""
+    """Makes a new, unique ULID for this instant."""
     return ulid_at(now_us, os.urandom(ENTROPY))
 
 
 def outcome(event: Event, state: State, now_us: int) -> Outcome:
-    """How the write of an event went on."""
+    """Makes an outcome of an event's write."""
     return Outcome(id=new_ulid(now_us), at=iso(now_us), of=event.id, state=state)

@@ -1,4 +1,4 @@
-"""The chain of a ledger: edits, gaps and a lost end are found; a line that was cut off is closed by the next write."""
+"""Keeps the hash chain of an event log: detects edits, gaps and a lost end; the next write closes a torn line."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from signet_sync.errors import WorkspaceError
 
 
 class Line(NamedTuple):
-    """One line of a page: the page's month (`YYYY-MM`), its number from 1, its text, whether a newline ends it."""
+    """A line of a page: the page's month (`YYYY-MM`), its number from 1, its text, and whether a newline ends it."""
 
     month: str
     number: int
@@ -35,10 +35,10 @@ class Line(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """One thing that is wrong with a ledger.
+    """A defect of an event log.
 
-    `id` is that of the event or line, empty where it has none; `month` and `number` say where; `hint` is what the
-    person does next.
+    `id` is that of the event or line, empty if it has none; `month` and `number` locate it; `hint` is the next step for
+    a person.
     """
 
     id: str
@@ -71,7 +71,7 @@ _MESSAGES = {
 
 
 def lines_of(month: str, page: bytes) -> list[Line]:
-    """The lines of a page. Bytes that are no UTF-8 become surrogates: such a line is damaged, the others are read."""
+    """Splits a page into lines. Invalid UTF-8 becomes surrogates: such a line is damaged, the others are readable."""
     texts = page.decode("utf-8", "surrogateescape").split("\n")
     last = texts.pop()
     lines = [Line(month, number, text, True) for number, text in enumerate(texts, 1)]
@@ -79,17 +79,17 @@ def lines_of(month: str, page: bytes) -> list[Line]:
 
 
 def page_month(at: str, latest: str | None) -> str:
-    """The month of the page that a line of this instant belongs to; never one before the latest page that there is.
+    """Returns the month of the page for a line of this instant; never earlier than the latest existing page.
 
-    So the pages in the order of their months are the ledger in the order of its lines, though a clock went back.
+    Pages in the order of their months therefore contain the lines in order, even if a clock was set back.
     """
     return max(at[:7], latest or "")
 
 
 class Addition(NamedTuple):
-    """What is to be written to add entries to a ledger: month of a page and text for its end, in this order.
+    """The writes that add entries to an event log: month of a page and text for its end, in this order.
 
-    `sealed` are all entries that then stand there anew (your own come last), `last` is the hash of the last one.
+    `sealed` are all added entries with their hashes (the caller's come last), `last` is the hash of the last one.
     """
 
     writes: tuple[tuple[str, str], ...]
@@ -98,11 +98,11 @@ class Addition(NamedTuple):
 
 
 def add(lines: Sequence[Line], entries: Sequence[Entry], *, outcome_id: str, at: str) -> Addition:
-    """How entries are added to a ledger.
+    """Prepares adding entries to an event log.
 
-    `lines` are its last ones, at least from the last that can be read; `at` is now, ISO 8601. What a crash cut off
-    behind that line is ended where it stands, and accounted for by a `failed` outcome with `outcome_id` (a ULID) before
-    the entries. Raises `WorkspaceError` (`ledger-newer`) where the last line is one of a later version.
+    `lines` are its last ones, at least from the last readable one; `at` is now, ISO 8601. Lines that a crash cut off
+    after it are ended where they are, and a `failed` outcome with `outcome_id` (a ULID) accounts for them before the
+    entries. Raises `WorkspaceError` (`ledger-newer`) if a later version wrote the last line.
     """
     torn = lines[_torn_end(lines, len(lines)) :]
     read = next((entry for line in reversed(lines) if not isinstance(entry := decode(line.text), Problem)), None)
@@ -122,10 +122,10 @@ def add(lines: Sequence[Line], entries: Sequence[Entry], *, outcome_id: str, at:
 
 
 def missing(lines: Iterable[Line], other: Iterable[Line]) -> list[Entry] | None:
-    """What another machine's copy of the ledger tells and these lines do not, in its order; None where it is damaged.
+    """Returns the entries of another machine's copy that these lines lack, in its order; None if the copy is damaged.
 
-    What these lines know, they know as it is now: an event that a removal has erased here does not come back. An
-    outcome of a write that has ended here is no news.
+    Entries known here keep their present form: an event that a removal erased here does not come back. Outcomes of
+    writes that have ended here are left out.
     """
     known = [entry for line in lines if not isinstance(entry := decode(line.text), Problem)]
     ids, states = {entry.id for entry in known}, states_of(known)
@@ -143,7 +143,7 @@ def missing(lines: Iterable[Line], other: Iterable[Line]) -> list[Entry] | None:
 
 
 def follow(entries: Iterable[Entry], last: str) -> list[Entry]:
-    """The entries sealed one after another, after the line whose hash is `last`."""
+    """Seals entries one after another, after the line whose hash is `last`."""
     sealed: list[Entry] = []
     for entry in entries:
         sealed.append(seal(entry, last))
@@ -152,16 +152,16 @@ def follow(entries: Iterable[Entry], last: str) -> list[Entry]:
 
 
 def torn_name(lines: Iterable[Line]) -> str:
-    """What an outcome calls lines that were cut off: `torn-` and the sha256 of what is left of them."""
+    """Returns the name by which an outcome refers to torn lines: `torn-` and the sha256 of their remains."""
     text = "\n".join(line.text for line in lines)
     return TORN + sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def erase(lines: Iterable[Line], gone: Callable[[Event | str], bool], tombstone: str) -> list[Line]:
-    """The lines after a removal: of events that are to go the hashes stay, and the tombstone's name.
+    """Returns the lines after a removal: erased events keep their hashes, and name the tombstone.
 
-    `gone` is asked of each event that still has its texts, and with its text of each line that cannot be read: such a
-    line is dropped. What was cut off and closed is dropped in any case: nobody needs it, and it may hold anything.
+    `gone` decides for each event that has its texts, and for each unreadable line by its text; such a line is dropped.
+    Torn lines that were closed are always dropped: they are not needed, and may contain anything.
     """
     walked = list(lines)
     closed = _closed(walked)
@@ -179,7 +179,7 @@ def erase(lines: Iterable[Line], gone: Callable[[Event | str], bool], tombstone:
 
 
 def page_of(lines: Iterable[Line]) -> bytes:
-    """The bytes of a page with these lines."""
+    """Returns the bytes of a page with these lines."""
     text = "".join(f"{line.text}\n" if line.whole else line.text for line in lines)
     return text.encode("utf-8", "surrogateescape")
 
@@ -191,17 +191,17 @@ def verify(
     agent_id: str | None = None,
     tombstones: Container[str] | None = None,
 ) -> list[Finding]:
-    """What is wrong with a ledger, in the order of its lines; nothing where every line is as it was written.
+    """Lists the defects of an event log in the order of its lines; empty if every line is as it was written.
 
-    `lines` are those of all pages in the order of their months. `known_last` is the last hash that the index mirrors:
-    without it a cut at the end cannot be told from a ledger that never had more. An index that is behind is no finding.
-    With `tombstones` (names) an erased event must be covered by one of them.
+    `lines` are those of all pages in the order of their months. `known_last` is the last hash in the index: without it
+    a lost end cannot be detected. An index that is behind is no finding. With `tombstones` (names), each erased event
+    must be covered by one of them.
     """
     return _Walk(agent_id, tombstones).findings(list(lines), known_last)
 
 
 class _Walk:
-    """One walk over a ledger; `_last` is the hash that the next line must follow, None after one that is not known."""
+    """Verifies an event log; `_last` is the hash that the next line must follow, None if that is unknown."""
 
     def __init__(self, agent_id: str | None, tombstones: Container[str] | None) -> None:
         self._agent_id = agent_id
@@ -237,12 +237,12 @@ class _Walk:
         wrong = damage(entry)
         if wrong is not None:
             self._say(wrong.code, line, entry.id, wrong.message)
-        # At the turn of a month a machine may begin a page before it has the last lines that another one added.
+        # At the turn of a month a machine may begin a page before it has the last lines of another machine.
         begun = line.number == 1 and entry.prev in self._walked
         self._walked.add(entry.hash)
         if self._last is not None and entry.prev != self._last and not begun:
             self._say("reordered" if entry.prev in self._hashes else "gap", line, entry.id)
-        # Of a line that was changed nobody knows what the next one followed.
+        # The true hash of a changed line is unknown, so the next line cannot be checked against it.
         self._last = None if wrong is not None and wrong.code == "hash-mismatch" else entry.hash
         if entry.id in self._ids:
             self._say("id-twice", line, entry.id)
@@ -276,10 +276,10 @@ class _Walk:
 
 
 def _torn_end(lines: Sequence[Line], end: int) -> int:
-    """Where the lines before `end` begin that are no JSON, else `end`.
+    """Returns where the lines before `end` that are not JSON begin, else `end`.
 
-    That is what a crash left of a write, and of the write that was to account for it. A line of ours that was changed
-    mostly is JSON still; it is damage, and no later write accounts for it.
+    They are what a crash left of a write, and of the write that was to account for it. A line that was edited is mostly
+    still JSON; it is damage, and no later write accounts for it.
     """
     begin = end
     while begin:
@@ -291,7 +291,7 @@ def _torn_end(lines: Sequence[Line], end: int) -> int:
 
 
 def _closed(lines: Sequence[Line]) -> set[int]:
-    """The places of lines that cannot be read and that the outcome after them accounts for."""
+    """Returns the positions of unreadable lines that the outcome after them accounts for."""
     closed: set[int] = set()
     for place, line in enumerate(lines):
         if f'"of":"{TORN}' not in line.text:

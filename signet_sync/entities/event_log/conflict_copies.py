@@ -1,4 +1,4 @@
-"""Two machines that wrote at once: what a conflict copy of the ledger tells is added to its end, and the copy goes."""
+"""Merges conflict copies of an event log: appends the entries that it lacks, and deletes the copy."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from signet_sync.storage import files
 
 
 def merge(garden: Garden) -> None:
-    """Takes in every conflict copy of the ledger; one that is damaged is left to a person.
+    """Merges every conflict copy; a damaged one is left to a person.
 
-    Nothing but the ledger and the copy says what is added: machines that merge the same write the same bytes. The
-    workspace's lock is held. Raises `WorkspaceError`, `OSError`.
+    The result depends only on log and copy: machines that merge the same copy write the same bytes. The workspace's
+    lock is held. Raises `WorkspaceError`, `OSError`.
     """
     for month, path in event_log_files.copies(garden.workspace.root, garden.agent_id):
         raw = event_log_files.read(garden.workspace.root, path)

@@ -1,8 +1,8 @@
-"""The ledger's lines: an event says what was done to an entity, an outcome how its write ended; each seals the last.
+"""Encodes and decodes the lines of the event log: events, and outcomes of their writes, linked by hashes.
 
-One canonical JSON line each, in the order in which they were written (seed 003, *Notes*). A line's hash runs over the
-hash before it and over all its fields but those that a removal may erase, which are held by a hash of their own: so a
-payload can go, and the chain stays whole.
+Each is one line of canonical JSON, in the order of writing (seed 003, *Notes*). A line's hash covers the previous hash
+and all its fields but those that a removal may erase, which have a hash of their own: so a payload can be erased while
+the chain stays valid.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ State = Literal["pending", "written", "committed", "failed"]
 Payload = Mapping[str, Any]
 
 VERSION = 1
-# What the first line of an agent's ledger has for the hash before it.
+# The previous hash in the first line of an agent's event log.
 GENESIS = "0" * 64
-# The name of a line that was cut off while it was written: this, and the sha256 of what is left of it.
+# The name of a torn line: this, and the sha256 of its remains.
 TORN = "torn-"
 
 _ULID = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}", re.ASCII)
 _HASH = re.compile(r"[0-9a-f]{64}", re.ASCII)
-# JSON escapes C0; these end a line for some reader or are no UTF-8 (contracts: *Frontmatter, as written*).
+# JSON escapes C0; these end a line for some readers or are not valid UTF-8 (contracts: *Frontmatter, as written*).
 _UNSAFE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff\ud800-\udfff]")
 _MESSAGES = {
     "not-json": "the line is not JSON",
@@ -48,15 +48,15 @@ _MESSAGES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """What was done to a file of an entity, and by whom; fields in the order of the line.
+    """An operation on a file of an entity, with its actor; fields in the order of the line.
 
-    `id` is a ULID, `token` its `ev:…`, `at` ISO 8601 UTC. `entity_id` and `file` are None where an event is about no
-    entity or changes no file. `payload` is what is needed to do it again (`changes`), `reason` and `rationale` why,
-    `evidence` what it rests on: these four a removal may erase (`erased` then names the tombstone), and
-    `payload_sha256` holds them. `before` and `after` are hashes of the section by `body-normalized-v1`, `file_before`
-    and `file_after` of the whole file's bytes, None where there was or is none. `idempotency_key` is a digest
-    (`key_of`), `request_sha256` what was asked under it. `lint` are the codes of what the linter said. `prev` and
-    `hash` are set by `seal`.
+    `id` is a ULID, `token` its `ev:…`, `at` ISO 8601 UTC. `entity_id` and `file` are None for an event that concerns no
+    entity or changes no file. `payload` contains what is needed to repeat it (`changes`), `reason` and `rationale` the
+    reasons, `evidence` its sources: a removal may erase these four (`erased` then names the tombstone), and
+    `payload_sha256` covers them. `before` and `after` are hashes of the section by `body-normalized-v1`, `file_before`
+    and `file_after` of the whole file's bytes, None if there was or is none. `idempotency_key` is a digest (`key_of`),
+    `request_sha256` the digest of its request. `lint` are codes of the linter's findings. `prev` and `hash` are set by
+    `seal`.
     """
 
     id: str
@@ -88,7 +88,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """How a write went on: `of` is the id of its event, or the name of a line that was cut off (`torn_name`)."""
+    """A further state of a write: `of` is the id of its event, or the name of a torn line (`torn_name`)."""
 
     id: str
     at: str
@@ -102,14 +102,14 @@ Entry = Event | Outcome
 
 
 class Problem(NamedTuple):
-    """A line that cannot be read; `code` is stable, the message is for a person."""
+    """An unreadable line; `code` is stable, the message is for a person."""
 
     code: str
     message: str
 
 
 def problem(code: str) -> Problem:
-    """The problem with this code."""
+    """Returns the problem with this code."""
     return Problem(code, _MESSAGES[code])
 
 
@@ -117,13 +117,13 @@ def problem(code: str) -> Problem:
 
 
 def seal(entry: Entry, prev: str) -> Entry:
-    """The entry with its hashes, after the line whose hash is `prev` (`GENESIS` for the first of an agent).
+    """Adds the hashes to an entry that follows the line with the hash `prev` (`GENESIS` for an agent's first).
 
-    Raises `ValueError` for an entry that `decode` would not give back: a value that is no text, integer, truth value,
-    list or mapping, or a field of another form than the line has.
+    Raises `ValueError` for an entry that `decode` would not return unchanged: a value that is no text, integer, truth
+    value, list or mapping, or a field of another form than the line has.
     """
     if isinstance(entry, Event):
-        # What was erased is known by its hash alone, wherever another machine's ledger puts it.
+        # An erased payload is known by its hash alone, also where the log of another machine places it elsewhere.
         held = payload_hash(entry) if entry.erased is None else entry.payload_sha256
         entry = replace(entry, payload_sha256=held, prev=prev)
     else:
@@ -138,20 +138,20 @@ def seal(entry: Entry, prev: str) -> Entry:
 
 
 def encode(entry: Entry) -> str:
-    """The canonical line of a sealed entry: JSON without blanks, fields in a fixed order, no newline at the end.
+    """Encodes a sealed entry as a canonical line: JSON without blanks, fields in a fixed order, no newline.
 
-    What is None or empty is left out.
+    Fields that are None or empty are left out.
     """
     return _json(_record(entry))
 
 
 def payload_hash(event: Event) -> str:
-    """Lower-case hex sha256 of what a removal may erase."""
+    """Returns the lower-case hex sha256 of the fields that a removal may erase."""
     return text_sha256(_json([_sorted(event.payload), event.reason, event.rationale, event.evidence]))
 
 
 def chain_hash(entry: Entry) -> str:
-    """Lower-case hex sha256 of the hash before, a newline, and the line without what is not sealed directly."""
+    """Returns the lower-case hex sha256 of the previous hash, a newline, and the line without `_UNSEALED` fields."""
     record = _record(entry)
     for name in _UNSEALED:
         record.pop(name, None)
@@ -159,7 +159,7 @@ def chain_hash(entry: Entry) -> str:
 
 
 def erased(event: Event, tombstone: str) -> Event:
-    """The event without its texts, for the removal that this tombstone (its name) records; its hashes stay."""
+    """Returns the event without its texts, for the removal with this tombstone (its name); hashes are kept."""
     return replace(event, payload=None, reason=None, rationale=None, evidence=(), erased=tombstone)
 
 
@@ -198,9 +198,9 @@ def _json(value: Any) -> str:
 
 
 def decode(line: str) -> Event | Outcome | Problem:
-    """The entry of a line, with or without its newline; a `Problem` for a line that was not written so by `encode`.
+    """Decodes a line, with or without its newline; returns a `Problem` for a line that `encode` did not write.
 
-    Whether its hashes fit is asked with `damage` and, for the chain, by `chain.verify`.
+    `damage` checks the entry's own hashes, `chain.verify` the chain.
     """
     line = line.removesuffix("\n")
     if not line.startswith("{"):
@@ -230,7 +230,7 @@ def decode(line: str) -> Event | Outcome | Problem:
 
 
 def damage(entry: Entry) -> Problem | None:
-    """What does not fit in an entry by its own hashes; None for one that is as it was sealed, erased or not."""
+    """Checks an entry against its own hashes; returns None if it is intact, erased or not."""
     if chain_hash(entry) != entry.hash:
         return problem("hash-mismatch")
     if isinstance(entry, Event) and entry.erased is None and payload_hash(entry) != entry.payload_sha256:
@@ -239,7 +239,7 @@ def damage(entry: Entry) -> Problem | None:
 
 
 def _consistent(event: Event) -> bool:
-    """Whether what two fields say fits together: the token names the id, and what is erased is gone."""
+    """Checks that the token belongs to the id, and that an erased event has no texts."""
     token = read_token(event.token)
     gone = (event.payload, event.reason, event.rationale, event.evidence) == (None, None, None, ())
     return token is not None and token.ulid == event.id and (gone or event.erased is None)
@@ -273,7 +273,7 @@ def _one_of(words: object) -> Callable[[Any], bool]:
     return lambda value: isinstance(value, str) and value in known
 
 
-# What each field of a line holds where it stands there; their order is that of the dataclasses.
+# The check of each field's value; the order of fields is that of the dataclasses.
 _CHECKS: dict[str, Callable[[Any], bool]] = {
     "id": _is_id, "token": _is_text, "at": _is_written_instant, "agent_id": _is_text, "entity_id": _is_text,
     "actor": _one_of(Actor), "op": _one_of(Operation), "file": _one_of(File), "section": _is_text,
@@ -290,15 +290,15 @@ _NEEDED = {
     Outcome: _FIELDS[Outcome].keys(),
 }
 _LISTS = {"evidence", "lint"}
-# `prev` opens what is hashed; the next four are held by `payload_sha256`; `erased` comes later.
+# `prev` is hashed first; the next four are covered by `payload_sha256`; `erased` is added later.
 _UNSEALED = ("prev", "payload", "reason", "rationale", "evidence", "hash", "erased")
 
 
-# ── what the lines say together ──
+# ── states and requests ──
 
 
 def states_of(entries: Iterable[Entry]) -> dict[str, State]:
-    """The state of each event by its id, after all that is said of it; a state that is final stays."""
+    """Returns the state of each event by id, after all its outcomes; a final state does not change."""
     states: dict[str, State] = {}
     for entry in entries:
         if isinstance(entry, Event):
@@ -309,26 +309,26 @@ def states_of(entries: Iterable[Entry]) -> dict[str, State]:
 
 
 def may_follow(state: State | None, after: State) -> bool:
-    """Whether a write in `state` may come to `after`: pending → written → committed, or failed before it is written."""
+    """Checks a change of state: pending → written → committed, or failed before it is written."""
     if state == "pending":
         return after in ("written", "committed", "failed")
     return state == "written" and after == "committed"
 
 
 def key_of(agent_id: str, key: str) -> str:
-    """The digest of a caller's idempotency key, which may hold anything: what an event carries of it."""
+    """Returns the digest of a caller's idempotency key, which may contain anything; events store only the digest."""
     return text_sha256(_json(["entity", agent_id, key]))
 
 
 def request_sha256(request: Payload) -> str:
-    """The digest of what was asked: the same for the same request, in whatever order its parts are named."""
+    """Returns the digest of a request; the order of its keys does not matter."""
     return text_sha256(_json(_sorted(request)))
 
 
 def replayed(entries: Iterable[Entry], key: str, request: str) -> Event | Literal["conflict"] | None:
-    """The event that was written under an idempotency key (`key_of`) for the same request (`request_sha256`).
+    """Finds the event written under an idempotency key (`key_of`) for the same request (`request_sha256`).
 
-    `conflict` where the key was used for another request, None where it was not used, or only by writes that failed.
+    Returns `conflict` if the key was used for another request, None if it was not used, or only by failed writes.
     """
     known = list(entries)
     states = states_of(known)

@@ -1,4 +1,4 @@
-"""Pages of an entity ledger: read whole, added to durably at their end, written anew only where privacy asks for it."""
+"""Reads pages of an event log, appends to them durably, and rewrites them only for removals."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ LIMIT = 64 << 20  # bytes of a page
 
 _APPEND = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _CREATE = _APPEND | os.O_CREAT | os.O_EXCL
-# What `open` says of a symlink, a folder, a pipe that nobody reads.
+# The errors of `open` for a symlink, a folder, a pipe without a reader.
 _ODD = frozenset({errno.ELOOP, errno.EISDIR, errno.ENXIO})
 _MOVE = "move it away; a page of the entity ledger belongs there"
 
 
 def pages(root: str, agent_id: str) -> list[tuple[str, str]]:
-    """Month (`YYYY-MM`) and path of each page of an agent's ledger, the oldest first; none where there is no folder.
+    """Lists month (`YYYY-MM`) and path of each page of an agent's event log, oldest first; empty without a folder.
 
-    Raises `WorkspaceError` (`PathEscape` for a symlink) or `OSError` where the folder cannot be looked into: a ledger
-    that cannot be seen must not be taken for an empty one.
+    Raises `WorkspaceError` (`PathEscape` for a symlink) or `OSError` if the folder cannot be read: an unreadable log
+    must not be taken for an empty one.
     """
     where, _ = split_path(ledger_page(agent_id, "2000-01"))
     try:
         with folder(root, where) as descriptor:
             names = os.listdir(descriptor)
     except FileNotFoundError:
-        # A vault that is not mounted has no ledger either, but nobody may begin one there.
+        # An unmounted vault has no event log either, but none may be started there.
         os.stat(root)
         return []
     found = ((parse_ledger_page(f"{where}/{name}"), f"{where}/{name}") for name in names)
@@ -43,7 +43,7 @@ def pages(root: str, agent_id: str) -> list[tuple[str, str]]:
 
 
 def copies(root: str, agent_id: str) -> list[tuple[str, str]]:
-    """Month and path of each conflict copy that a sync service made of a page, in one order on every machine."""
+    """Lists month and path of each conflict copy of a page, in the same order on every machine."""
     where, _ = split_path(ledger_page(agent_id, "2000-01"))
     found = []
     for name in files.listing(root, where, ""):
@@ -54,9 +54,9 @@ def copies(root: str, agent_id: str) -> list[tuple[str, str]]:
 
 
 def read(root: str, path: str) -> bytes:
-    """The bytes of a page; empty where there is none.
+    """Returns the bytes of a page; empty if there is none.
 
-    Raises `WorkspaceError` for anything that is no readable file of at most 64 MiB; its code is that of
+    Raises `WorkspaceError` for anything but a readable file of at most 64 MiB, with the code of
     `formats.snapshot.Trouble`.
     """
     found = files.read(root, path, LIMIT)
@@ -68,12 +68,12 @@ def read(root: str, path: str) -> bytes:
 
 
 def append(root: str, path: str, text: str, expected_size: int) -> None:
-    """Adds text to the end of a page, durably: one write, fsync; a new page is made with its folders, and these synced.
+    """Appends text to a page durably, by one write and fsync; creates and syncs a new page and its folders.
 
-    Raises `WorkspaceError` (`ledger-changed`) where the page is not `expected_size` bytes long (0: empty or absent):
-    somebody else wrote, and nothing is added; `ledger-full` where it would be longer than 64 MiB; `not-a-file` where
-    something else stands there. After an `OSError` the page is as it was; after a crash it may end with a part of the
-    text.
+    Raises `WorkspaceError` (`ledger-changed`) if the page is not `expected_size` bytes long (0: empty or missing):
+    another process wrote to it, and nothing is appended; `ledger-full` if it would be longer than 64 MiB; `not-a-file`
+    if something else has its name. After an `OSError` the page is unchanged; after a crash it may end with a part of
+    the text.
     """
     data = text.encode("utf-8")
     if expected_size + len(data) > LIMIT:
@@ -91,7 +91,7 @@ def append(root: str, path: str, text: str, expected_size: int) -> None:
             linked = status.st_nlink > 1
             if not linked:
                 if expected_size == 0:
-                    # Before the first byte: a page that holds any has a durable name, whatever crashes.
+                    # Before the first byte: a page with content has a durable name, whenever a crash happens.
                     sync_descriptor(descriptor)
                 _write(handle, data, expected_size)
         finally:
@@ -101,9 +101,9 @@ def append(root: str, path: str, text: str, expected_size: int) -> None:
 
 
 def rewrite(root: str, path: str, data: bytes, before: bytes) -> None:
-    """Puts other bytes in place of a page, atomically: for what a removal erases, and nothing else.
+    """Replaces a page atomically; only for removals, and for pages with several hard links.
 
-    Raises `WorkspaceError` (`ledger-changed`) where the page is gone or is not `before`; then it stays as it is.
+    Raises `WorkspaceError` (`ledger-changed`) if the page is missing or is not `before`; then it stays unchanged.
     """
     if files.look(root, path) is None or files.replace(root, path, data, before).displaced is not None:
         raise _changed(path)
@@ -126,7 +126,7 @@ def _opened(descriptor: int, name: str, path: str, *, create: bool) -> int:
 
 
 def _write(handle: int, data: bytes, size: int) -> None:
-    """Adds data to an open page of this size; after any error the page is as it was."""
+    """Appends data to an open page of this size; after any error the page is unchanged."""
     written = 0
     try:
         while written < len(data):
@@ -140,7 +140,7 @@ def _write(handle: int, data: bytes, size: int) -> None:
 
 
 def _write_apart(root: str, path: str, data: bytes, size: int) -> None:
-    """Adds data to a page that has a second name: a copy made of hard links must not change with it."""
+    """Appends data to a page that has several hard links, without changing its copies."""
     before = read(root, path)
     if len(before) != size:
         raise _changed(path)

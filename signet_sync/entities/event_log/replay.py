@@ -1,4 +1,4 @@
-"""Replay: the files of an entity, told again from its events byte for byte; and how an unfinished write went."""
+"""Rebuilds the files of an entity from its events, byte for byte, and settles unfinished writes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DONE: frozenset[State] = frozenset({"written", "committed"})
 
 
 class Trouble(NamedTuple):
-    """Why a file cannot be told to its end: `erased` (a removal took a text), `mismatch` (an event does not fit)."""
+    """Why the replay of a file stops: `erased` (a removal erased a text), `mismatch` (an event does not fit)."""
 
     event_id: str
     file: File
@@ -26,10 +26,10 @@ class Trouble(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """What the events of an entity come to.
+    """The result of an entity's events.
 
-    `texts` holds the files that can be told, `states` the state of each event, `unsettled` those of which nobody knows
-    whether they were written (`settle`); they are not in the texts. `slug` is what its folder was last called.
+    `texts` has the files that can be rebuilt, `states` the state of each event. `unsettled` are events of which it is
+    unknown whether they were written (`settle`); the texts do not include them. `slug` is the last name of the folder.
     """
 
     texts: Mapping[File, str]
@@ -40,7 +40,7 @@ class Replayed:
 
 
 def by_entity(entries: Iterable[Entry]) -> dict[str, list[Entry]]:
-    """The entries of each entity, in their order; those of no entity are left out."""
+    """Groups entries by entity, in order; entries without an entity are left out."""
     owners: dict[str, str] = {}
     groups: dict[str, list[Entry]] = {}
     for entry in entries:
@@ -52,16 +52,17 @@ def by_entity(entries: Iterable[Entry]) -> dict[str, list[Entry]]:
 
 
 def fold(entries: Iterable[Entry]) -> Replayed:
-    """The files of one entity after all its events, in the order of the ledger.
+    """Rebuilds the files of one entity from all its events, in the order of the log.
 
-    Every event says what it found and what it left (`file_before`, `file_after`); where that is not so, its file is
-    told no further, until an event says it as a whole. An event may have found what an earlier one had found already:
-    two machines wrote at once, and their ledgers became one. Then it is told from there, the later line counts, and
-    what has been told before is not told again.
+    Every event records the file's hash before and after (`file_before`, `file_after`). If they do not fit, the file is
+    not rebuilt any further until an event contains it as a whole. An event may start from an earlier state than the
+    latest: two machines wrote at once, and their logs were merged. The file is then continued from that state, the
+    later line counts, and a state that was reached before is not reached a second time.
     """
     known = list(entries)
     states = states_of(known)
-    # Machines that wrote at once went on from the same file: what each found there is kept until all have gone on.
+    # Machines that wrote at once continued from the same state: it is kept until all events that start from it are
+    # applied.
     found = Counter((e.file, e.file_before) for e in known if isinstance(e, Event) and e.file_before is not None)
     files = {file: _File(file, Counter({sha: n for (name, sha), n in found.items() if name == file})) for file in FILES}
     slug: str | None = None
@@ -86,9 +87,9 @@ def fold(entries: Iterable[Entry]) -> Replayed:
 
 
 class _File:
-    """A file while it is told; `trouble` stands until an event says the file as a whole.
+    """A file during replay; `trouble` lasts until an event contains the file as a whole.
 
-    `finders` counts the events that found each state of it, by the file's hash.
+    `finders` counts the events that start from each state of it, by hash.
     """
 
     def __init__(self, name: File, finders: Counter[str]) -> None:
@@ -112,7 +113,7 @@ class _File:
         found = self._found(event)
         aside = event.file_before != self._sha if not stated else event.op == "create"
         if aside and event.file_after in self._told:
-            return  # another machine has told it
+            return  # an event of another machine led to this state already
         if not stated and found is None and event.file_before != self._sha:
             self._stop(event, "mismatch", "the event found another file than the events before it left")
             return
@@ -124,7 +125,7 @@ class _File:
         self._told.add(self._sha)
 
     def _found(self, event: Event) -> str | None:
-        """The text that an event found, of whatever time; None where no event before it left such a one."""
+        """Returns the text that an event starts from, even an earlier one; None if no event before led to it."""
         sha = event.file_before
         text = self.text if sha == self._sha else self._earlier.get(sha)
         if sha is not None and text is not None:
@@ -143,15 +144,15 @@ class _File:
 def settle(
     event: Event, text: str | None, section_sha256: str | None = None
 ) -> Literal["written", "failed", "unknown"]:
-    """How the write of an unsettled event ended, by what stands in its file now (`text`, None: there is none).
+    """Decides how the write of an unsettled event ended, from its file's present content (`text`, None: there is none).
 
-    Where a person has changed the file since, the hash of the event's section (`documents.body_sha`) may still tell. An
-    event that changes no file has no write that could fail.
+    If a person changed the file since, the hash of the event's section (`documents.body_sha`) may still decide. The
+    write of an event that changes no file cannot fail.
     """
     if event.file is None or event.file_after is None:
         return "written"
     found = None if text is None else text_sha256(text)
-    # A write that left the file as it was is done, whether or not it came about.
+    # A write that leaves the file unchanged counts as done in any case.
     if found == event.file_after:
         return "written"
     if found == event.file_before:

@@ -1,4 +1,4 @@
-"""Rows of facts.
+"""Stores facts, topics, mentions and relations.
 
-Tables: entities, entity_mentions, entity_attributes, attribute_sources, relations.
+Tables: entities (topics), entity_mentions, entity_attributes (facts), attribute_sources, relations.
 """

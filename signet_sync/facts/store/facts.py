@@ -1,7 +1,7 @@
-"""Makes facts and entities follow from what artifacts state, and says by which lines `recall` finds facts.
+"""Updates facts and topics from what artifacts state, and makes the lines by which `recall` finds facts.
 
-The newest source gives a fact its words and says whether it is done. Of the facts under one slot that one holds which
-was stated last as not done; each of the others is superseded by the next. All inside the caller's transaction.
+The newest source determines a fact's words and whether it is done. Of the facts in one slot, the one stated last as not
+done is active; each of the others is superseded by the next. Everything runs in the caller's transaction.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store.line_index import Line
 
 TIER = "fact"
-# What a fact of an aspect is called where `recall` looks for it.
+# The words for an aspect in the text that `recall` searches.
 ASPECT_WORDS = {"question": "open question", "next": "next step"}
 
 Key = tuple[str, str]  # agent, id
 
 
 class Fact(NamedTuple):
-    """A row of `entity_attributes`: words, thread, path and line are those of the newest source."""
+    """A row of `entity_attributes`; words, thread, path and line are those of the newest source."""
 
     agent_id: str
     id: str
@@ -41,12 +41,12 @@ class Fact(NamedTuple):
 
 
 def columns(row: type[NamedTuple]) -> str:
-    """The names of a row's columns, for SQL."""
+    """Returns the names of a row's columns, for SQL."""
     return ", ".join(row._fields)
 
 
-# Of a fact's sources (and of an entity's mentions) the newest tells; of several at one instant that of the greatest
-# path. Bound are numbers, as JSON.
+# The newest of a fact's sources (and of a topic's mentions) counts; of several at one instant the one with the greatest
+# path. Parameters are numbers, as JSON.
 _NEWEST = """{row}.at_us = (select max(t.at_us) from {table} t where t.{key} = k.value)
         and {row}.artifact = (select t.artifact from {table} t where t.{key} = k.value and t.at_us = {row}.at_us
             order by (select source_path from memory_artifacts where id = t.artifact) desc limit 1)"""
@@ -75,8 +75,8 @@ _SLOTS = (
     "select entity, aspect, slot from entity_attributes where fact in (select value from json_each(?))"
     " and slot is not null"
 )
-# Which fact of a slot holds, where that is not what stands: the one that was stated last as not done. Each of the
-# others is superseded by the next one, not by the last: one more value leaves all but two of them as they are.
+# Selects facts of slots whose status or successor is out of date. The fact that was stated last as not done is active.
+# Each of the others is superseded by the next one, not by the last: another value changes only two rows.
 _STANDING = """
     select fact, agent_id, id, next from (
         select fact, agent_id, id, status, superseded_by,
@@ -92,9 +92,9 @@ _SUPERSEDE = "update entity_attributes set status = ?, superseded_by = ? where f
 def settle(
     database: Database, facts: Collection[int], entities: Collection[int], fresh: Collection[int] = ()
 ) -> set[Key]:
-    """Makes some facts and entities follow their sources, and the facts under the same slots; gives these facts.
+    """Updates some facts and topics from their sources, and the facts of the same slots; returns the changed facts.
 
-    Those of them that are `fresh` follow already.
+    `fresh` are those of the given facts that are up to date.
     """
     some, settled = json.dumps(sorted(facts)), json.dumps(sorted(set(facts).difference(fresh)))
     slots = set(database.execute(_SLOTS, (settled,)))
@@ -123,12 +123,12 @@ _LINES = """
 
 
 def active(database: Database) -> list[Key]:
-    """Every fact that holds."""
+    """Lists the active facts."""
     return list(database.execute("select agent_id, id from entity_attributes where status = 'active'"))
 
 
 def lines(database: Database, agent_id: str, ids: Collection[str]) -> list[Line]:
-    """The lines by which `recall` finds those of some facts that hold."""
+    """Returns the lines by which `recall` finds the active ones of some facts."""
     return [_line(row) for row in database.execute(_LINES, (agent_id, json.dumps(list(ids))))]
 
 

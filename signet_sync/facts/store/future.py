@@ -1,4 +1,4 @@
-"""Facts of which a session of the future tells, as they stand without it: a clock that ran ahead must not hide them."""
+"""Reads facts without sessions dated in the future: a clock that ran ahead must not hide them."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.named_rows import SOURCES
 
-# Sources of the future that are looked at, the soonest first.
+# The number of future sources that are read, earliest first.
 LOOKED_AT = 400
 
-# From the few threads that have such sessions; SQLite would begin with all sources of the agent.
+# Starts from the few threads with such sessions; SQLite would start from all sources of the agent.
 _TOLD = """
     select f.id, f.entity, f.aspect, s.slot from memory_thread_heads h
     cross join thread_sessions t on t.agent_id = h.agent_id and t.thread_id = h.thread_id and t.latest_us > ?
@@ -32,9 +32,9 @@ _STATED = f"""
 
 
 def facts(database: Database, agent_id: str, now_us: int) -> dict[str, tuple[Any, ...]]:
-    """Id, aspect, text, project, instant and path of facts that hold at `now_us` (microseconds since 1970), by id.
+    """Returns id, aspect, text, project, instant and path of facts active at `now_us` (microseconds since 1970), by id.
 
-    Of those that sessions after `now_us` state again, supersede or say are done.
+    Only facts that sessions after `now_us` repeat, supersede or mark as done.
     """
     told = set(database.execute(_TOLD, (now_us, now_us, agent_id, now_us, LOOKED_AT)))
     slots = {row[1:] for row in told if row[3] is not None}

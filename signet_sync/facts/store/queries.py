@@ -1,4 +1,4 @@
-"""Facts and entities as one reads them: a row each, of one agent. Imports nothing heavy."""
+"""Reads single facts and topics of one agent for display. Imports nothing heavy."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from signet_sync.storage.database.named_rows import FACTS
 
 
 class Fact(NamedTuple):
-    """A fact as it stands: `entity` is what it is about, `superseded_by` the fact that took its place."""
+    """A fact: `entity` is its topic, `superseded_by` the fact that replaced it."""
 
     aspect: str
     text: str
@@ -23,7 +23,7 @@ class Fact(NamedTuple):
 
 
 class Entity(NamedTuple):
-    """Something that artifacts speak of."""
+    """A topic that artifacts mention."""
 
     kind: str
     name: str
@@ -32,7 +32,7 @@ class Entity(NamedTuple):
 
 
 def fact(database: Database, agent_id: str, fact_id: str) -> Fact | None:
-    """One fact, whatever its status."""
+    """Returns a fact of any status."""
     for row in database.execute(
         "select f.aspect, f.text, f.entity_id, coalesce(e.name, ''), f.status, f.superseded_by, f.earliest_us,"
         f" f.latest_us, f.thread_id from {FACTS} f"
@@ -45,7 +45,7 @@ def fact(database: Database, agent_id: str, fact_id: str) -> Fact | None:
 
 
 def entity(database: Database, agent_id: str, entity_id: str) -> Entity | None:
-    """One entity."""
+    """Returns a topic."""
     for row in database.execute(
         "select kind, name, mentions, latest_us from entities where agent_id = ? and id = ?", (agent_id, entity_id)
     ):

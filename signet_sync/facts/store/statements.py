@@ -1,7 +1,7 @@
-"""Rows of what is distilled: what artifacts state, by session; facts and entities follow from it (`facts.store.facts`).
+"""Stores what artifacts state, by session; facts and topics follow from it (`facts.store.facts`).
 
-Wide rows name sessions, artifacts, facts and entities by number. All inside the caller's transaction, and `settle`
-comes last.
+Wide rows refer to sessions, artifacts, facts and topics by number. Everything runs in the caller's transaction, and
+`settle` comes last.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _Row = TypeVar("_Row", bound=tuple[Any, ...])
 
 
 class Stated(NamedTuple):
-    """What one artifact states, and which one it is. `at_us` is when, in microseconds since 1970 UTC."""
+    """What one artifact states, and its origin. `at_us` is the time in microseconds since 1970 UTC."""
 
     agent_id: str
     session_token: str
@@ -44,12 +44,12 @@ class Stated(NamedTuple):
 
     @property
     def session(self) -> Session:
-        """Whose artifact it is."""
+        """Returns the artifact's session."""
         return self.agent_id, self.session_token, self.session_id
 
 
 class Touched(NamedTuple):
-    """Numbers of facts and entities whose sources changed: what has to be settled; `fresh` are facts that stand so."""
+    """Numbers of facts and topics to be settled because their sources changed; `fresh` are facts already up to date."""
 
     facts: frozenset[int] = frozenset()
     entities: frozenset[int] = frozenset()
@@ -89,7 +89,7 @@ class _Related(NamedTuple):
 
 
 class _Said(NamedTuple):
-    """What one artifact says: mentions by kind and norm, items by their facts' keys, relations by the keys of ends."""
+    """The statements of one artifact: mentions by kind and norm, items by facts' keys, relations by keys of ends."""
 
     one: Stated
     mentions: dict[Key, Mention]
@@ -117,12 +117,12 @@ def _said(one: Stated) -> _Said:
 
 @lru_cache(maxsize=1_000)
 def entity_id(agent_id: str, kind: EntityKind, norm: str) -> str:
-    """The id of what an agent's artifacts speak of; facts are about a `project`, or the `agent` where there is none."""
+    """Returns the id of a topic; facts are about a `project`, or about the `agent` if there is none."""
     return id_of("x", agent_id, kind, norm)
 
 
 class _Numbers(dict[Key, int]):
-    """Numbers of facts or entities by agent and id; those that have no row yet are `fresh`, in the order they came."""
+    """Numbers of facts or topics by agent and id; those without a row are `fresh`, in order of appearance."""
 
     def __init__(self, database: Database, table: str, column: str, keys: Iterable[Key]) -> None:
         super().__init__()
@@ -149,7 +149,7 @@ _INSERT_FACT = _insert(
     "entity_attributes",
     ("fact", "agent_id", "id", "entity", "aspect", "slot", "status", "sources", "earliest_us", "latest_us", "artifact"),
 )
-# Counts are kept in step with the sources, so that a project's sessions are not counted again with each of them.
+# Counts are updated with the sources, so that a project's sessions are not counted again for each of them.
 _COUNT_MENTION = "update entities set mentions = mentions + ? where entity = ?"
 _COUNT_SOURCE = "update entity_attributes set sources = sources + ? where fact = ?"
 _DELETE_SOURCE = "delete from attribute_sources where fact = ? and at_us = ? and artifact = ?"
@@ -158,7 +158,7 @@ _DELETE_RELATION = "delete from relations where from_entity = ? and kind = ? and
 
 
 def replace(database: Database, sessions: Iterable[Session], stated: Iterable[Stated]) -> Touched:
-    """Puts what artifacts of sessions state in place of what they stated before; `settle` has to follow.
+    """Replaces what artifacts of sessions stated before; `settle` has to follow.
 
     Equal rows are left alone.
     """
@@ -205,7 +205,7 @@ def _held(database: Database, table: str, row: type[NamedTuple], numbers: Mappin
 def _tally(
     database: Database, count: str, come: Iterable[_Row], gone: Iterable[_Row], fresh: Mapping[Key, int]
 ) -> frozenset[int]:
-    """Counts rows of facts or entities up and down but for fresh ones; gives the numbers of all."""
+    """Updates counts of facts or topics, except fresh ones; returns the numbers of all."""
     counts = Counter(row[0] for row in come)
     touched = set(counts)
     for row in gone:
@@ -217,7 +217,7 @@ def _tally(
 
 
 def _add_entities(database: Database, said: Sequence[_Said], numbers: _Numbers) -> None:
-    """Writes rows of entities that have none, as the newest of the artifacts that speak of them says."""
+    """Inserts missing topics with the values of the newest artifact that mentions them."""
     told: dict[Key, list[tuple[Stated, Mention]]] = {key: [] for key in numbers.fresh}
     for each in said:
         for key, mention in each.mentions.items():
@@ -233,7 +233,7 @@ def _add_entities(database: Database, said: Sequence[_Said], numbers: _Numbers) 
 def _add_facts(
     database: Database, said: Sequence[_Said], entities: _Numbers, numbers: _Numbers, artifacts: Mapping[str, int]
 ) -> None:
-    """Writes rows of facts that have none, as the newest of the artifacts that state them says."""
+    """Inserts missing facts with the values of the newest artifact that states them."""
     told: dict[Key, list[tuple[Stated, Key, Any]]] = {key: [] for key in numbers.fresh}
     for each in said:
         for key, (about, item) in each.items.items():
@@ -253,13 +253,13 @@ def _add_facts(
     database.executemany(_INSERT_FACT, rows)
 
 
-# ── what follows from it ──
+# ── facts and topics ──
 
 
 def settle(database: Database, touched: Touched) -> set[Key]:
-    """Makes facts and entities follow what is stated, those touched; gives the facts that may tell something else.
+    """Updates the touched facts and topics from their sources; returns the facts that may have changed.
 
-    What stands already is not written again. Touched facts cost themselves and those of the same slots.
+    Unchanged rows are not written. The cost depends on the touched facts and those of the same slots.
     """
     return facts.settle(database, touched.facts, touched.entities, touched.fresh)
 
@@ -268,7 +268,7 @@ def settle(database: Database, touched: Touched) -> set[Key]:
 
 
 def fact(database: Database, agent_id: str, fact_id: str) -> Fact | None:
-    """One fact of an agent, whatever its status."""
+    """Returns a fact of an agent, of any status."""
     for row in database.execute(
         f"select {columns(Fact)} from {FACTS} where agent_id = ? and id = ?", (agent_id, fact_id)
     ):
@@ -277,7 +277,7 @@ def fact(database: Database, agent_id: str, fact_id: str) -> Fact | None:
 
 
 def sources(database: Database, agent_id: str, attribute_id: str) -> list[tuple[str, int, str, int]]:
-    """Path, line, words and instant of each artifact that states a fact, newest first."""
+    """Returns path, line, words and instant of each artifact that states a fact, newest first."""
     return list(
         database.execute(
             f"select source_path, line, text, at_us from {SOURCES} where agent_id = ? and attribute_id = ?"
@@ -288,7 +288,7 @@ def sources(database: Database, agent_id: str, attribute_id: str) -> list[tuple[
 
 
 def of_entity(database: Database, agent_id: str, entity_id: str, limit: int = 100) -> list[Fact]:
-    """Facts about something: those that hold first, then the newest."""
+    """Returns facts about a topic: active ones first, then the newest."""
     return [
         Fact(*row)
         for row in database.execute(
@@ -301,7 +301,7 @@ def of_entity(database: Database, agent_id: str, entity_id: str, limit: int = 10
 
 
 def orphans(database: Database) -> int:
-    """Facts, entities and ends of relations that no artifact stands for, and recall lines of what does not hold."""
+    """Counts facts, topics and relations' ends without an artifact, and `recall` lines of facts that are not active."""
     return sum(
         int(database.value(f"select count(*) from {what}"))
         for what in (

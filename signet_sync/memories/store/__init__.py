@@ -1,4 +1,4 @@
-"""Native rows of memories.
+"""Stores memories, pins, recall events and promotions, all native rows.
 
 Tables: memories, memory_sources, forgotten_memories, pins, recall_events, dream_sweeps, memory_promotions.
 """

@@ -1,4 +1,4 @@
-"""What somebody asked to be remembered: native rows, their sources, and marks of what was forgotten."""
+"""Stores memories as native rows, with their sources, and marks of forgotten ones."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _WORD = re.compile(r"[^\W_]+")
 class Memory(NamedTuple):
     """A row of `memories`. `content` is sanitized, `tags` are sorted, `created_at` is ISO 8601 UTC.
 
-    `concepts` are the tags that are made of the content, None where that was not done yet.
+    `concepts` are tags derived from the content, None if not derived yet.
     """
 
     agent_id: str
@@ -38,10 +38,10 @@ class Memory(NamedTuple):
 
 
 def store(database: Database, memory: Memory, origin: Origin) -> tuple[Memory, bool]:
-    """Remembers it, from a session or by a person's own word; gives the row as it stands, and whether it is new.
+    """Stores a memory from a session or a person; returns the stored row, and whether it is new.
 
-    Equal content is not written again: what is there gains tags and sources, and once private it stays so. In the
-    caller's transaction.
+    For equal content, tags and sources are added to the existing row, and a private one stays private. In the caller's
+    transaction.
     """
     before = get(database, memory.agent_id, memory.id)
     row = memory if before is None else _merged(before, memory)
@@ -71,14 +71,14 @@ def _listed(tags: Sequence[str] | None) -> str | None:
 
 
 def get(database: Database, agent_id: str, memory_id: str) -> Memory | None:
-    """A memory of an agent."""
+    """Returns a memory of an agent."""
     return next(_memories(database, "agent_id = ? and id = ?", (agent_id, memory_id)), None)
 
 
 def beginning(database: Database, agent_id: str, start: str, limit: int) -> list[str]:
-    """Ids of an agent's memories that begin so."""
+    """Returns ids of an agent's memories with this prefix."""
     rows = database.execute(
-        # `{` comes right behind `z`, the last letter of an id.
+        # `{` is the character after `z`, the last letter of ids.
         "select id from memories where agent_id = ?1 and id >= ?2 and id < ?2 || '{' order by id limit ?3",
         (agent_id, start, limit),
     )
@@ -86,12 +86,12 @@ def beginning(database: Database, agent_id: str, start: str, limit: int) -> list
 
 
 def ids(database: Database) -> list[tuple[str, str]]:
-    """Agent and id of every memory."""
+    """Lists agent and id of every memory."""
     return list(database.execute("select agent_id, id from memories"))
 
 
 def lines(database: Database, agent_id: str | None = None, some: Iterable[str] = ()) -> list[Line]:
-    """The lines by which `recall` finds memories: of all agents, or some of one agent."""
+    """Returns the lines by which `recall` finds memories: of all agents, or `some` of one agent."""
     if agent_id is None:
         return [_line(memory) for memory in _memories(database, "1", ())]
     found = (get(database, agent_id, memory_id) for memory_id in some)
@@ -99,19 +99,19 @@ def lines(database: Database, agent_id: str | None = None, some: Iterable[str] =
 
 
 def _line(memory: Memory) -> Line:
-    """A memory is found by its words and by its tags."""
+    """Makes a memory's line of its words and its tags."""
     return Line(memory.agent_id, "memory", memory.id, tagged(memory.content, memory.tags, memory.concepts or ()))
 
 
 def tagged(content: str, tags: Sequence[str], concepts: Sequence[str]) -> str:
-    """A memory's words, and below them the tags that do not stand there anyway."""
+    """Returns a memory's words, and below them the tags that they do not contain."""
     said = f" {_words(content)} "
     more = [tag for tag in dict.fromkeys((*tags, *concepts)) if f" {_words(tag)} " not in said]
     return "\n".join([content, *([" ".join(more)] if more else [])])
 
 
 def _words(text: str) -> str:
-    """A text's words as full text takes them: `gpt` does not stand in `chatgpt`, `网络` stands in `网络很慢`."""
+    """Splits a text as full-text search does: `chatgpt` does not contain `gpt`, `网络很慢` contains `网络`."""
     return " ".join(_WORD.findall(spaced(text).casefold()))
 
 
@@ -124,13 +124,13 @@ def _memories(database: Database, where: str, bindings: Sequence[Any]) -> Iterat
 
 
 def untagged(database: Database, agent_id: str, limit: int) -> list[Memory]:
-    """Memories of an agent of which no concept tags were made yet."""
+    """Returns memories of an agent without concept tags."""
     where = "agent_id = ?1 and id in (select id from memories where agent_id = ?1 and concept_tags is null limit ?2)"
     return list(_memories(database, where, (agent_id, limit)))
 
 
 def tag(database: Database, memory: Memory, concepts: Sequence[str]) -> None:
-    """Gives a memory its concept tags, and `recall` a way to find it by them. In the caller's transaction."""
+    """Sets a memory's concept tags, and adds them to its `recall` line. In the caller's transaction."""
     database.execute(
         "update memories set concept_tags = ? where agent_id = ? and id = ?",
         (_listed(concepts), memory.agent_id, memory.id),
@@ -139,7 +139,7 @@ def tag(database: Database, memory: Memory, concepts: Sequence[str]) -> None:
 
 
 def forget_concepts(database: Database) -> None:
-    """Has all concept tags made anew, by other rules. In the caller's transaction."""
+    """Clears all concept tags, so that new rules derive them again. In the caller's transaction."""
     database.execute("update memories set concept_tags = null where concept_tags is not null")
 
 
@@ -147,7 +147,7 @@ def forget_concepts(database: Database) -> None:
 
 
 def forget(database: Database, agent_id: str, ids: Sequence[str]) -> None:
-    """Drops memories with their sources, lines, pins, accesses, hits and promotions, and marks them for the scrub.
+    """Deletes memories with their sources, lines, pins, accesses, hits and promotions, and marks them for the scrub.
 
     In the caller's transaction.
     """
@@ -161,9 +161,9 @@ def forget(database: Database, agent_id: str, ids: Sequence[str]) -> None:
 
 
 def forget_session(database: Database, agent_id: str, token: str, ids: Sequence[str]) -> int:
-    """Forgets what came from removed sessions of a token (no ids: all of them) and from nowhere else; gives how many.
+    """Forgets memories that come only from removed sessions of a token (no ids: all of them); returns their number.
 
-    What another session or a person's own word stands behind, too, stays. In the caller's transaction.
+    Memories with another session or a person as a source are kept. In the caller's transaction.
     """
     where, bindings = removal.within((agent_id, token, tuple(ids)))
     gone = from_these_alone(database, agent_id, token, ids)
@@ -173,7 +173,7 @@ def forget_session(database: Database, agent_id: str, token: str, ids: Sequence[
 
 
 def from_these_alone(database: Database, agent_id: str, token: str, ids: Sequence[str]) -> list[Memory]:
-    """Memories that have no source but sessions of a token (no ids: all of them)."""
+    """Returns memories whose only sources are sessions of a token (no ids: all of them)."""
     where, bindings = removal.within((agent_id, token, tuple(ids)))
     wanted = (
         f"(agent_id, id) in (select agent_id, memory_id from memory_sources where {where})"
@@ -184,22 +184,22 @@ def from_these_alone(database: Database, agent_id: str, token: str, ids: Sequenc
 
 
 def forgotten(database: Database) -> list[tuple[str, str]]:
-    """Agent and id of what was forgotten and may still have left bytes in our files."""
+    """Lists agent and id of forgotten memories of which bytes may remain in our files."""
     return list(database.execute("select agent_id, memory_id from unscrubbed_memories"))
 
 
 def once_forgotten(database: Database, agent_id: str, ids: Iterable[str]) -> frozenset[str]:
-    """Which of these memories of an agent were forgotten, however long ago, and are not remembered again."""
+    """Returns those of an agent's memories that were ever forgotten and not remembered again."""
     marked = "select exists(select 1 from forgotten_memories where mark = ?)"
     return frozenset(one for one in ids if database.value(marked, (forgotten_mark(agent_id, one),)))
 
 
 def forget_marks_of(database: Database, remembered: Iterable[tuple[str, str]]) -> None:
-    """Drops the marks of memories (agent, id) that are remembered again. In the caller's transaction."""
+    """Deletes the marks of memories (agent, id) that are remembered again. In the caller's transaction."""
     marks = [(forgotten_mark(*one),) for one in remembered]
     database.executemany("delete from forgotten_memories where mark = ?", marks)
 
 
 def mark_scrubbed(database: Database) -> None:
-    """Remembers that no byte of what was forgotten is left in our files. In the caller's transaction."""
+    """Records that our files contain no byte of forgotten memories. In the caller's transaction."""
     database.execute("delete from unscrubbed_memories")

@@ -1,4 +1,4 @@
-"""What is pinned: ids that no decay and no budget takes from the head of MEMORY.md. Native rows."""
+"""Stores pins: ids that neither decay nor a budget removes from MEMORY.md. Native rows."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from signet_sync.sync.store import composed
 
 
 def pin(database: Database, agent_id: str, node_id: str, now_iso: str) -> bool:
-    """Pins an id; False where it was. In the caller's transaction."""
+    """Pins an id; returns False if it was pinned. In the caller's transaction."""
     if is_pinned(database, agent_id, node_id):
         return False
     database.execute("insert into pins(agent_id, id, pinned_at) values(?, ?, ?)", (agent_id, node_id, now_iso))
@@ -16,7 +16,7 @@ def pin(database: Database, agent_id: str, node_id: str, now_iso: str) -> bool:
 
 
 def unpin(database: Database, agent_id: str, node_id: str) -> bool:
-    """Unpins an id; False where it was not pinned. In the caller's transaction."""
+    """Unpins an id; returns False if it was not pinned. In the caller's transaction."""
     if not is_pinned(database, agent_id, node_id):
         return False
     database.execute("delete from pins where agent_id = ? and id = ?", (agent_id, node_id))
@@ -25,5 +25,5 @@ def unpin(database: Database, agent_id: str, node_id: str) -> bool:
 
 
 def is_pinned(database: Database, agent_id: str, node_id: str) -> bool:
-    """Whether an id is pinned."""
+    """Checks whether an id is pinned."""
     return bool(database.value("select exists(select 1 from pins where agent_id = ? and id = ?)", (agent_id, node_id)))

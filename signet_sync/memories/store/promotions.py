@@ -1,4 +1,4 @@
-"""The ledger of dreams: each sweep, and what it promoted and why; MEMORY.md's section and DREAMS.md are made of it."""
+"""Stores the history of promotions: each sweep, what it promoted and why. MEMORY.md and DREAMS.md are made from it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from signet_sync.pages.sections import DreamedView
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store import composed
 
-# A page shows a few of them; a promotion that is this far down was pushed off long ago.
+# A page shows a few of them; older promotions have long been displaced.
 SHOWN = 200
 
 
@@ -25,9 +25,9 @@ def store(
     candidates: int,
     skipped: int,
 ) -> None:
-    """Writes down a sweep and what it promotes, each memory once for ever. In the caller's transaction.
+    """Records a sweep and what it promotes, each memory only once. In the caller's transaction.
 
-    The same sweep again adds what it promotes to what it has promoted.
+    Repeating a sweep adds its new promotions to the earlier ones.
     """
     database.execute(
         "insert into dream_sweeps(agent_id, sweep_id, at_us, candidates, promoted, skipped) values(?, ?, ?, ?, ?, ?)"
@@ -53,9 +53,9 @@ def store(
 
 
 def dreamed(database: Database, agent_id: str) -> dict[str, DreamedView]:
-    """What was promoted last, by memory, as the head shows it."""
+    """Returns the latest promotions, by memory, as MEMORY.md shows them."""
     rows = database.execute(
-        # Sweeps first, so that those before the last few are not looked at.
+        # Sweeps first, so that only the last few are read.
         "select p.memory_id, p.sweep_id, s.at_us, p.score, p.recall_count, p.unique_days from dream_sweeps s"
         " cross join memory_promotions p on p.agent_id = s.agent_id and p.sweep_id = s.sweep_id"
         " where s.agent_id = ? order by s.sweep_id desc, p.score desc, p.memory_id limit ?",
@@ -68,7 +68,7 @@ def dreamed(database: Database, agent_id: str) -> dict[str, DreamedView]:
 
 
 def of_memory(database: Database, agent_id: str, memory_id: str) -> tuple[int, float] | None:
-    """When a memory rose, in microseconds since 1970 UTC, and its score then; None where it has not."""
+    """Returns when a memory was promoted, in microseconds since 1970 UTC, and its score then; None if it was not."""
     rows = database.execute(
         "select s.at_us, p.score from memory_promotions p"
         " join dream_sweeps s on s.agent_id = p.agent_id and s.sweep_id = p.sweep_id"
@@ -87,7 +87,7 @@ _BEST_FIRST = "order by p.score desc, p.last_us desc, p.memory_id"
 
 
 def sweeps(database: Database, agent_id: str) -> list[SweepView]:
-    """Every sweep of an agent, oldest first, each with what it promoted and was not forgotten since, best first."""
+    """Returns every sweep of an agent, oldest first, with its promotions except forgotten memories, best first."""
     by_sweep: dict[str, list[DreamView]] = {}
     for sweep_id, *row in database.execute(
         f"select p.sweep_id, {_VIEW} where p.agent_id = ? {_BEST_FIRST}", (agent_id,)
@@ -97,7 +97,7 @@ def sweeps(database: Database, agent_id: str) -> list[SweepView]:
 
 
 def numbers_of_sweeps(database: Database, agent_id: str) -> list[SweepView]:
-    """Every sweep of an agent, oldest first, without what it promoted: no text is read."""
+    """Returns every sweep of an agent, oldest first, without its promotions; reads no text."""
     rows = database.execute(
         "select sweep_id, at_us, candidates, skipped, promoted from dream_sweeps where agent_id = ? order by sweep_id",
         (agent_id,),
@@ -109,7 +109,7 @@ def numbers_of_sweeps(database: Database, agent_id: str) -> list[SweepView]:
 
 
 def of_sweep(database: Database, agent_id: str, sweep_id: str) -> list[DreamView]:
-    """What a sweep promoted and was not forgotten since, best first."""
+    """Returns a sweep's promotions except forgotten memories, best first."""
     rows = database.execute(
         f"select {_VIEW} where p.agent_id = ? and p.sweep_id = ? {_BEST_FIRST}", (agent_id, sweep_id)
     )
@@ -117,13 +117,13 @@ def of_sweep(database: Database, agent_id: str, sweep_id: str) -> list[DreamView
 
 
 def view_of(database: Database, agent_id: str, memory_id: str) -> DreamView | None:
-    """The promotion of a memory as it was; None where it has not risen."""
+    """Returns the promotion of a memory; None if it was not promoted."""
     rows = database.execute(f"select {_VIEW} where p.agent_id = ? and p.memory_id = ?", (agent_id, memory_id))
     return next((DreamView(*row) for row in rows), None)
 
 
 def risen_since(database: Database, sweep_id: str) -> dict[str, list[Promotion]]:
-    """What sweeps behind one have promoted, by agent, in order of the sweeps, best first."""
+    """Returns the promotions of all sweeps after one, by agent, in order of the sweeps, best first."""
     risen: dict[str, list[Promotion]] = {}
     for agent_id, memory_id, score, queries, last_us, *signals in database.execute(
         "select p.agent_id, p.memory_id, p.score, p.queries, p.last_us, p.recall_count, p.frequency, p.relevance,"
@@ -138,13 +138,13 @@ def risen_since(database: Database, sweep_id: str) -> dict[str, list[Promotion]]
 
 
 def newest(database: Database) -> str:
-    """The id of the newest sweep of any agent, or nothing."""
+    """Returns the id of the newest sweep of any agent, or an empty string."""
     found: str | None = database.value("select max(sweep_id) from dream_sweeps")
     return found or ""
 
 
 def fingerprint(database: Database, agent_id: str) -> str:
-    """Changes whenever the diary of an agent would; empty where there is none. Reads no text."""
+    """Returns a value that changes whenever an agent's DREAMS.md would; empty without sweeps. Reads no text."""
     number, last, rose = next(
         database.execute(
             "select count(*), max(sweep_id), sum(promoted) from dream_sweeps where agent_id = ?", (agent_id,)
@@ -157,7 +157,7 @@ def fingerprint(database: Database, agent_id: str) -> str:
 
 
 def last_sweep(database: Database, agent_id: str, *, until_us: int | None = None) -> int | None:
-    """The instant of an agent's newest sweep, or of the newest until some time."""
+    """Returns the instant of an agent's newest sweep, or of the newest until a given time."""
     found: int | None = database.value(
         "select max(at_us) from dream_sweeps where agent_id = ? and at_us <= coalesce(?, at_us)", (agent_id, until_us)
     )
@@ -165,7 +165,7 @@ def last_sweep(database: Database, agent_id: str, *, until_us: int | None = None
 
 
 def counts(database: Database, agent_id: str) -> tuple[int, int]:
-    """How many memories an agent has, and how many of them were promoted."""
+    """Returns the number of an agent's memories, and of those promoted."""
     memories: int = database.value("select count(*) from memories where agent_id = ?", (agent_id,))
     promoted: int = database.value("select count(*) from memory_promotions where agent_id = ?", (agent_id,))
     return memories, promoted

@@ -1,4 +1,4 @@
-"""Recall events: every hit of `recall` on a memory (seed 004), counted into totals for the signals."""
+"""Stores recall events, the hits of `recall` on memories (seed 004), and counts them for the signals."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from signet_sync.storage.database.tables import TABLES
 if TYPE_CHECKING:
     from signet_sync.memories.signals import Event, Totals
 
-# What totals are made of; `memories.signals.totals` says the same of a list of events.
+# The SQL of totals; `memories.signals.totals` computes the same from a list of events.
 _TOTALS = (
     f"count(*), sum(e.score), max(e.at_us), count(distinct e.query), count(distinct e.at_us / {DAY})"
     " from recall_events e"
@@ -21,7 +21,7 @@ _TOTALS = (
 
 
 class Found(NamedTuple):
-    """A memory that was found since some time, how it was, and whether it has been promoted."""
+    """A memory that was found since some time, with its totals, and whether it has been promoted."""
 
     memory_id: str
     totals: Totals
@@ -29,7 +29,7 @@ class Found(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """A query that found memories: the query as stored, its instant, each memory with its score, the first first."""
+    """A query that found memories: the query as stored, its instant, and each memory with its score, best first."""
 
     query: str
     at_us: int
@@ -45,9 +45,9 @@ class Angle(NamedTuple):
 
 
 def record(database: Database, agent_id: str, query: str, hits: Iterable[tuple[str, float]], at_us: int) -> bool:
-    """One event for each hit (memory id, score in (0, 1]) on a memory that stands; `query` is sanitized.
+    """Records an event for each hit (memory id, score in (0, 1]) on an existing memory; `query` is sanitized.
 
-    False where the database was busy: no answer waits for its event.
+    Returns False if the database was busy: an answer does not wait for its event.
     """
     rows = [(agent_id, memory_id, query, score, at_us) for memory_id, score in hits]
     if not rows:
@@ -65,7 +65,7 @@ def record(database: Database, agent_id: str, query: str, hits: Iterable[tuple[s
 
 
 def of_memory(database: Database, agent_id: str, memory_id: str) -> list[Event]:
-    """The events of a memory, oldest first."""
+    """Returns the events of a memory, oldest first."""
     from signet_sync.memories.signals import Event
 
     rows = database.execute(
@@ -76,7 +76,7 @@ def of_memory(database: Database, agent_id: str, memory_id: str) -> list[Event]:
 
 
 def latest(database: Database, agent_id: str, most: int) -> list[Asked]:
-    """The queries of an agent that found something last, the newest first, made of so many hits at most."""
+    """Returns an agent's latest queries with hits, newest first, from at most `most` hits."""
     found: dict[tuple[int, str], Asked] = {}
     for query, at_us, memory_id, score in database.execute(
         "select query, at_us, memory_id, score from recall_events where agent_id = ?"
@@ -90,7 +90,7 @@ def latest(database: Database, agent_id: str, most: int) -> list[Asked]:
 
 
 def angles_of(database: Database, agent_id: str, memory_id: str, most: int) -> list[Angle]:
-    """The distinct queries that found a memory, those that did so last first."""
+    """Returns the distinct queries that found a memory, the latest first."""
     rows = database.execute(
         "select query, count(*), max(at_us) from recall_events where agent_id = ? and memory_id = ?"
         " group by query order by max(at_us) desc, query limit ?",
@@ -100,7 +100,7 @@ def angles_of(database: Database, agent_id: str, memory_id: str, most: int) -> l
 
 
 def days_of(database: Database, agent_id: str, memory_id: str) -> dict[int, int]:
-    """How often a memory was found on each day (its first instant, µs), in order of the days."""
+    """Returns how often a memory was found on each day (its first instant, µs), in order of the days."""
     rows = database.execute(
         f"select at_us / {DAY} * {DAY}, count(*) from recall_events where agent_id = ? and memory_id = ?"
         f" group by at_us / {DAY} order by 1",
@@ -110,7 +110,7 @@ def days_of(database: Database, agent_id: str, memory_id: str) -> dict[int, int]
 
 
 def totals_of(database: Database, agent_id: str, memory_id: str) -> Totals | None:
-    """The totals of all events of a memory; None where nothing has found it."""
+    """Returns the totals of all events of a memory; None without events."""
     from signet_sync.memories.signals import Totals
 
     row = next(database.execute(f"select {_TOTALS} where agent_id = ? and memory_id = ?", (agent_id, memory_id)))
@@ -118,7 +118,7 @@ def totals_of(database: Database, agent_id: str, memory_id: str) -> Totals | Non
 
 
 def found_since(database: Database, agent_id: str, since_us: int, memory_id: str | None = None) -> list[Found]:
-    """The memories of an agent (or one) that were found at `since_us` or later, with the totals of those; by id."""
+    """Returns the memories of an agent (or one) found at `since_us` or later, with the totals of these hits; by id."""
     from signet_sync.memories.signals import Totals
 
     one, bindings = ("", ()) if memory_id is None else (" and e.memory_id = ?", (memory_id,))
@@ -134,13 +134,13 @@ def found_since(database: Database, agent_id: str, since_us: int, memory_id: str
 
 
 def first_at(database: Database, agent_id: str) -> int | None:
-    """The instant of an agent's oldest event."""
+    """Returns the instant of an agent's oldest event."""
     found: int | None = database.value("select min(at_us) from recall_events where agent_id = ?", (agent_id,))
     return found
 
 
 def count_since(database: Database, agent_id: str, since_us: int) -> int:
-    """How many events an agent has, of `since_us` or later."""
+    """Counts an agent's events at `since_us` or later."""
     count: int = database.value(
         "select count(*) from recall_events where agent_id = ? and at_us >= ?", (agent_id, since_us)
     )
@@ -148,7 +148,7 @@ def count_since(database: Database, agent_id: str, since_us: int) -> int:
 
 
 def top_concepts_since(database: Database, agent_id: str, since_us: int, limit: int) -> list[tuple[str, int]]:
-    """The concept tags of what was found, each with its number of hits: most first, equal ones by name."""
+    """Returns the concept tags of found memories with their numbers of hits: most first, ties by name."""
     rows = database.execute(
         "select j.value, sum(f.hits) from (select memory_id, count(*) as hits from recall_events"
         " where agent_id = ?1 and at_us >= ?2 group by memory_id) f"
@@ -160,42 +160,42 @@ def top_concepts_since(database: Database, agent_id: str, since_us: int, limit: 
 
 
 def any_before(database: Database, before_us: int) -> bool:
-    """Whether some agent has an event that is older."""
+    """Checks whether any agent has an older event."""
     return bool(database.value("select exists(select 1 from recall_events where at_us < ?)", (before_us,)))
 
 
 def drop_before(database: Database, before_us: int) -> int:
-    """Drops the events of all agents that are older; gives how many. In the caller's transaction."""
+    """Deletes older events of all agents; returns their number. In the caller's transaction."""
     database.execute("delete from recall_events where at_us < ?", (before_us,))
     return database.connection.changes()
 
 
 def prune(database: Database, before_us: int) -> int:
-    """The same in a transaction of its own."""
+    """Does the same in a transaction of its own."""
     with database.transaction():
         return drop_before(database, before_us)
 
 
 def room(database: Database) -> tuple[int, int]:
-    """How many events there are, and about how many bytes they take."""
+    """Returns the number of events, and about how many bytes they take."""
     size = "coalesce(sum(length(query) + length(memory_id) + 40), 0)"
     count, taken = next(database.execute(f"select count(*), {size} from recall_events"))
     return count, taken
 
 
 def forget_before(database: Database, agent_id: str, before_us: int) -> None:
-    """Drops the events of an agent that are older. In the caller's transaction."""
+    """Deletes older events of an agent. In the caller's transaction."""
     database.execute("delete from recall_events where agent_id = ? and at_us < ?", (agent_id, before_us))
 
 
 def queries(database: Database) -> list[str]:
-    """Every query that found a memory, of all agents, and what else tables declare as anybody's words; each once."""
+    """Returns every query that found a memory, of all agents, and other texts in columns of tables; each once."""
     words = [f"select {column} from {table.name}" for table in TABLES.values() for column in table.texts]
     return [text for (text,) in database.execute(" union ".join(words)) if text]
 
 
 def forget_queries(database: Database, told: Iterable[str]) -> None:
-    """Drops the rows of some of these: they hold words of what was removed. In the caller's transaction."""
+    """Deletes rows with these texts, which contain words of what was removed. In the caller's transaction."""
     rows = [(text,) for text in told]
     for table in TABLES.values():
         for column in table.texts:
