@@ -1,1 +1,1 @@
-"""Tells how an installation fares, and takes it off: status, statistics, doctor, hooks, eject, demo."""
+"""Reports on an installation and removes it: status, statistics, doctor, hooks, eject, demo."""

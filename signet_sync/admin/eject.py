@@ -1,6 +1,6 @@
-"""Leaving: service and hooks go, MEMORY.md becomes plain markdown, the state folder is deleted; the vault stays.
+"""Uninstalls: removes service and hooks, makes MEMORY.md plain markdown, deletes the state folder; the vault stays.
 
-Each step looks at what is there and does what is left to do: after a kill, the same call goes on where it ended.
+Each step looks at what is there and does the rest: after a kill, the same call continues where it ended.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from signet_sync.sync.request import Request
 from signet_sync.sync.store import counts
 from signet_sync.sync.workspace import Workspace
 
-_ENDING = 10.0  # seconds: an agent that was told to end does so within two, unless the machine is busy
+_ENDING = 10.0  # seconds: a stopped agent ends within two, unless the machine is busy
 _ATTEMPTS = 5
 
 Change = Literal["unmarked", "emptied", "removed"]
@@ -46,10 +46,10 @@ Change = Literal["unmarked", "emptied", "removed"]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What leaving comes to: units, harnesses with our hooks, pages and what becomes of them, the state folder.
+    """What eject would do: units, harnesses with our hooks, pages and their changes, the state folder.
 
-    `state` is None where there is none. `only_here` counts what exists nowhere but in it. `marked`: the vault holds the
-    id by which it is found. `in_the_way` is a `run` that no service of ours would stop.
+    `state` is None if there is none. `only_here` counts what exists only in it. `marked`: the vault contains the id by
+    which it is found. `in_the_way` is a `run` that no service of ours would stop.
     """
 
     services: tuple[ServiceState, ...]
@@ -62,13 +62,13 @@ class Plan:
 
     @property
     def is_empty(self) -> bool:
-        """Nothing of ours is left."""
+        """Returns whether nothing of ours is left."""
         return not (self.services or self.harnesses or self.pages or self.state or self.marked)
 
 
 @dataclass(slots=True)
 class Done:
-    """What was done; `by_hand` are commands that are left to the person, `notes` what a person should know."""
+    """What was done; `by_hand` are commands left to the user, `notes` are facts for the user."""
 
     services: list[service.Done] = field(default_factory=list)
     hooks: list[hooks_install.Outcome] = field(default_factory=list)
@@ -78,14 +78,14 @@ class Done:
 
     @property
     def by_hand(self) -> list[str]:
-        """What neither service manager nor harness let us do."""
+        """Returns commands for what neither service manager nor harness let us do."""
         return [line for done in self.services for line in done.by_hand] + [
             f"{outcome.harness}: {line}" for outcome in self.hooks for line in outcome.plan.by_hand
         ]
 
 
 def look(root: str, database: str, *, blank: bool = False) -> Plan:
-    """What `eject` would find to do. Writes nothing. Raises `WorkspaceError`."""
+    """Returns what `eject` would do. Writes nothing. Raises `WorkspaceError`."""
     require_root(root)
     folder = state_dir.locate(root)
     services = _services(root)
@@ -110,9 +110,9 @@ def eject(
     blank: bool = False,
     keep_state: bool = False,
 ) -> Done:
-    """Leaves a workspace; with `blank` no generated text stays, with `keep_state` its state folder does.
+    """Uninstalls from a workspace; with `blank` no generated text stays, with `keep_state` its state folder does.
 
-    Raises `AnotherAgent` while a `run` goes on that no service of ours would stop, `Halted` while files are away,
+    Raises `AnotherAgent` while a `run` is active that no service of ours would stop, `Halted` while files are away,
     `WorkspaceError`, `DatabaseError`, `OSError`. What was done until then stays done.
     """
     require_root(root)
@@ -156,7 +156,7 @@ def _services(root: str) -> list[ServiceState]:
 
 
 def _plugged(root: str) -> list[str]:
-    """Harnesses whose hooks feed this workspace, or whose agents have its memory as tools."""
+    """Returns harnesses whose hooks feed this workspace, or whose agents have its memory as tools."""
     found = hooks_install.conditions(root, HARNESSES)
     return [each.harness for each in found if hooks_install.is_fed(each, root) or hooks_install.is_served(each, root)]
 
@@ -167,7 +167,7 @@ def _runs_by_itself(folder: state_dir.StateFolder, services: list[ServiceState])
 
 @contextmanager
 def _alone(folder: state_dir.StateFolder, done: Done) -> Iterator[ExitStack]:
-    """While no `run` goes on. Without a state folder there is nothing to hold."""
+    """Holds the lock that keeps a `run` from starting. Without a state folder there is nothing to hold."""
     with ExitStack() as stack:
         if os.path.isdir(folder.path):
             deadline = time.monotonic() + (_ENDING if done.services else 0.0)
@@ -194,9 +194,10 @@ def _still_runs(folder: state_dir.StateFolder, *by_hand: str) -> AnotherAgent:
 
 
 def _last_pass(workspace: Workspace, now_us: int) -> None:
-    """Takes in what was handed over and not yet written: it exists nowhere else.
+    """Processes what waits to be written: it exists nowhere else.
 
-    Pages are left as they are where one lost its markers already: we were here before, and it is its owner's now.
+    Pages stay as they are if one already lost its markers: an earlier eject made it plain, and it belongs to the user
+    now.
     """
     known = pages.page_states(workspace.database)
     heads = [_read(workspace.root, path) for path in _heads(workspace.root) if path in known]
@@ -220,9 +221,9 @@ def _heads(root: str) -> list[str]:
 
 
 def _pages(root: str, *, blank: bool) -> Iterator[tuple[str, bytes, bytes | None]]:
-    """Pages that hold a part of ours, with their bytes as they are and as they shall be; None: the page goes.
+    """Yields pages with a block of ours, their present and their future bytes; None: the page is deleted.
 
-    The ledger keeps its markers unless it goes: nobody writes there, and by them it would be known again.
+    Session log pages keep their markers unless deleted: users do not write there, and the markers identify them later.
     """
     paths = _heads(root)
     if blank:
@@ -247,7 +248,7 @@ def _change(after: bytes | None, *, blank: bool) -> Change:
 
 
 def _rewrite(root: str, wanted: str, *, blank: bool) -> tuple[str, Change]:
-    """One page without our part. Raises `WorkspaceError` where a program writes to it again and again."""
+    """Writes one page without our part. Raises `WorkspaceError` if a program keeps writing to it."""
     change: Change = "emptied" if blank else "unmarked"
     for _ in range(_ATTEMPTS):
         page = next((page for page in _pages(root, blank=blank) if page[0] == wanted), None)
@@ -272,7 +273,7 @@ def _rewrite(root: str, wanted: str, *, blank: bool) -> tuple[str, Change]:
 
 def _only_here(database: str, folder: state_dir.StateFolder) -> dict[str, int]:
     counts = {**_rows_only_here(database), "given_up": spool.given_up(folder.spool)}
-    # Those of a database that is lost or cannot be read stand in files all the same.
+    # If the database is lost or unreadable, the sessions are still counted by their files.
     counts["running_sessions"] = max(counts.get("running_sessions", 0), len(live_files.names(folder.live)))
     return {name: count for name, count in counts.items() if count}
 
@@ -291,12 +292,12 @@ def _rows_only_here(database: str) -> dict[str, int]:
 
 
 def _not_taken_in(folder: state_dir.StateFolder) -> int:
-    """How many jobs of hooks still wait, or were given up; not the markers of sessions that merely go on."""
+    """Counts the jobs of hooks that wait or were given up, without the markers of running sessions."""
     return spool.size(folder.spool)[0] - spool.marked(folder.spool) + spool.given_up(folder.spool)
 
 
 def _discard(root: str, folder: state_dir.StateFolder, done: Done) -> None:
-    """The state folder first: by the workspace's id a call after a kill finds what is left of it."""
+    """Deletes the state folder before the workspace's id, by which a call after a kill finds the rest of it."""
     if state_dir.discard(folder, os.path.realpath(root)):
         done.state = folder.path
     elif os.path.lexists(folder.path):

@@ -1,4 +1,4 @@
-"""Plugging into harnesses: our hooks and MCP server into their settings and out again, and who feeds a workspace."""
+"""Installs our hooks and MCP server into harnesses, removes them, and reports which harnesses feed a workspace."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ _ATTEMPTS = 3
 class Outcome:
     """What was done (or would be) at one harness; with an `error` nothing was.
 
-    `before` is how it stood, `events` are those that call us afterwards, `server` is our MCP server as it stands then.
+    `before` is its previous condition, `events` are those that call us afterwards, `server` is our MCP server
+    afterwards.
     """
 
     harness: str
@@ -46,7 +47,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Signs:
-    """Whether a harness's hooks do what they should: what came of them, and what went wrong last.
+    """Whether a harness's hooks work: what arrived from them, and what failed last.
 
     `last_read` is when a transcript of it was read last (ISO 8601), by a hook, the sweep or an import.
     """
@@ -57,7 +58,7 @@ class Signs:
 
 
 def chosen(name: str, environ: Mapping[str, str] = os.environ) -> list[str]:
-    """The harnesses that a name means: itself, or with `auto` every one whose folder is there."""
+    """Returns the harnesses that a name means: itself, or with `auto` every one whose folder exists."""
     if name != AUTO:
         return [name]
     return [each for each, harness in HARNESSES.items() if os.path.isdir(harness.folder(environ))]
@@ -73,12 +74,12 @@ def install(
     dry_run: bool = False,
     environ: Mapping[str, str] = os.environ,
 ) -> list[Outcome]:
-    """Our hooks into each harness, pointing at this workspace, which remembers since when (`now`, ISO 8601).
+    """Installs our hooks into each harness for this workspace, which records since when (`now`, ISO 8601).
 
-    With `access` our MCP server, too; without, one of ours that is registered is kept, and renewed where it has to be.
+    With `access` our MCP server, too; without, one of ours that is registered is kept, and renewed if necessary.
 
-    Settings that cannot be edited safely are left alone and told as the outcome's `error`; the others go on. Raises
-    `WorkspaceError` without a workspace, `UsageError` for paths that settings cannot name, `OSError`.
+    Settings that cannot be edited safely are left alone and reported as the outcome's `error`; other harnesses go on.
+    Raises `WorkspaceError` without a workspace, `UsageError` for paths that settings cannot name, `OSError`.
     """
     require_root(root)
     program = program_for(root)
@@ -104,7 +105,7 @@ def uninstall(
     dry_run: bool = False,
     environ: Mapping[str, str] = os.environ,
 ) -> list[Outcome]:
-    """Our hooks and our MCP server out of each harness, whatever workspace they were for, be it there or not.
+    """Removes our hooks and our MCP server from each harness, for whatever workspace, existing or not.
 
     Raises `OSError`.
     """
@@ -126,24 +127,24 @@ def uninstall(
 
 
 def is_fed(condition: Condition, root: str) -> bool:
-    """Whether the hooks that stand at a harness feed this workspace."""
+    """Returns whether the hooks installed at a harness feed this workspace."""
     return bool(condition.events) and _same(_fed_root(condition), root)
 
 
 def is_served(condition: Condition, root: str) -> bool:
-    """Whether the MCP server that is registered at a harness serves this workspace."""
+    """Returns whether the MCP server registered at a harness serves this workspace."""
     server = condition.server
     return server is not None and _same(server.flag("--workspace") or os.path.expanduser(DEFAULT_WORKSPACE), root)
 
 
 def conditions(root: str, names: Iterable[str], environ: Mapping[str, str] = os.environ) -> list[Condition]:
-    """How our hooks stand at each harness, seen from this workspace."""
+    """Returns the condition of our hooks at each harness, seen from this workspace."""
     program = program_for(root)
     return [HARNESSES[name].look(program, environ) for name in names]
 
 
 def signs(root: str, names: Iterable[str], database: str) -> dict[str, Signs]:
-    """What the index at `database` and the hooks' log tell of each harness; what cannot be read tells nothing."""
+    """Returns what the index at `database` and the hooks' log record of each harness; skips unreadable ones."""
     read = _read_lately(database)
     trouble = _last_trouble(state_dir.locate(root))
     found = {}
@@ -154,12 +155,12 @@ def signs(root: str, names: Iterable[str], database: str) -> dict[str, Signs]:
 
 
 def program_for(root: str) -> Program:
-    """What a harness calls; the workspace is named only where it is not the default one. Raises `UsageError`."""
+    """Returns the program for a harness to call; names the workspace unless it is the default. Raises `UsageError`."""
     return Program.here(None if _same(root, os.path.expanduser(DEFAULT_WORKSPACE)) else root)
 
 
 def feeds_a_folder(condition: Condition) -> bool:
-    """Whether the workspace that the present hooks feed is there."""
+    """Returns whether the workspace that the present hooks feed exists."""
     return os.path.isdir(_fed_root(condition))
 
 
@@ -201,7 +202,7 @@ def _read_lately(path: str) -> dict[str, tuple[int, str]]:
 
 
 def _last_trouble(folder: state_dir.StateFolder) -> dict[str, str]:
-    """The last line of each harness in the hooks' log: the time and what went wrong."""
+    """Returns the last line of each harness in the hooks' log: the time and what went wrong."""
     found = {}
     try:
         with open(os.path.join(folder.logs, "hook.log"), encoding="utf-8", errors="replace") as file:

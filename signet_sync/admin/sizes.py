@@ -1,4 +1,4 @@
-"""How much room things take, by kind, so that a person knows what the settings of retention are about."""
+"""Measures disk usage by kind, so that the user can judge the retention settings."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def on_disk(database: str, folder: StateFolder) -> dict[str, int]:
-    """Bytes of the database, of its log (`wal`), of folders of the state folder, and of all of it together (`state`).
+    """Returns bytes of the database, its log (`wal`), folders of the state folder, and all of it together (`state`).
 
     `damaged` are databases that were moved aside.
     """
@@ -31,9 +31,9 @@ def on_disk(database: str, folder: StateFolder) -> dict[str, int]:
 
 
 def inside(database: Database) -> tuple[dict[str, int], dict[str, int]]:
-    """Bytes of what the database keeps besides derived rows, and how many rows these are.
+    """Returns bytes and row counts of what the database keeps besides derived rows.
 
-    `unused` is room in the database's file that what was dropped has left and what comes will fill.
+    `unused` is space in the database's file that dropped rows have left and new ones will fill.
     """
     from signet_sync.integrity import store as integrity_store
     from signet_sync.memories.store import recall_events
@@ -46,7 +46,7 @@ def inside(database: Database) -> tuple[dict[str, int], dict[str, int]]:
 
 
 def human(size: int) -> str:
-    """A size as a person reads it: `1.4 MB`."""
+    """Formats a size for the user: `1.4 MB`."""
     value = float(size)
     for unit in ("B", "KB", "MB", "GB"):
         if value < 1000 or unit == "GB":

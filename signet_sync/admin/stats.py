@@ -1,4 +1,4 @@
-"""What an agent remembers and recalls, in numbers."""
+"""Counts what an agent remembers and recalls."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Stats(NamedTuple):
 
 
 def stats(database: Database, agent_id: str, now_us: int) -> Stats:
-    """The numbers at `now_us`. Raises what reading the database raises."""
+    """Returns the counts at `now_us`. Raises what reading the database raises."""
     since = now_us - DAYS * DAY
     memories, promoted = promotions.counts(database, agent_id)
     last = promotions.last_sweep(database, agent_id)

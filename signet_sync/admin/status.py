@@ -1,6 +1,6 @@
-"""How a workspace stands: is the agent alive, what is indexed, what is wrong; a stale heartbeat is told from an agent.
+"""Collects workspace status: agent liveness, index counts, problems. Distinguishes a stale heartbeat from an agent.
 
-Imports nothing heavy.
+Imports no slow module.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Life(NamedTuple):
-    """Whether the agent runs, and what it last said of itself (`said` is empty where it does not)."""
+    """Whether the agent runs, and its last heartbeat (`said`, empty if it does not run)."""
 
     running: bool
     said: dict[str, Any]
@@ -29,26 +29,26 @@ class Life(NamedTuple):
 
     @property
     def state(self) -> str:
-        """The agent's named state, as far as it can be told without the index."""
+        """Returns the agent's named state, as far as it is known without the index."""
         if self.running:
             return str(self.said.get("state", "starting"))
         return "unknown" if self.shut else "stopped"
 
     @property
     def responding(self) -> bool | None:
-        """Whether it gave a sign of life of late; None where it does not run."""
+        """Returns whether its heartbeat is recent; None if it does not run."""
         from signet_sync.storage.state_dir import SILENCE
 
         return self.silence is not None and self.silence < SILENCE if self.running else None
 
 
 def sign_of_life(place: Place) -> Life:
-    """What is known of the agent without opening the index."""
+    """Returns what is known of the agent without opening the index."""
     from signet_sync.storage import state_dir
 
     folder = place.state()
     shut = state_dir.is_shut(folder)
-    # The kernel decides: somebody holds the run lock. What is written proves nothing after kill -9 or a reboot.
+    # The kernel decides, by the run lock. Files prove nothing after kill -9 or a reboot.
     running = not shut and state_dir.run_lock_holder(folder)
     beat = state_dir.read_heartbeat(folder)
     said = (beat or {}) if running else {}
@@ -56,7 +56,7 @@ def sign_of_life(place: Place) -> Life:
 
 
 def standing(place: Place) -> dict[str, Any]:
-    """The document of `status --json`."""
+    """Returns the document of `status --json`."""
     folder = place.state()
     life = sign_of_life(place)
     live = life.said
@@ -92,7 +92,7 @@ def standing(place: Place) -> dict[str, Any]:
 
 
 def _trouble(root: str, folder: StateFolder, path: str, index: _Index, *, running: bool) -> str:
-    """Why there is nothing to tell of, or not all of it, and what to do about that."""
+    """Returns why the status is missing or incomplete, and what to do about it."""
     from signet_sync.storage import state_dir
 
     if not running and os.path.islink(root) and not os.path.exists(root):
@@ -115,7 +115,7 @@ def _settings_trouble(root: str) -> str:
 
 
 class _Index:
-    """What the database says; without one, nothing."""
+    """What the database reports; empty without one."""
 
     def __init__(self) -> None:
         self.counts = dict.fromkeys(("artifacts", "sessions", "agents", "tombstones", "violations", "invalid"), 0)
@@ -131,7 +131,7 @@ class _Index:
 
 
 def _index(path: str, root: str) -> _Index:
-    """What the database says; trouble with it is a line of the answer, not the end of it."""
+    """Reads what the database reports; a problem with it is a line of the answer and does not end it."""
     import apsw
 
     from signet_sync.errors import DatabaseError
@@ -161,7 +161,7 @@ def _count(database: Database, found: _Index) -> None:
     from signet_sync.sync import outbox
     from signet_sync.sync.store import counts, passes
 
-    with database.connection:  # one moment for all numbers
+    with database.connection:  # one transaction, so that all numbers are of one moment
         verdicts = counts.verdict_counts(database)
         found.counts = {
             "artifacts": verdicts.get("indexed", 0),
@@ -180,14 +180,14 @@ def _count(database: Database, found: _Index) -> None:
 
 
 def _held(database: Database, root: str) -> str:
-    """Why pages are held back though no daemon of Signet is seen; the running agent says so itself."""
+    """Returns why pages are held back without a visible Signet daemon; a running agent reports that itself."""
     from signet_sync.pages.signet_daemon import HOLD, replaced
     from signet_sync.sync.store import counts
 
     path, age = replaced(root, database, counts.agents(database))
     if not path or age >= HOLD:
         return ""
-    from signet_sync.settings import model  # eighty settings, for nothing nearly always
+    from signet_sync.settings import model  # eighty settings, nearly always unneeded
 
     if model.load(root, anyway=True)[0].takeover:
         return ""
@@ -204,7 +204,7 @@ def _log_trouble(path: str) -> str:
 
 
 def _set_aside(path: str) -> list[str]:
-    """Damaged databases that were moved aside; `doctor` says what is to be done with them."""
+    """Returns damaged databases that were moved aside; `doctor` names the remedy."""
     from signet_sync.storage.database.connection import set_aside_before
 
     return [os.path.basename(name) for name in set_aside_before(path)]
@@ -220,7 +220,7 @@ def _last_pass(folder: StateFolder, live: dict[str, Any]) -> str | None:
 
 
 def _intake(folder: StateFolder, refused: int) -> dict[str, Any]:
-    """What comes in from harnesses: who feeds this workspace, what waits, what was begun, what was given up."""
+    """Reports on capture: which harnesses feed this workspace, what waits, what was begun, what was given up."""
     from signet_sync.capture import spool
     from signet_sync.sessions import journal
     from signet_sync.storage import state_dir
@@ -237,7 +237,7 @@ def _intake(folder: StateFolder, refused: int) -> dict[str, Any]:
 
 
 def _lag(folder: StateFolder) -> float:
-    """For how long the oldest job of a hook has waited, in seconds; 0 where none does."""
+    """Returns how long the oldest job of a hook has waited, in seconds; 0 if none waits."""
     from signet_sync.capture import spool
 
     oldest = spool.oldest(folder.spool)
@@ -245,7 +245,7 @@ def _lag(folder: StateFolder) -> float:
 
 
 class Advice(NamedTuple):
-    """What is not as it should be with the agent: `bad` or not, what to do, and the words of a command for that."""
+    """A problem with the agent: whether it is `bad`, what to do, and the words of a command for that."""
 
     bad: bool
     message: str
@@ -254,7 +254,7 @@ class Advice(NamedTuple):
 
 
 def advice(document: Mapping[str, Any]) -> list[Advice]:
-    """What `status` says of an agent that does not do its work."""
+    """Returns what `status` reports of an agent that does not do its work."""
     told = []
     state = document["state"]
     if document["responding"] is False:
@@ -276,7 +276,7 @@ def advice(document: Mapping[str, Any]) -> list[Advice]:
 
 
 def healthy(document: dict[str, Any]) -> bool:
-    """Alive and answering, not halted, and its last full pass younger than two intervals."""
+    """Returns whether it is alive and responding, not halted, and its last full pass younger than two intervals."""
     if not document["responding"] or str(document["state"]).startswith(("halted", "degraded", "waiting")):
         return False
     from signet_sync.formats.timestamps import SECOND, parse_instant

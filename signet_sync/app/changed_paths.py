@@ -1,4 +1,4 @@
-"""Looks that need no event: which paths differ from what the index knows."""
+"""Finds the paths that differ from the index without needing a file-system event."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from signet_sync.sync.workspace import Workspace
 
 
 def worth(workspace: Workspace, hinted: frozenset[str]) -> frozenset[str]:
-    """The hinted paths that can mean something.
+    """Returns the hinted paths that may matter.
 
-    Left out are other folders, and files that are ignored for their name and still there: another program's database
-    in `memory/` may be written all day.
+    Left out are other folders, and ignored file names that still exist: another program's database in `memory/` may be
+    written all day.
     """
     vault = frozenset(path for path in hinted if path.rpartition("/")[0] in (MEMORY, TOMBSTONES))
     foreign = [path for path in vault if not _is_ours(path)]
@@ -33,9 +33,9 @@ def worth(workspace: Workspace, hinted: frozenset[str]) -> frozenset[str]:
 
 
 def news(workspace: Workspace, heard: frozenset[str]) -> frozenset[str]:
-    """What was heard but pages and manifests that are as we left them.
+    """Returns the reported paths, except pages and manifests that are as we left them.
 
-    The same signature is the same bytes, as for every pass: one over such a path would write nothing.
+    The same signature means the same bytes, as in every pass: a pass over such a path would write nothing.
     """
     database = workspace.database
     known: dict[str, Signature | None] = {}
@@ -51,7 +51,7 @@ def news(workspace: Workspace, heard: frozenset[str]) -> frozenset[str]:
 
 
 def names(workspace: Workspace) -> frozenset[str] | None:
-    """Paths that came or went by their names alone, a tenth of the price of a full look; None: look at everything."""
+    """Returns paths that appeared or disappeared, by name only, at a tenth of a scan's cost; None: scan everything."""
     found = scan.names(workspace.root)
     if found is None:
         return None
@@ -60,20 +60,20 @@ def names(workspace: Workspace) -> frozenset[str] | None:
 
 
 class Poll:
-    """Looks at every file again and again where there are no events; a look like the last one is not compared."""
+    """Scans all files repeatedly if there are no events; a scan equal to the previous one is not compared."""
 
     def __init__(self) -> None:
         self._seen: Snapshot | None = None
         self._entities: dict[str, Signature | None] = {}
 
     def moved(self, workspace: Workspace) -> frozenset[str] | None:
-        """Paths whose file came, went or moved in size, time or inode, pages and entities too; None: all of them."""
+        """Returns files that came, went or changed size, time or inode, pages and entities too; None: all of them."""
         snapshot = scan.scan(workspace.root)
         if snapshot.ground != "present":
             return None
         moved = _pages(workspace)
         entities = entities_stage.differing(workspace)
-        # One that waits for a maintainer differs for as long as he lets it wait.
+        # An entity file that waits for the maintainer keeps differing, so it is reported once only.
         moved |= dict(entities.items() - self._entities.items()).keys()
         self._entities = entities
         if snapshot != self._seen:
@@ -106,7 +106,7 @@ def _moved(before: Known | None, signature: Signature) -> bool:
 
 
 def _is_news(path: str, what: str, before: Known | None) -> bool:
-    """Whether something that is no plain file is not yet known as such; folders and pipes have no verdict."""
+    """Returns whether something that is no regular file is not yet known as such; folders and pipes have no verdict."""
     if before is not None:
         return before.verdict == "indexed"
     return what in (STRANGE_NAME, "symlink") or artifact_name(path.rpartition("/")[2]) is not None

@@ -1,4 +1,4 @@
-"""The agent's life: one a workspace, it waits for its root, survives every error, and ends when it is told to."""
+"""Runs the agent, one per workspace: it waits for its root, survives every error, and ends on a signal."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _Result = TypeVar("_Result")
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What `run` was told on the command line; `flags` are settings by field name."""
+    """Options of `run` on the command line; `flags` are settings by field name."""
 
     root: str
     database: str | None
@@ -55,8 +55,8 @@ class Options:
 class Daemon:
     """Runs until SIGTERM or SIGINT; SIGHUP reloads settings and makes a full pass, as does a change of their files.
 
-    Everything happens in the thread that calls `run`; `stop` may be called from any. With `upgrade`, which needs the
-    main thread, it makes way for another signet-sync that is installed meanwhile.
+    Everything happens in the thread that calls `run`; `stop` may be called from any thread. With `upgrade`, which needs
+    the main thread, it is replaced by another signet-sync that is installed while it runs.
     """
 
     def __init__(self, options: Options, notifier: Notifier | None = None, upgrade: Upgrade | None = None) -> None:
@@ -66,7 +66,7 @@ class Daemon:
         self.presence = Presence(self.notifier, self._facts)
         self.settings: Settings
         self.rounds: Rounds | None = None
-        # A queue and plain flags, no Event: a signal handler may interrupt the very lock that it would have to take.
+        # A queue and plain flags, no Event: a signal handler may interrupt the code that holds the lock it would need.
         self._bell: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._stopping = False
         self._told_to_stop = False
@@ -79,9 +79,9 @@ class Daemon:
         self._place: tuple[int, int] | None = None
 
     def run(self) -> int:
-        """The whole life of the agent; gives the exit code.
+        """Runs the agent until it ends; returns the exit code.
 
-        Raises `AnotherAgent`, `ConfigError` for flags, `DatabaseError` or `WorkspaceError` where a person must help.
+        Raises `AnotherAgent`, `ConfigError` for flags, `DatabaseError` or `WorkspaceError` if the user has to act.
         """
         self._catch_signals()
         self._configure()
@@ -97,12 +97,12 @@ class Daemon:
     # ── signals ──
 
     def stop(self) -> None:
-        """Ends the loop from another thread or a signal handler."""
+        """Ends the loop; may be called from another thread or a signal handler."""
         self._told_to_stop = self._stopping = True
         self._ring()
 
     def reload(self) -> None:
-        """Has the settings read again, from another thread or a signal handler."""
+        """Requests that the settings be read again; may be called from another thread or a signal handler."""
         self._reload = True
         self._ring()
 
@@ -126,7 +126,7 @@ class Daemon:
     # ── another version ──
 
     def _look_for_another(self) -> None:
-        """Ends this stay where another signet-sync is to take our place; nothing is cut off for that."""
+        """Leaves the loop if another signet-sync is to replace this one; no work in progress is interrupted."""
         if self.upgrade is None:
             return
         before = self.upgrade.trouble
@@ -136,7 +136,7 @@ class Daemon:
             self.presence.write()
 
     def _make_way(self, upgrade: Upgrade) -> None:
-        """Starts what is installed now in our place; gives back control only where that cannot be done."""
+        """Replaces this process by the installed signet-sync; returns only if that fails."""
         installed_version.prepare_to_go()
         if self._told_to_stop:
             return
@@ -147,10 +147,10 @@ class Daemon:
         self._stopping = False
         self._catch_signals()
 
-    # ── one stay ──
+    # ── one workspace ──
 
     def _stay(self, stack: ExitStack) -> None:
-        """One stay at one workspace: until we are stopped, or another workspace stands at the root."""
+        """Runs one workspace until the agent is stopped or another workspace is at the root."""
         if not os.path.isdir(self.options.root):
             self._wait_for_root()
         if self._stopping:
@@ -184,7 +184,7 @@ class Daemon:
         return Rounds(workspace, self.presence, self._alive, lambda: self._stopping)
 
     def _wait_for_root(self) -> None:
-        """Waits for a root that is not mounted yet; no folder is made in its place."""
+        """Waits for a root that is not mounted yet; no folder is created in its place."""
         folder = state_dir.locate(self.options.root)
         with state_dir.run_lock(folder):
             self._log_to(folder.logs)
@@ -200,7 +200,7 @@ class Daemon:
             self._rest(ROOT_POLL)
 
     def _patiently(self, step: Callable[[], _Result]) -> _Result | None:
-        """Tries until it works, or None when stopped; trouble that does not pass by itself is raised."""
+        """Retries a step until it succeeds, or returns None when stopped; errors that waiting cannot fix are raised."""
         self._failures = 0
         while not self._stopping:
             try:
@@ -233,7 +233,7 @@ class Daemon:
     # ── the loop ──
 
     def _loop(self, work: Rounds) -> None:
-        """Rounds until we are stopped or another workspace stands at the root, whatever goes wrong in them."""
+        """Runs rounds until stopped or until another workspace is at the root; errors in a round do not end it."""
         at_home = True
         while at_home and not self._stopping:
             try:
@@ -245,7 +245,7 @@ class Daemon:
                 self._failed(work, error)
 
     def _turn(self, work: Rounds) -> bool:
-        """Waits for something to do, and does it; False where this is not our workspace any more."""
+        """Waits for something to do, and does it; returns False if this is no longer our workspace."""
         work.listen(self.notifier.watchdog_interval() or scheduler.FAR)
         self._look_for_another()
         if self._stopping:
@@ -271,25 +271,25 @@ class Daemon:
         return True
 
     def _is_evicted(self) -> bool:
-        """Whether our state folder is gone, and our lock with it: another agent would not be kept from starting."""
+        """Returns whether our state folder is gone, and our lock with it, so that another agent could start."""
         try:
             os.stat(self._home)
         except FileNotFoundError:
             return True
         except OSError:
-            return False  # shut for a moment, and still ours
+            return False  # briefly unreadable, and still ours
         return _identity(self._home) != self._place
 
     def _failed(self, work: Rounds, error: Exception) -> None:
-        """A pass failed as a whole: said once, tried again over everything with growing patience, nothing dropped."""
+        """Handles a failed pass: reports it once, retries everything with increasing delay, drops nothing."""
         work.everything = True
         if isinstance(error, apsw.Error):
             error, cause = translate(error, work.workspace.database.path), error
             error.__cause__ = cause
         if isinstance(error, SignetSyncError) and error.code == "busy":
-            return  # another command was waited for; nothing is wrong
+            return  # waited for another command; nothing is wrong
         if _identity(self.options.root) is None:
-            return  # whatever went wrong, it went wrong because of that
+            return  # the missing root is the cause of the error
         if isinstance(error, OUT_OF_MEMORY) or isinstance(error.__cause__, OUT_OF_MEMORY):
             work.bury()
         if isinstance(error, DatabaseError):
@@ -297,7 +297,7 @@ class Daemon:
             if is_odd(error):
                 suspect(work.workspace.database.path)
         elif not isinstance(error, (SignetSyncError, OSError, MemoryError)):
-            work.anew = True  # it may have stumbled over rows that are not what we wrote
+            work.anew = True  # the cause may be rows that we did not write
         if isinstance(error, DatabaseCorrupt):
             work.connection.put_aside(error)
         if isinstance(error, DatabaseNewer) and self.upgrade is not None:
@@ -311,7 +311,7 @@ class Daemon:
         self._rest(backoff(self._failures))
 
     def _rest(self, seconds: float) -> None:
-        """Waits, woken by signals; the service manager hears that the loop lives."""
+        """Waits until a signal or the timeout, while reporting to the service manager that the loop works."""
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0:
             with suppress(queue.Empty):
@@ -322,7 +322,7 @@ class Daemon:
             if self._stopping:
                 return
 
-    # ── what others see ──
+    # ── what is reported ──
 
     def _alive(self) -> None:
         self.notifier.watchdog()
@@ -346,7 +346,7 @@ class Daemon:
     # ── settings ──
 
     def _configure(self) -> list[model.Remark]:
-        """Reads the settings; gives what was wrong with them, which stops nothing. Raises `ConfigError` for flags."""
+        """Reads the settings; returns the problems with them, which stop nothing. Raises `ConfigError` for flags."""
         self._settings_files = model.shapes(self.options.root)
         self.settings, remarks = model.load(self.options.root, flags=self.options.flags, anyway=True)
         self._bad_settings = model.told(remarks)
@@ -384,13 +384,13 @@ def _log_remarks(remarks: list[model.Remark]) -> None:
 
 
 def _close(workspace: Workspace) -> None:
-    """Ends the database connection, its log written back as far as that goes."""
+    """Closes the database connection, after writing back as much of its log as possible."""
     with suppress(SignetSyncError, OSError, apsw.Error):
         workspace.close()
 
 
 def _identity(folder: str) -> tuple[int, int] | None:
-    """What tells one folder from another of its name; None where there is none."""
+    """Identifies a folder independently of its name; None if there is none."""
     try:
         status = os.stat(folder)
     except OSError:
@@ -399,7 +399,7 @@ def _identity(folder: str) -> tuple[int, int] | None:
 
 
 def _told(error: Exception) -> str:
-    """Writes an error to the log; gives the words for the state `degraded`."""
+    """Writes an error to the log; returns the text for the state `degraded`."""
     if isinstance(error, SignetSyncError):
         logger.error("{} [{}] ({})", error.message, error.path or "", error.hint)
         return short(error.message)
@@ -414,7 +414,7 @@ def _told(error: Exception) -> str:
 
 
 def _may_pass(error: OSError | DatabaseError) -> bool:
-    """Whether waiting may help: space may come back, a lock may be let go; a newer schema stays what it is."""
+    """Returns whether waiting may help: disk space or a lock may become free; a newer schema stays."""
     cause = error if isinstance(error, OSError) else error.__cause__
     if isinstance(cause, OSError):
         return cause.errno in _MAY_PASS

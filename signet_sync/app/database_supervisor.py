@@ -1,4 +1,4 @@
-"""The agent's one connection: opened anew when its file is lost, put aside when damaged, never long in waiting."""
+"""Keeps the agent's one connection usable: reopened if its file is lost, moved aside if damaged, short timeouts."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from signet_sync.storage.database.tables import native_tables
 from signet_sync.sync.store import counts, passes
 from signet_sync.sync.workspace import Workspace
 
-# SIGTERM must end the agent within two seconds, whoever holds a lock.
+# SIGTERM must end the agent within two seconds, even if another process holds a lock.
 BUSY_MS = 800
-# Of pages that nobody reads nobody would notice that they went bad, until the backups that still hold them are gone.
+# Damage of pages that no query reads would be noticed only after the backups with good copies are gone.
 EXAMINE_EVERY = DAY
 
 
 class Connection:
-    """Cares for the database of a workspace for as long as the agent runs."""
+    """Supervises the database of a workspace for as long as the agent runs."""
 
     def __init__(self, workspace: Workspace) -> None:
         self.workspace = workspace
@@ -30,7 +30,7 @@ class Connection:
         self._tame()
 
     def keep(self) -> bool:
-        """Opens the database anew when its file is no longer the one that we write, or `lost` was set; True if so.
+        """Reopens the database if its file is no longer the one that we write, or `lost` was set; returns True if so.
 
         Raises `DatabaseError`; then the next call tries again.
         """
@@ -46,12 +46,12 @@ class Connection:
         return True
 
     def probe(self, *, deeper: bool = False) -> None:
-        """Reads as another program would, past what our connection has cached.
+        """Reads the database as another program would, bypassing the cache of our connection.
 
-        Raises `DatabaseCorrupt`, and `DatabaseNewer` where a newer signet-sync has changed the tables since.
+        Raises `DatabaseCorrupt`, and `DatabaseNewer` if a newer signet-sync has changed the tables since.
 
-        Where a reader met damage, and now and then in any case, every page is looked at. Never by opening the file:
-        closing it would take SQLite's locks away. Other trouble is left to whoever meets it.
+        After a reader found damage, and periodically in any case, every page is checked. Never by opening the file:
+        closing it would drop SQLite's locks. Other errors are left to the code that meets them.
         """
         path = self.workspace.database.path
         if is_suspect(path):
@@ -84,7 +84,7 @@ class Connection:
                 passes.examined(database, iso(now_us))
 
     def put_aside(self, error: DatabaseCorrupt) -> None:
-        """Moves a damaged database away, so that the next `keep` makes it anew."""
+        """Moves a damaged database away, so that the next `keep` creates a new one."""
         self.lost = True
         try:
             self.workspace.put_aside(error)

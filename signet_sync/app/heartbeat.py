@@ -1,4 +1,4 @@
-"""What others see of the running agent: the heartbeat in its state folder and one line for the service manager."""
+"""Publishes the state of the running agent: the heartbeat file and one line for the service manager."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from signet_sync.storage import state_dir
 from signet_sync.storage.state_dir import StateFolder
 from signet_sync.text.sanitizer import redact
 
-# The file is touched at most this often, in seconds; `status` takes many times as long for silence.
+# The file is touched at most this often, in seconds; `status` allows many times as long before it reports silence.
 TOUCH = 5.0
 
 
 class Presence:
-    """The agent's named state (design: *States*) and its sign of life.
+    """The agent's named state (design: *States*) and its heartbeat.
 
-    The heartbeat is written when the state moves and only touched in between: its time of change is the sign of life,
-    its content what the agent last said. `facts` gives the rest of the content. Nothing here raises: an agent whose
-    state folder is full still does its work, and the heartbeat that grows old says so.
+    The heartbeat file is written when the state changes and only touched in between: its modification time shows that
+    the agent is alive, its content what the agent last reported. `facts` returns the rest of the content. Nothing here
+    raises: an agent whose state folder is full still does its work, and the ageing heartbeat shows the problem.
     """
 
     def __init__(self, notifier: Notifier, facts: Callable[[], Mapping[str, object]]) -> None:
@@ -43,7 +43,7 @@ class Presence:
         self._written = False
 
     def say(self, name: str) -> None:
-        """Moves to a named state."""
+        """Changes to a named state."""
         if name != self.state:
             self.state = name
             self.since = iso(now_us())
@@ -53,7 +53,7 @@ class Presence:
         self.write()
 
     def write(self) -> None:
-        """Writes the heartbeat anew: something that it tells has moved."""
+        """Writes the heartbeat file again after a change of its content."""
         if self._folder is None:
             return
         self._written = False
@@ -67,7 +67,7 @@ class Presence:
             self._touched = time.monotonic()
 
     def beat(self) -> None:
-        """A sign of life, as cheap as the system makes it."""
+        """Touches the heartbeat file, the cheapest way to show that the agent is alive."""
         now = time.monotonic()
         if self._folder is None or now - self._touched < TOUCH:
             return
@@ -81,7 +81,7 @@ class Presence:
         self.write()
 
     def end(self) -> None:
-        """Takes the heartbeat away: the agent ended as it should."""
+        """Deletes the heartbeat file: the agent ended normally."""
         if self._folder is not None:
             with suppress(OSError):
                 os.unlink(self._folder.heartbeat)

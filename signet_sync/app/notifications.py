@@ -1,7 +1,8 @@
-"""When a person is told of trouble beyond log and page: once for each thing, and at most once an hour for each kind.
+"""Notifies the user of problems beyond log and page: once for each problem, and at most once an hour for each kind.
 
-What was told is remembered in the state folder, so that a restart tells nothing twice: counts, times and the ids of
-passes, never a word or a name of the vault. It is written down first and told then: rather once too few than for ever.
+What was notified is recorded in the state folder, so that a restart repeats nothing: counts, times and the ids of
+passes, never a word or a name of the vault. It is recorded before the notification is sent, so a crash may lose one
+notification but never repeats one.
 """
 
 from __future__ import annotations
@@ -32,9 +33,9 @@ _MEMORY = "told.json"
 
 
 class Telling:
-    """Looks, after a pass and now and then, whether there is something that the person was not told of yet.
+    """Checks, after a pass and periodically, whether there is something that the user was not notified of yet.
 
-    Where neither `notify.desktop` nor `notify.command` is set, a look costs nothing and remembers nothing.
+    If neither `notify.desktop` nor `notify.command` is set, a check costs nothing and records nothing.
     """
 
     def __init__(self, workspace: Workspace, clock: Callable[[], float] = time.time) -> None:
@@ -42,7 +43,7 @@ class Telling:
         self._clock = clock
 
     def look(self) -> None:
-        """Tells of a halt, of new violations, of jobs that were given up. Raises `apsw.Error`."""
+        """Notifies of a halt, of new violations, of jobs that were given up. Raises `apsw.Error`."""
         settings = self._workspace.settings
         if not (settings.notify_desktop or settings.notify_command):
             return
@@ -54,7 +55,7 @@ class Telling:
             _of_given_up(told, self._workspace),
         ]
         if told.kept() and any(texts):
-            # Who tells may take its time; changes of files do not wait for it.
+            # Sending may take long; changes of files do not wait for it.
             ways = settings.notify_desktop, settings.notify_command
             threading.Thread(target=_tell_all, args=(texts, *ways), name="telling", daemon=True).start()
 
@@ -70,7 +71,7 @@ def _of_halt(told: _Told, workspace: Workspace) -> str:
 
 
 def _of_violations(told: _Told, workspace: Workspace) -> str:
-    """One save that changes many files is one thing to tell of: what a pass found stands together."""
+    """Returns one notification for all violations that a pass found: one save may change many files."""
     batches = {batch.id: len(batch.files) for batch in violations.batches(workspace.database)}
     known = told.known("violations")
     fresh = [batch for batch in batches if not isinstance(known, list) or batch not in known]
@@ -102,7 +103,7 @@ def _named(workspace: Workspace) -> str:
 
 
 class _Told:
-    """What the person was told of, by kind, and when."""
+    """What the user was notified of, by kind, and when."""
 
     def __init__(self, folder: StateFolder, now: float) -> None:
         self._path = os.path.join(folder.path, _MEMORY)
@@ -113,26 +114,26 @@ class _Told:
         return self._entry(kind).get("what")
 
     def news(self, kind: str, what: object) -> bool:
-        """Notes that the person is told of this now; False where that is known, or the last time was just now."""
+        """Records that the user is notified of this now; False if known, or if the last time is under an hour ago."""
         entry = self._entry(kind)
         at = entry.get("at")
-        # A clock that was set back must not silence us for years.
+        # A clock that was set back must not suppress notifications for years.
         if entry.get("what") == what or (isinstance(at, (int, float)) and 0 <= self._now - at < HOUR):
             return False
         self._kinds[kind] = {"what": what, "at": self._now}
         return True
 
     def still(self, kind: str, what: object) -> None:
-        """Notes that some of what was told is over; it is no news."""
+        """Records that a part of the problem is gone; that is no news."""
         if kind in self._kinds and self.known(kind) != what:
             self._kinds[kind] = {**self._entry(kind), "what": what}
 
     def over(self, kind: str) -> None:
-        """Notes that all of it is over: should it come again, that is news."""
+        """Records that the whole problem is gone: if it returns, that is news."""
         self.still(kind, None)
 
     def kept(self) -> bool:
-        """Writes it down, where it differs; False where that fails: what is told then would be told again and again."""
+        """Stores the record if it changed; False if that fails: a notification sent then would be repeated."""
         try:
             if self._kinds:
                 state_dir.write_json(self._path, self._kinds)
@@ -146,7 +147,7 @@ class _Told:
 
 
 def stopped(root: str, error: SignetSyncError, environ: Mapping[str, str] = os.environ) -> None:
-    """Tells that an agent ends by an error, where no service manager does so: once, until one runs again."""
+    """Notifies that the agent ends with an error, if no service manager does: once, until an agent runs again."""
     try:
         desktop, command = model.notices(environ)
     except ConfigError:
@@ -162,7 +163,7 @@ def _tell_all(texts: Iterable[str], desktop: bool, command: tuple[str, ...]) -> 
 
 
 def tell(text: str, desktop: bool, command: tuple[str, ...], environ: Mapping[str, str] = os.environ) -> list[str]:
-    """Says one line by the ways that are set; gives why it did not arrive, for each way on which it did not."""
+    """Sends one line through every configured channel; returns the errors of the channels that failed."""
     line = display(sanitize_line(text))
     line = line if len(line) <= LONGEST else line[: LONGEST - 1] + "…"
     troubles = [notifications.on_desktop(line, environ)] if desktop else []

@@ -12,7 +12,7 @@ DERIVERS = (
     "signet_sync.recall.stage:RecallLines",
 )
 RECOVERIES = (
-    # First, because taking away a second link changes the signature of the file that a crash left published.
+    # First, because removing a second link changes the signature of a file published just before a crash.
     "signet_sync.pages.displaced:DisplacedSaves",
     "signet_sync.app.recovery:LiveTurns",
     "signet_sync.app.recovery:UnfinishedFlows",

@@ -1,4 +1,4 @@
-"""Has finished what was cut off: live turns, write flows, purges; what finishes it is loaded where something was."""
+"""Finishes what was interrupted: live turns, write flows, purges; the modules for it load only if needed."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
 
 
 class LiveTurns(Recovery, Eraser):
-    """Has the rows of live turns follow their files, and the files of removed sessions go."""
+    """Makes the rows of live turns follow their files, and deletes the files of removed sessions."""
 
     name = "live turns"
 
     @contextmanager
     def recover(self, run: Pass) -> Iterator[None]:
-        """Settles rows and files."""
+        """Makes rows and files agree."""
         workspace = run.workspace
         try:
             if not (workspace.touch_nothing or is_settled(workspace.database, workspace.state.live)):
-                from signet_sync.sessions import live  # heavy, as every harness's transcripts are read there
+                from signet_sync.sessions import live  # slow to load, as it imports every harness's parser
 
                 live.settle(workspace)
         except OSError as error:
@@ -44,14 +44,14 @@ class LiveTurns(Recovery, Eraser):
         yield
 
     def erase(self, run: Pass, removed: Sequence[Tombstone], gathered: Any) -> None:
-        """Deletes the files, while rows tell which these are."""
+        """Deletes the files, while the rows that name them still exist."""
         from signet_sync.sessions import live
 
         live.forget_removed(run.workspace, removed)
 
 
 def is_settled(database: Database, folder: str) -> bool:
-    """Says whether rows of live turns follow their files, and none is without one."""
+    """Returns whether the rows of live turns agree with their files, and no file is without a row."""
     known = live.shapes(database)
     return live_files.shapes(folder) == known and all(
         Identity(*one).name in known for one in live.handed_over(database)
@@ -59,17 +59,17 @@ def is_settled(database: Database, folder: str) -> bool:
 
 
 class Purges(Maintenance):
-    """Finishes purges of the history that were cut off."""
+    """Finishes interrupted purges of the history."""
 
     name = "purges"
 
     def due(self, run: Pass) -> bool:
-        """Says whether all was looked at, and one was begun."""
+        """Returns whether the pass covered everything and a purge was begun."""
         return run.outcome.whole and os.path.lexists(os.path.join(run.workspace.root, BEGUN_PURGE))
 
     def run(self, run: Pass) -> None:
-        """Finishes it."""
-        from signet_sync.history import purge_plan  # all of git's formats
+        """Finishes the purge."""
+        from signet_sync.history import purge_plan  # imports all of git's formats
 
         purge_plan.resume(run.workspace)
 
@@ -81,11 +81,11 @@ class UnfinishedFlows(Recovery):
 
     @contextmanager
     def recover(self, run: Pass) -> Iterator[None]:
-        """Walks them as far as they go without rows, and when the pass has made these, to their ends."""
+        """Advances the flows as far as they get without rows, and to their ends once the pass has made these."""
         workspace = run.workspace
         begun: list[Flow] = []
         if run.request.resume and not workspace.touch_nothing and not _is_away(run):
-            from signet_sync.sessions import flow as sessions_flow  # heavy, and nearly always there is none
+            from signet_sync.sessions import flow as sessions_flow  # slow to load, and nearly always there is no flow
 
             begun = [flow for flow in sessions_flow.resume(workspace) if _go_on_with(workspace, flow)]
         run.look_at(path for flow in begun for path in flow.paths)
@@ -103,9 +103,9 @@ class UnfinishedFlows(Recovery):
 
 
 def _is_away(run: Pass) -> bool:
-    """Says whether the vault's files are away, and nobody has accepted that, or nothing waits to be finished.
+    """Returns True if no flow waits, or if the vault's files are away and that was not accepted.
 
-    The first file written into a missing folder would hide it from the cliff.
+    The first file written into a missing folder would hide the loss from the cliff check.
     """
     if not journal.keys(run.workspace.state.journal):
         return True
@@ -115,7 +115,7 @@ def _is_away(run: Pass) -> bool:
 
 
 def _go_on_with(workspace: Workspace, flow: Flow) -> bool:
-    """Walks a flow; one that cannot go on now is left to the next pass and does not hold up this one."""
+    """Advances a flow; one that cannot continue now is left to the next pass and does not stop this one."""
     from signet_sync.sessions import flow as sessions_flow
 
     try:

@@ -1,4 +1,4 @@
-"""What the agent does on its workspace, and when: hints first, sweeps when it is quiet, full passes on a timer."""
+"""Schedules the agent's work on its workspace: hints first, sweeps when it is idle, full passes on a timer."""
 
 from __future__ import annotations
 
@@ -40,37 +40,37 @@ from signet_sync.sync.store import artifacts, counts
 from signet_sync.sync.watcher import Hint, Watcher
 from signet_sync.sync.workspace import Workspace
 
-# What comes after a quiet is answered so soon, in seconds; what is half-written then is looked at again.
+# Delay in seconds before the first change after a quiet time is answered; half-written files are read again later.
 LEAD = 0.02
-# Above this many hinted paths one look at everything is cheaper.
+# Above this many hinted paths, scanning everything is cheaper.
 BIG_BATCH = 512
-# No event tells that the root was renamed, that the machine slept, that a Signet daemon came: looked for this often.
+# Seconds between checks for what no event reports: the root was renamed, the machine slept, a Signet daemon started.
 BEAT = 15.0
-# A sweep that failed is tried again after so many seconds; whether one is due is asked this often.
+# Seconds until a failed dream sweep is retried, and between checks whether one is due.
 DREAM_PATIENCE, DREAM_BEAT = 600.0, 60.0
 CHECKPOINT_AFTER = 2.0
-# Memory that a look at everything took is given back after so long, when what comes of it is over, too.
+# Seconds until memory used by a scan of everything is released, when its follow-up work is done, too.
 SPARE_AFTER = 20.0
-# Pieces of full text are merged when nothing has moved for so long, step by step, with a pause for what comes between.
+# Full-text segments are merged after so many seconds without a change, in steps with a pause for other work.
 MERGE_AFTER, MERGE_PAUSE = 2.0, 0.05
-# A reader that stands in the way of a checkpoint is given this long before the next one.
+# Seconds until the next checkpoint after a reader blocked one.
 READER_PATIENCE = 60.0
 CLOCK_JUMP = 30.0
-# SIGTERM must end the agent within two seconds, whoever works on the workspace.
+# SIGTERM must end the agent within two seconds, even if another process works on the workspace.
 LOCK_PATIENCE = 0.5
 LONGEST_BACKOFF = 60.0
 # watchdog may hold an event back for half a second, to pair the two halves of a rename.
 LATE_EVENTS = 0.6
 FAR = 7 * 86_400.0
-# What follows from sessions of so many days is there before the first page; of older ones it is made in idle time.
+# Rows derived from sessions of so many days exist before the first page; older ones are derived in idle time.
 NEWEST_DAYS = 90
 
 
 class Rounds:
-    """One stay at one workspace: watch, timers and passes. All in one thread; `watcher.wake` may come from any.
+    """Watches one workspace and runs its timers and passes. All in one thread; `watcher.wake` may come from any.
 
-    `everything` says that the next round looks at all files, `anew` that it makes all derived rows again. `alive` is
-    called in long passes: the loop works.
+    `everything` means that the next round scans all files, `anew` that it rebuilds all derived rows. `alive` is called
+    during long passes to show that the loop works.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class Rounds:
         self._due: dict[str, float] = {name: time.monotonic() + BEAT for name in ("beat", "dream")} | {"full": 0.0}
         self._swept = 0.0
         self._clocks = time.time(), time.monotonic()
-        self._agents: tuple[str, ...] = ()  # read by the first pass, whose failures are answered
+        self._agents: tuple[str, ...] = ()  # read by the first pass, which reports errors
         self.bury()
         with suppress(OSError):
             spool.prepare(workspace.state.spool)
@@ -107,13 +107,13 @@ class Rounds:
         self._tell(())
 
     def bury(self) -> None:
-        """Counts a death, of the agent before us or of a pass that ran out of memory, on the file that was in hand."""
+        """Records a crash, of the previous agent or a pass out of memory, against the file being processed."""
         path = quarantine.account(self.workspace.root, self.workspace.state.path)
         if path is not None:
             logger.warning("{}: the agent died, or ran out of memory, with this file in hand", path)
 
     def state(self) -> str:
-        """The named state between two passes; the gravest first."""
+        """Returns the named state between two passes; the most serious one first."""
         if self._halted:
             return "halted: cliff"
         if self.trouble:
@@ -123,7 +123,7 @@ class Rounds:
         return "polling" if self.watcher.kind in (None, "polling") else "watching"
 
     def set_watch(self) -> None:
-        """Watches anew, as the settings say now."""
+        """Sets the watch again, according to the current settings."""
         self.watcher.stop()
         self.watcher = self._watcher()
         self.watcher.start()
@@ -141,7 +141,7 @@ class Rounds:
         )
 
     def _news(self, heard: frozenset[str]) -> frozenset[str]:
-        """What was heard without what we wrote ourselves; all of it where nobody can tell now."""
+        """Returns the reported paths without those that we wrote; all of them if that cannot be decided now."""
         try:
             told = changed_paths.news(self.workspace, heard)
         except (OSError, SignetSyncError, apsw.Error):
@@ -156,10 +156,10 @@ class Rounds:
         spooled = os.path.realpath(self.workspace.state.spool)
         return ["", MEMORY, TOMBSTONES, *(page for page in pages if page), *sorted(gardens), spooled]
 
-    # ── what is to be done ──
+    # ── what is due ──
 
     def listen(self, longest: float) -> None:
-        """Waits until there is something to do, at most `longest` seconds, or until somebody wakes the watcher."""
+        """Waits until there is something to do, at most `longest` seconds, or until the watcher is woken."""
         if self.everything:
             return
         settings = self.workspace.settings
@@ -173,14 +173,14 @@ class Rounds:
         self._dirty |= hint.paths
         if not hint.everything:
             return
-        # A tick of polling says nothing; only what differs is worth a pass.
+        # A polling tick carries no information; only a difference is worth a pass.
         if self.watcher.kind == "polling" and not hint.paths:
             self._tick = True
         else:
             self.everything = True
 
     def round(self) -> None:
-        """One round: what is due now. Hinted paths are answered first, then sweeps and the like, then hooks' jobs."""
+        """Does what is due now: hinted paths first, then sweeps and other timers, then the hooks' jobs."""
         self._keep_up()
         self._due.pop("live", None)
         if not self.worker.working() and spool.waiting(self.workspace.state.spool):
@@ -188,7 +188,7 @@ class Rounds:
         self.commits.work()
 
     def _take_spool(self) -> None:
-        """Has what harness hooks have left worked off, running sessions read; what is written comes back as changes."""
+        """Processes the hooks' jobs and reads running sessions; the files it writes return as changes."""
         moment = now_us()
         rests = [wait for _, _, wait in at_work(self.workspace, moment)]
         if next(due(self.workspace, moment), None) is not None or any(wait <= 0 for wait in rests):
@@ -235,25 +235,25 @@ class Rounds:
         return self._due.get(name, math.inf) <= time.monotonic()
 
     def _clocks_jumped(self) -> bool:
-        """Whether the machine slept or its clock was set: the one clock stood still, the other one did not."""
+        """Returns whether the machine slept or its clock was set: only one of the two clocks advanced."""
         wall, monotonic = self._clocks
         self._clocks = time.time(), time.monotonic()
         return abs((self._clocks[0] - wall) - (self._clocks[1] - monotonic)) > CLOCK_JUMP
 
     def _look_around(self) -> None:
-        """What no event tells of: a damaged database, a Signet daemon that came or went; and our own sign of life."""
+        """Checks what no event reports: a damaged database, a Signet daemon that came or went; renews the heartbeat."""
         self._due["beat"] = time.monotonic() + BEAT
         self.presence.beat()
         self.connection.probe()
         self.telling.look()
         if journal.keys(self.workspace.state.journal):
-            self._pass(frozenset())  # whoever was writing it may have died before the first file
+            self._pass(frozenset())  # the process that was writing it may have died before the first file
         if bool(signet_daemon.holds(self.workspace, self._agents)) != bool(self.held):
             self.everything = True
 
     def _dream(self) -> None:
-        """Sweeps the memories of agents that are due; when they were swept last stands in the ledger of dreams."""
-        self._due["dream"] = time.monotonic() + DREAM_PATIENCE  # should it fail
+        """Sweeps the memories of the agents that are due, according to the promotion history."""
+        self._due["dream"] = time.monotonic() + DREAM_PATIENCE  # in case it fails
         if not self.workspace.settings.dream_enabled:
             promotion.prune(self.workspace, now_us())
         elif not self._halted:
@@ -269,9 +269,9 @@ class Rounds:
     # ── passes ──
 
     def _full(self, expected: frozenset[str] | None, confirmed: frozenset[str]) -> None:
-        """A pass over everything; `expected` are the paths that may have moved, None: any of them."""
+        """Makes a full pass; `expected` are the paths that may have changed, None: any of them."""
         first = self.last_full is None
-        self._follow_agents()  # so that all folders are watched before anything is looked at
+        self._follow_agents()  # so that all folders are watched before anything is scanned
         # Cleared before the pass, so that a change during it is not missed.
         self.everything = self._tick = False
         settings = self.workspace.settings
@@ -298,7 +298,7 @@ class Rounds:
             self._doubt((outcome.change.paths | outcome.unsettled) - expected - reread)
 
     def _doubt(self, silent: set[str]) -> None:
-        """A full pass found what no event had told of: the watch may be deaf and is set anew."""
+        """Sets the watch again after a full pass found changes that no event had reported."""
         if not silent or self.watcher.kind in (None, "polling"):
             return
         late = self.watcher.gather(LATE_EVENTS, LATE_EVENTS, LATE_EVENTS, sifted=False)
@@ -310,7 +310,7 @@ class Rounds:
             self.set_watch()
 
     def _rolling(self) -> list[str]:
-        """Paths whose content is due to be read again: a small share of the vault at every full pass."""
+        """Returns paths whose content is due to be read again: a small share of the vault at every full pass."""
         settings = self.workspace.settings
         if not settings.reread_days:
             return []
@@ -348,7 +348,7 @@ class Rounds:
         self._remember_unsettled(request, outcome)
         change = outcome.change
         if change.paths or change.sources or change.derived:
-            # Not put off by the next change: without an end to changes the log would grow without one.
+            # The next change does not postpone it: with endless changes the log would grow without limit.
             self._due.setdefault("checkpoint", time.monotonic() + CHECKPOINT_AFTER)
             self._due["merge"] = time.monotonic() + MERGE_AFTER
             logger.debug("{} paths moved, {} sources followed", len(change.paths), change.derived)
@@ -365,7 +365,7 @@ class Rounds:
         return outcome
 
     def _remember_unsettled(self, request: Request, outcome: Outcome) -> None:
-        """A path is looked at again some time after it was first found unsettled, whatever passes there are before."""
+        """Schedules another look at a path some time after it was first found unsettled, whatever passes run before."""
         due = time.monotonic() + max(self.workspace.settings.settle_seconds, 0.1)
         looked_at = set(self._again) if outcome.full else set(request.paths or ())
         for path in (looked_at - outcome.unsettled) | request.confirmed:
@@ -374,7 +374,7 @@ class Rounds:
             self._again.setdefault(path, due)
 
     def _judge(self, outcome: Outcome) -> None:
-        """What a pass means for our state; one over a few paths cannot take back what one over all has found."""
+        """Updates our state from a pass; a pass over a few paths cannot lift what a full pass has found."""
         if outcome.cliff is not None:
             self._halted = True
             logger.error("halted: {}; nothing was dropped", outcome.cliff.message)
@@ -388,7 +388,7 @@ class Rounds:
         if outcome.deferred:
             self._deferrals += 1
             self._due["full"] = min(self._due["full"], time.monotonic() + backoff(self._deferrals))
-            # Once is nothing: somebody else was just writing the page.
+            # The first time is ignored: another process may just have been writing the page.
             self.trouble = short(outcome.trouble[-1]) if self._deferrals > 1 and outcome.trouble else ""
         elif outcome.full:
             self._deferrals = 0
@@ -399,7 +399,7 @@ class Rounds:
             logger.warning("{}", text)
         self.workspace.events.clear()
 
-    # ── what a pass leaves to be done ──
+    # ── follow-up work of a pass ──
 
     def _follow_agents(self) -> None:
         agents = tuple(counts.agents(self.workspace.database))
@@ -409,11 +409,11 @@ class Rounds:
                 self.everything = True
 
     def _plan_pages(self) -> None:
-        """When some page changes by itself: a session enters or leaves the window."""
+        """Schedules the next change of a page without an event: a session enters or leaves the window."""
         self._due.pop("pages", None)
         instant = pages_stage.next_instant(self.workspace)
         if instant is None or self._halted or self.held or self._deferrals:
-            return  # a page that cannot be written now is the matter of full passes
+            return  # a page that cannot be written now is retried by full passes
         wait = (instant - now_us()) / SECOND
         if wait < FAR:
             self._due["pages"] = time.monotonic() + max(wait, 1.0)
@@ -422,12 +422,12 @@ class Rounds:
         self._pass(frozenset(head_page(agent) for agent in self._agents))
 
     def _plan_sweep(self) -> None:
-        """When it is quiet, but no sooner than some time after the last one."""
+        """Schedules a sweep for when it is quiet, but not too soon after the last one."""
         settings = self.workspace.settings
         self._due["sweep"] = max(time.monotonic() + settings.debounce, self._swept + settings.sweep_interval)
 
     def _sweep(self) -> None:
-        """Names only: finds what no event announced."""
+        """Compares names only: finds what no event reported."""
         self._swept = time.monotonic()
         found = changed_paths.names(self.workspace)
         if found is None:
@@ -443,7 +443,7 @@ class Rounds:
                 self._due["spare"] = time.monotonic() + SPARE_AFTER
 
     def _work_off(self) -> None:
-        """Follows a part of what passes left for idle time; all pages are published once nothing is left."""
+        """Derives a part of what passes left for idle time; publishes all pages once nothing is left."""
         if engine.work_off(self.workspace, self._request(None, frozenset())):
             self._due["backlog"] = time.monotonic()
         else:
@@ -452,7 +452,7 @@ class Rounds:
         self._due["spare"] = time.monotonic() + SPARE_AFTER
 
     def _spare(self) -> None:
-        """Lets go of what only a look at everything needs: an agent idles for days after it."""
+        """Releases the memory that only a scan of everything needs, before days of idling."""
         self.workspace.database.shrink()
         _give_memory_back()
 
@@ -462,17 +462,17 @@ class Rounds:
 
 
 def backoff(failures: int) -> float:
-    """Seconds of patience after so many failures in a row."""
+    """Returns the seconds to wait after so many failures in a row."""
     return float(min(2.0 ** (failures - 1), LONGEST_BACKOFF))
 
 
 def short(message: str) -> str:
-    """A message that fits into a state's line."""
+    """Shortens a message to fit into a state's line."""
     return message if len(message) <= 160 else message[:159] + "…"
 
 
 def _give_memory_back() -> None:
-    """Much memory that is free again is kept by the C library."""
+    """Gives freed memory back to the system; the C library would keep it."""
     if sys.platform != "linux":
         return
     trim: Callable[[int], int] | None = None

@@ -1,11 +1,11 @@
-"""Tells from one file, before a pass is loaded, what a full pass says that finds nothing to do.
+"""Answers a full pass that finds nothing to do from one snapshot file, before the code of a pass is loaded.
 
-A pass that found nothing to do leaves a snapshot: its answer, the signatures of all that it looked at, and until when
-the clock alone changes nothing. Where all of it is still so, the answer is still true. Anything else, a snapshot that
-is damaged or of another version among it, takes the full way: the disk decides, and this file proves nothing by itself.
+A pass that found nothing to do leaves a snapshot: its answer, the signatures of everything it looked at, and until when
+time alone changes nothing. If all of that is unchanged, the answer is still true. In any other case, including a
+snapshot that is damaged or of another version, the pass runs: the disk decides, and this file proves nothing by itself.
 
-Every commit to the database deletes the file first (`storage.database.connection`). Should a crash undo that: what was
-committed has moved the signature of the database or of its log.
+Every commit to the database deletes the file first (`storage.database.connection`). If a crash undoes the deletion, the
+commit has still changed the signature of the database or of its log.
 """
 
 from __future__ import annotations
@@ -39,24 +39,24 @@ if TYPE_CHECKING:
 _HEAD = f"signet-sync snapshot 1 {sys.implementation.cache_tag} {marshal.version}\n".encode()
 _DIGEST = sha256().digest_size
 _LENGTH = 8
-# Clocks of file systems tick every few milliseconds: a file that is younger may be written again and look the same.
+# File-system clocks tick every few milliseconds: a younger file may be written again and keep its signature.
 _YOUNG_NS = 100_000_000
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _LIFTED = f"{TOMBSTONES}/lifted"
 _DAEMON = ".daemon"
-# Below the root and below the folder of an agent: where a pass looks, to any depth.
+# Below the root and below an agent's folder: the folders in which a pass looks, to any depth.
 _LOOKED_INTO = ("ledger", "entities", OWN, _DAEMON)
-# Of the state folder: what a pass reacts to.
+# Contents of the state folder to which a pass reacts.
 _FOLDERS = ("journal", "live", "spool", "backups")
 _FILES = ("settings.json", "workspace.json")
 
 Sign = tuple[int, int, int, int]
-# A signature of thousands: read from the file in a third of the time that four numbers take.
+# For thousands of signatures: reading them packed takes a third of the time of four numbers each.
 _packed = struct.Struct("<4q").pack
 
 
 class Look:
-    """What stood in the workspace, but for `memory/`, before anything of it was read; None for what is not plain."""
+    """The state of the workspace, except `memory/`, before any of it was read; None for what is no regular file."""
 
     __slots__ = ("at_ns", "database", "picture", "root", "state")
 
@@ -70,11 +70,11 @@ class Look:
 
     @property
     def place(self) -> str:
-        """Where the snapshot stands."""
+        """Returns the path of the snapshot."""
         return self.database + SNAPSHOT
 
     def again(self) -> dict[str, Any] | None:
-        """What stands there now."""
+        """Returns the state of the workspace now."""
         if self.database == ":memory:":
             return None
         try:
@@ -87,12 +87,12 @@ class Look:
 
 
 def answer(look: Look, now_us: int) -> dict[str, Any] | None:
-    """The document of a pass that would find nothing to do; None where a pass has to find out."""
+    """Returns the document of a pass that would find nothing to do; None if a pass has to run."""
     started = time.perf_counter()
     if look.picture is None:
         return None
     collecting = gc.isenabled()
-    gc.disable()  # thousands of signatures, and not one of them garbage
+    gc.disable()  # thousands of signatures, and no garbage among them
     try:
         kept = _read(look.place)
         if kept is None or kept["picture"] != look.picture or not kept["from_us"] <= now_us < kept["until_us"]:
@@ -101,7 +101,7 @@ def answer(look: Look, now_us: int) -> dict[str, Any] | None:
             return None
         document: dict[str, Any] = {**kept["document"]}
     except (OSError, EOFError, AttributeError, LookupError, TypeError, ValueError, struct.error):
-        return None  # somebody else wrote it, with a digest that is right
+        return None  # another program wrote it, with a correct digest
     finally:
         if collecting:
             gc.enable()
@@ -118,7 +118,7 @@ def answer(look: Look, now_us: int) -> dict[str, Any] | None:
 
 
 def _is_as_it_was(root: str, where: str, kept: dict[str, bytes | None] | None) -> bool:
-    """Whether a folder holds the same files with the same signatures, and the same folders (None)."""
+    """Returns whether a folder has the same files with the same signatures, and the same folders (None)."""
     try:
         with folder(root, where) as descriptor, os.scandir(descriptor) as entries:
             if kept is None:
@@ -142,13 +142,13 @@ def _is_as_it_was(root: str, where: str, kept: dict[str, bytes | None] | None) -
 
 
 def drop(look: Look) -> None:
-    """Takes the snapshot away: a pass is about to look, and may write."""
+    """Deletes the snapshot, because a pass that may write is about to run."""
     with suppress(OSError):
         unlink(look.place)
 
 
 def _read(place: str) -> dict[str, Any] | None:
-    """What a snapshot holds; None where there is none, or not one that this version wrote whole."""
+    """Returns the content of a snapshot; None if there is none, or not a complete one of this version."""
     try:
         handle = os.open(place, READ)
     except OSError:
@@ -167,14 +167,14 @@ def _read(place: str) -> dict[str, Any] | None:
 def _write(place: str, value: dict[str, Any]) -> None:
     body = marshal.dumps(value)
     data = _HEAD + len(body).to_bytes(_LENGTH, "big") + sha256(body).digest() + body
-    os.close(publish(place, data, durable=False))  # what a power loss leaves of it is told by the digest
+    os.close(publish(place, data, durable=False))  # the digest detects what a power loss leaves of it
 
 
-# ── what a pass leaves ──
+# ── written by a pass ──
 
 
 def lasts_until(workspace: Workspace, now_us: int) -> int | None:
-    """Until when the clock alone changes nothing, for a pass that found nothing to do; None where something waits."""
+    """Returns until when time alone changes nothing after a pass that found nothing to do; None if something waits."""
     from signet_sync.formats.timestamps import DAY, iso
     from signet_sync.integrity import store as integrity_store
     from signet_sync.memories.score import day_start
@@ -208,7 +208,7 @@ def lasts_until(workspace: Workspace, now_us: int) -> int | None:
 
 
 def keep(look: Look, outcome: Outcome, document: dict[str, Any], now_us: int, until_us: int | None) -> None:
-    """Leaves a snapshot of a pass, where it found nothing to do and nothing moved beside it.
+    """Writes a snapshot of a pass if it found nothing to do and nothing changed meanwhile.
 
     `look` was taken before the pass, and the database is closed again.
     """
@@ -245,7 +245,7 @@ def keep(look: Look, outcome: Outcome, document: dict[str, Any], now_us: int, un
 
 
 def _is_at_rest(picture: dict[str, Any]) -> bool:
-    """Whether nothing stands where it would wait for another time, or for another program."""
+    """Returns whether nothing waits for a later time or for another program."""
     vault, state = picture["vault"], picture["state"]
     waiting = [path for path in vault if path.startswith((f"{TEMPORARY}/", ".signet-", f"{_DAEMON}/pid"))]
     waiting += [name for name in (*state[""], *state["live"], *state["backups"]) if ".tmp" in name]
@@ -254,7 +254,7 @@ def _is_at_rest(picture: dict[str, Any]) -> bool:
 
 
 def _signs(value: Any) -> Iterator[Sign]:
-    """Every signature of a picture."""
+    """Yields every signature of a picture."""
     if isinstance(value, dict):
         for inner in value.values():
             yield from _signs(inner)
@@ -266,10 +266,10 @@ def _signs(value: Any) -> Iterator[Sign]:
 
 
 def _picture(root: str, state: locations.StateFolder, database: str) -> dict[str, Any] | None:
-    """All that decides what a pass does, but for `memory/` and the clock. Raises `OSError`."""
+    """Returns everything that decides what a pass does, except `memory/` and the clock. Raises `OSError`."""
     real, beside = os.path.realpath(root), os.path.dirname(os.path.abspath(database))
     if os.path.realpath(beside).startswith(os.path.join(real, "")):
-        return None  # a file in the vault is carried to other machines
+        return None  # a file in the vault would be carried to other machines
     user = locations.user_file()
     base = os.path.basename(database)
     passing = (f"{base}-wal", f"{base}-shm")
@@ -292,7 +292,7 @@ def _picture(root: str, state: locations.StateFolder, database: str) -> dict[str
 
 
 def _program() -> str:
-    """Names the program: other rules, another schema, another sanitizer have other files."""
+    """Identifies the program: other rules, another schema or another sanitizer come in other files."""
     found = []
     for where, _, names in os.walk(_PACKAGE):
         for name in names:
@@ -307,7 +307,7 @@ def _sign(status: os.stat_result) -> Sign:
 
 
 def _file(path: str) -> Sign | None:
-    """The signature of a settings file, which may be a link; None where there is none. Raises `OSError`."""
+    """Returns the signature of a settings file, which may be a link; None if there is none. Raises `OSError`."""
     try:
         status = os.stat(path)
     except FileNotFoundError:
@@ -318,7 +318,7 @@ def _file(path: str) -> Sign | None:
 
 
 def _log(database: str) -> Sign | None:
-    """The signature of the database's log; None for none, and for an empty one."""
+    """Returns the signature of the database's log; None if it is missing or empty."""
     try:
         status = os.stat(database + "-wal")
     except FileNotFoundError:
@@ -327,7 +327,7 @@ def _log(database: str) -> Sign | None:
 
 
 def _listing(path: str) -> dict[str, Sign | None]:
-    """The signatures of what stands in a folder, None for another folder; empty where there is none."""
+    """Returns the signatures of a folder's entries, None for a folder; empty if the folder is missing."""
     found: dict[str, Sign | None] = {}
     try:
         with os.scandir(path) as entries:
@@ -344,7 +344,7 @@ def _lifted(root: str) -> dict[str, Sign | None]:
 
 
 def _walk(root: str, where: str) -> Iterator[tuple[str, Sign | None]]:
-    """Path and signature of what stands in the folders that a pass looks into. Raises `OSError`."""
+    """Yields path and signature of everything in the folders that a pass looks into. Raises `OSError`."""
     for name, sign in _listing(os.path.join(root, where)).items():
         path = f"{where}/{name}" if where else name
         yield path, sign

@@ -1,4 +1,4 @@
-"""When the agent makes way for another signet-sync that was installed while it ran: once that one is whole."""
+"""Decides when the agent is replaced by a signet-sync that was installed while it ran: once that is complete."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from signet_sync.host.installed_version import Mark, Trial, Tried
 from signet_sync.storage.database.tables import VERSION
 from signet_sync.text.secrets import providers
 
-# The installation is looked at this often, in seconds; once it has changed, at every beat of the agent.
+# Seconds between checks of the installation; after a change it is checked at every beat of the agent.
 EVERY = 60.0
-# Whoever installs replaces hundreds of files: what has changed is tried when it has stood still for so long.
+# An installer replaces hundreds of files: a change is tried after so many seconds without another.
 STILL = 10.0
-# A trial that takes longer is none; one that failed is tried again, because a missing part may come later.
+# A longer trial counts as failed; a failed one is repeated, because a missing part may come later.
 LONGEST_TRIAL = 60.0
 AGAIN = 600.0
 
-# What the agent would load when it first needs it. By then another version may stand on the disk.
+# Modules loaded only when first needed. By then another version may be on the disk.
 _LOADED_LATE = (
     "apsw.unicode",
     "frontmatter",
@@ -36,16 +36,16 @@ _LOADED_LATE = (
 
 
 def load_the_rest() -> None:
-    """Loads what this version is made of while it is the one on the disk."""
+    """Loads the rest of this version while its files are still on the disk."""
     for name in _LOADED_LATE:
         import_module(name)
     providers.load()
 
 
 class Upgrade:
-    """Looks after the installation for as long as the agent runs; used by one thread, which never waits here.
+    """Watches the installation for as long as the agent runs; used by one thread, which never waits here.
 
-    `trouble` says why another signet-sync that was found does not take our place.
+    `trouble` is the reason why an installed signet-sync does not replace us.
     """
 
     def __init__(self, now: float) -> None:
@@ -57,7 +57,7 @@ class Upgrade:
         self._loaded = False
 
     def is_ready(self, now: float) -> bool:
-        """Whether to make way now; costs one `stat` a minute while nothing has changed."""
+        """Returns whether to be replaced now; costs one `stat` a minute while nothing has changed."""
         if now < self._next:
             return False
         found = installed_version.mark()
@@ -73,11 +73,11 @@ class Upgrade:
         return False
 
     def hurry(self) -> None:
-        """The database is a newer one's: whoever wrote it may have come by an installation just now."""
+        """Checks the installation sooner: a newer version, perhaps just installed, wrote the database."""
         self._next = 0.0
 
     def refuse(self, why: str, now: float) -> None:
-        """What is installed does not take our place, for now."""
+        """Records why the installed version does not replace us for now."""
         self.end()
         told = f"{why}; the agent goes on as {__version__}"
         if told != self.trouble:
@@ -86,7 +86,7 @@ class Upgrade:
         self._not_before = now + AGAIN
 
     def end(self) -> None:
-        """Lets go of a trial that is under way."""
+        """Ends a trial in progress."""
         if self._trial is not None:
             self._trial.end()
             self._trial = None

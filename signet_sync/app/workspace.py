@@ -1,4 +1,4 @@
-"""Opens a workspace for a purpose: settings, state folder and database, with all that takes part in a pass."""
+"""Opens a workspace: settings, state folder and database, with all that takes part in a pass."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from signet_sync.sync.workspace import Workspace, open_database
 def opened(
     root: str, settings: Settings, *, database: str | None = None, touch_nothing: bool = False
 ) -> Iterator[Workspace]:
-    """A workspace for a command that indexes. Raises `WorkspaceError`, `DatabaseError`.
+    """Opens a workspace for a command that indexes. Raises `WorkspaceError`, `DatabaseError`.
 
-    Of damage that the command meets a note is left: the next one looks at every page.
+    Damage that the command meets is noted: the next one checks every page.
     """
     workspace = open_workspace(root, settings, database=database, touch_nothing=touch_nothing)
     try:
@@ -39,7 +39,7 @@ def opened(
 def open_workspace(
     root: str, settings: Settings, *, database: str | None = None, touch_nothing: bool = False
 ) -> Workspace:
-    """Opens state folder and database; the root must exist. Closing is the caller's."""
+    """Opens state folder and database; the root must exist. The caller closes the workspace."""
     require_root(root)
     folder = state_dir.locate(root) if touch_nothing else establish(root)
     if not touch_nothing:
@@ -55,7 +55,7 @@ def open_workspace(
 
 
 def refuse_inside(root: str, place: str) -> None:
-    """A database inside the vault would be carried away half-written by a sync service."""
+    """Raises for a database inside the vault: a sync service would copy it half-written."""
     real_root = os.path.realpath(root)
     folder = os.path.realpath(os.path.dirname(place))
     inside = os.path.join(real_root, MEMORY)
@@ -68,7 +68,7 @@ def refuse_inside(root: str, place: str) -> None:
 
 
 def establish(root: str) -> state_dir.StateFolder:
-    """The state folder for a command that may write; gives the workspace an id where it has none."""
+    """Creates the state folder for a command that may write; gives the workspace an id if it has none."""
 
     def write_id(fresh: str, old: str | None) -> None:
         files.prepare(root)
@@ -85,9 +85,9 @@ def establish(root: str) -> state_dir.StateFolder:
 
 
 def keep_settings(root: str, folder: state_dir.StateFolder) -> None:
-    """Keeps the settings that are good now, for the day on which a file of theirs is broken."""
+    """Saves the present good settings, for use while one of the files is broken."""
     kept = state_dir.read_json(folder.settings) or {}
     good = model.to_keep(root, kept)
     if good != kept:
-        with suppress(OSError):  # of a full disk the pass tells
+        with suppress(OSError):  # if the disk is full, the pass reports it
             state_dir.write_json(folder.settings, good, durable=True)

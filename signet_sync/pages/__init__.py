@@ -1,4 +1,4 @@
-"""Composes and publishes pages: MEMORY.md, session log, DREAMS.md, and what a session is told.
+"""Composes and publishes pages: MEMORY.md, the session log, DREAMS.md, and the context given to a session.
 
 Owns `MEMORY.md`, `DREAMS.md`, `ledger/` and the tables of `pages.store`.
 """

@@ -1,4 +1,4 @@
-"""How many lines fit into a budget of tokens, and how a page's budget is shared (contracts: *Projection*)."""
+"""Counts the lines that fit into a budget of tokens, and shares a page's budget (contracts: *Projection*)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from math import floor
 
 
 def clip_lines(lines: Sequence[tuple[str, int]], budget: int) -> int:
-    """How many leading `(line, tokens)` fit into a budget of tokens; each costs 1 more, for its newline."""
+    """Returns how many leading `(line, tokens)` fit into a budget of tokens; each costs 1 more, for its newline."""
     left = budget
     for kept, (_, tokens) in enumerate(lines):
         left -= tokens + 1
@@ -19,7 +19,7 @@ def clip_lines(lines: Sequence[tuple[str, int]], budget: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """A page's budget by part, in tokens; what one part leaves unused is the caller's to hand on."""
+    """A page's budget by part, in tokens; the caller may pass on what one part leaves unused."""
 
     head: int
     ledger: int
@@ -27,10 +27,9 @@ class Shares:
 
 
 def shares(budget_tokens: int, head: float, ledger: float, index: float) -> Shares:
-    """Whole tokens for each part of a page, from fractions of one; what rounding leaves goes to the ledger.
+    """Returns whole tokens for each part of a page, from fractions of one; the remainder goes to the session log.
 
-    The parts never add up to more than the budget. Contracts: *Projection* (head 40 %, ledger 45 %, index
-    15 %).
+    The parts never add up to more than the budget. Contracts: *Projection* (head 40 %, ledger 45 %, index 15 %).
     """
     total = min(_whole(budget_tokens, head + ledger + index), max(0, budget_tokens))
     for_head = min(_whole(budget_tokens, head), total)
@@ -39,5 +38,5 @@ def shares(budget_tokens: int, head: float, ledger: float, index: float) -> Shar
 
 
 def _whole(budget_tokens: int, share: float) -> int:
-    # 100 * 0.29 is 28.999999999999996: a share that is meant to be whole must not lose a token to that
+    # 100 * 0.29 is 28.999999999999996: a share that is meant to be whole must not lose a token to that.
     return max(0, floor(budget_tokens * share + 1e-6))

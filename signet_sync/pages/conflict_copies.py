@@ -1,7 +1,7 @@
-"""Conflict copies of pages and entity files: what is only ours goes from them by itself, people's words stay.
+"""Clears conflict copies of pages and entity files: generated text is removed, the user's text stays.
 
-Two machines write the same pages, so a service makes such copies every so often; a person should see only those that
-hold something which is nowhere else.
+Two machines write the same pages, so sync services make such copies regularly; only copies that hold something found
+nowhere else need the user's attention.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from signet_sync.sync.stages import Maintenance
 from signet_sync.sync.workspace import Workspace
 
 _OF_AGENT = re.compile(r"agents/([^/]+)/")
-# Below the folder of an agent: where copies may stand. No other folder is looked into.
+# Folders below an agent's folder in which copies may be. No other folder is read.
 _DEEPER = re.compile(
     r"agents(?:/[^/]+)?|ledger(?:/\d{4}(?:/\d\d)?)?|entities(?:/ledger|/(?:user|parts|relationships)(?:/[^/]+--[^/]+)?)?",
     re.ASCII,
@@ -32,7 +32,7 @@ _DEEPER = re.compile(
 
 
 class Copy(NamedTuple):
-    """A conflict copy of a page, an entity file or a page of an entity ledger, and the file that it is a copy of."""
+    """A conflict copy of a page, an entity file or an event log, and the file that it is a copy of."""
 
     path: str
     original: str
@@ -40,17 +40,17 @@ class Copy(NamedTuple):
 
 
 class PageCopies(Maintenance):
-    """Takes our part out of conflict copies of pages."""
+    """Removes our block from conflict copies of pages."""
 
     name = "copies of pages"
 
     def run(self, run: Pass) -> None:
-        """Clears them."""
+        """Clears the copies."""
         run.outcome.trouble += clear(run.workspace)
 
 
 def standing(root: str) -> list[Copy]:
-    """Every conflict copy outside `memory/` and `.signet/`; nothing is read."""
+    """Returns every conflict copy outside `memory/` and `.signet/`, without reading any."""
     found = []
     for folder, names in _folders(root, ""):
         for name in names:
@@ -72,9 +72,9 @@ def _folders(root: str, folder: str) -> Iterator[tuple[str, list[str]]]:
 
 
 def clear(workspace: Workspace) -> list[str]:
-    """Takes our part out of copies of pages, and away the copies that hold nothing which their original lacks.
+    """Removes our block from copies of pages, and deletes copies that hold nothing which their original lacks.
 
-    Every machine does the same to the same copy. Ledgers are left to whoever looks at entities. Gives what could not be
+    Every machine does the same to the same copy. Event logs are left to the entities stage. Returns what could not be
     done.
     """
     trouble = []
@@ -105,6 +105,6 @@ def _clear(root: str, copy: Copy, *, is_page: bool) -> None:
 
 
 def _within(words: bytes, known: bytes) -> bool:
-    """Whether every line of the one stands in the other, in the same order."""
+    """Returns whether every line of one text is in the other, in the same order."""
     lines = iter(known.splitlines())
     return all(line in lines for line in words.splitlines() if line.strip())

@@ -1,4 +1,4 @@
-"""What a session is told: at its start MEMORY.md and the identity files, at a prompt what memory holds on it."""
+"""Composes the context of a session: MEMORY.md and identity files at its start, what memory holds on a prompt later."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LIMIT = 10_000  # characters; some harnesses put longer text into a file and sho
 IDENTITIES = ("AGENTS.md", "SOUL.md", "IDENTITY.md", "USER.md")
 _IDENTITY_SHARE = 0.4
 PROMPT_BUDGET = 800  # tokens
-_LINE = 400  # characters of what was recalled
+_LINE = 400  # characters of each recalled text
 _RECALLED = "=== What memory holds on this ==="
 
 Size = Callable[[str], int]
@@ -28,11 +28,12 @@ def compose(
     memory_path: str = "MEMORY.md",
     size: Size = len,
 ) -> str:
-    """MEMORY.md, then the identity files (path, text) in the order given; "" where none of them says anything.
+    """Returns MEMORY.md, then the identity files (path, text) in the given order; "" if all are empty.
 
     Of `limit` the identity files may take four tenths and MEMORY.md the rest; what one leaves unused goes to the other.
-    Among the identity files the short ones are kept whole. Each text is cut at a line, and a notice says that it is
-    and where the whole is. `size` measures one line, and a newline counts one: with `len` the limit is in characters.
+    Among the identity files the short ones are kept whole. Each text is cut at a line, with a notice that it was cut
+    and where the whole text is. `size` measures one line, and a newline counts one: with `len` the limit is in
+    characters.
     """
     head = [_Part(memory_path, _without_markers(memory))]
     rest = [_Part(path, text) for path, text in identities]
@@ -43,7 +44,7 @@ def compose(
 
 
 class Recalled(NamedTuple):
-    """What was found for a prompt: its words, what and where it is, its file (None: it has none) and its id."""
+    """A hit for a prompt: its text, what and where it is, its file (None: it has none) and its id."""
 
     text: str
     where: str
@@ -52,7 +53,7 @@ class Recalled(NamedTuple):
 
 
 def recalled(found: Sequence[Recalled], limit: int, size: Size) -> tuple[str, list[Recalled]]:
-    """A line for each, in order, as long as they fit into `limit`, and those that did; "" where none does."""
+    """Returns one line per hit, in order, as long as they fit into `limit`, and the hits shown; "" if none fits."""
     lines, kept = [_RECALLED], []
     left = limit - size(_RECALLED) - 1
     for one in found:
@@ -74,15 +75,15 @@ def _line(found: Recalled) -> str:
 
 
 def wrapped(text: str, root: str) -> str:
-    """The text between our marks, with one line that says what it is; "" stays "".
+    """Returns the text between our markers, after one line that explains it; "" stays "".
 
-    `root` is the workspace, in which the paths of notices are.
+    `root` is the workspace, to which the paths in notices are relative.
     """
     return f"{OPENING}\n{_about(root)}\n{text}\n{CLOSING}" if text else ""
 
 
 def room(root: str) -> int:
-    """How many characters of `LIMIT` are left for the text between our marks."""
+    """Returns how many characters of `LIMIT` are left for the text between our markers."""
     return LIMIT - len(wrapped("-", root)) + 1
 
 
@@ -99,7 +100,7 @@ class _Part:
         self.lines = neutral(text).strip("\n").split("\n") if text.strip() else []
 
     def cut(self, room: int, size: Size) -> list[str]:
-        """As many lines as there is room for, with the notice where some are missing; none where not even that fits."""
+        """Returns as many lines as fit, with the notice if some are missing; none if not even the notice fits."""
         whole = self.whole()
         if not whole or _cost(whole, size) <= room:
             return whole
@@ -121,7 +122,7 @@ class _Part:
 
 
 def _rooms(parts: Sequence[_Part], total: int, size: Size) -> list[int]:
-    """The room of each part: all that it needs, or an even share of what the shorter ones leave."""
+    """Returns the size given to each part: all that it needs, or an even share of what the shorter ones leave."""
     needs = [_whole([part], size) for part in parts]
     rooms = [0] * len(parts)
     for done, index in enumerate(sorted(range(len(parts)), key=lambda index: needs[index])):
@@ -145,6 +146,6 @@ def _without_blank_end(lines: list[str]) -> list[str]:
 
 
 def _without_markers(text: str) -> str:
-    """MEMORY.md without the lines that are HTML comments: they mark which part is whose, and say nothing else."""
+    """Returns MEMORY.md without the lines that are HTML comments, which only mark its parts."""
     lines = text.split("\n")
     return "\n".join(line for line in lines if not (line.startswith("<!--") and line.rstrip().endswith("-->")))

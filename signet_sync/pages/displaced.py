@@ -1,4 +1,4 @@
-"""Texts that a crash kept from coming back to their page: kept as copies beside it, and gone from where they lay."""
+"""Recovers page content that was moved aside for a swap and never restored because of a crash."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from signet_sync.sync.request import Pass
 from signet_sync.sync.stages import Recovery
 from signet_sync.sync.workspace import Workspace
 
-BESIDE = ("",)  # where a temporary file may stand besides `.signet/tmp`: in the root
+BESIDE = ("",)  # where a temporary file may be besides `.signet/tmp`: in the root
 _NAMELESS = "DISPLACED.md"
 
 
 class DisplacedSaves(Recovery):
-    """Keeps what people saved into files that a pass displaced before it was killed."""
+    """Keeps what the user saved into files that a pass displaced before it was killed."""
 
     name = "displaced saves"
 
     @contextmanager
     def recover(self, run: Pass) -> Iterator[None]:
-        """Keeps the texts as copies; whatever else lies in folders of temporary files goes."""
+        """Keeps the user's texts as copies; other files in folders of temporary files are deleted."""
         if run.request.paths is None and not run.workspace.touch_nothing:
             if waiting := keep_displaced(run.workspace, run.request.now_us):
                 run.workspace.events.append(waiting)
@@ -35,9 +35,9 @@ class DisplacedSaves(Recovery):
 
 
 def keep_displaced(workspace: Workspace, now_us: int, *, rest: float = files.REST) -> str:
-    """Keeps what people saved into files that were displaced; gives why something must wait, or nothing.
+    """Keeps what the user saved into files that were displaced; returns why something must wait, or "".
 
-    `rest` is for how many seconds such a file must have lain there where nothing else tells that it is left alone.
+    `rest` is the age in seconds from which a displaced file counts as no longer in use, if nothing else shows that.
     """
     files.sweep(workspace.root, beside=BESIDE, rest=rest)
     waiting = ""
@@ -56,12 +56,12 @@ def keep_displaced(workspace: Workspace, now_us: int, *, rest: float = files.RES
 
 
 def _place_of(path: str) -> str:
-    """Copies of pages stand beside them, those of other files in the root, where a removal reaches them all."""
+    """Returns where to keep a copy: beside a page, for other files in the root; a removal reaches both."""
     return path if page_agent(path) is not None else path.rpartition("/")[2] or _NAMELESS
 
 
 def _of_people(root: str, path: str, raw: bytes) -> bytes | None:
-    """What of a displaced file is a person's, and is not on the page anyway; None for nothing."""
+    """Returns what the user wrote of a displaced file and the page lacks; None if there is nothing."""
     if page_agent(path) is None or not (managed_block.is_generated(raw) or not raw.strip()):
         return raw
     rest = managed_block.without_block(raw)

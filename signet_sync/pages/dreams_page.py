@@ -1,7 +1,7 @@
-"""DREAMS.md, the dream diary: what each sweep promoted and why, in words for a person.
+"""Renders DREAMS.md: what each sweep promoted and why, in words for a person.
 
-Every entry is known by a hidden id and says the same whoever writes it, so that machines which share a vault, each with
-a ledger of its own, add to one diary and never take turns at rewriting it.
+Every entry has a hidden id and the same text on every machine, so machines that share a vault, each with a promotion
+history of its own, add to one page and never rewrite it in turns.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ Something should not have risen? `signet-sync forget ID` takes that memory away,
 at the end of its line, after the `^`."""
 NOTHING = "Nothing has risen yet."
 
-# The newest entries are told in words up to so many characters, those before by their numbers; of these the newest are
-# kept. So even ten years of a promotion a night stay below half a megabyte.
+# The newest entries are written out up to so many characters, older ones as counts only; at most so many entries are
+# kept. So even ten years of one promotion a night stay below half a megabyte.
 IN_WORDS = 200_000
 ENTRIES = 1_000
 
@@ -40,9 +40,9 @@ _PROMOTED = "### Promoted"
 
 
 class DreamView(NamedTuple):
-    """A promotion as it was; `text` is None when the memory was forgotten since.
+    """A promotion as it was; `text` is None if the memory was forgotten since.
 
-    The signals, of which the score was made, lie from 0 to 1; `last_us` is the last hit (µs since 1970 UTC).
+    The signals from which the score was computed are between 0 and 1; `last_us` is the last hit (µs since 1970 UTC).
     """
 
     memory_id: str
@@ -62,7 +62,7 @@ class DreamView(NamedTuple):
 class SweepView(NamedTuple):
     """A sweep: its id and instant (µs since 1970 UTC), and how many memories it saw, passed over and promoted then.
 
-    `dreams` are those promotions of it that are still known.
+    `dreams` are those of its promotions that are still known.
     """
 
     id: str
@@ -74,7 +74,7 @@ class SweepView(NamedTuple):
 
 
 class _Entry(NamedTuple):
-    """A part of the page: the id of its (first) sweep, whether nothing rose, and its text."""
+    """A part of the page: the id of its (first) sweep, whether it promoted nothing, and its text."""
 
     id: str
     quiet: bool
@@ -82,11 +82,11 @@ class _Entry(NamedTuple):
 
 
 def diary(sweeps: Sequence[SweepView], existing: str | None, gone: Collection[str]) -> str:
-    """The generated text of DREAMS.md, for between the markers; its own next `existing` changes nothing.
+    """Returns the generated text of DREAMS.md, for between the markers; rendering it again changes nothing.
 
-    `existing` is that text as it stands on disk: its entries of sweeps that are none of ours (another machine's, a lost
-    ledger's) are kept as they stand, but for the memories in `gone`. Sweeps that promoted nothing are one heading, up
-    to the next that did, whoever made that.
+    `existing` is that text on disk: its entries of sweeps that are not ours (another machine's, a lost database's) are
+    kept unchanged, except for the memories in `gone`. Consecutive sweeps that promoted nothing share one heading, up to
+    the next sweep of any machine that promoted something.
     """
     ours = {sweep.id for sweep in sweeps}
     others = [entry for entry in _entries(existing or "") if entry.id not in ours]
@@ -106,7 +106,7 @@ def _is_quiet(sweep: SweepView) -> bool:
 
 
 def _risen(sweep: SweepView, gone: Collection[str]) -> _Entry:
-    """The entry of a sweep that promoted something."""
+    """Returns the entry of a sweep that promoted something."""
     dreams = sorted(sweep.dreams, key=lambda dream: (-dream.score, -dream.last_us, dream.memory_id))
     bullets = [_bullet(dream, dream.text) for dream in dreams if dream.text is not None and dream.memory_id not in gone]
     promoted = max(sweep.promoted, len(dreams))
@@ -127,7 +127,7 @@ def _risen(sweep: SweepView, gone: Collection[str]) -> _Entry:
 
 
 def _bullet(dream: DreamView, text: str) -> str:
-    """`- … — found 5 times by 3 different queries on 3 days, …; score 0.67 (frequency 0.92, …) ^m-…`."""
+    """Returns `- … — found 5 times by 3 different queries on 3 days, …; score 0.67 (frequency 0.92, …) ^m-…`."""
     signals = ", ".join(
         f"{name} {value:.2f}"
         for name, value in (
@@ -145,7 +145,7 @@ def _bullet(dream: DreamView, text: str) -> str:
 
 
 def _place(relevance: float) -> str:
-    """Where among the answers a memory stood, by the mean of 1/rank."""
+    """Describes a memory's place among the answers, by the mean of 1/rank."""
     return next(words for least, words in _PLACES if relevance >= least)
 
 
@@ -164,7 +164,7 @@ def _forgotten(count: int) -> list[str]:
 
 
 def _quiet(sweeps: Iterable[SweepView], risen: Sequence[str]) -> list[_Entry]:
-    """The sweeps that promoted nothing, those between two of the entries `risen` (ids in order) as one."""
+    """Returns the sweeps that promoted nothing, those between two of the entries `risen` (ids in order) as one."""
     ordered = sorted(sweeps, key=lambda sweep: sweep.id)
     runs = groupby(ordered, key=lambda sweep: bisect(risen, sweep.id))
     return [_run(list(run)) for _, run in runs]
@@ -178,7 +178,7 @@ def _run(sweeps: Sequence[SweepView]) -> _Entry:
 
 
 def _entries(text: str) -> Iterator[_Entry]:
-    """The entries of a diary: headings of the second level with the hidden line below them that says which they are."""
+    """Yields the entries of DREAMS.md: second-level headings, each identified by the hidden line below it."""
     seen: set[tuple[str, str]] = set()
     for part in _HEADING.split(text.replace("\r\n", "\n")):
         key = _KEY.match(part)
@@ -188,7 +188,7 @@ def _entries(text: str) -> Iterator[_Entry]:
 
 
 def _without(entry: _Entry, gone: Collection[str]) -> _Entry:
-    """An entry as it stands, but that the memories in `gone` are a number."""
+    """Returns an entry with the memories in `gone` replaced by a number."""
     kept: list[str] = []
     forgotten = dropped = 0
     for line in entry.text.split("\n"):
@@ -202,18 +202,18 @@ def _without(entry: _Entry, gone: Collection[str]) -> _Entry:
 
 
 def _bounded(entries: Sequence[_Entry]) -> list[_Entry]:
-    """Of entries in order the newest: as far as they fit in words, from the first that doesn't only as numbers."""
+    """Returns the newest of the ordered entries: in words as far as they fit, from then on as counts."""
     room = IN_WORDS
     shown: list[_Entry] = []
     for entry in reversed(entries[-ENTRIES:]):
         counts, heading, _ = entry.text.partition(f"\n\n{_PROMOTED}\n")
-        # What another machine has cut ends the words as what is cut here does: the next render must not find new room.
+        # An entry that another machine cut also ends the words: otherwise the next render would find new space.
         room = room - len(entry.text) if heading else 0
         shown.append(entry if room > 0 else entry._replace(text=counts))
     return shown[::-1]
 
 
 def _minute(at_us: int) -> str:
-    """`2026-04-24 03:00 UTC`."""
+    """Returns `2026-04-24 03:00 UTC`."""
     text = iso(at_us)
     return f"{text[:10]} {text[11:16]} UTC"

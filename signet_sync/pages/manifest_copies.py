@@ -1,4 +1,4 @@
-"""Conflict copies of manifests: what one says that its manifest does not is taken into it, and the copy goes."""
+"""Merges conflict copies of manifests into their manifests and deletes the copies."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ _LATER = ("ended_at", "updated_at")
 
 
 class ManifestCopies(Maintenance):
-    """Joins conflict copies of manifests with their manifests."""
+    """Merges conflict copies of manifests into their manifests."""
 
     name = "copies of manifests"
 
     def run(self, run: Pass) -> None:
-        """Joins them."""
+        """Merges the copies."""
         joined, trouble = take_in(run.workspace)
         run.outcome.rewritten |= joined
         run.outcome.trouble += trouble
 
 
 def take_in(workspace: Workspace) -> tuple[set[str], list[str]]:
-    """Joins the copies that are known with their manifests. Gives the paths that changed, and what could not be done.
+    """Merges the known copies into their manifests. Returns the paths that changed, and what could not be done.
 
-    Two machines added to one manifest: the newest segments and every line that a person wrote count. One that belongs
-    to another session, or has properties of its own, is left to a person. Every machine writes the same bytes.
+    Two machines added to one manifest: the newest segments and every line that the user wrote are kept. A copy that
+    belongs to another session, or has properties of its own, is left to the user. Every machine writes the same bytes.
     """
     changed: set[str] = set()
     trouble = []
@@ -98,7 +98,7 @@ def _join(workspace: Workspace, copy: str, path: str) -> set[str]:
 
 
 def newer(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of which another manifest of the session knows a later value: newest segments, last moments."""
+    """Returns the fields for which another manifest of the session has a later value: newest segments, last moments."""
     paths = {key: max(ours.get(key), theirs.get(key), key=_stamp) for key in _PATHS}
     moments = {key: max(ours.get(key), theirs.get(key), key=_moment) for key in _LATER}
     return {**paths, **moments}
@@ -114,7 +114,7 @@ def _moment(text: str | None) -> tuple[int, str]:
 
 
 def with_words(body: str, other: str) -> str:
-    """A manifest's body with the links and the lines that another one has and it lacks; no line of either goes."""
+    """Returns a manifest's body plus the links and lines that only the other has; no line of either is lost."""
     lines = other.split("\n")
     links = [(path, kind) for line in lines if _LINKS.fullmatch(line) for path, kind in _LINK.findall(line)]
     present = set(body.split("\n"))

@@ -1,4 +1,4 @@
-"""MEMORY.md as text: sections in order, within the budget, the same bytes for the same inputs on every machine."""
+"""Renders MEMORY.md: sections in order, within the budget, the same bytes for the same inputs on every machine."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from signet_sync.text.sentences import flatten_cell
 from signet_sync.text.token_estimate import estimate_tokens, page_tokens
 
 TITLE = "# Working Memory"
-# Whoever meets a handle for the first time reads here what to do with it.
+# Explains handles to a reader who does not know them.
 HINT = "Each ^handle on this page opens with: signet-sync expand HANDLE"
 
 
@@ -47,7 +47,7 @@ class NodeView(NamedTuple):
 class Lineage(NamedTuple):
     """The newest condensations of an agent, and its newest summaries and compactions; newest first.
 
-    Each is read as it is asked for: a page shows a few of those that it might.
+    Each is read only when requested: a page shows only a few of them.
     """
 
     condensations: Iterable[NodeView]
@@ -56,9 +56,9 @@ class Lineage(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Projection:
-    """All that a page is made of.
+    """All inputs of a page.
 
-    `rows` yields (session, line, tokens, day) newest first, `lineage` the newest nodes; each as many as asked for.
+    `rows` yields (session, line, tokens, day) newest first, `lineage` the newest nodes; each as many as requested.
     """
 
     agent_id: str
@@ -73,7 +73,7 @@ class Projection:
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """The text of a page, the sessions (token, id) that its ledger shows, and the figures of the report."""
+    """The text of a page, the sessions (token, id) in its session log, and the figures of the report."""
 
     text: str
     shown: frozenset[tuple[str, str]]
@@ -83,19 +83,19 @@ class Rendered:
 
 
 def window(now_us: int, days: int) -> tuple[int, int]:
-    """First and last instant of the window, both inside, in microseconds since 1970 UTC."""
+    """Returns first and last instant of the window, both included, in microseconds since 1970 UTC."""
     return now_us - days * DAY, now_us
 
 
 def render(projection: Projection, shares: Shares) -> Rendered:
-    """The generated text of MEMORY.md. What one part leaves of its share goes to the next: head, ledger, index."""
+    """Returns the generated text of MEMORY.md. Unused budget passes on in order: page sections, session log, index."""
     parts: list[str] = [TITLE]
     if projection.warning:
         parts.append(f"> [!warning] {projection.warning}")
     hint_costs = estimate_tokens(HINT) + 2
     hinted = hint_costs * 10 <= shares.head
     room = shares.head - sum(estimate_tokens(part) + 1 for part in parts) - 1 - (hint_costs if hinted else 0)
-    # What the ledger says even where it shows nothing has its place, however small its share.
+    # Reserve what the session log section needs even without a session, however small its share.
     spare = shares.ledger + shares.index - _least_ledger(projection)
     head = fill(projection.candidates, max(room + min(spare, 0), 0))
     for key, heading in SECTIONS:
@@ -108,7 +108,7 @@ def render(projection: Projection, shares: Shares) -> Rendered:
     if index:
         parts.append(index)
     if hinted and (head.shown or " ^" in index):
-        parts.insert(1, HINT)  # at the top: what an agent is told at its start may end before the index
+        parts.insert(1, HINT)  # at the top: the context at a session's start may be cut before the index
     text = "\n\n".join(parts)
     return Rendered(text, shown, rows, projection.in_window - rows, page_tokens(text))
 
@@ -118,7 +118,7 @@ _DAY_COSTS = estimate_tokens("### 2026-03-28") + 1
 
 
 def _least_ledger(projection: Projection) -> int:
-    """What a ledger costs that shows no session: its heading, and how many it leaves out."""
+    """Returns the cost of a session log section that shows no session: its heading, and how many it leaves out."""
     if projection.in_window == 0:
         return _LEDGER_HEADING_COSTS + 10
     notice = clipping_notice(projection.in_window, projection.in_window, projection.agent_id, projection.window_months)
@@ -171,13 +171,13 @@ def _index(projection: Projection, budget: int, in_head: frozenset[str]) -> str:
     return "\n".join([heading, "", *lines]) if lines else ""
 
 
-# What a line of a node costs at least, in tokens, and how many nodes a page is made from at most.
+# The least that a node's line costs, in tokens, and the most nodes that a page is made from.
 _LEAST_NODE = 40
 MOST_NODES = 200
 
 
 def _shared_out(groups: Sequence[Iterator[str]], budget: int) -> list[str]:
-    """The first lines of each group: every one gets its even share of what is left, then in order what others leave."""
+    """Returns the first lines of each group: each gets an even share of the rest, then in order what others leave."""
     coming = [next(group, None) for group in groups]
     kept: list[list[str]] = [[] for _ in groups]
     for fair in (True, False):
@@ -201,7 +201,7 @@ def _month_line(agent_id: str, month: MonthView) -> str:
 
 
 def node_line(node: NodeView) -> str:
-    """`- summary 2026-03-28 · lantern (codex) · up a-… · down k-… k-… +3 [[…|transcript]] ^s-…`."""
+    """Returns `- summary 2026-03-28 · lantern (codex) · up a-… · down k-… k-… +3 [[…|transcript]] ^s-…`."""
     thread, day = inert(flatten_cell(node.thread, 80)), day_of(node.latest_us)
     parts = [f"- {node.source_type} {day}", thread]
     if node.kind != "session":

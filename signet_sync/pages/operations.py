@@ -1,4 +1,4 @@
-"""What a session of an agent is told, asked of a place: at its start its pages, at a prompt what memory holds on it."""
+"""Returns the context for a session of an agent: its pages at the start, what memory holds on a prompt later."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from signet_sync.text.token_estimate import estimate_tokens
 
 
 def at_start(place: Place, agent_id: str, *, shared: bool = False, budget: int | None = None) -> Composed:
-    """The agent's MEMORY.md (not with `shared`) and the identity files, in at most `budget` tokens.
+    """Returns the agent's MEMORY.md (not with `shared`) and the identity files, in at most `budget` tokens.
 
     Raises `WorkspaceError`.
     """
     trouble = []
-    # Pages alone are told; a removal that was cut off while it had rows is finished first.
+    # Only pages are read, but opening the index first finishes a removal that was interrupted.
     try:
         with reading(place):
             pass
@@ -35,7 +35,7 @@ def at_start(place: Place, agent_id: str, *, shared: bool = False, budget: int |
 def at_prompt(
     place: Place, agent_id: str, prompt: str, *, shared: bool = False, budget: int | None = None, counted: bool = True
 ) -> Composed:
-    """What memory holds on a prompt, in at most `budget` tokens; what is told counts as seen unless not `counted`.
+    """Returns what memory holds on a prompt, in at most `budget` tokens; it counts as seen unless not `counted`.
 
     Raises `WorkspaceError`, `DatabaseError`.
     """
@@ -51,7 +51,7 @@ def at_prompt(
 
 
 def document(agent_id: str, composed: Composed, *, shared: bool) -> dict[str, Any]:
-    """The document of `context --json`."""
+    """Returns the document of `context --json`."""
     return {
         "agent_id": agent_id,
         "scope": "shared" if shared else "main",

@@ -1,4 +1,4 @@
-"""What an agent is told at a prompt: what its memory holds on it, within a budget of tokens."""
+"""Composes the context for a prompt: what an agent's memory holds on it, within a budget of tokens."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _MOST_RECALLED = 12
 def prompted(
     root: str, database: Database, agent_id: str, prompt: str, *, shared: bool = False, budget: int | None = None
 ) -> Composed:
-    """What memory holds on a prompt, in at most `budget` tokens (else `PROMPT_BUDGET`).
+    """Returns what memory holds on a prompt, in at most `budget` tokens (else `PROMPT_BUDGET`).
 
-    With `shared` memories that are not private alone, and behind them the identity files in what the budget leaves
+    With `shared`, only memories that are not private, followed by the identity files in what the budget leaves
     (contracts: what others read too). Raises what reading the database raises.
     """
     tiers: tuple[Tier, ...] = ("memory",) if shared else TIERS

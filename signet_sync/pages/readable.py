@@ -1,4 +1,4 @@
-"""The files that one agent may read as they stand: its MEMORY.md, its artifacts, its entity files."""
+"""Lists and reads the files that one agent may read: its MEMORY.md, its artifacts, its entity files."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from signet_sync.text.sanitizer import sanitize_transcript_v2
 from signet_sync.text.sentences import flatten
 
 _SIZE_LIMIT = 64 * 1024 * 1024  # bytes
-_PER_CHARACTER = 5  # bytes of UTF-8, and some
+_PER_CHARACTER = 5  # bytes of UTF-8 per character, at most, with a margin
 _TITLE = 200  # characters
 
 
 class Listed(NamedTuple):
-    """A file that may be read: `kind` is `page`, `entity` or that of an artifact, `title` says what it holds."""
+    """A file that may be read: `kind` is `page`, `entity` or that of an artifact, `title` says what it contains."""
 
     path: str
     kind: str
@@ -40,7 +40,7 @@ class Text(NamedTuple):
 
 
 def read(place: Place, agent_id: str, path: str, limit: int) -> Text:
-    """A file of an agent, at most `limit` characters. The index decides whose it is, and no link is followed.
+    """Returns a file of an agent, at most `limit` characters. The index decides who owns it; no link is followed.
 
     Raises `UsageError` (`not-found`, `not-as-sealed`), `WorkspaceError`, `DatabaseError`.
     """
@@ -56,7 +56,7 @@ def read(place: Place, agent_id: str, path: str, limit: int) -> Text:
                 hint="a person looks with: signet-sync violations list",
                 code="not-as-sealed",
             )
-        # Before the index is let go of: what is removed from now on is asked for again.
+        # Read before the index is closed: a removal from then on is seen by the next request.
         found = files.read(place.root, path, _SIZE_LIMIT)
     if not isinstance(found, Found):
         raise _not_found(path) if found.code == "gone" else UsageError(found.message, path=path, code=found.code)
@@ -67,7 +67,7 @@ def read(place: Place, agent_id: str, path: str, limit: int) -> Text:
 
 
 def belongs(database: Database, agent_id: str, path: str) -> bool:
-    """Whether a path is a file of the agent that it may read."""
+    """Returns whether a path is a file that the agent may read."""
     if path == head_page(agent_id):
         return True
     if parse_path(path) is not None:
@@ -78,9 +78,9 @@ def belongs(database: Database, agent_id: str, path: str) -> bool:
 
 
 def listing(place: Place, agent_id: str, after: str, limit: int) -> list[Listed]:
-    """What may be read, at most `limit` of it: MEMORY.md, entity files, artifacts with the newest first.
+    """Lists what may be read, at most `limit` files: MEMORY.md, entity files, artifacts with the newest first.
 
-    `after` is the last path of the list before, "" to begin. Raises `WorkspaceError`, `DatabaseError`.
+    `after` is the last path of the previous list, "" to begin. Raises `WorkspaceError`, `DatabaseError`.
     """
     found: list[Listed] = []
     with reading(place) as database:

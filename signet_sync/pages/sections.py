@@ -1,4 +1,4 @@
-"""The head of MEMORY.md: threads, facts, memories and pinned nodes as lines, ranked by score, within a budget."""
+"""Makes the page sections of MEMORY.md: threads, facts, memories, pins as lines, ranked by score, within a budget."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ TEXT_LENGTH = 280
 NEXT_LENGTH = 160
 PIN = "📌 "
 
-# What a line says of itself where its section leaves it open.
+# The label of a line whose kind its section does not show.
 _PREFIXES = {"next": "next: ", "question": "question: ", "preference": "preference: ", "blocker": "blocker: "}
-# What would start a heading, a quote, a fence, a list or a task inside the list item that shows the text, or pass for a
-# pin of ours.
+# What would start a heading, a quote, a fence, a list or a task inside the list item that shows the text, or look like
+# a pin of ours.
 _BLOCK = late(r"^(?:(?:#{1,6}|[-*+]|\d{1,9}[.)]|\[[ xX]\])(?:[ \t]+|$)|>[ \t]*|~{3,}[ \t]*|📌\ufe0f?[ \t]*)+")
 _HANDLE = late(r"\^(?=[a-z]-)")
-_SPOKEN_OF = 3  # words of content that a session's sentence shares with a blocker
+_SPOKEN_OF = 3  # content words that a session's sentence shares with a blocker
 
-# A page is made anew with every change, and most of what it shows is what it was: as much as a few pages show.
+# A page is rendered again with every change and most of its texts stay the same; the cache holds those of a few pages.
 _kept = lru_cache(maxsize=1_000)
 
 
 class ThreadView(NamedTuple):
-    """A thread as the head shows it: its newest session speaks. Instants are microseconds since 1970 UTC."""
+    """A thread as page sections show it, by its newest session. Instants are microseconds since 1970 UTC."""
 
     id: str
     project: str | None
@@ -58,7 +58,7 @@ class ThreadView(NamedTuple):
 
 
 class FactView(NamedTuple):
-    """An active fact, and the artifact that said it last."""
+    """An active fact, and the last artifact that states it."""
 
     id: str
     aspect: str
@@ -69,7 +69,7 @@ class FactView(NamedTuple):
 
 
 class MemoryView(NamedTuple):
-    """What somebody asked to be remembered."""
+    """A memory that a person or agent asked to be remembered."""
 
     id: str
     type: str
@@ -78,7 +78,7 @@ class MemoryView(NamedTuple):
 
 
 class DreamedView(NamedTuple):
-    """Why a memory rose: the heading of its sweep, when that was, and the score, hits and days it had then."""
+    """Why a memory was promoted: the heading of its sweep, its instant, and the score, hits and days it had then."""
 
     heading: str
     at_us: int
@@ -99,7 +99,7 @@ class PinnedView(NamedTuple):
 
 
 class EntityView(NamedTuple):
-    """A curated entity; `says` is one sentence about it, empty where its profile says nothing yet."""
+    """An entity; `says` is one sentence about it, empty if its profile has no text yet."""
 
     id: str
     kind: str
@@ -112,7 +112,7 @@ class EntityView(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """All that may be shown in an agent's head, in any order; by id, what was used or pinned and what was promoted."""
+    """All that page sections may show of an agent, in any order; by id, what was used, pinned and promoted."""
 
     threads: Sequence[ThreadView] = ()
     facts: Sequence[FactView] = ()
@@ -124,10 +124,10 @@ class Seen(NamedTuple):
 
 
 class Line(NamedTuple):
-    """What is told of one thing, without bullet and handle.
+    """The text of one candidate, without bullet and handle.
 
-    `says` are the sayings that it holds, its own first: a line whose own stands on the page already is left out, one of
-    whose others do gives way to `short`.
+    `says` are the statements in it, its own first: the line is left out if its own is on the page already, and replaced
+    by `short` if one of the others is.
     """
 
     says: tuple[str, ...]
@@ -136,9 +136,9 @@ class Line(NamedTuple):
 
 
 class Candidate(NamedTuple):
-    """What may be shown, and its worth; `tell` makes its line, which most never need.
+    """What may be shown, and its score; `tell` makes its line, which is not needed for most.
 
-    `group` is a heading inside the section, and `place` what stands first below it, the lowest.
+    `group` is a heading inside the section, and `place` the order below it, lowest first.
     """
 
     section: str
@@ -152,12 +152,12 @@ class Candidate(NamedTuple):
 
     @property
     def line(self) -> str:
-        """The whole line, without its handle."""
+        """Returns the whole line, without its handle."""
         return f"{self.bullet}{self.tell().text}"
 
     @property
     def bullet(self) -> str:
-        """What the line begins with."""
+        """Returns the beginning of the line."""
         return f"- {PIN}" if self.pinned else "- "
 
 
@@ -170,9 +170,9 @@ class Head(NamedTuple):
 
 
 def candidates(seen: Seen, now_us: int, half_lives: Mapping[str, float]) -> list[Candidate]:
-    """Everything seen, with scores of the UTC day that holds `now_us`; half-lives are days by kind.
+    """Returns a candidate for everything seen, scored for the UTC day of `now_us`; half-lives are days by kind.
 
-    A blocker of which a later session of its project speaks is left out: that one says how it stands now.
+    A blocker that a later session of its project mentions is left out: that session has its present state.
     """
     today = day_start(now_us)
 
@@ -201,7 +201,7 @@ def candidates(seen: Seen, now_us: int, half_lives: Mapping[str, float]) -> list
         *(valued(v.aspect, _section(v.aspect), v.id, v.latest_us, partial(_of_fact, v)) for v in facts),
         *(_memory(v, seen.dreamed.get(v.id), valued) for v in seen.memories),
         *(valued("node", "projects", v.id, v.latest_us, partial(_of_node, v)) for v in seen.nodes),
-        # Somebody keeps them by hand: they are remembered no less than what `remember` takes.
+        # Entities are curated by hand, so they count as remembered, like memories.
         *(
             valued("person", "people", v.id, v.updated_us, partial(_of_entity, v), remembered=True)
             for v in seen.entities
@@ -210,7 +210,7 @@ def candidates(seen: Seen, now_us: int, half_lives: Mapping[str, float]) -> list
 
 
 def _spoken_of_since(view: FactView, threads: Mapping[str, Sequence[ThreadView]]) -> bool:
-    """Whether the newest session of a thread of the same project says what became of a blocker of an earlier one."""
+    """Returns whether the newest session of a thread of the same project mentions an earlier session's blocker."""
     if view.aspect != "blocker" or not view.project:
         return False
     return any(
@@ -225,7 +225,7 @@ def _words(text: str) -> frozenset[str]:
 
 
 def _memory(view: MemoryView, dreamed: DreamedView | None, valued: Callable[..., Candidate]) -> Candidate:
-    """A memory in the section of its type, or where it has risen to, as new as its rise."""
+    """Returns a memory in the section of its type; a promoted one in *Dreamed*, dated by its promotion."""
     if dreamed is None:
         section = _section(view.type)
         return valued(view.type, section, view.id, view.created_us, partial(_of_memory, view), remembered=True)
@@ -269,7 +269,7 @@ def _of_entity(view: EntityView) -> Line:
 
 
 def thread_line(view: ThreadView, today_us: int) -> str:
-    """`**lantern** (codex) · open, 4 sessions, last 2026-03-28: …; next: … [[…|summary]]`."""
+    """Returns `**lantern** (codex) · open, 4 sessions, last 2026-03-28: …; next: … [[…|summary]]`."""
     project, lineage = _cell(basename(view.project)), _cell(view.session_key or "")
     harness = f" ({_cell(view.harness, 40)})" if view.harness else ""
     more = f" · {lineage}" if project and lineage else ""
@@ -283,48 +283,47 @@ def thread_line(view: ThreadView, today_us: int) -> str:
 
 
 def fact_line(view: FactView) -> str:
-    """`… (lantern, 2026-03-28) [[…|summary]]`, after `next: ` or what else tells its aspect."""
+    """Returns `… (lantern, 2026-03-28) [[…|summary]]`, after `next: ` or another label of its aspect."""
     where = _listed(_cell(basename(view.project)), day_of(view.latest_us))
     return f"{_PREFIXES.get(view.aspect, '')}{plain(view.text)} ({where}) {link_to(view.path)}"
 
 
 def memory_line(view: MemoryView) -> str:
-    """`… (remembered 2026-03-28)`, after `preference: ` or what else tells its type."""
+    """Returns `… (remembered 2026-03-28)`, after `preference: ` or another label of its type."""
     return f"{_PREFIXES.get(view.type, '')}{plain(view.content)} (remembered {day_of(view.created_us)})"
 
 
 def dreamed_line(view: MemoryView, dreamed: DreamedView) -> str:
-    """`… _(score=0.42, hits=5, days=3)_`, the seed's form."""
+    """Returns `… _(score=0.42, hits=5, days=3)_`, the form of the specification."""
     why = f"_(score={dreamed.score:.2f}, hits={dreamed.hits}, days={dreamed.days})_"
     return f"{_PREFIXES.get(view.type, '')}{plain(view.content)} {why}"
 
 
 def pinned_line(view: PinnedView) -> str:
-    """`… (summary, lantern, 2026-03-28) [[…|summary]]`; a condensation has no file of its own to link."""
+    """Returns `… (summary, lantern, 2026-03-28) [[…|summary]]`; a condensation has no file to link."""
     where = _listed(view.source_type, _cell(basename(view.project)), day_of(view.latest_us))
     return f"{plain(view.label)} ({where}){f' {link_to(view.path)}' if view.path else ''}"
 
 
 def entity_line(view: EntityView) -> str:
-    """`**Inner Critic** (part, protector, active): … [[…/profile.md|profile]]`."""
+    """Returns `**Inner Critic** (part, protector, active): … [[…/profile.md|profile]]`."""
     about = _listed(view.kind, _cell(view.type or "", 40), _cell(view.status, 40))
     says = f": {plain(view.says)}" if view.says else ""
     return f"**{_cell(view.title, 80)}** ({about}){says} {wikilink(view.path, 'profile')}"
 
 
 def link_to(path: str) -> str:
-    """A wikilink to an artifact, with its kind as label."""
+    """Returns a wikilink to an artifact, with its kind as label."""
     name = artifact_name(path.rpartition("/")[2])
     return wikilink(path, name.kind if name is not None else "source")
 
 
 def fill(entries: Iterable[Candidate], budget: int) -> Head:
-    """Lines within a budget of tokens, each with its handle: the first of the ranking, the same saying once.
+    """Returns lines within a budget of tokens, each with its handle: best first, each statement once.
 
-    Pins come first, then the highest score, then the newest, then ids. A line that even alone is over the budget is
-    passed over; the first that does not fit any more ends the head, so that nothing of less worth takes its place.
-    Inside a section pins stand first, then threads, then the rest, each as ranked; where it has groups, the newest
-    group first.
+    Pins come first, then the highest score, then the newest, then ids. A line that alone exceeds the budget is skipped;
+    the first that no longer fits ends the selection, so that nothing of lower score takes its place. Inside a section
+    pins come first, then threads, then the rest, each as ranked; if it has groups, the newest group first.
     """
     chosen: dict[str, list[tuple[Candidate, str]]] = {key: [] for key, _ in SECTIONS}
     groups: set[str] = set()
@@ -360,7 +359,7 @@ def fill(entries: Iterable[Candidate], budget: int) -> Head:
 
 
 def _grouped(pairs: Iterable[tuple[Candidate, str]]) -> list[str]:
-    """The lines of a section, each group below its heading."""
+    """Returns the lines of a section, each group below its heading."""
     lines: list[str] = []
     before = ""
     for entry, line in pairs:
@@ -379,7 +378,7 @@ _HEADING_COSTS = {key: estimate_tokens(heading) + 3 for key, heading in SECTIONS
 
 
 def inert(text: str) -> str:
-    """Text that names no handle, so that none but ours can be expanded."""
+    """Returns text without handles, so that only ours can be expanded."""
     return _HANDLE.sub("^ ", text)
 
 
@@ -392,7 +391,7 @@ def _saying(text: str) -> str:
 
 
 def plain(text: str, limit: int = TEXT_LENGTH) -> str:
-    """Text as an item of a list may show it: flattened, opening no block, naming no handle."""
+    """Returns text fit for a list item: on one line, opening no block, containing no handle."""
     return inert(_BLOCK.sub("", flatten(text, limit), 1))
 
 

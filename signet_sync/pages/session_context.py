@@ -1,4 +1,4 @@
-"""What a session of an agent is told at its start, read from the workspace as it is."""
+"""Reads the context for a session's start from the workspace's files."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from signet_sync.pages.context import IDENTITIES, LIMIT, Size
 from signet_sync.storage import files
 from signet_sync.text.sanitizer import sanitize_transcript_v2
 
-SIZE_LIMIT = 4 * 1024 * 1024  # bytes; what is larger is no page to be read at every start
-# Bytes that fill a limit, whatever they hold: four make a character of UTF-8 at most, and a token rarely has sixteen.
+SIZE_LIMIT = 4 * 1024 * 1024  # bytes; a larger file is too big to be read at every start
+# Bytes that fill a limit in any text: a character has at most four in UTF-8, and a token rarely sixteen.
 _PER_CHARACTER, _PER_TOKEN = 5, 16
 _CUT = "\n[No more of this file was read.]"
 
@@ -18,7 +18,7 @@ _CUT = "\n[No more of this file was read.]"
 class Composed:
     """The text, the paths (relative to the workspace) that it was made of, and what could not be read and why.
 
-    `ids` are those of what was recalled for it; `crowded` says that there was something, and none of it fitted.
+    `ids` are those of the recalled hits; `crowded` means that there were hits, but none fitted.
     """
 
     def __init__(
@@ -38,9 +38,9 @@ class Composed:
 
 
 def compose(root: str, agent_id: str, *, shared: bool = False, limit: int = LIMIT, size: Size = len) -> Composed:
-    """The context of an agent; with `shared` without its MEMORY.md, for places that others read too.
+    """Returns the context of an agent; with `shared` without its MEMORY.md, for places that others read too.
 
-    Nothing is followed out of the workspace: a symlink among these files is trouble, not text.
+    No symlink is followed: one among these files is reported as a problem.
     """
     sources: list[str] = []
     troubles: list[str] = []
@@ -64,7 +64,7 @@ def compose(root: str, agent_id: str, *, shared: bool = False, limit: int = LIMI
 
 
 def beginning(raw: bytes, enough: int) -> str:
-    """The text, or so much of it as can be shown, in whole lines as far as there are any: no secret loses its end."""
+    """Returns the text, or its beginning in whole lines if there are any, so that no secret is cut in two."""
     end = len(raw)
     if end > enough:
         end = max(raw.rfind(b"\n", 0, enough), 0) or enough

@@ -1,4 +1,4 @@
-"""The session ledger: one row a session, from its best valid artifact; day pages and the month pages that link them."""
+"""Composes the session log: one row a session, from its best valid artifact; day pages; month pages that link them."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _LINKS = ("summary", "transcript", "compaction", "manifest")
 
 
 def compose(agent_id: str, token: str, parts: Sequence[Part], told: str | None = None) -> LedgerRow | None:
-    """The row of one session, or None where it has no content or is noise (contracts, *MEMORY.md*).
+    """Returns the row of one session, or None if it has no content or is noise (contracts, *MEMORY.md*).
 
-    `told` takes the place of the best artifact's sentence.
+    `told` replaces the best artifact's sentence.
     """
     content = [part for part in parts if part.source_kind in KINDS]
     if not content:
@@ -54,7 +54,7 @@ def compose(agent_id: str, token: str, parts: Sequence[Part], told: str | None =
 
 
 def clipping_notice(kept: int, total: int, agent_id: str, months: Iterable[str]) -> str:
-    """The first line of a clipped ledger; its links reach every session of the window."""
+    """Returns the first line of a clipped session log; its links reach every session of the window."""
     links = " ".join(wikilink(month_page(agent_id, month)) for month in months)
     return (
         f"- older ledger rows clipped: kept {kept} of {total} in-window sessions within projection budget. All: {links}"
@@ -62,14 +62,14 @@ def clipping_notice(kept: int, total: int, agent_id: str, months: Iterable[str])
 
 
 def day_text(agent_id: str, day: str, lines: Sequence[str]) -> str:
-    """The page of one UTC day: every session of the agent, newest first."""
+    """Returns the page of one UTC day: every session of the agent, newest first."""
     month = day[:7]
     back = wikilink(month_page(agent_id, month), month)
     return "\n".join([f"# Sessions of {day}", "", f"{counted(len(lines), 'session')} · all of {back}", "", *lines])
 
 
 def month_text(agent_id: str, month: str, days: Sequence[tuple[str, int]]) -> str:
-    """The page of one month: its days, newest first, each with the number of its sessions."""
+    """Returns the page of one month: its days, newest first, each with the number of its sessions."""
     total = sum(count for _, count in days)
     rows = [f"- {wikilink(day_page(agent_id, day), day)} · {counted(count, 'session')}" for day, count in days]
     return "\n".join([f"# Sessions of {month}", "", counted(total, "session"), "", *rows])

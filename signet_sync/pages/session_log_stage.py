@@ -1,4 +1,4 @@
-"""Keeps one line a session for the session log, and the count of sessions a day, equal to artifacts and graph."""
+"""Keeps the session log's one line per session, and the sessions per day, equal to artifacts and graph."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from signet_sync.sync.store import artifacts
 
 
 class SessionLog(Deriver):
-    """Derives the lines of the session log; the graph, which says the sentence of a session, comes first."""
+    """Derives the lines of the session log, after the graph, which has the sentence of a session."""
 
     name = "session log"
     tables = ("ledger_rows", "ledger_days")
@@ -22,11 +22,11 @@ class SessionLog(Deriver):
     after = (Graph.name,)
 
     def sources(self, database: Database) -> Iterable[Source]:
-        """Gives every session."""
+        """Yields every session."""
         return nodes_stage.sessions(database)
 
     def update(self, database: Database, prepared: Sequence[Source], alive: Alive) -> Change:
-        """Composes the lines of sessions anew; pages of the days that this moves are stale."""
+        """Composes the lines of sessions again; pages of the days that change become stale."""
         change = Change()
         sessions = sorted({one.session for one in prepared})
         told = nodes.sentences(database, sessions)

@@ -1,7 +1,7 @@
-"""A live Signet daemon on the same workspace would fight over MEMORY.md: it is noticed, and pages are held back.
+"""Detects a live Signet daemon on the same workspace and holds pages back, so that the two do not overwrite each other.
 
-Held back are MEMORY.md and manifests, which Signet writes too. Pages that are ours alone go on to be kept true where
-they stand, and what was removed leaves a MEMORY.md of ours as well: no decision of a person is needed for that.
+Held back are MEMORY.md and manifests, which Signet writes too. Pages that only signet-sync writes are still updated if
+they exist, and removed text is still deleted from a MEMORY.md of ours: that needs no decision of the user.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from signet_sync.sync.workspace import Workspace
 
 PID_FILE = ".daemon/pid"
-# So long after its last write a daemon that nobody sees counts as gone, in seconds: it may run on another machine.
+# Seconds after its last write until a daemon without visible process counts as gone: it may run on another machine.
 HOLD = 3600.0
 
 
 def daemon_pid(root: str) -> int | None:
-    """The process that Signet's pid file names, if it is alive."""
+    """Returns the process id in Signet's pid file, if that process is alive."""
     found = files.read(root, PID_FILE, 64)
     if not isinstance(found, Found):
         return None
@@ -43,7 +43,7 @@ def daemon_pid(root: str) -> int | None:
 
 
 def holds(workspace: Workspace, agents: Sequence[str]) -> str:
-    """Why pages and manifests are held back; empty when they are not, or when the person decided to take over."""
+    """Returns why pages and manifests are held back; empty if they are not, or if the user decided to take over."""
     if workspace.settings.takeover:
         return ""
     pid = daemon_pid(workspace.root)
@@ -54,9 +54,9 @@ def holds(workspace: Workspace, agents: Sequence[str]) -> str:
 
 
 def replaced(root: str, database: Database, agents: Sequence[str]) -> tuple[str, float]:
-    """A page that Signet has put in the place of one that we wrote, and how many seconds ago.
+    """Returns a page that Signet wrote over one of ours, and how many seconds ago.
 
-    Of several the one that was written last; an empty path where there is none.
+    Of several, the one written last; an empty path if there is none.
     """
     found: list[tuple[float, str]] = []
     for agent_id in agents:
@@ -71,7 +71,7 @@ def replaced(root: str, database: Database, agents: Sequence[str]) -> tuple[str,
 
         read = files.read(root, path, PAGE_LIMIT)
         if isinstance(read, Found) and managed_block.is_signets(read.raw):
-            # One that is dated ahead holds nothing for longer than any other.
+            # A file dated in the future must not hold pages back for longer than any other.
             found.append((abs(time.time() - status.st_mtime), path))
     age, path = min(found, default=(0.0, ""))
     return path, age

@@ -1,4 +1,4 @@
-"""Rows to pages: collect what a page is made of, render it, and write it under the lease, only if its bytes differ."""
+"""Renders pages from rows and publishes them under the page lease, only if their bytes differ."""
 
 from __future__ import annotations
 
@@ -59,55 +59,55 @@ from signet_sync.sync.workspace import Workspace
 from signet_sync.text.phrases import counted
 
 INDEX_MONTHS = 24
-# The tokens of the leases that this process holds.
+# Tokens of the page leases held by this process.
 _HELD: set[str] = set()
 
 
 class MemoryPages(Publisher):
-    """Keeps MEMORY.md of every agent, and what manifests say of it.
+    """Keeps each agent's MEMORY.md, and the manifests that depend on it, equal to the rows.
 
-    One is composed when its inputs moved or its file did, when a row enters or leaves the window, and when a UTC day
-    begins: scores are those of a day.
+    A page is composed when its inputs or its file changed, when a row enters or leaves the window, and when a UTC day
+    begins, because scores are computed per day.
     """
 
     name = "MEMORY.md"
 
     def mark(self, database: Database, change: Change) -> None:
-        """Marks the pages of agents."""
+        """Marks the pages of the agents that changed as stale."""
         composed.forget(database, change.agents)
 
     def stale(self, run: Pass) -> list[str]:
-        """Gives the pages that may differ from their rows, or whose files were touched."""
+        """Returns the pages that may differ from their rows, or whose files were touched."""
         wanted = _concerned(run)
         if wanted:
             run.outcome.held = signet_daemon.holds(run.workspace, sorted(wanted))
         return [head_page(agent) for agent in wanted]
 
     def publish(self, run: Pass, key: str) -> None:
-        """Brings a page in line with its rows.
+        """Makes a page equal to its rows.
 
-        With `settle_seconds` (the daemon) one that another machine's agent wrote stays for as long as ours would say
-        what it said last: two machines whose memories, pins or accesses differ would else replace each other's page for
-        ever.
+        With `settle_seconds` (the daemon), a page written by another machine's agent stays as long as ours would repeat
+        what it said last. Otherwise two machines whose memories, pins or accesses differ would replace each other's
+        page for ever.
         """
         _publish_head(run, page_agent(key) or DEFAULT_AGENT)
 
 
 class LogPages(Publisher):
-    """Keeps the pages of the session log, and DREAMS.md; nobody waits for them as for MEMORY.md."""
+    """Keeps the session log pages and DREAMS.md equal to the rows; they are less urgent than MEMORY.md."""
 
     name = "session log"
 
     def mark(self, database: Database, change: Change) -> None:
-        """Marks the pages of days."""
+        """Marks the pages of the days that changed as stale."""
         pages.mark_stale(database, change.days)
 
     def stale(self, run: Pass) -> list[str]:
-        """Gives the MEMORY.md beside which some page may differ from its rows."""
+        """Returns the MEMORY.md paths of the agents whose other pages may differ from their rows."""
         return [] if _halted(run) else [head_page(agent) for agent in _concerned(run)]
 
     def publish(self, run: Pass, key: str) -> None:
-        """Brings the pages beside it in line with their rows."""
+        """Makes the agent's session log pages and DREAMS.md equal to their rows."""
         agent_id, patient = page_agent(key) or DEFAULT_AGENT, run.request.settle_seconds > 0
         _follow_log(run, agent_id, patient=patient)
         try:
@@ -121,7 +121,7 @@ PAGES = (MemoryPages(), LogPages())
 
 
 def _concerned(run: Pass) -> list[str]:
-    """The agents whose pages may have to follow."""
+    """Returns the agents whose pages may have to change."""
     outcome, database = run.outcome, run.database
     if not _halted(run) and _is_away(run.workspace):
         return []
@@ -139,7 +139,7 @@ def _concerned(run: Pass) -> list[str]:
 
 
 def project(workspace: Workspace, *, agents: Collection[str] | None, now_us: int) -> Outcome:
-    """Brings the pages of some agents, or of all (None), in line with rows; by a caller who holds the lock."""
+    """Makes the pages of some agents, or of all (None), equal to the rows; the caller holds the workspace's lock."""
     everyone = agents is None
     outcome = Outcome(full=everyone, change=Change(agents=set(agents or ())))
     run = Pass(workspace, Request(now_us, None if everyone else frozenset()), outcome)
@@ -148,7 +148,7 @@ def project(workspace: Workspace, *, agents: Collection[str] | None, now_us: int
 
 
 def _halted(run: Pass) -> str:
-    """Why passes are halted, or nothing; a pass over some paths cannot take back what one over all has found."""
+    """Returns why passes are halted, or "". A pass over some paths cannot lift a halt set by a full pass."""
     if run.outcome.cliff is not None:
         return run.outcome.cliff.message
     return "" if run.outcome.full else passes.halt_message(run.database)
@@ -206,7 +206,7 @@ def _publish_head(run: Pass, agent_id: str) -> None:
 
 
 def _follow_log(run: Pass, agent_id: str, *, patient: bool) -> None:
-    """Brings the pages of the session log in line."""
+    """Makes the session log pages equal to the rows."""
     days = None
     if not run.outcome.full:
         days = sorted({day for agent, day in run.outcome.change.days if agent == agent_id}, reverse=True)
@@ -218,7 +218,7 @@ def _follow_log(run: Pass, agent_id: str, *, patient: bool) -> None:
 
 
 def _stamp(workspace: Workspace, agent_id: str, halted: str) -> str:
-    """Names what MEMORY.md is composed of besides rows, which forget it in the transaction in which they move."""
+    """Names the inputs of MEMORY.md other than rows; a transaction that moves rows clears the stored stamp."""
     settings = workspace.settings
     shares_of = settings.share_head, settings.share_ledger, settings.share_index
     budget = settings.budget_tokens, *shares_of, settings.window_days, half_lives(settings)
@@ -227,7 +227,7 @@ def _stamp(workspace: Workspace, agent_id: str, halted: str) -> str:
 
 
 def _fresh(workspace: Workspace, agent_id: str, stamp: str, now_us: int) -> PageOutcome | None:
-    """What is known of a MEMORY.md that need not be composed: no input moved, nor its file, nor a row in the window."""
+    """Returns the known outcome of a MEMORY.md if neither its inputs, its file nor the rows in the window changed."""
     path, before = head_page(agent_id), composed.of(workspace.database, agent_id)
     if before is None or before.stamp != stamp or before.at_us > now_us:
         return None
@@ -240,7 +240,7 @@ def _fresh(workspace: Workspace, agent_id: str, stamp: str, now_us: int) -> Page
 
 
 def compose(workspace: Workspace, agent_id: str, now_us: int, halted: str = "") -> tuple[Rendered, int, int | None]:
-    """The page of an agent as text, the number of sessions in its window, and the next instant that changes it."""
+    """Returns an agent's page as text, the number of sessions in its window, and the next instant that changes it."""
     database, settings = workspace.database, workspace.settings
     first, last = window(now_us, settings.window_days)
     in_window = pages.count_in_window(database, agent_id, first, last)
@@ -259,7 +259,7 @@ def compose(workspace: Workspace, agent_id: str, now_us: int, halted: str = "") 
     changes = [
         pages.next_change(database, agent_id, now_us, settings.window_days * DAY),
         candidates_store.next_change(database, agent_id, now_us),
-        # Scores are those of a UTC day.
+        # Scores are computed per UTC day.
         day_start(now_us) + DAY if candidates else None,
     ]
     next_us = min((instant for instant in changes if instant is not None), default=None)
@@ -267,7 +267,7 @@ def compose(workspace: Workspace, agent_id: str, now_us: int, halted: str = "") 
 
 
 def is_current(workspace: Workspace, agent_id: str) -> bool:
-    """Whether an agent's pages are what its rows make of them now, or are held back anyway."""
+    """Returns whether an agent's pages equal what its rows give now, or are held back anyway."""
     database = workspace.database
     if signet_daemon.holds(workspace, [agent_id]):
         return True
@@ -278,15 +278,15 @@ def is_current(workspace: Workspace, agent_id: str) -> bool:
 
 
 def _is_away(workspace: Workspace) -> bool:
-    """Whether the vault went while a pass ran: on an unmounted disk's mount point no page is made.
+    """Returns whether the vault disappeared during a pass: no page is created on an unmounted disk's mount point.
 
-    The next pass over everything finds it out and halts.
+    The next full pass detects it and halts.
     """
     return files.look(workspace.root, MEMORY) is None and counts_store.indexed_count(workspace.database) > 0
 
 
 def warning(workspace: Workspace, agent_id: str, halted: str = "") -> str:
-    """The one line that tells a reader of a halt, of open violations and drifted entities; empty when all is well."""
+    """Returns the warning line about a halt, open violations and drifted entities; empty when there are none."""
     count = workspace.database.value(
         "select count(*) from violations v cross join seals s on s.path = v.path where s.agent_id = ?", (agent_id,)
     )
@@ -300,7 +300,7 @@ def warning(workspace: Workspace, agent_id: str, halted: str = "") -> str:
     if drifted:
         what = counted(drifted, "entity file is", "entity files are")
         told.append(f"{what} not what was recorded: signet-sync entity drift")
-    # Of the workspace's file alone: the person's is another one on another machine, and the page one for all.
+    # Only the workspace's settings file counts: user settings differ between machines, but the page is shared.
     if not told and model.faults(workspace.root):
         told.append(f"{SETTINGS} is broken, its last good settings or defaults count: signet-sync doctor")
     return "; ".join(told)
@@ -309,18 +309,19 @@ def warning(workspace: Workspace, agent_id: str, halted: str = "") -> str:
 def _ledger_pages(
     workspace: Workspace, agent_id: str, moved: list[str] | None, now_us: int, *, patient: bool, standing: bool = False
 ) -> list[str]:
-    """Day pages and their month pages: those whose days moved, or (None) all that are not as we left them.
+    """Writes day and month pages: those of the `moved` days or (None) all that are not as we left them.
 
-    With `standing` none is made, and those that stand are kept true.
+    With `standing`, no page is created and existing ones are updated.
 
-    The transaction that moved a session also marked its pages stale, so that neither a crash nor a hold loses them.
-    With `patient` one in which another machine's agent says more than ours would stays: it may have sealed a file that
-    came here damaged. Gives the trouble with pages that are no files any more: the others do not wait for them.
+    The transaction that moved a session also marked its pages stale, so neither a crash nor a hold loses them. With
+    `patient`, a page stays in which another machine's agent says more than ours would: that machine may have sealed a
+    file that arrived here damaged. Returns the problems with paths that are no regular files; other pages are written
+    anyway.
     """
     database = workspace.database
     blocked: list[str] = []
     if deriving.waits(database, workspace.pipeline, SessionLog.name):
-        return blocked  # half of a day is no page, and of another day nothing may go: all of them follow the last row
+        return blocked  # no page may be partial or removed too early: wait until the last row is derived
     if moved is None:
         counts = pages.days(database, agent_id)
         states = pages.page_states(database, agent_id)
@@ -369,14 +370,14 @@ def _ledger_pages(
 
 _MEMORY = re.compile(rb"\^(m-[a-z0-9]+)")
 
-# Another one where the same ledger gives another diary.
+# Change this when the same rows give a different DREAMS.md.
 _DIARY = "1"
 
 
 def _diary_page(workspace: Workspace, agent_id: str, now_us: int, *, patient: bool) -> None:
-    """Brings DREAMS.md in line with the ledger of dreams; what another machine's agent dreamt stays in it.
+    """Makes DREAMS.md equal to the promotion history; entries of other machines' agents stay in it.
 
-    With `patient` a page that another machine's agent wrote stays until ours has something new to say.
+    With `patient`, a page written by another machine's agent stays until ours has something new to say.
     """
     database, path = workspace.database, dream_page(agent_id)
     mark = promotions.fingerprint(database, agent_id)
@@ -403,9 +404,9 @@ def _diary_page(workspace: Workspace, agent_id: str, now_us: int, *, patient: bo
 
 
 def clean_diaries(workspace: Workspace, now_us: int) -> str:
-    """Takes what was forgotten out of every DREAMS.md, entries of other machines too.
+    """Removes forgotten memories from every DREAMS.md, from entries of other machines too.
 
-    Gives why one still tells of it, where it cannot be written now, or nothing.
+    Returns why a page that cannot be written now still contains one, or "".
     """
     forgotten = memories.forgotten(workspace.database)
     trouble = ""
@@ -423,7 +424,7 @@ def clean_diaries(workspace: Workspace, now_us: int) -> str:
 
 
 def _unlike(workspace: Workspace, agent_id: str, counts: dict[str, int], states: dict[str, PageState]) -> list[str]:
-    """Days whose page, or whose month's page, is stale, missing, or not the file that we left."""
+    """Returns the days whose page or month page is stale, missing, or not the file that we left."""
 
     present = files.signatures(workspace.root, states)
 
@@ -462,9 +463,10 @@ def _ledger_page(
 
 
 def _of_one_that_says_more(workspace: Workspace, agent_id: str, path: str, text: str) -> Signature | None:
-    """The signature of a page that another machine's agent wrote, if it is to stay.
+    """Returns the signature of a page that another machine's agent wrote, if that page is to stay.
 
-    More lines, then more characters, then what sorts later: of two pages every machine keeps the same one.
+    The page with more lines wins, then the one with more characters, then the one that sorts later: every machine keeps
+    the same page.
     """
     found = files.read(workspace.root, path, PAGE_LIMIT)
     there = managed_block.generated(found.raw) if isinstance(found, Found) else None
@@ -475,9 +477,9 @@ def _of_one_that_says_more(workspace: Workspace, agent_id: str, path: str, text:
 
 
 def _withdraw(workspace: Workspace, path: str) -> None:
-    """Takes our part out of a page that shows nothing any more; people's text stays, an empty page goes.
+    """Removes our block from a page that has nothing to show; the user's text stays, an empty page is deleted.
 
-    Raises `WorkspaceError` where it was saved just now, `OSError`.
+    Raises `WorkspaceError` if the page was saved meanwhile, `OSError`.
     """
     found = files.read(workspace.root, path, PAGE_LIMIT)
     if isinstance(found, Found):
@@ -494,9 +496,9 @@ def _withdraw(workspace: Workspace, path: str) -> None:
 
 
 def withdraw_strays(workspace: Workspace) -> None:
-    """Takes our part out of pages that nothing stands behind and no row tells of.
+    """Removes our block from generated pages that have neither rows to show nor a row of their own.
 
-    A rebuild and a lost database forget which pages there were; after a removal such a one may not stay. Raises
+    A rebuild or a lost database forgets which pages existed; after a removal such a page must not stay. Raises
     `OSError`, `SignetSyncError`.
     """
     for _, path, _ in list(strays(workspace)):
@@ -504,7 +506,7 @@ def withdraw_strays(workspace: Workspace) -> None:
 
 
 def strays(workspace: Workspace) -> Iterator[tuple[str, str, bytes]]:
-    """Agents, paths and bytes of generated pages that nothing stands behind, of whatever machine or time they are."""
+    """Yields agent, path and bytes of generated pages without rows to show, of any machine and age."""
     known = counts_store.agents(workspace.database)
     for agent_id in sorted({DEFAULT_AGENT, *known, *files.listing(workspace.root, "agents", "")}):
         counts = pages.days(workspace.database, agent_id)
@@ -519,7 +521,7 @@ def strays(workspace: Workspace) -> Iterator[tuple[str, str, bytes]]:
 
 
 def on_disk(root: str, agent_id: str) -> list[str]:
-    """Paths at which pages of an agent stand, whoever wrote them."""
+    """Returns the existing paths of an agent's pages, including those that signet-sync did not write."""
     ledger = f"{agent_folder(agent_id)}ledger"
     found = [head_page(agent_id)]
     for name in files.listing(root, ledger, ""):
@@ -545,9 +547,10 @@ def _write_page(
     must_exist: bool,
     patient: bool,
 ) -> bool:
-    """Writes MEMORY.md under its lease where it differs; True if bytes were written. Raises `LeaseBusy`.
+    """Writes MEMORY.md under its lease if it differs; returns True if bytes were written. Raises `LeaseBusy`.
 
-    `follow` brings in line what follows the page, before it counts as `known`, and says whether all went well.
+    `follow` updates what depends on the page, before the page counts as `known`, and returns whether all of it
+    succeeded.
     """
     database, path, now_us = workspace.database, head_page(agent_id), known.at_us
     before = pages.page_state(database, path)
@@ -565,7 +568,7 @@ def _write_page(
             pages.store_page(database, path, before._replace(next_us=next_us))
             composed.store(database, agent_id, known if followed else None)
         return False
-    # A lease is about real time, whatever `now` a caller renders for.
+    # Leases use real time, whatever `now` the caller renders for.
     clock = time.time_ns() // 1000
     content_hash: str | None = None
     with _own_lease() as token:
@@ -611,13 +614,13 @@ def _write_page(
 
 
 def _stands(workspace: Workspace, path: str, text: str) -> bool:
-    """Whether a page shows this text, not what another machine made of other rows, or by another clock."""
+    """Returns whether a page shows this text, and not another machine's, from other rows or another clock."""
     found = files.read(workspace.root, path, PAGE_LIMIT)
     return isinstance(found, Found) and managed_block.merge(found.raw, text) == managed_block.Merge(found.raw)
 
 
 def _is_ours_and_tells(workspace: Workspace, agent_id: str, path: str) -> bool:
-    """Whether a page holds a block of ours that shows what was removed or forgotten."""
+    """Returns whether a page contains a block of ours that shows something removed or forgotten."""
     found = files.read(workspace.root, path, PAGE_LIMIT)
     if not isinstance(found, Found) or managed_block.BEGIN not in found.raw or managed_block.is_signets(found.raw):
         return False
@@ -625,19 +628,19 @@ def _is_ours_and_tells(workspace: Workspace, agent_id: str, path: str) -> bool:
 
 
 def _tells_of_what_went(workspace: Workspace, agent_id: str, page: bytes) -> bool:
-    """Whether a page that another machine wrote shows a session that was removed, or a memory that was forgotten."""
+    """Returns whether a page written by another machine shows a removed session or a forgotten memory."""
     database = workspace.database
     return bool(_forgotten_on(database, agent_id, page) or tombstones_store.told_by(database, agent_id, page))
 
 
 def _forgotten_on(database: Database, agent_id: str, page: bytes) -> frozenset[str]:
-    """The ids of forgotten memories that a page shows."""
+    """Returns the ids of forgotten memories that a page shows."""
     return memories.once_forgotten(database, agent_id, {found.decode() for found in _MEMORY.findall(page)})
 
 
 @contextmanager
 def _own_lease() -> Iterator[str]:
-    """The token of a lease that this process holds for as long as this lasts."""
+    """Yields a new lease token, registered as held by this process until the context ends."""
     token = uuid.uuid4().hex
     _HELD.add(token)
     try:
@@ -647,10 +650,10 @@ def _own_lease() -> Iterator[str]:
 
 
 def _is_abandoned(owner: str, token: str) -> bool:
-    """Whether a lease is nobody's: its owner, a process of this machine, has died, or is this one and gave it back.
+    """Returns whether a lease has no holder: its owner, a process of this machine, died, or is us and released it.
 
-    A crash need not be sat out, nor the loss of the row in which a lease was given back. A dead owner's id may be
-    another one's by now.
+    So no lease has to expire after a crash, or after losing the row that recorded its release. A dead owner's process
+    id may since have been reused.
     """
     host, _, process = owner.partition(":")
     pid, _, birth = process.partition(":")
@@ -662,15 +665,15 @@ def _is_abandoned(owner: str, token: str) -> bool:
 
 
 def _require_lease(workspace: Workspace, path: str, lease: pages.Lease | None) -> None:
-    """Raises `LeaseBusy` where somebody took the lease over: whoever slept through its end writes nothing."""
+    """Raises `LeaseBusy` if the lease was taken over: a process that slept past its end writes nothing."""
     if lease is not None and not pages.still_holds(workspace.database, lease):
         raise LeaseBusy(f"the lease of {path} was taken over", hint="it is tried again by itself")
 
 
 def _entitled(workspace: Workspace, path: str, lease: pages.Lease | None) -> files.Entitled:
-    """What a page is swapped in under: taking its lease over needs the database's write lock, which is held meanwhile.
+    """Returns the guard under which a page is swapped in: it checks the lease while holding the database's write lock.
 
-    So nothing fits between the look at the lease and the swap, however long somebody sleeps there.
+    Taking the lease over needs the same write lock, so that cannot happen between the check and the swap.
     """
 
     @contextmanager
@@ -685,9 +688,9 @@ def _entitled(workspace: Workspace, path: str, lease: pages.Lease | None) -> fil
 def _publish(
     workspace: Workspace, path: str, text: str, now_us: int, folders: set[str], lease: pages.Lease | None = None
 ) -> tuple[Signature | None, bool]:
-    """Merges text into what stands on disk and swaps it in; whatever is displaced is kept first, or merged again.
+    """Merges text into the file on disk and swaps it in; displaced bytes are kept first, or merged again.
 
-    Raises `LeaseBusy` where the lease was lost before.
+    Raises `LeaseBusy` if the lease was lost before.
     """
     entitled = _entitled(workspace, path, lease)
     for _ in range(5):
@@ -701,7 +704,7 @@ def _publish(
             return (found.signature if isinstance(found, Found) else None), False
         if merged.keep is not None:
             if files.is_being_written(workspace.root, path):
-                # Half of a save looks like a damaged block: nothing of it is worth a copy.
+                # Half of a save looks like a damaged block; it is not worth a copy.
                 raise WorkspaceError("it is being written", path=path, hint="it is tried again by itself")
             if files.read(workspace.root, path, PAGE_LIMIT) != found:
                 continue
@@ -710,7 +713,7 @@ def _publish(
         if existing is None:
             if _is_away(workspace):
                 raise WorkspaceError("the vault went meanwhile", path=path, hint="it is tried again by itself")
-            # What appears meanwhile is newer than ours: only where nothing stands may we put something.
+            # A file that appears meanwhile is newer than ours: create the page only if the path is still free.
             with suppress(FileExistsError):
                 signature = files.create_once(workspace.root, path, merged.data, sync_folder=False, entitled=entitled)
                 return signature, True
@@ -742,25 +745,25 @@ def keep_copy(workspace: Workspace, path: str, suffix: str, data: bytes, now_us:
 
 
 def copy_names(path: str, suffix: str, now_us: int) -> Iterator[str]:
-    """The paths that a kept copy of a file may have, beside it."""
+    """Yields the paths beside a file that a kept copy of it may have."""
     stamp = iso(now_us).replace("-", "").replace(":", "").replace(".", "")
     for number in range(100):
         yield f"{path.removesuffix('.md')}.{suffix}-{stamp}{f'-{number}' if number else ''}.md"
 
 
 def no_free_name(path: str) -> SignetSyncError:
-    """Where all the names of `copy_names` are taken."""
+    """Returns the error for when all names of `copy_names` are taken."""
     return SignetSyncError("no free name for a kept copy", path=path, hint="remove old copies beside it")
 
 
 def next_instant(workspace: Workspace) -> int | None:
-    """The next instant at which some page changes by itself, in microseconds since 1970 UTC."""
+    """Returns the next instant at which some page changes without an event, in microseconds since 1970 UTC."""
     found: int | None = workspace.database.value("select min(next_us) from pages where next_us is not null")
     return found
 
 
 def now_us() -> int:
-    """The present, in microseconds since 1970 UTC."""
+    """Returns the present, in microseconds since 1970 UTC."""
     from datetime import UTC, datetime
 
     return instant_of(datetime.now(UTC))

@@ -1,4 +1,4 @@
 """Answers questions from memory: query, ranking, passages, search, expand, open.
 
-Owns no table; reads those of others. docs/recall.md tells of it.
+Owns no table; reads those of other packages. See docs/recall.md.
 """

@@ -1,4 +1,4 @@
-"""Follows a handle: the thing itself, what lies around it, its words in the transcript, all within a budget."""
+"""Follows a handle: the thing itself, what is around it, its words in the transcript, all within a budget."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ LABELLED = 12  # of each group
 _LEFT_OUT = "[The rest is left out here; a larger --budget shows more.]"
 _EARLIER = "[Earlier turns are left out here.]"
 _GOES_ON = "[The transcript goes on.]"
-_SEARCHED = 4 << 20  # characters of a transcript that are looked through for a fact's words
+_SEARCHED = 4 << 20  # characters of a transcript that are searched for a fact's words
 _LINES_BEFORE = 3
 
 
 @dataclass(slots=True)
 class _Found:
-    """What a handle leads to, before the budget decides how much of it is shown."""
+    """What a handle leads to, before the budget limits how much of it is shown."""
 
     node: dict[str, Any]
     text: Passage
@@ -50,7 +50,7 @@ class _Found:
 
 
 def expand(database: Database, agent_id: str, handle: str, budget: int = BUDGET) -> dict[str, Any]:
-    """The document of `expand --json`; all its texts together stay within `budget` tokens.
+    """Returns the document of `expand --json`; all its texts together stay within `budget` tokens.
 
     Raises `UsageError` (`unknown-handle`, `ambiguous-handle`).
     """
@@ -112,7 +112,7 @@ def _about_node(node: Node) -> dict[str, Any]:
 
 
 def _thread_of(node: Node) -> list[str]:
-    """The thread stands above what no arc or epoch stands above."""
+    """Returns the node's thread, which is above a node without arc or epoch."""
     return [] if node.thread_id is None else [node.thread_id]
 
 
@@ -145,7 +145,7 @@ def _thread(database: Database, agent_id: str, thread_id: str, limit: int) -> _F
 
 
 def _head_text(head: ThreadHead) -> str:
-    """A thread's head as a person reads it."""
+    """Returns a thread summary as readable text."""
     parts = [head.sample]
     if head.next_action:
         parts += [f"Next: {head.next_action}"]
@@ -183,7 +183,7 @@ def _fact(database: Database, agent_id: str, fact_id: str, limit: int) -> _Found
 
 
 def _memory(database: Database, agent_id: str, memory_id: str, limit: int) -> _Found | None:
-    from signet_sync.memories.store import memories  # the sanitizer comes with it, which few handles need
+    from signet_sync.memories.store import memories  # this imports the sanitizer, which few handles need
 
     memory = memories.get(database, agent_id, memory_id)
     if memory is None:
@@ -215,7 +215,7 @@ def _recalled(database: Database, agent_id: str, memory_id: str) -> dict[str, An
 
 
 def _risen(database: Database, agent_id: str, memory_id: str) -> dict[str, Any] | None:
-    from signet_sync.memories.store import promotions  # and the desks of both pages with it
+    from signet_sync.memories.store import promotions  # this imports the modules of both pages
 
     risen = promotions.of_memory(database, agent_id, memory_id)
     return risen and {"at": iso(risen[0]), "score": round(risen[1], 6)}
@@ -281,16 +281,16 @@ def _nodes_of(stated: Iterable[Stated]) -> list[str]:
 
 
 def _linked(database: Database, sessions: Iterable[SessionRef]) -> list[str]:
-    """What was remembered of some sessions, and what they state."""
+    """Returns the memories of some sessions, and the facts that they state."""
     every = (thing for ref in sessions for thing in neighbours.remembered(database, ref))
     return list(dict.fromkeys(every))[: neighbours.LINKED]
 
 
-# ── sessions that still run ──
+# ── sessions still running ──
 
 
 def _running(database: Database, agent_id: str, handle: str) -> list[LiveSession]:
-    """The sessions with live turns that a handle means: by key or id or their beginning; `key#turn` as in `recall`."""
+    """Returns the sessions with live turns that a handle names: key, id or a beginning; `key#turn` as in `recall`."""
     every = live.sessions(database, agent_id)
     names = {handle.strip(), _turn_of(handle)[0]}
     exact = [one for one in every if one.session_key in names or one.session_id in names - {""}]
@@ -301,13 +301,13 @@ def _running(database: Database, agent_id: str, handle: str) -> list[LiveSession
 
 
 def _turn_of(handle: str) -> tuple[str, int | None]:
-    """Key (or id) and turn of `key#turn`; the whole and None where it has another form."""
+    """Splits `key#turn` into key (or id) and turn; any other form is returned whole, with None."""
     name, _, turn = handle.strip().rpartition("#")
     return (name, int(turn)) if name and turn.isdecimal() and len(turn) < 16 else (handle.strip(), None)
 
 
 def _live(database: Database, agent_id: str, handle: str, running: Sequence[LiveSession], budget: int) -> _Found:
-    """The newest turns of a session that still runs, or with `key#turn` those from that turn on."""
+    """Returns the newest turns of a running session, or with `key#turn` those from that turn on."""
     if len(running) > 1:
         names = ", ".join(one.session_id or one.session_key for one in running)
         raise UsageError(f"{handle!r} may mean {names}", hint="use one of them in full", code="ambiguous-handle")
@@ -332,7 +332,7 @@ def _live(database: Database, agent_id: str, handle: str, running: Sequence[Live
 
 
 def _transcript_below(database: Database, node: Node, limit: int) -> Passage | None:
-    """Where the transcript begins that a node leads to; of a chunk, its own words."""
+    """Returns the beginning of the transcript that a node leads to; for a chunk, its own words."""
     if node.source_type == "chunk" and node.source_ref is not None:
         return passages.passage(database, node.source_ref, node.start, node.end, limit)
     if node.depth:
@@ -346,7 +346,7 @@ def _transcript_below(database: Database, node: Node, limit: int) -> Passage | N
 def _first_transcript(
     database: Database, sessions: Iterable[SessionRef], limit: int, near_us: int | None = None
 ) -> Passage | None:
-    """The beginning of the transcript of the first of these sessions that has one."""
+    """Returns the beginning of the transcript of the first of these sessions that has one."""
     for ref in sessions:
         path = passages.transcript_of(database, ref, near_us)
         if path is not None:
@@ -355,7 +355,7 @@ def _first_transcript(
 
 
 def _transcript_of_fact(database: Database, stated: Sequence[Stated], fact: str, limit: int) -> Passage | None:
-    """The lines around a fact: where it is stated in a transcript, else where the transcript speaks of the same."""
+    """Returns the lines around a fact: where a transcript states it, else where the transcript mentions the same."""
     for one in stated:
         path = passages.transcript_of(database, one.session)
         if path is None:
@@ -371,7 +371,7 @@ def _transcript_of_fact(database: Database, stated: Sequence[Stated], fact: str,
 
 
 def _within(database: Database, found: _Found, budget: int) -> dict[str, Any]:
-    """The document: labels of what lies around take a fifth at most, then the thing's text, then the transcript's."""
+    """Returns the document: labels of neighbours take a fifth at most, then the thing's text, then the transcript's."""
     around = [
         thing for group in (found.parents, found.children, found.siblings, found.memories) for thing in group[:LABELLED]
     ]
@@ -403,7 +403,7 @@ def _within(database: Database, found: _Found, budget: int) -> dict[str, Any]:
 
 
 def _labels(database: Database, agent_id: str, ids: Sequence[str], room: int) -> tuple[dict[str, str], int]:
-    """One line for as many of the ids as there is room for, and the tokens that they cost."""
+    """Returns one line for as many of the ids as fit, and the tokens that they cost."""
     shown: dict[str, str] = {}
     spent = 0
     for thing, label in passages.labels(database, agent_id, ids).items():

@@ -1,4 +1,4 @@
-"""Rows by what the terms that they hold are worth, the best first; no more of them than somebody asks for."""
+"""Groups rows by the weight of the terms that they contain, best first; computes only the groups that are requested."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from collections.abc import Set as AbstractSet
 from heapq import heappop, heappush
 from itertools import count
 
-_ROUNDING = 1e-9  # sums of the same weights in another order
+_ROUNDING = 1e-9  # sums of the same weights in another order differ by less
 
 
 def by_worth(
     roots: Sequence[tuple[AbstractSet[int], int]], holding: Sequence[AbstractSet[int]], weights: Sequence[float]
 ) -> Iterator[list[int]]:
-    """Row numbers in groups of equal worth, those that are worth most first.
+    """Yields row numbers in groups of equal weight, the highest first.
 
-    A row of `roots`, each in one of them at most, is worth the weights of what it holds, from the term on that stands
-    beside it; `holding` says for each term what holds it. Rows are told apart term by term, and only those among which
-    the best may still be: of thousands few are.
+    A row is in at most one of `roots`; its weight is the sum of the weights of the terms it contains, from the term
+    number beside its root on. `holding` has the rows of each term. Rows are separated term by term, and only among
+    those that may still be the best: few of thousands.
     """
     turn = count()
-    # What all rows of a part are worth at most; the terms left to tell them apart; those that all of them hold.
+    # Of each part: the highest weight its rows may have, the terms left to separate them, the terms that all contain.
     parts: list[tuple[float, int, AbstractSet[int], list[int], frozenset[int]]] = []
     whole: list[tuple[float, int, AbstractSet[int]]] = []
 

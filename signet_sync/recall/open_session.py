@@ -1,4 +1,4 @@
-"""One session, opened: its segments, compactions, paths, verdicts and live turns. Imports nothing heavy."""
+"""Describes one session: its segments, compactions, paths, verdicts and live turns. Imports no slow module."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from signet_sync.sync.store.sessions import SessionRef
 
 
 def running(database: Database, agent: str, session: str) -> dict[str, Any] | None:
-    """The document of a session of which there is nothing yet but live turns; None for any other."""
+    """Returns the document of a session that has nothing but live turns yet; None for any other."""
     said = [one for one in live.sessions(database, agent) if session in (one.session_key, one.session_id)]
     if not said or sessions.find(database, agent, session):
         return None
@@ -36,12 +36,12 @@ def running(database: Database, agent: str, session: str) -> dict[str, Any] | No
 
 
 def describe(database: Database, agent: str, session: str) -> dict[str, Any]:
-    """The document of `open --json`."""
+    """Returns the document of `open --json`."""
     return describe_one(database, sessions.one(database, agent, session))
 
 
 def describe_one(database: Database, ref: SessionRef) -> dict[str, Any]:
-    """The document of a session that has artifacts."""
+    """Returns the document of a session that has artifacts."""
     files = sessions.files(database, ref)
     content = [f for f in files if f.source_kind != "manifest"]
     manifests = [f for f in files if f.source_kind == "manifest"]
@@ -80,7 +80,7 @@ def describe_one(database: Database, ref: SessionRef) -> dict[str, Any]:
 
 
 def newest_paths(document: dict[str, Any]) -> dict[str, str]:
-    """The newest path of each kind that the session has."""
+    """Returns the newest path of each kind that the session has."""
     paths: dict[str, str] = {}
     for segment in document["segments"]:
         for kind in ("summary", "transcript"):

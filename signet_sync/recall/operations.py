@@ -1,4 +1,4 @@
-"""Recall: what an agent remembers that answers a query, from memories and facts down to transcripts."""
+"""Finds what an agent remembers that answers a query, from memories and facts down to transcripts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from signet_sync.sync.store import access_counts
 from signet_sync.text.sanitizer import sanitize_line
 from signet_sync.text.sentences import basename, flatten
 
-# Of each tier so many are looked at closely: those that hold most of what is asked for.
+# So many of each tier are examined closely: those that contain most of the query.
 LOOKED_AT = 20
 _LONGEST, _MOST_READ = 4_000_000, 12_000_000  # characters of one artifact, and of all for one query
 _SHOWN = 400  # characters of a hit's text
@@ -44,7 +44,7 @@ Choose = Callable[[Query, Sequence[Candidate]], Sequence[Candidate]]
 
 
 class Hit(NamedTuple):
-    """What is shown of something that was found; a higher score is a better hit. `path` is None where no file is."""
+    """A hit as shown; a higher score is better. `path` is None if the hit has no file."""
 
     tier: Tier
     id: str
@@ -63,9 +63,9 @@ def recall(
     tiers: Collection[Tier] = TIERS,
     private: bool = True,
 ) -> list[Hit]:
-    """What an agent remembers that answers a text, best first within the tiers; any text will do.
+    """Returns what an agent remembers that answers a text, best first within the tiers; accepts any text.
 
-    Without `private` no private memory does.
+    Without `private`, private memories are left out.
     """
     query, found = find(
         database, text, agent_id, lambda query, found: choose(found, limit), tiers=tiers, private=private
@@ -77,9 +77,9 @@ def recall(
 
 
 def record(database: Database, agent_id: str, text: str, hits: Sequence[Hit], at_us: int) -> bool:
-    """Notes which memories a query found and how far up, for the dream sweep; False where the database was busy.
+    """Records which memories a query found and at which place, for the dream sweep; False if the database was busy.
 
-    The score is 1/rank in the whole answer. A query is kept sanitized and on one line (issue 5, point 1).
+    The score is 1/rank in the whole answer. The query is stored sanitized and on one line (issue 5, point 1).
     """
     scored = [(hit.id, 1 / rank) for rank, hit in enumerate(hits, 1) if hit.tier == "memory"]
     if not scored:
@@ -88,7 +88,7 @@ def record(database: Database, agent_id: str, text: str, hits: Sequence[Hit], at
 
 
 def note(place: Place, agent_id: str, text: str, hits: Sequence[Hit], at_us: int) -> None:
-    """Counts what was found, where the database can be written at once: an answer never waits for a counter."""
+    """Counts the hits if the database can be written at once: an answer never waits for a counter."""
     with counting(place, wanted=bool(hits)) as database:
         if database is not None:
             access_counts.count_nodes(database, agent_id, [hit.id for hit in hits], day_of(at_us))
@@ -96,8 +96,8 @@ def note(place: Place, agent_id: str, text: str, hits: Sequence[Hit], at_us: int
 
 
 def asked(text: str) -> str:
-    """A query as it is kept: without secrets, on one line, not longer than a hit."""
-    # No secret may be cut in two.
+    """Returns a query as it is stored: without secrets, on one line, not longer than a hit."""
+    # Cut between words, so that no secret is cut in two and missed.
     whole = text if len(text) <= MOST_READ else " ".join(text[:MOST_READ].split()[:-1])
     return flatten(sanitize_line(whole), _SHOWN)
 
@@ -111,7 +111,7 @@ def find(
     tiers: Collection[Tier] = TIERS,
     private: bool = True,
 ) -> tuple[Query, list[Candidate]]:
-    """What a text asks for, and what is chosen of all that may answer it; without `private` no private memory does."""
+    """Returns the parsed text, and what `choose` takes of all candidates; without `private` no private memory."""
     query = read(text)
     if not query.terms:
         return query, []
@@ -121,7 +121,7 @@ def find(
 
 
 class _Search:
-    """One query, put to one agent's rows."""
+    """One query over one agent's rows."""
 
     def __init__(self, database: Database, agent_id: str, query: Query) -> None:
         self.database = database
@@ -145,7 +145,7 @@ class _Search:
                 yield self._of_line(tier, line)
 
     def _best(self, tiers: Sequence[Tier], private: bool) -> dict[Tier, list[str]]:
-        """Of each tier the lines that hold most; of equal ones the newest."""
+        """Returns of each tier the lines that contain most of the query; of equal ones the newest."""
         best: dict[Tier, list[str]] = {tier: [] for tier in tiers if hits.has_any(self.database, self.agent_id, tier)}
         if not best:
             return best
@@ -153,7 +153,7 @@ class _Search:
         for tier, ids in best.items():
             few = hits.narrowed(self.database, self.agent_id, tier)
             groups = by_worth([(found if few is None else found & few, 0)], holding, self.weights)
-            # Nearly always the first few lines of thousands fill a tier.
+            # Nearly always the first few of thousands of lines fill a tier.
             batch = _LINES
             while (wanted := LOOKED_AT - len(ids)) > 0 and (some := _some(groups, batch)):
                 ids += hits.first(self.database, self.agent_id, tier, some, wanted, private)
@@ -161,9 +161,9 @@ class _Search:
         return best
 
     def _told_apart(self, holding: Sequence[list[int]]) -> tuple[set[int], list[set[int]]]:
-        """The rows that hold one of the terms by which texts are found; and of these for each term what holds it."""
+        """Returns the rows with a term by which texts are found, and for each term which of these contain it."""
         found = set[int]().union(*(holding[number] for number in self.by))
-        # A word of many rows costs no set of all of them.
+        # Intersect with these rows instead of building a set of all rows of a frequent word.
         return found, [found.intersection(rows) for rows in holding]
 
     def _of_line(self, tier: Tier, line: Line) -> Candidate:
@@ -183,14 +183,14 @@ class _Search:
             yield self._of_artifact(artifact)
 
     def _found(self, tier_of: Mapping[str, Tier]) -> list[int]:
-        """Of each tier the artifacts that hold most; of equal ones those that were indexed last."""
+        """Returns of each tier the artifacts that contain most of the query; of equal ones those indexed last."""
         found: dict[Tier, list[int]] = {tier: [] for tier in tier_of.values()}
         if not found:
             return []
         near, bonus = pairs(self.weights, self.by)
         close = [hits.artifacts_near(self.database, self.terms[one], self.terms[other]) for one, other in near]
         by, terms = self._told_apart(self.holding)
-        # What is found by words that stand close together alone counts as that.
+        # What only words close together find is scored by that alone.
         roots = [(by, 0), (set[int]().union(*close) - by, len(terms))]
         groups = by_worth(roots, [*terms, *close], [*self.weights, *bonus])
         order = (row for rows in groups for row in sorted(rows, reverse=True))
@@ -217,13 +217,13 @@ class _Search:
         return candidate._replace(session=found.session)
 
     def _about(self, project: str | None) -> Mapping[int, float]:
-        """The terms that a project's name holds; all that was done in it is about them."""
+        """Returns the terms in a project's name; everything done in the project is about them."""
         if project not in self.projects:
             self.projects[project] = self.finder.best(basename(project)).terms
         return self.projects[project]
 
     def located(self, candidate: Candidate) -> Candidate | None:
-        """A candidate with its node for its id, who said it, and when; None where it has no node yet."""
+        """Returns a candidate with its node's id, its speaker and its time; None if it has no node yet."""
         if candidate.id not in self.places:
             return candidate
         place, content = self.places[candidate.id]
@@ -233,7 +233,7 @@ class _Search:
         role = speaker(content, place) if candidate.tier == "transcript" else ""
         return candidate._replace(id=node.id, at_us=node.at_us, where=_said(role, candidate.where, node.at_us))
 
-    # ── sessions that still run ──
+    # ── sessions still running ──
 
     def turns(self, tiers: Collection[Tier]) -> Iterator[Candidate]:
         if "transcript" not in tiers:
@@ -250,14 +250,14 @@ class _Search:
     def _candidate(
         self, tier: Tier, line_id: str, text: str, path: str | None, at_us: int, passage: Passage, where: str
     ) -> Candidate:
-        # Of a long transcript only what is shown says why.
+        # The reason given for a long transcript covers only the passage shown.
         terms = passage.terms if tier == "transcript" else passage.held
         score, rare = scored(self.weights, passage), rarity(passage, self.documents)
         return Candidate(tier, line_id, text, path, at_us, score, terms, where, rarity=rare)
 
 
 def _some(groups: Iterable[list[int]], rows: int) -> list[list[int]]:
-    """The next groups, so many that they hold so many rows together; all that are left where they hold fewer."""
+    """Returns the next groups that together have at least `rows` rows; all that are left if they have fewer."""
     some: list[list[int]] = []
     for group in groups:
         some.append(group)
@@ -277,7 +277,7 @@ def _where(tier: Tier, line: Line) -> str:
 
 
 def _of_entity(line: Line, place: int | None) -> str:
-    """An entity's title, and what its profile says around a place; its one sentence where that is in the title."""
+    """Returns an entity's title and its profile's text around a place; its one sentence if the title has the place."""
     title = line.about or ""
     below = -1 if place is None else place - len(title) - 1
     said = line.shown if below < 0 else around(line.text[len(title) + 1 :], below)

@@ -1,4 +1,4 @@
-"""Where the terms of a query stand in a text, and the passage where most of them stand close together."""
+"""Finds the terms of a query in a text, and the passage in which most of them are close together."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from signet_sync.recall.query import AKIN, Term
 from signet_sync.text.word_forms import folded
 
 REACH = 240  # characters of a passage: two or three sentences
-_FAR = 0.3  # how much less a passage counts whose first and last word are so far apart
+_FAR = 0.3  # how much less a passage counts whose first and last word are that far apart
 _BREAK = 60  # characters that the end of a sentence or line counts as
 _MOST_PLACES = 2_000  # of one text
-_ROUNDING = 1e-9  # sums of the same weights in another order
-_NEEDLE = 3  # characters that are worth looking for
+_ROUNDING = 1e-9  # sums of the same weights in another order differ by less
+_NEEDLE = 3  # characters from which a text is selective enough to search for
 _TOKEN = late(r"[^\W_]+")
 
 
-# Where a term begins and ends, in characters, which it is, and its worth: 1 where it stands as typed.
+# Where a term begins and ends, in characters; its number; its worth: 1 if it is as typed.
 Place = tuple[int, int, int, float]
 
 
 class Passage(NamedTuple):
     """The best passage of a text: `weight` is that of its terms, less the farther apart they are; `terms` their worth.
 
-    `start` is the place of its first term, None where the text holds none. `whole` and `held` are weight and terms of
-    all the text.
+    `start` is the place of its first term, None if the text contains none. `whole` and `held` are weight and terms of
+    the entire text.
     """
 
     weight: float
@@ -42,19 +42,19 @@ class Finder:
     """Finds the terms of a query in folded texts."""
 
     def __init__(self, terms: Sequence[Term], weights: Sequence[float]) -> None:
-        """`weights` says how much each term tells."""
+        """`weights` are the terms' weights in the ranking."""
         self.weights = weights
-        # What tells most is looked for first: where a text holds too many places, those are kept.
+        # Search for the terms of highest weight first: if a text has too many places, those are kept.
         order = sorted(range(len(terms)), key=lambda number: -weights[number])
         self._searches = [_Search(number, terms[number]) for number in order]
 
     @property
     def needles(self) -> list[str]:
-        """Texts of which each that holds a term holds one, in lower case."""
+        """Returns texts, in lower case; whatever contains a term contains one of its texts."""
         return [needle for search in self._searches for needle in search.needles]
 
     def places(self, text: str) -> list[Place]:
-        """The places of all terms in a text, in order; at most `_MOST_PLACES`."""
+        """Returns the places of all terms in a text, in order; at most `_MOST_PLACES`."""
         low = folded(text)
         found: list[Place] = []
         for search in self._searches:
@@ -63,14 +63,14 @@ class Finder:
         return found
 
     def best(self, text: str, given: Mapping[int, float] | None = None) -> Passage:
-        """The passage that tells most; `given` are terms, with their worth, that hold for every part of the text."""
+        """Returns the passage of highest weight; `given` terms, with their worth, count for every passage."""
         given = given or {}
         places = self.places(text)
         base = self._weight(given)
         if not places:
             return Passage(base, None, given, base, given)
         best, start, terms = base, None, given
-        # What stands within reach of a place: how often each term does, and what they weigh together.
+        # What is within reach of a place: how often each term occurs, and their total weight.
         counts: dict[int, int] = {}
         within, end = base, 0
         for first, (begun, _, opening, _) in enumerate(places):
@@ -93,7 +93,7 @@ class Finder:
     def _passage(
         self, text: str, near: Sequence[Place], given: Mapping[int, float], base: float
     ) -> tuple[float, Mapping[int, float]]:
-        """The best of the passages that begin at the first of some places: its weight, and the terms that it holds."""
+        """Returns weight and terms of the best passage that begins at the first of some places."""
         best, found = 0.0, given
         held = dict(given)
         weight = base
@@ -111,7 +111,7 @@ class Finder:
         return best, found
 
     def better(self, one: Passage, other: Passage) -> Passage:
-        """The better passage of two texts that belong together, as one of all that both hold."""
+        """Returns the better passage of two texts that belong together, with weight and terms of both texts."""
         best = max(one, other, key=lambda passage: passage.weight)
         held = _most(one.held, other.held)
         return best._replace(whole=self._weight(held), held=held)
@@ -132,7 +132,7 @@ def _breaks(text: str, start: int, end: int) -> int:
 
 
 class _Search:
-    """Looks for one term: for what its forms begin with, and then whether one of them stands there."""
+    """Finds one term: searches for the beginnings of its forms, then checks whether one of the forms is there."""
 
     def __init__(self, number: int, term: Term) -> None:
         self.number = number
@@ -143,7 +143,7 @@ class _Search:
         self.needles = ["".join(term.phrases[0].split())] if term.dense else _beginnings(forms)
 
     def add_places(self, low: str, found: list[Place]) -> None:
-        """Adds the places of the term; `found` gets no longer than `_MOST_PLACES`."""
+        """Adds the places of the term; `found` grows to at most `_MOST_PLACES`."""
         for needle in self.needles:
             start = low.find(needle)
             while start >= 0:
@@ -156,7 +156,7 @@ class _Search:
                 start = low.find(needle, start + 1)
 
     def _add(self, low: str, start: int, found: list[Place]) -> None:
-        """Adds the term where a word begins, as the best of its forms that stands there."""
+        """Adds the term if a word begins there, as the best of its forms that matches."""
         for phrase in self.phrases:
             match = phrase.match(low, start)
             if match is not None and not low[match.end() : match.end() + 1].isalnum():
@@ -173,7 +173,7 @@ class _Search:
 
 
 def _beginnings(forms: Sequence[str]) -> list[str]:
-    """What all of the forms begin with: few texts, of three characters and more where the forms are that long."""
+    """Returns a few texts with which all of the forms begin; three characters or more if the forms are that long."""
     found: list[str] = []
     for form in sorted(set(forms)):
         shared = _shared(found[-1], form) if found else ""

@@ -1,4 +1,4 @@
-"""What a query asks for: its words, each in the forms that may stand in a text. Any text is a query."""
+"""Parses a query into its words, each in the forms that a text may contain. Any text is a query."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ MOST_TERMS = 30
 MOST_PARTS = 8  # of one word: `src/index/retry.py` has four
 LONGEST = 64  # characters of a word
 MOST_CONCEPTS = 3  # terms of the glossary in one word: `networking` finds `network`, `chatgpt` finds `gpt`
-# What a word is worth that stands in a text in another form, or (of `retry.py`, `lantern-core`) in part.
+# Worth of a word that a text contains in another form, or (of `retry.py`, `lantern-core`) in part.
 AKIN, PART = 0.9, 0.5
 
 _TOKEN = late(r"[^\W_]+")
 _RUN = late(f"[{CJK}]+|[^{CJK}]+")
-# Words of Japanese end where its scripts change; what stands in hiragana between them is mostly grammar.
+# Japanese words end where the script changes; hiragana between them is mostly grammar.
 _SCRIPT = late(
     "[\u3041-\u309f]+|[\u30a0-\u30ff\uff66-\uff9f]+|[\uac00-\ud7ff]+|[^\u3041-\u30ff\uff66-\uff9f\uac00-\ud7ff]+"
 )
@@ -34,9 +34,9 @@ _SHORTENED = frozenset({"s", "t", "re", "ll", "ve", "d", "m"})  # of what's, don
 class Term(NamedTuple):
     """A word of a query, or two characters of one in Chinese, Japanese or Korean.
 
-    `word` numbers the word it belongs to, and `share` is its part of it. `phrases` are the ways it stands in a text as
-    typed: folded tokens with blanks between. `akin` are other tokens that count as it, for `worth`; all that begins
-    with `prefix` counts so too. Most of `akin` begin with `stem`. A `dense` term may stand anywhere, inside a word too.
+    `word` numbers the word it belongs to, and `share` is its part of it. `phrases` are its forms in a text as typed:
+    folded tokens with blanks between. `akin` are other tokens that count as it, for `worth`; so does all that begins
+    with `prefix`. Most of `akin` begin with `stem`. A `dense` term may be anywhere, inside a word too.
     """
 
     word: int
@@ -50,12 +50,12 @@ class Term(NamedTuple):
 
     @property
     def name(self) -> bool:
-        """Whether it is of several parts (`queue.py`, `getUserName`) or holds a digit: typed for a reason."""
+        """Returns whether it has several parts (`queue.py`, `getUserName`) or a digit: typed deliberately."""
         return not self.dense and (len(self.phrases) > 1 or not self.phrases[0].isalpha())
 
 
 class Query(NamedTuple):
-    """The terms of a query in its order, and of how many words they are; `common` says that all are stop words."""
+    """The terms of a query in order, and their number of words; `common` means that all are stop words."""
 
     terms: tuple[Term, ...]
     words: int
@@ -63,7 +63,7 @@ class Query(NamedTuple):
 
 
 class _Word(NamedTuple):
-    """A word as `typed`: its tokens, with humps taken apart too where it has some; `dense` ones are CJK."""
+    """A word as `typed`: its tokens, and the parts of a camel-case word; `dense` ones are CJK."""
 
     typed: str
     forms: tuple[tuple[str, ...], ...]
@@ -78,15 +78,15 @@ class _Word(NamedTuple):
 
     @property
     def weight(self) -> tuple[bool, int]:
-        """Names and numbers before other words, long ones before short ones."""
+        """Sorts names and numbers before other words, long ones before short ones."""
         whole = "".join(self.forms[0])
         return len(self.forms[0]) > 1 or len(self.forms) > 1 or not whole.isalpha(), len(whole)
 
 
 def read(text: str) -> Query:
-    """What a text asks for, without stop words unless it holds no others; at most `MOST_TERMS` terms.
+    """Parses a text, without stop words unless it has no others; at most `MOST_TERMS` terms.
 
-    Where there are more, names and numbers go first, then the longer words. Total, linear, bounded.
+    If there are more, names and numbers are kept first, then the longer words. Total, linear, bounded.
     """
     typed = normalize("NFC", text[:MOST_READ].encode("utf-8", "replace").decode("utf-8"))
     words = list({word.forms[0]: word for word in _words(typed)}.values())
@@ -98,7 +98,7 @@ def read(text: str) -> Query:
 
 
 def _most_telling(words: Sequence[_Word]) -> list[_Word]:
-    """As many words as there is room for, in their order."""
+    """Returns as many words as the limit allows, most important kept, in their order."""
     room = MOST_TERMS
     kept: set[tuple[str, ...]] = set()
     for word in sorted(words, key=lambda word: word.weight, reverse=True):
@@ -146,15 +146,15 @@ def _terms(number: int, word: _Word) -> list[Term]:
     return [Term(number, phrases, tuple(akin), worth=PART)]
 
 
-# Of a word that is none of the glossary's, and no compound, its tags are these and the word itself. The parts of a
-# compound are left out: whoever asks for `pre-commit` does not ask for `pre`. In Chinese, Japanese and Korean the pairs
-# of a word find the terms in it.
+# A word that is neither in the glossary of concepts nor a compound has as tags its concepts and itself. The parts of a
+# compound are left out: a query for `pre-commit` is not one for `pre`. In Chinese, Japanese and Korean the pairs of a
+# word find the terms in it.
 def _concepts(typed: str) -> list[str]:
-    """The concepts in a word as they stand in the index, each one token."""
+    """Returns the concepts in a word as the index has them, each one token."""
     tokens = [_tokens(term) for term in glossary_terms(typed, MOST_CONCEPTS)]
     return [token for token, *rest in tokens if not rest]
 
 
 def _pairs(piece: str) -> list[str]:
-    """Every two characters that stand together, each pair once; one character alone."""
+    """Returns every two adjacent characters, each pair once; a single character as it is."""
     return list(dict.fromkeys(piece[place : place + 2] for place in range(max(1, min(len(piece), MOST_TERMS + 1) - 1))))

@@ -1,4 +1,4 @@
-"""Which of what was found answers a query, in which order, and why."""
+"""Ranks what was found: which candidates answer a query, in which order, and why."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from signet_sync.recall.query import Query
 Tier = Literal["memory", "fact", "curated", "thread", "node", "transcript"]
 TIERS: tuple[Tier, ...] = ("memory", "fact", "curated", "thread", "node", "transcript")
 
-# A hit is shown that is worth so much of the best one.
+# A hit is shown if its score is at least this part of the best one's.
 KEPT = 0.75
-# Of a hit's score the part that its best passage decides; the rest is what all of it holds.
+# The part of a hit's score that its best passage decides; the rest depends on all that the hit contains.
 OF_PASSAGE = 0.75
-# A transcript need not be read where the summary of its session scores about as much.
+# A transcript is not read if the summary of its session scores about as much.
 MORE = 1.1
 _FIRST = 5
-_OF_NAME = 2.0  # how much more a name or number tells than another word as rare
+_OF_NAME = 2.0  # how much more a name or number weighs than another word as rare
 _NOT_BY_CHANCE, _ALONE = 0.6, 0.9
 _PAIRED, _CLOSER = 3, 0.3
 _FOUND_BY = 0.45  # of the weight of all terms
 
 
 class Candidate(NamedTuple):
-    """What may answer. `terms` are those of the query that it holds, with their worth, `score` is from 0 to 1.
+    """A possible answer. `terms` are the query's terms in it, with their worth; `score` is from 0 to 1.
 
-    `where` says what and where it is, for people. `session` is (token, session id) of what stands in an artifact.
-    `rarity` is what these words tell, over what the rarest of words tells.
+    `where` says what and where it is, for the user. `session` is (token, session id) if it is in an artifact. `rarity`
+    is the weight of its words, divided by that of the rarest possible word.
     """
 
     tier: Tier
@@ -46,9 +46,9 @@ class Candidate(NamedTuple):
 
 
 def weights(query: Query, holding: Sequence[int], documents: int) -> list[float]:
-    """How much each term tells: the rarer, the more, and names and numbers more than other words.
+    """Returns the weight of each term: the rarer, the higher, and higher for names and numbers than for other words.
 
-    `holding` counts the documents with it, of `documents` in all.
+    `holding` counts the documents with each term, of `documents` in all.
     """
     rarities = [1 + log(1 + (documents - count + 0.5) / (count + 0.5)) for count in holding]
     return [
@@ -57,9 +57,9 @@ def weights(query: Query, holding: Sequence[int], documents: int) -> list[float]
 
 
 def finders(weights: Sequence[float], holding: Sequence[int]) -> list[int]:
-    """The terms by which texts are found: those that tell most, and what no artifact holds but a memory may.
+    """Returns the terms by which texts are found: those of highest weight, and those in no artifact but maybe a memory.
 
-    Whatever holds none of them is not among the best, and the words that stand nearly everywhere find nothing.
+    A text without any of them is not among the best, and words that are nearly everywhere are not searched for.
     """
     by = [number for number, count in enumerate(holding) if not count]
     known = sorted((number for number, count in enumerate(holding) if count), key=lambda number: -weights[number])
@@ -74,32 +74,32 @@ def finders(weights: Sequence[float], holding: Sequence[int]) -> list[int]:
 
 
 def pairs(weights: Sequence[float], by: Sequence[int]) -> tuple[list[tuple[int, int]], list[float]]:
-    """The pairs of terms that tell most where they stand close together, and how much more each then tells."""
+    """Returns the pairs of terms that weigh most when close together, and how much more each then weighs."""
     most = sorted(range(len(weights)), key=lambda number: (number not in by, -weights[number]))[:_PAIRED]
     near = list(combinations(sorted(most), 2))
     return near, [_CLOSER * (weights[one] + weights[other]) for one, other in near]
 
 
 def worth(weights: Sequence[float], mask: int) -> float:
-    """What the terms of a mask weigh, bit n for term n."""
+    """Returns the weight of the terms of a mask, bit n for term n."""
     return sum(weight for number, weight in enumerate(weights) if mask >> number & 1)
 
 
 def scored(weights: Sequence[float], passage: Passage) -> float:
-    """How well a text answers, from 0 to 1: by its best passage, and a little by all that it holds."""
+    """Scores how well a text answers, from 0 to 1: by its best passage, and a little by all that it contains."""
     return (OF_PASSAGE * passage.weight + (1 - OF_PASSAGE) * passage.whole) / sum(weights)
 
 
 def rarity(passage: Passage, documents: int) -> float:
-    """What the words of a passage tell, over what the rarest of words tells in so many documents."""
+    """Returns the weight of a passage's words, divided by that of the rarest possible word in so many documents."""
     return passage.weight / (1 + log(2 + documents))
 
 
 def choose(candidates: Iterable[Candidate], limit: int) -> list[Candidate]:
-    """The hits that are shown, best first within their tier, tiers in their order; at most `limit`.
+    """Returns the hits to show, best first within their tier, tiers in their order; at most `limit`.
 
-    Only what is worth `KEPT` of the best one is shown, what says the same only once, and each tier takes so many of
-    the first places that the others are seen too.
+    Only what scores `KEPT` of the best one is shown, repeated texts only once, and each tier gets so many of the first
+    places that the others are seen too.
     """
     found = sorted(candidates, key=_order)
     best = max((candidate.score for candidate in found), default=0.0)
@@ -112,7 +112,7 @@ def _order(candidate: Candidate) -> tuple[int, float, int, str]:
 
 
 def _without_repeats(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Without texts that stand before, transcripts whose summary is as good, and condensations of such summaries."""
+    """Drops repeated texts, transcripts whose summary is as good, and condensations of such summaries."""
     told: dict[tuple[str, str] | None, float] = {}
     for candidate in candidates:
         if candidate.tier == "node" and candidate.session is not None:
@@ -142,7 +142,7 @@ def _same(text: str) -> str:
 
 
 def _placed(candidates: Sequence[Candidate], limit: int) -> list[Candidate]:
-    """The first places are shared out among the tiers; the others go to those that push nobody out of the first."""
+    """Shares the first places out among the tiers; the rest goes to tiers that displace no hit from these."""
     tiers = {tier: [c for c in candidates if c.tier == tier] for tier in TIERS}
     shown = dict.fromkeys(TIERS, 0)
 
@@ -160,7 +160,7 @@ def _placed(candidates: Sequence[Candidate], limit: int) -> list[Candidate]:
 
 
 def _behind(tiers: Mapping[Tier, Sequence[Candidate]]) -> Collection[Tier]:
-    """The tiers that may go on behind the first places: nodes only where no transcript behind them knows as much."""
+    """Returns the tiers that may continue after the first places: nodes only if no transcript after them is as good."""
     best = {tier: found[0].score for tier, found in tiers.items() if found}
     if "transcript" in best and best["transcript"] >= best.get("node", 0.0):
         return TIERS[-1:]
@@ -168,9 +168,9 @@ def _behind(tiers: Mapping[Tier, Sequence[Candidate]]) -> Collection[Tier]:
 
 
 def telling(query: Query, candidate: Candidate) -> bool:
-    """Whether a candidate has to do with a prompt that nobody meant as a question, and not by chance.
+    """Returns whether a candidate is related, not by chance, to a prompt that is not a question to memory.
 
-    What it holds must be rare enough, and be two of the prompt's words, a name, or a word that hardly anything holds.
+    The words it contains must be rare enough, and be two of the prompt's, a name, or one that hardly any text contains.
     """
     if query.common or candidate.rarity < _NOT_BY_CHANCE:
         return False
@@ -180,9 +180,9 @@ def telling(query: Query, candidate: Candidate) -> bool:
 
 
 def for_prompt(query: Query, candidates: Iterable[Candidate], limit: int, *, asked: bool = False) -> list[Candidate]:
-    """The hits that a prompt calls for: transcripts only where nothing that is distilled answers (seed 002).
+    """Returns the hits to show at a prompt: transcripts only if no extracted statement answers (seed 002).
 
-    With `asked` somebody wants to know what memory holds on it: then all counts that `recall` finds.
+    With `asked`, the prompt asks what memory holds: then everything counts that `recall` finds.
     """
     if asked:
         chosen = choose(() if query.common else candidates, limit)
@@ -192,7 +192,7 @@ def for_prompt(query: Query, candidates: Iterable[Candidate], limit: int, *, ask
 
 
 def why(query: Query, candidate: Candidate) -> str:
-    """Why a hit is shown, for people: `3 of 4 words, in a decision of lantern, 2026-03-28`."""
+    """Returns why a hit is shown, for the user: `3 of 4 words, in a decision of lantern, 2026-03-28`."""
     parts: dict[int, list[bool]] = {}
     for number, term in enumerate(query.terms):
         parts.setdefault(term.word, []).append(number in candidate.terms)

@@ -1,4 +1,4 @@
-"""Snippets: a piece of a text around the words that were asked for, on one line."""
+"""Cuts snippets: a piece of a text around the words of a query, on one line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ROLE = late(r"[^\W\d_]+")
 
 
 def snippet(content: str, sentence: str, query: str) -> str:
-    """About 200 characters where most of the query's words stand, on one line; the sentence where the text has none."""
+    """Returns about 200 characters with most of the query's words, on one line; the sentence if the text has none."""
     words = [word for word in query.split() if WORDS.search(word)][:MOST_WORDS]
     for text in (content, sentence):
         place = _place(text, words)
@@ -25,7 +25,7 @@ def snippet(content: str, sentence: str, query: str) -> str:
 
 
 def around(text: str, place: int) -> str:
-    """About 200 characters around a place, on one line, with `…` where more stands before or behind."""
+    """Returns about 200 characters around a place, on one line, with `…` where text is cut before or after."""
     start = max(place - SNIPPET // 3, 0)
     if start:
         blank = text.find(" ", start, place)
@@ -37,7 +37,7 @@ def around(text: str, place: int) -> str:
 
 
 def told(label: str, content: str, place: int | None) -> str:
-    """The one line that tells a node from others, and around a place what its content says there."""
+    """Returns the line that identifies a node, with its content around a place."""
     from signet_sync.text.sentences import flatten
 
     piece = "" if place is None else _HEADING.sub("", flatten(around(content, place))).removeprefix("…")
@@ -47,7 +47,7 @@ def told(label: str, content: str, place: int | None) -> str:
 
 
 def speaker(text: str, place: int) -> str:
-    """Whose turn of a transcript a place belongs to (`User`); "" where no heading tells."""
+    """Returns the speaker (`User`) of the transcript turn at a place; "" if no heading names one."""
     from signet_sync.text.chunking import turns
 
     begin = max(0, place - _LOOKED_BACK)
@@ -59,7 +59,7 @@ def speaker(text: str, place: int) -> str:
 
 
 def _place(text: str, words: list[str]) -> int | None:
-    """Where the densest group of words begins; of equal ones where the longest word stands."""
+    """Returns where the densest group of words begins; of equal ones, that with the longest word."""
     low = folded(text)
     found = [(place, len(word)) for word in words if (place := _find(low, word)) is not None]
     if not found:
@@ -69,7 +69,7 @@ def _place(text: str, words: list[str]) -> int | None:
 
 
 def _find(low: str, word: str) -> int | None:
-    """The first place of a word, or of one of its parts where it does not stand there as a whole."""
+    """Returns the first place of a word, or of one of its parts if the whole word does not occur."""
     for form in (folded(word.strip("\"'.,;:!?()[]*^")), *(folded(part) for part in _parts(word))):
         first = place = low.find(form) if form else -1
         for _ in range(20):

@@ -1,4 +1,4 @@
-"""Keeps the short texts that `recall` finds equal to what they tell of: memories, facts, threads, entities."""
+"""Keeps the short texts that `recall` searches equal to their sources: memories, facts, threads, entities."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from signet_sync.sync.stages import Alive, Change, Deriver, Source
 from signet_sync.sync.store import line_index
 from signet_sync.sync.store.line_index import Line
 
-# Kinds of sources that operations move: what was remembered, and curated entities.
+# Kinds of sources that operations change: memories and entities.
 MEMORY, ENTITY = "memory", "entity"
 
 
 class RecallLines(Deriver):
-    """Derives one line for each memory, fact, thread head, condensation and profile of an entity."""
+    """Derives one line for each memory, fact, thread summary, condensation and entity profile."""
 
     name = "recall lines"
     tables = ("recall_lines", "recall_lines_fts")
@@ -31,7 +31,7 @@ class RecallLines(Deriver):
     batch = 5000
 
     def sources(self, database: Database) -> Iterable[Source]:
-        """Gives everything that has a line."""
+        """Yields everything that has a line."""
         for kind, ids in (
             (NODE, nodes.condensations(database)),
             (THREAD, nodes.heads(database)),
@@ -42,11 +42,11 @@ class RecallLines(Deriver):
             yield from (Source(kind, *key) for key in ids)
 
     def clear(self, database: Database) -> None:
-        """Forgets every line."""
+        """Deletes every line."""
         line_index.clear(database)
 
     def update(self, database: Database, prepared: Sequence[Source], alive: Alive) -> Change:
-        """Writes the lines that moved, and drops those of what is gone."""
+        """Writes the lines that changed, and deletes those whose source is gone."""
         told: list[Line] = []
         for (kind, agent_id), some in groupby(sorted(prepared), key=lambda one: one[:2]):
             ids = [one.id for one in some]

@@ -1,1 +1,1 @@
-"""Makes the sample workspace from the tables beside the modules."""
+"""Makes the sample workspace from the TOML files in this folder."""

@@ -1,4 +1,4 @@
-"""The entities of the sample workspace: made by ordinary operations, so that their ledger tells how."""
+"""Makes the entities of the sample workspace by ordinary operations, so that their event logs record them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from signet_sync.sync.workspace import Workspace
 
 
 def plant(workspace: Workspace, now_us: int) -> list[str]:
-    """Makes the sample entities of an indexed sample workspace; gives the paths of their profiles."""
+    """Makes the sample entities of an indexed sample workspace; returns the paths of their profiles."""
     samples = tomllib.loads((package_files("signet_sync.admin.demo") / "demo_entities.toml").read_text("utf-8"))
     return [_plant(workspace, sample, now_us) for sample in samples["entity"]]
 
@@ -41,7 +41,7 @@ def _plant(workspace: Workspace, sample: dict[str, Any], now_us: int) -> str:
 
 
 def _line(root: str, words: str) -> str:
-    """`PATH#LINE` of the newest summary that says this, else of the newest transcript. Names sort by time."""
+    """Returns `PATH#LINE` of the newest summary with these words, else of the newest transcript. Names sort by time."""
     names = sorted(os.listdir(os.path.join(root, MEMORY)), key=lambda name: (name.endswith("--summary.md"), name))
     for name in reversed(names):
         if name.endswith(("--summary.md", "--transcript.md")):

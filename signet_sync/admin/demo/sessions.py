@@ -1,4 +1,4 @@
-"""The sample workspace: realistic sessions dated relative to now, one broken file, one conflict copy."""
+"""Makes the sample workspace: realistic sessions dated relative to now, one broken file, one conflict copy."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ MARKER = ".signet-demo"
 
 
 def make(root: str) -> None:
-    """Makes the folder of the sample workspace.
+    """Creates the folder of the sample workspace.
 
-    Raises `UsageError` for a folder that is neither empty nor an earlier demo; an earlier one is made anew, and
-    what is remembered of one that was deleted by hand is forgotten.
+    Raises `UsageError` for a folder that is neither empty nor an earlier demo; an earlier one is replaced, and the
+    state of one that was deleted by hand is dropped.
     """
     known = state_dir.locate(root).path
     if os.path.isdir(root) and os.listdir(root):
@@ -44,7 +44,7 @@ def make(root: str) -> None:
 
 
 def tell(workspace: Workspace, now_us: int) -> list[str]:
-    """Ends every sample session as a harness would, and spoils two files; gives the paths of the artifacts."""
+    """Ends every sample session as a harness would, and damages two files; returns the paths of the artifacts."""
     samples = tomllib.loads((package_files("signet_sync.admin.demo") / "demo_sessions.toml").read_text("utf-8"))
     written: list[str] = []
     by_session = [_session(workspace, sample, now_us) for sample in samples["session"]]
@@ -56,7 +56,7 @@ def tell(workspace: Workspace, now_us: int) -> list[str]:
 
 
 def mark(folder: state_dir.StateFolder) -> None:
-    """Says in a state folder that it is a demo's."""
+    """Marks a state folder as that of a demo."""
     state_dir.write_json(os.path.join(folder.path, MARKER), {})
 
 
@@ -81,7 +81,7 @@ def _session(workspace: Workspace, sample: dict[str, Any], now_us: int) -> dict[
 
 
 def _dated(text: str, start: int, end: int) -> str:
-    """A conversation in the form in which transcripts of harnesses are kept, its turns spread over its time."""
+    """Returns a conversation in the format of harness transcripts, its turns spread over its time."""
     turns = re.split(r"^(User|Assistant): ", text.strip(), flags=re.MULTILINE)[1:]
     said = list(zip(turns[::2], turns[1::2], strict=True))
     step = (end - start) // len(said)

@@ -1,4 +1,4 @@
-"""One thing that was looked at: what was found, and what the person does next."""
+"""Describes one finding: what was found, and the user's next step."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ Level = Literal["ok", "warning", "problem"]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What one look came to.
+    """The result of one check.
 
-    `name` is stable, for programs; `remedy` is what to do, a command that can be typed as it stands wherever there is
-    one; with `fix` it is safe, and `doctor --fix` does it.
+    `name` is stable, for programs; `remedy` is what to do, a command that can be typed as it is if there is one; with
+    `fix` it is safe, and `doctor --fix` does it.
     """
 
     name: str
@@ -24,7 +24,7 @@ class Finding:
 
 
 def span(seconds: float) -> str:
-    """A length of time as a person says it."""
+    """Returns a duration as text for the user."""
     for unit, length in (("days", 86_400), ("hours", 3600), ("minutes", 60)):
         if seconds >= 2 * length:
             return f"{seconds / length:.0f} {unit}"
@@ -32,15 +32,15 @@ def span(seconds: float) -> str:
 
 
 def fine(name: str, message: str, remedy: str = "") -> Finding:
-    """Nothing is wrong; a `remedy` is only a word of advice."""
+    """Makes a finding without a problem; a `remedy` is only advice."""
     return Finding(name, "ok", message, remedy)
 
 
 def warning(name: str, message: str, remedy: str, *, fix: bool = False) -> Finding:
-    """Everything works, but not as well as it could, or not for long."""
+    """Makes a finding of something that works, but not as well as it could, or not for long."""
     return Finding(name, "warning", message, remedy, fix)
 
 
 def problem(name: str, message: str, remedy: str, *, fix: bool = False) -> Finding:
-    """Something does not work, or its answers are wrong."""
+    """Makes a finding of something that does not work, or gives wrong answers."""
     return Finding(name, "problem", message, remedy, fix)

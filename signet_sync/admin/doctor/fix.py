@@ -1,4 +1,4 @@
-"""What is safe to mend without asking: our own files, rows that can be made anew, our own service and hooks."""
+"""Applies the remedies that are safe without asking: our own files, derived rows, our service and hooks."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ from signet_sync.storage.database.connection import is_suspect, suspect
 from signet_sync.sync.damage import run_pass_mending
 from signet_sync.sync.request import Request
 
-# A living agent is given so many seconds to mend its own database.
+# Seconds that a running agent gets to repair its own database.
 PATIENCE = 30.0
-_ROUNDS = 3  # what a folder hid shows once it is open
+_ROUNDS = 3  # opening a folder may reveal further problems
 
 
 @dataclass(slots=True)
 class Healed:
-    """What was done, and what could not be: sentences for a person."""
+    """What was done, and what could not be: sentences for the user."""
 
     done: list[str] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
 
 
 def heal(root: str, database: str, names: Collection[str]) -> Healed:
-    """Mends what findings of these names tell of, in the order in which one thing rests on the other."""
+    """Fixes the findings of these names, each after those on which it depends."""
     healed = Healed()
     patient = Patient(root, database)
     for wanted, mend in _HEALERS:
@@ -55,7 +55,7 @@ def heal(root: str, database: str, names: Collection[str]) -> Healed:
     return healed
 
 
-# ── our own folder ──
+# ── our state folder ──
 
 
 def _modes(patient: Patient) -> Iterator[str]:
@@ -96,9 +96,9 @@ def _database(patient: Patient) -> Iterator[str]:
 
 
 def _by_the_agent(patient: Patient, pid: int) -> str:
-    """Has the living agent do it: a file that is exchanged under it could cost what it is just writing."""
+    """Lets the running agent do it: exchanging the file under it could lose what it is just writing."""
     suspect(patient.database)
-    os.kill(pid, signal.SIGHUP)  # a full pass, which looks at every page of what is suspect
+    os.kill(pid, signal.SIGHUP)  # a full pass, which checks every page of a suspect database
     end = time.monotonic() + PATIENCE
     while is_suspect(patient.database) or _is_degraded(patient):
         if time.monotonic() > end:
@@ -119,7 +119,7 @@ def _look_again(patient: Patient) -> Iterator[str]:
 
 
 def _pass(patient: Patient, *, rebuild: bool) -> Iterator[str]:
-    """The pass of `reindex`, with what waits in spool and journal."""
+    """Makes the pass of `reindex`, including jobs and journalled flows that wait."""
     settings = patient.settings
     with opened(patient.root, settings, database=patient.chosen) as workspace:
         outcome = run_pass_mending(workspace, Request(now_us=now_us(), rebuild=rebuild))
@@ -135,7 +135,7 @@ def _pass(patient: Patient, *, rebuild: bool) -> Iterator[str]:
         yield f"the spool was worked off: {written} sessions taken in, {len(taken.failed)} failed"
 
 
-# ── what starts us ──
+# ── service and hooks ──
 
 
 def _hooks(patient: Patient) -> Iterator[str]:

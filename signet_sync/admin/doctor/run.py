@@ -1,7 +1,7 @@
-"""The installation looked over end to end: each finding with its remedy, and the safe remedies applied.
+"""Runs all checks of an installation: each finding with its remedy; the safe remedies can be applied.
 
-`examine` changes nothing. `healing.heal` does what findings with `fix` ask for; what is a person's, or of the whole
-machine, is only told of.
+`examine` changes nothing. `fix.heal` applies findings with `fix`; what belongs to the user, or to the whole machine, is
+only reported.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from signet_sync.admin.doctor.finding import problem
 from signet_sync.admin.doctor.target import Patient
 from signet_sync.errors import reason
 
-# What can be said where there is no workspace, and then what else can be said where there is one.
+# Checks that need no workspace, and then those that need one.
 _ALWAYS = (machine.room, vault.workspace, vault.settings)
 _CHECKS = (
     vault.whereabouts,
@@ -37,14 +37,14 @@ _CHECKS = (
 
 
 def examine(root: str, database: str) -> list[Finding]:
-    """Every check in order; none of them changes anything."""
+    """Runs every check in order; none of them changes anything."""
     patient = Patient(root, database)
     checks = (*_ALWAYS, *_CHECKS) if os.path.isdir(root) else _ALWAYS
     return [machine.python(), machine.sqlite(), *(finding for check in checks for finding in _looked(check, patient))]
 
 
 def _looked(check: Callable[[Patient], list[Finding]], patient: Patient) -> list[Finding]:
-    """What a check finds; where it meets a disk that does not answer, that is what it found."""
+    """Returns the findings of a check; if a disk does not answer, that is the finding."""
     try:
         return check(patient)
     except OSError as error:

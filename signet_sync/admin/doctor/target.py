@@ -1,4 +1,4 @@
-"""Who is examined: one workspace on this machine; what several checks ask for is read once."""
+"""Describes what is examined: one workspace on this machine; what several checks need is read once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from signet_sync.storage.locations import locate_workspace
 
 
 def give_back(path: str, mode: str, names: str = "") -> str:
-    """The command that lets a person at their own again; `names` stand for others in the same state."""
+    """Returns the command that restores the user's access to a path; `names` stand for others in the same state."""
     names = names or shlex.quote(path)
     try:
         if os.statvfs(path).f_flag & os.ST_RDONLY:
@@ -30,7 +30,7 @@ def give_back(path: str, mode: str, names: str = "") -> str:
 
 
 def mount_of(path: str) -> str:
-    """The place where the file system is mounted that holds a path."""
+    """Returns the mount point of the file system that holds a path."""
     path = os.path.realpath(path)
     while not os.path.ismount(path):
         path = os.path.dirname(path)
@@ -40,7 +40,7 @@ def mount_of(path: str) -> str:
 class Patient:
     """A workspace, its state folder and database, its agent and its service.
 
-    `chosen` is the database where it is not the one of the state folder; `now` is in seconds since 1970.
+    `chosen` is the database if it is not the one of the state folder; `now` is in seconds since 1970.
     """
 
     def __init__(self, root: str, database: str, environ: Mapping[str, str] = os.environ) -> None:
@@ -52,11 +52,11 @@ class Patient:
         self.now = time.time()
 
     def again(self) -> Patient:
-        """The same workspace as it is now: its state folder may have become another one."""
+        """Returns the same workspace as it is now: its state folder may have changed."""
         return Patient(self.root, self.chosen or state_dir.locate(self.root, self.environ).database, self.environ)
 
     def command(self, words: str) -> str:
-        """A command line that can be pasted into a shell; workspace and database are named only where they have to."""
+        """Returns a command line that can be pasted into a shell; names workspace and database only if necessary."""
         place = [] if self.root == locate_workspace(None, self.environ) else ["--workspace", self.root]
         if self.chosen is not None and not self.environ.get("SIGNET_DB"):
             place += ["--db", self.chosen]
@@ -64,56 +64,56 @@ class Patient:
 
     @property
     def is_shut_out(self) -> bool:
-        """Whether nobody can look into the state folder."""
+        """Returns whether the state folder cannot be read."""
         return state_dir.is_shut(self.folder)
 
     @cached_property
     def settings(self) -> Settings:
-        """The settings; what is wrong with them is a finding of its own."""
+        """Returns the settings; problems with them are a finding of their own."""
         return model.load(self.root, environ=self.environ, anyway=True)[0]
 
     @cached_property
     def alive(self) -> bool:
-        """Whether an agent holds the workspace: the kernel knows, whatever any file says."""
+        """Returns whether an agent holds the workspace: the kernel's lock decides, whatever files say."""
         return not self.is_shut_out and state_dir.run_lock_holder(self.folder)
 
     @cached_property
     def beat(self) -> Mapping[str, Any]:
-        """What the agent said of itself last; empty where it said nothing, or left."""
+        """Returns the agent's last heartbeat; empty if there is none."""
         return state_dir.read_heartbeat(self.folder) or {}
 
     @cached_property
     def silence(self) -> float | None:
-        """Seconds since the agent's last sign of life; None without one."""
+        """Returns the seconds since the agent's last heartbeat; None without one."""
         return state_dir.silence(self.folder)
 
     @property
     def pid(self) -> int | None:
-        """The living agent's process, as it says itself."""
+        """Returns the running agent's process id, from its heartbeat."""
         pid = self.beat.get("pid") if self.alive else None
         ours = type(pid) is int and self.beat.get("boot") == state_dir.boot_id() and state_dir.process_alive(pid)
         return pid if ours else None
 
     @cached_property
     def units(self) -> list[ServiceState]:
-        """All our units on this machine."""
+        """Returns all our units on this machine."""
         return service.installed(self.environ)
 
     @property
     def unit(self) -> ServiceState | None:
-        """The unit of this workspace."""
+        """Returns the unit of this workspace."""
         real = os.path.realpath(self.root)
         mine = (unit for unit in self.units if unit.workspace and os.path.realpath(unit.workspace) == real)
         return next(mine, None)
 
     def to_start(self) -> str:
-        """The command that starts the agent, or starts it anew."""
+        """Returns the command that starts the agent, or restarts it."""
         unit = self.unit
         dead = unit is not None and service.gone(unit, self.environ) is not None
         if unit is not None and unit.active is not None and not dead:
             return service.restart_command(unit)
         if self.alive:
             return f"kill {self.pid}; {self.command('run')}" if self.pid else self.command("run")
-        # A unit keeps to the database of the state folder; one that nobody can ask about is started by nobody, either.
+        # A unit uses the database of the state folder; one whose state cannot be read cannot be started either.
         can_have = self.chosen is None and (unit is None or dead) and service.is_here(self.environ)
         return self.command("service install" if can_have else "run")

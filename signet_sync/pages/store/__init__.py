@@ -1,4 +1,4 @@
-"""Rows of pages: candidates, what was written last, leases.
+"""Stores the rows of pages: candidates, what was written last, page leases.
 
 Tables: pages, ledger_rows, ledger_days, memory_md_heads.
 """

@@ -1,6 +1,6 @@
-"""What an agent's page may show of the graph: threads, facts, memories, pins and their use, and the newest nodes.
+"""Reads what an agent's page may show of the graph: threads, facts, memories, pins, their use, and the newest nodes.
 
-Every query is bounded, so that a page costs the same whatever the size of the vault.
+Every query is bounded, so a page costs the same whatever the size of the vault.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MEMORIES_OF_A_TYPE = 24
 ENTITIES = 40
 PINS = 500
 USED = 200
-# Children of a node that are counted, and those that are named.
+# Most children of a node that are counted, and that are named.
 CHILDREN = 500
 NAMED = 2
 
@@ -41,7 +41,7 @@ _FACT = """
     cross join memory_artifacts a on a.id = f.artifact
     where f.agent_id = ?1 and f.status = 'active' and f.latest_us <= ?2 and {which}"""
 _ONE_FACT = _FACT.format(some="", which="f.id = ?3")
-# Bound are aspects, or types, as JSON: of each the newest.
+# The parameter is a JSON list of aspects or types; of each, the newest facts are read.
 _NEWEST_FACTS = _FACT.format(
     some="json_each(?3) cross join ",
     which=f"""f.fact in (select fact from entity_attributes where agent_id = ?1 and aspect = json_each.value
@@ -63,7 +63,7 @@ _ENTITY = (
     "select id, kind, title, type, status, line, max(updated_us, 0), path from garden_files"
     " where agent_id = ? and file = 'profile' and status <> 'deprecated'"
 )
-# What the lineage lists: condensations, or what stands in a file.
+# What the lineage lists: condensations, or nodes that have a file.
 _LISTED = (
     "from session_summaries where agent_id = ? and (depth > 0) = ? and source_type <> 'chunk' and thread_id is not null"
 )
@@ -74,7 +74,7 @@ _NODE = f"""
         (select json_group_array(parent_id) from (select parent_id from session_summary_children c
             where c.agent_id = n.agent_id and c.child_id = n.id order by parent_id limit {NAMED}))
     from {NODES} n where agent_id = ? and id = ?"""
-# What an arc's child counts for is its session's number, by which the table knows it.
+# A child of an arc counts by its session's number in the table.
 _CHILDREN = """
     select n.latest_us, n.start, n.id, n.source_type, n.session
     from (select child_id from session_summary_children where agent_id = ?1 and parent_id = ?2
@@ -83,9 +83,9 @@ _CHILDREN = """
 
 
 def seen(database: Database, agent_id: str, now_us: int) -> Seen:
-    """What the head may show at `now_us`: the newest of everything, and whatever else is pinned or was used.
+    """Returns what page sections may show at `now_us`: the newest of everything, and what is pinned or was used.
 
-    What was derived counts from its own time on, memories and pins at once.
+    Derived rows count from their own time on, memories and pins at once.
     """
     uses = _uses(database, agent_id, day_of(now_us))
     ids = sorted(uses)
@@ -114,14 +114,14 @@ def seen(database: Database, agent_id: str, now_us: int) -> Seen:
 
 
 def _entities(database: Database, agent_id: str) -> Iterable[tuple[Any, ...]]:
-    """The entities that changed last, each once: of a folder that somebody copied the first by path."""
-    # As dicts keep the last one of a key.
+    """Returns the entities changed last, each once: of a folder that was copied, the first by path."""
+    # A dict keeps the last row of a key.
     newest = f"{_ENTITY} order by updated_us desc, path desc limit ?"
     return _rows(database, newest, agent_id, ENTITIES).values()
 
 
 def _as_of(database: Database, agent_id: str, view: ThreadView, now_us: int) -> ThreadView | None:
-    """A thread as it is at `now_us`: one session whose clock ran ahead must not hide the others, nor speak for them."""
+    """Returns a thread as it is at `now_us`: a session dated in the future must neither hide nor replace the others."""
     if view.latest_us <= now_us:
         return view
     sessions = [
@@ -153,7 +153,7 @@ def _as_of(database: Database, agent_id: str, view: ThreadView, now_us: int) -> 
 
 
 def next_change(database: Database, agent_id: str, now_us: int) -> int | None:
-    """The next instant at which something derived is no longer of the future."""
+    """Returns the next instant at which a derived row is no longer in the future."""
     soonest = [
         database.value(
             "select min(latest_us) from memory_thread_heads where agent_id = ? and latest_us > ?", (agent_id, now_us)
@@ -168,7 +168,7 @@ def next_change(database: Database, agent_id: str, now_us: int) -> int | None:
 
 
 def lineage(database: Database, agent_id: str, now_us: int, limit: int) -> Lineage:
-    """The newest condensations and the newest summaries and compactions, so many of each; ties by id."""
+    """Returns the newest condensations, and newest summaries and compactions, at most `limit` of each; ties by id."""
     condensations, sessions = (
         [
             node_id
@@ -202,9 +202,9 @@ def _node(database: Database, agent_id: str, row: tuple[Any, ...]) -> NodeView:
 
 
 def _children(database: Database, agent_id: str, node_id: str, kind: str) -> list[str]:
-    """Ids of a node's children: of a condensation newest first, of a session in the order of its text.
+    """Returns ids of a node's children: of a condensation newest first, of a session in the order of its text.
 
-    Below an arc hang all segments and compactions of its sessions; each session counts once, by what stands for it.
+    An arc has all segments and compactions of its sessions as children; each session counts once, by its best node.
     """
     found = list(database.execute(_CHILDREN, (agent_id, node_id, CHILDREN)))
     if kind == "session":
@@ -215,12 +215,12 @@ def _children(database: Database, agent_id: str, node_id: str, kind: str) -> lis
     return [row[2] for row in sorted(found, key=lambda row: (-row[0], row[2]))]
 
 
-# What stands for a session, the best first.
+# The nodes that can represent a session, the best first.
 _STANDS_FOR = ("summary", "compaction", "chunk")
 
 
 def _transcript(database: Database, agent_id: str, token: str, session_id: str, path: str) -> str | None:
-    """The transcript of the same segment as an artifact, else the newest of its session."""
+    """Returns the transcript of the same segment as an artifact, else the newest of its session."""
     beside = f"{path.rpartition('--')[0]}--transcript.md"
     found: str | None = database.value(
         "select source_path from memory_artifacts where agent_id = ? and session_token = ? and session_id = ?"
@@ -231,14 +231,14 @@ def _transcript(database: Database, agent_id: str, token: str, session_id: str, 
 
 
 def _uses(database: Database, agent_id: str, day: str) -> dict[str, Use]:
-    """Accesses before the UTC day, the latest used first, and pins; by id."""
+    """Returns accesses before the UTC day, the latest used first, and pins; by id."""
     used = [
         *database.execute(
             "select last_day, id, accesses from node_telemetry where agent_id = ? and last_day < ?"
             " order by last_day desc, id limit ?",
             (agent_id, day, USED),
         ),
-        # What was asked for today is told as it was before: nothing that happens today moves a page.
+        # For rows used today, take the counts from before: no access of today changes a page.
         *database.execute(
             "select before_day, id, before from node_telemetry"
             " where agent_id = ? and last_day >= ? and before_day is not null",

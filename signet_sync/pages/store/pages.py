@@ -1,4 +1,4 @@
-"""What ledgers are made of and what we last wrote: window, months, page states, the lease of each MEMORY.md."""
+"""Stores the session log's window and months, what was last written to each page, and the lease of each MEMORY.md."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from signet_sync.formats.snapshot import Signature
 from signet_sync.formats.timestamps import day_of, parse_instant
 from signet_sync.storage.database.connection import Database
 
-_LATER = "~"  # behind every digit and hyphen
+_LATER = "~"  # sorts after every digit and hyphen
 
 
 class PageState(NamedTuple):
@@ -33,7 +33,7 @@ class Lease(NamedTuple):
 
 
 def page_states(database: Database, agent_id: str | None = None) -> dict[str, PageState]:
-    """Every page that we wrote, or those of one agent, by path."""
+    """Returns every page that we wrote, or those of one agent, by path."""
     sql = "select path, agent_id, size, mtime_ns, ctime_ns, inode, inputs_sha256, next_us from pages"
     rows = database.execute(
         sql if agent_id is None else sql + " where agent_id = ?", () if agent_id is None else (agent_id,)
@@ -45,7 +45,7 @@ def page_states(database: Database, agent_id: str | None = None) -> dict[str, Pa
 
 
 def page_state(database: Database, path: str) -> PageState | None:
-    """One page as we left it."""
+    """Returns one page as we left it."""
     for agent, size, mtime, ctime, inode, inputs, next_us in database.execute(
         "select agent_id, size, mtime_ns, ctime_ns, inode, inputs_sha256, next_us from pages where path = ?",
         (path,),
@@ -55,7 +55,7 @@ def page_state(database: Database, path: str) -> PageState | None:
 
 
 def store_page(database: Database, path: str, state: PageState) -> None:
-    """Remembers a page as it is now; nothing is written where nothing differs."""
+    """Stores the state of a page; writes nothing if it is unchanged."""
     if page_state(database, path) == state:
         return
     database.execute(
@@ -72,18 +72,18 @@ def store_page(database: Database, path: str, state: PageState) -> None:
 
 
 def mark_stale(database: Database, days: Iterable[tuple[str, str]]) -> None:
-    """Marks the ledger pages of (agent, day) pairs as to be rendered anew."""
+    """Marks the session log pages of (agent, day) pairs as stale, so that they are rendered again."""
     paths = {page for agent_id, day in days for page in (day_page(agent_id, day), month_page(agent_id, day[:7]))}
     database.executemany("update pages set inputs_sha256 = '' where path = ?", [(path,) for path in sorted(paths)])
 
 
 def forget_page(database: Database, path: str) -> None:
-    """Drops a page that is gone."""
+    """Drops the row of a page that is gone."""
     database.execute("delete from pages where path = ?", (path,))
 
 
 def count_in_window(database: Database, agent_id: str, first_us: int, last_us: int) -> int:
-    """Sessions of an agent in the window, both ends inside."""
+    """Counts the sessions of an agent in the window, both ends included."""
     count: int = database.value(
         "select count(*) from ledger_rows where agent_id = ? and membership_us between ? and ?",
         (agent_id, first_us, last_us),
@@ -94,7 +94,7 @@ def count_in_window(database: Database, agent_id: str, first_us: int, last_us: i
 def window_rows(
     database: Database, agent_id: str, first_us: int, last_us: int, limit: int
 ) -> list[tuple[tuple[str, str], str, int, str]]:
-    """(token, session id), line, tokens and day of the window's sessions, newest first, ties by token."""
+    """Returns (token, session id), line, tokens and day of the window's sessions, newest first, ties by token."""
     return [
         ((token, session_id), line, tokens, day)
         for token, session_id, line, tokens, day in database.execute(
@@ -107,7 +107,7 @@ def window_rows(
 
 
 def window_months(database: Database, agent_id: str, first_us: int, last_us: int) -> list[str]:
-    """Months (`YYYY-MM`) that have a session in the window, newest first."""
+    """Returns the months (`YYYY-MM`) that have a session in the window, newest first."""
     return [
         row[0]
         for row in database.execute(
@@ -119,7 +119,7 @@ def window_months(database: Database, agent_id: str, first_us: int, last_us: int
 
 
 def next_change(database: Database, agent_id: str, now_us: int, window_us: int) -> int | None:
-    """The next instant at which a session enters or leaves the window."""
+    """Returns the next instant at which a session enters or leaves the window."""
     enters: int | None = database.value(
         "select min(membership_us) from ledger_rows where agent_id = ? and membership_us > ?",
         (agent_id, now_us),
@@ -134,7 +134,7 @@ def next_change(database: Database, agent_id: str, now_us: int, window_us: int) 
 
 
 def months(database: Database, agent_id: str, limit: int) -> list[MonthView]:
-    """The newest months with sessions: how many, and how many compactions."""
+    """Returns the newest months with sessions: how many sessions, and how many compactions."""
     found: list[MonthView] = []
     before = _LATER
     while len(found) < limit:
@@ -156,7 +156,7 @@ def months(database: Database, agent_id: str, limit: int) -> list[MonthView]:
 
 
 def days(database: Database, agent_id: str, month: str = "") -> dict[str, int]:
-    """Sessions of an agent by UTC day, newest first: all of them, or those of a month (`YYYY-MM`)."""
+    """Counts an agent's sessions by UTC day, newest first: all of them, or those of a month (`YYYY-MM`)."""
     return dict(
         database.execute(
             "select day, sessions from ledger_days where agent_id = ? and day >= ? and day < ? order by day desc",
@@ -166,7 +166,7 @@ def days(database: Database, agent_id: str, month: str = "") -> dict[str, int]:
 
 
 def day_lines(database: Database, agent_id: str, day: str) -> list[str]:
-    """The lines of one day, newest first, ties by token."""
+    """Returns the lines of one day, newest first, ties by token."""
     return [
         row[0]
         for row in database.execute(
@@ -178,7 +178,7 @@ def day_lines(database: Database, agent_id: str, day: str) -> list[str]:
 
 
 def shown_manifests(database: Database, agent_id: str) -> dict[str, tuple[str, str, str]]:
-    """Manifests of an agent that list a heading: token, session id and refs by path."""
+    """Returns an agent's manifests that list a heading: token, session id and refs by path."""
     return {
         path: (token, session_id, refs)
         for path, token, session_id, refs in database.execute(
@@ -190,7 +190,7 @@ def shown_manifests(database: Database, agent_id: str) -> dict[str, tuple[str, s
 
 
 def manifest_of(database: Database, agent_id: str, token: str, session_id: str) -> tuple[str, str] | None:
-    """Path and refs of a session's newest manifest."""
+    """Returns path and refs of a session's newest manifest."""
     for path, refs in database.execute(
         "select source_path, refs from memory_artifacts where agent_id = ? and session_token = ? and session_id = ?"
         " and source_kind = 'manifest' order by captured_us desc, source_path desc limit 1",
@@ -212,7 +212,7 @@ def acquire_lease(
 ) -> Lease:
     """Takes the lease of an agent's page, with the next fencing number.
 
-    Raises `LeaseBusy` while another holds it; one that `abandoned` tells to be nobody's any more is not waited for.
+    Raises `LeaseBusy` while another process holds it; a lease that `abandoned` reports as without holder is taken over.
     """
     with database.transaction():
         for held, holder, expires in database.execute(
@@ -237,7 +237,7 @@ def acquire_lease(
 
 
 def still_holds(database: Database, lease: Lease) -> bool:
-    """Whether nobody took the lease over: asked right before a page is published."""
+    """Returns whether the lease was not taken over; checked right before a page is published."""
     return bool(
         database.value(
             "select count(*) from memory_md_heads where agent_id = ? and lease_token = ? and fence = ?",
@@ -247,7 +247,7 @@ def still_holds(database: Database, lease: Lease) -> bool:
 
 
 def release_lease(database: Database, lease: Lease, *, content_hash: str | None, now_iso: str) -> None:
-    """Gives the lease back; with a hash, the page changed and its revision grows. In the caller's transaction."""
+    """Releases the lease; with a hash, the page changed and its revision grows. Runs in the caller's transaction."""
     database.execute(
         "update memory_md_heads set lease_token = null, lease_owner = null, lease_expires_at = null"
         " where agent_id = ? and lease_token = ? and fence = ?",
@@ -262,7 +262,7 @@ def release_lease(database: Database, lease: Lease, *, content_hash: str | None,
 
 
 def head_written(database: Database, agent_id: str) -> bool:
-    """Whether we ever wrote this agent's page."""
+    """Returns whether signet-sync ever wrote this agent's page."""
     return bool(
         database.value(
             "select count(*) from memory_md_heads where agent_id = ? and content_hash is not null",

@@ -1,1 +1,1 @@
-"""Statements that find things: full text, lists of sessions, references."""
+"""Runs the queries that find things: full text, lists of sessions, references."""

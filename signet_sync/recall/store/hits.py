@@ -1,4 +1,4 @@
-"""What an agent's full text holds of a query's terms, and the rows behind it. Imports nothing heavy."""
+"""Reads what an agent's full text contains of a query's terms, and the rows behind it. Imports no slow module."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from signet_sync.storage.database.named_rows import FACTS
 from signet_sync.sync.store.bodies import KEPT
 
 _LINES, _ARTIFACTS = "recall_lines_fts", "memory_artifacts_fts"
-_TELLING = 5  # letters of a stem that few other words begin with
-_CLOSE = 12  # words between two that stand close together
-_COUNTED = 300  # artifacts that are looked at to tell how many there are
-# By tier the table of what a line stands for, the column of its id and that of its time.
+_TELLING = 5  # letters from which few other words begin with the same stem
+_CLOSE = 12  # words between two that count as close together
+_COUNTED = 300  # artifacts that are sampled to estimate their number
+# By tier, the table that its lines were made from, and the columns of its id and time.
 _TIMES = {
     "memory": ("memories", "id", "created_at"),
     "fact": ("entity_attributes", "id", "latest_us"),
@@ -25,14 +25,14 @@ _TIMES = {
     "thread": ("memory_thread_heads", "thread_id", "latest_us"),
     "node": ("session_summaries", "id", "latest_us"),
 }
-# How ids of a tier begin that has few lines (`formats.handle`).
+# First letters of the ids of tiers that have few lines (`formats.handle`).
 _IDS = {"thread": "t", "node": "ae"}
-# Of a tier's table the rows that are not found: private memories where they are not asked for, notes of entities.
+# By tier, rows that are not found: private memories unless requested, notes of entities.
 _HIDDEN = {"memory": " and not t.private", "curated": " and t.file = 'profile'"}
 
 
 class Line(NamedTuple):
-    """What a line stands for. `about` is what it is about, for people: a project, a thread; `kind` what it is."""
+    """What a line was made from. `about` is its subject, for the user: a project, a thread; `kind` what it is."""
 
     id: str
     kind: str
@@ -45,7 +45,7 @@ class Line(NamedTuple):
 
 
 class Artifact(NamedTuple):
-    """An artifact as it is looked through; `content` is cut where it is longer than asked for."""
+    """An artifact to be searched; `content` is cut if longer than requested."""
 
     path: str
     kind: str
@@ -57,7 +57,7 @@ class Artifact(NamedTuple):
 
 
 class NodeAt(NamedTuple):
-    """The node of the graph that tells a place of an artifact, and when it ends."""
+    """The graph node that covers a place of an artifact, and when it ends."""
 
     id: str
     at_us: int
@@ -67,22 +67,22 @@ class NodeAt(NamedTuple):
 
 
 def artifacts_with(database: Database, term: Term) -> list[int]:
-    """Row numbers of all agents' artifacts that hold a term, in order."""
+    """Returns row numbers of all agents' artifacts that contain a term, in order."""
     return _rows(database, _ARTIFACTS, _any_form(term))
 
 
 def lines_with(database: Database, term: Term) -> list[int]:
-    """Row numbers of all agents' lines that hold a term: what tells whose is read later."""
+    """Returns row numbers of all agents' lines that contain a term; their owner is read later."""
     return _rows(database, _LINES, _any_form(term))
 
 
 def artifacts_near(database: Database, one: Term, other: Term) -> set[int]:
-    """All agents' artifacts in which two terms stand close together."""
+    """Returns all agents' artifacts in which two terms are close together."""
     return set(_rows(database, _ARTIFACTS, f"NEAR({_usual_form(one)} {_usual_form(other)}, {_CLOSE})"))
 
 
 def owned(database: Database, agent_id: str, holding: Sequence[Sequence[int]]) -> list[int]:
-    """About how many artifacts of each row of them are an agent's; exact for few."""
+    """Estimates how many artifacts of each row list are an agent's; exact for short lists."""
     some = [frozenset(rows[:_COUNTED]) for rows in holding]
     found: str = database.value(
         "select json_group_array(a.id) from json_each(?) j cross join memory_artifacts a on a.id = j.value"
@@ -98,14 +98,14 @@ def owned(database: Database, agent_id: str, holding: Sequence[Sequence[int]]) -
 
 
 def artifacts_in_all(database: Database, agent_id: str) -> tuple[int, bool]:
-    """How many artifacts an agent has, and whether there are no others'."""
+    """Returns how many artifacts an agent has, and whether no other agent has any."""
     count: int = database.value("select count(*) from memory_artifacts where agent_id = ?", (agent_id,))
     others = "exists(select 1 from memory_artifacts where agent_id"
     return count, not database.value(f"select {others} < ?1) or {others} > ?1)", (agent_id,))
 
 
 def _rows(database: Database, table: str, match: str) -> list[int]:
-    """Row numbers of a full-text table that match, in order."""
+    """Returns the row numbers of a full-text table that match, in order."""
     # As one text: thousands of rows of one number each cost twice as much.
     found: str = database.value(f"select json_group_array(rowid) from {table} where {table} match ?", (match,))
     rows: list[int] = json.loads(found)
@@ -113,7 +113,7 @@ def _rows(database: Database, table: str, match: str) -> list[int]:
 
 
 def kinds_of(database: Database, agent_id: str, ids: Sequence[int], kinds: Collection[str]) -> list[tuple[str, int]]:
-    """Kind and number of those of some artifacts that are an agent's and of some kinds, in the order given."""
+    """Returns kind and number of the artifacts that are an agent's and of some kinds, in the order given."""
     return [
         (kind, number)
         for kind, number in database.execute(
@@ -124,9 +124,9 @@ def kinds_of(database: Database, agent_id: str, ids: Sequence[int], kinds: Colle
     ]
 
 
-# Phrases, forms and beginnings hold no character that means anything to FTS5.
+# Phrases, forms and beginnings contain no character that has a meaning in FTS5.
 def _any_form(term: Term) -> str:
-    """What finds a term in any form, and little else."""
+    """Returns an expression that finds a term in any form, and little else."""
     begun = _begun(term)
     forms = [form for form in (*term.phrases, *term.akin) if not (begun and form.startswith(begun))]
     return " OR ".join([*(f'"{form}"' for form in forms), *([f'"{begun}" *'] if begun else [])])
@@ -138,7 +138,7 @@ def _usual_form(term: Term) -> str:
 
 
 def _begun(term: Term) -> str:
-    """What nearly all forms of a term begin with: one look for that is as dear as ten for forms."""
+    """Returns a beginning common to nearly all forms of a term: one search for it costs as much as ten for forms."""
     return term.prefix or (term.stem if len(term.stem) >= _TELLING else "")
 
 
@@ -146,13 +146,13 @@ def _begun(term: Term) -> str:
 
 
 def has_any(database: Database, agent_id: str, tier: str) -> bool:
-    """Whether an agent has anything that lines of a tier may stand for."""
+    """Returns whether an agent has any row from which lines of a tier are made."""
     found: int = database.value(f"select exists(select 1 from {_TIMES[tier][0]} where agent_id = ?)", (agent_id,))
     return bool(found)
 
 
 def narrowed(database: Database, agent_id: str, tier: str) -> set[int] | None:
-    """Where few of thousands of lines are of a tier: those of an agent that may be, by their ids; else None."""
+    """Returns the rows of an agent's lines of a tier that has few, found by their ids; None for other tiers."""
     if tier not in _IDS:
         return None
     rows: set[int] = set()
@@ -162,13 +162,13 @@ def narrowed(database: Database, agent_id: str, tier: str) -> set[int] | None:
     return rows
 
 
-# `cross join` makes SQLite go from what matches to its rows: statistics that say so are never gathered.
+# `cross join` makes SQLite start with the matches: no statistics are gathered from which it would know to.
 def first(
     database: Database, agent_id: str, tier: str, groups: Sequence[Sequence[int]], limit: int, private: bool
 ) -> list[str]:
-    """Of lines in groups those of an agent and a tier, group by group, the newest first: ids, at most `limit`.
+    """Returns at most `limit` ids of an agent's lines of a tier, group by group, the newest first.
 
-    Without `private` no private memory.
+    Without `private`, private memories are left out.
     """
     table, column, time = _TIMES[tier]
     hidden = _HIDDEN.get(tier, "") if tier != "memory" or not private else ""
@@ -181,9 +181,9 @@ def first(
     return list(dict.fromkeys(row[0] for row in rows))
 
 
-# What is asked for of many ids comes in their order.
+# Queries for many ids return the rows in the order of the ids.
 def memories(database: Database, agent_id: str, ids: Sequence[str]) -> Iterator[Line]:
-    """Memories; their tags stand below their words."""
+    """Yields memories; their tags are below their words."""
     for line_id, kind, content, private, created_at, line in database.execute(
         "select m.id, m.type, m.content, m.private, m.created_at, l.text from json_each(?2) j"
         " cross join memories m on m.agent_id = ?1 and m.id = j.value"
@@ -195,7 +195,7 @@ def memories(database: Database, agent_id: str, ids: Sequence[str]) -> Iterator[
 
 
 def facts(database: Database, agent_id: str, ids: Sequence[str]) -> Iterator[Line]:
-    """Facts that hold; `about` is the project's path, None where it is the agent's own."""
+    """Yields active facts; `about` is the project's path, None if the fact is the agent's own."""
     for line_id, aspect, text, path, at_us, project, line in database.execute(
         "select f.id, f.aspect, f.text, f.source_path, f.latest_us, iif(e.kind = 'project', e.norm, null), l.text"
         f" from json_each(?2) j cross join {FACTS} f on f.agent_id = ?1 and f.id = j.value"
@@ -208,7 +208,7 @@ def facts(database: Database, agent_id: str, ids: Sequence[str]) -> Iterator[Lin
 
 
 def curated(database: Database, agent_id: str, ids: Sequence[str]) -> Iterator[Line]:
-    """The profiles of entities; `about` is the title, the first line of `text`, and `shown` the one sentence."""
+    """Yields entity profiles; `about` is the title, the first line of `text`, and `shown` the one sentence."""
     told = set()
     for line_id, kind, status, title, sentence, path, at_us, line in database.execute(
         "select g.id, g.kind, g.status, g.title, g.line, g.path, g.updated_us, l.text from json_each(?2) j"
@@ -223,7 +223,7 @@ def curated(database: Database, agent_id: str, ids: Sequence[str]) -> Iterator[L
 
 
 def threads(database: Database, agent_id: str, ids: Sequence[str]) -> Iterator[Line]:
-    """The heads of threads; `about` is the label."""
+    """Yields thread summaries; `about` is the label."""
     for line_id, label, sample, next_action, path, at_us, line in database.execute(
         "select h.thread_id, h.label, h.sample, h.next_action, h.source_ref, h.latest_us, l.text from json_each(?2) j"
         " cross join memory_thread_heads h on h.agent_id = ?1 and h.thread_id = j.value"
@@ -235,7 +235,7 @@ def threads(database: Database, agent_id: str, ids: Sequence[str]) -> Iterator[L
 
 
 def condensations(database: Database, agent_id: str, ids: Sequence[str]) -> Iterator[Line]:
-    """Arcs and epochs; `about` is the label of the thread."""
+    """Yields arcs and epochs; `about` is the label of the thread."""
     for line_id, kind, label, content, at_us, thread_label in database.execute(
         "select n.id, n.kind, n.label, n.content, n.latest_us, h.label from json_each(?2) j"
         " cross join session_summaries n on n.agent_id = ?1 and n.id = j.value"
@@ -246,7 +246,7 @@ def condensations(database: Database, agent_id: str, ids: Sequence[str]) -> Iter
 
 
 def artifacts(database: Database, ids: Sequence[int], longest: int, most: int) -> Iterator[Artifact]:
-    """Artifacts by their numbers: of each at most `longest` characters of its content, of all at most `most`."""
+    """Yields artifacts by number: at most `longest` characters of content of each, at most `most` of all."""
     for *found, sentence, kept in database.execute(
         "select a.source_path, a.source_kind, a.session_token, a.session_id, a.project, a.membership_us,"
         f" coalesce(t.sentence, a.ledger_sentence, a.memory_sentence, ''), {KEPT}"
@@ -263,7 +263,7 @@ def artifacts(database: Database, ids: Sequence[int], longest: int, most: int) -
 
 
 def node_at(database: Database, agent_id: str, path: str, place: int) -> NodeAt | None:
-    """The node of an artifact that tells a place of it: the chunk that holds it, or the one node of a summary."""
+    """Returns the node that covers a place of an artifact: the chunk with it, or the one node of a summary."""
     for row in database.execute(
         "select n.id, n.latest_us from memory_artifacts a join session_summaries n on n.artifact = a.id"
         " where a.source_path = ? and n.agent_id = ? and n.start <= ? order by n.start desc, n.end desc limit 1",

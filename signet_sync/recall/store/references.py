@@ -1,4 +1,4 @@
-"""What a handle means: an id, a path, a wikilink, a key or the beginning of one. Imports nothing heavy."""
+"""Resolves a handle: an id, a path, a wikilink, a key or the beginning of one. Imports no slow module."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from signet_sync.storage.database.named_rows import FACTS
 from signet_sync.sync.store import sessions
 from signet_sync.sync.store.sessions import SessionRef
 
-# Where the ids of each letter stand: the tier (as `recall` calls it), the table and its column.
+# By first letter of an id: the tier (as `recall` calls it), the table and its column.
 _PLACES: dict[str, tuple[str, str, str]] = {
     **dict.fromkeys("skcae", ("node", "session_summaries", "id")),
     "t": ("thread", "memory_thread_heads", "thread_id"),
@@ -28,9 +28,9 @@ _LONGEST = 4_096  # characters; keys and paths are far shorter
 
 
 class Resolved(NamedTuple):
-    """What a handle means: an id of `formats.handle` or of an entity file, and its tier.
+    """The target of a handle: an id of `formats.handle` or of an entity file, and its tier.
 
-    `node`, `thread`, `fact`, `memory`, `entity` (what artifacts speak of), `curated` (an entity file).
+    `node`, `thread`, `fact`, `memory`, `entity` (a topic of artifacts), `curated` (an entity file).
     """
 
     id: str
@@ -41,12 +41,12 @@ class Resolved(NamedTuple):
 
 
 def resolve(database: Database, agent_id: str, handle: str) -> Resolved:
-    """What a handle means to an agent: one thing, never another agent's.
+    """Resolves a handle for an agent: one thing, never another agent's.
 
-    Taken are an id of the graph, a fact, a thread, a memory, an entity or an entity file, with or without `^`, in full
-    or its unambiguous beginning; a page's wikilink; the path of an artifact, with or without `memory/`, or of an entity
-    file, though it was renamed meanwhile; a thread's key; a session's key, id, token or unambiguous beginning, which
-    mean the session's best node. A key of several sessions means their thread, where they have one in common. Raises
+    Accepts an id of the graph, a fact, a thread, a memory, a topic or an entity file, with or without `^`, in full or
+    its unambiguous beginning; a page's wikilink; the path of an artifact, with or without `memory/`, or of an entity
+    file, even if it was renamed since; a thread's key; a session's key, id, token or unambiguous beginning, which mean
+    the session's best node. A key of several sessions means their thread, if they have one in common. Raises
     `UsageError` (`unknown-handle`, `ambiguous-handle`).
     """
     wanted = _bare(handle.encode("utf-8", "replace").decode("utf-8"))
@@ -64,7 +64,7 @@ def resolve(database: Database, agent_id: str, handle: str) -> Resolved:
 
 
 def _bare(handle: str) -> str:
-    """The handle without what surrounds it on a page: `[[path|summary]]`, `[[MEMORY#^t-…]]`."""
+    """Returns the handle without what surrounds it on a page: `[[path|summary]]`, `[[MEMORY#^t-…]]`."""
     text = handle.strip()
     if text.startswith("[[") and text.endswith("]]"):
         block = text[2:-2].partition("|")[0].partition("#^")[2].strip()
@@ -73,13 +73,13 @@ def _bare(handle: str) -> str:
 
 
 def _by_id(database: Database, agent_id: str, wanted: str) -> list[Resolved]:
-    """The things whose ids are this or begin so."""
+    """Returns the things whose ids equal this or begin with it."""
     if HANDLE.fullmatch(wanted) is None:
         return []
     start = wanted.removeprefix("^")
     tier, table, column = _PLACES[start[0]]
     rows = database.execute(
-        # `{` comes right behind `z`, the last letter of an id.
+        # `{` sorts directly after `z`, the last letter of an id.
         f"select distinct {column} from {table} where agent_id = ?1 and {column} >= ?2 and {column} < ?2 || '{{'"
         f" order by {column} limit {_SHOWN + 1}",
         (agent_id, start),
@@ -88,7 +88,7 @@ def _by_id(database: Database, agent_id: str, wanted: str) -> list[Resolved]:
 
 
 def _by_path(database: Database, agent_id: str, wanted: str) -> list[Resolved]:
-    """The node of an artifact: of a transcript its first chunk, of a manifest its session's best node; or an entity."""
+    """Returns an artifact's node (of a transcript its first chunk, of a manifest its session's best), or an entity."""
     place = parse_path(wanted if wanted.endswith(".md") else f"{wanted}.md")
     if place is not None:
         return _by_id(database, agent_id, place.id)
@@ -152,7 +152,7 @@ def _ambiguous(handle: str, candidates: Sequence[str]) -> UsageError:
 
 
 def best(database: Database, ref: SessionRef) -> list[str]:
-    """The node that stands for a session, as a list of one; empty where it has none.
+    """Returns the node that represents a session, as a list of one; empty if it has none.
 
     That of its thread; without a thread the newest summary, else compaction, else the newest transcript's first chunk.
     """
@@ -171,7 +171,7 @@ def best(database: Database, ref: SessionRef) -> list[str]:
 
 
 def thread_of(database: Database, ref: SessionRef) -> str | None:
-    """The id of a session's thread; None for noise."""
+    """Returns the id of a session's thread; None for noise."""
     thread: str | None = database.value(
         "select thread_id from thread_sessions where agent_id = ? and session_token = ? and session_id = ?", ref[:3]
     )
@@ -179,9 +179,9 @@ def thread_of(database: Database, ref: SessionRef) -> str | None:
 
 
 def thread_behind(database: Database, agent_id: str, handle: str) -> str:
-    """The thread that a handle means or that its node or fact belongs to. Raises `UsageError` as `resolve`.
+    """Returns the thread that a handle means or that its node or fact belongs to. Raises `UsageError` as `resolve`.
 
-    `no-thread` where it belongs to none.
+    `no-thread` if it belongs to none.
     """
     found = resolve(database, agent_id, handle)
     if found.tier == "thread":

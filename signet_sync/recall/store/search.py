@@ -1,4 +1,4 @@
-"""Full-text search that takes any input: words are quoted, CJK is spaced."""
+"""Searches the full text for any input: words are quoted, CJK is spaced."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Hit(NamedTuple):
 
 
 def match_expression(query: str, *, any_word: bool = False) -> str | None:
-    """An FTS5 expression for plain words, or None where the query holds none; every word quoted, at most 64."""
+    """Returns an FTS5 expression for plain words, or None if the query has none; every word quoted, at most 64."""
     terms = []
     for word in _encodable(query).replace("\0", " ").split():
         phrases = [phrase for phrase in word_phrases(word[:1000]) if WORDS.search(phrase)]
@@ -57,9 +57,9 @@ def search(
     limit: int = 10,
     raw: bool = False,
 ) -> list[Hit]:
-    """Best artifacts of one agent for a query. All words, else any of them; with `raw` FTS5's own syntax.
+    """Returns one agent's best artifacts for a query. All words, else any of them; with `raw` FTS5's own syntax.
 
-    Raises `UsageError` where raw syntax is wrong.
+    Raises `UsageError` if raw syntax is wrong.
     """
     if raw:
         query = _encodable(query)

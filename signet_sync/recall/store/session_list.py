@@ -1,4 +1,4 @@
-"""Sessions as a person looks through them: newest first, filtered, a page at a time. Imports nothing heavy."""
+"""Lists sessions: newest first, filtered, a page at a time. Imports no slow module."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from signet_sync.sync.store.bodies import text_of
 from signet_sync.text.sentences import flatten_cell
 
 NONE = "-"  # as a project: sessions that have none
-_READ = 200_000  # characters of one artifact that a snippet is looked for in
+_READ = 200_000  # characters of one artifact that are searched for a snippet
 _READ_IN_ALL = 2_000_000
-_NAMED = 3  # characters from which on the beginning of a name counts
+_NAMED = 3  # characters from which a beginning counts as a name
 
 
 class Cursor(NamedTuple):
-    """A session's place in the order of time; a page goes on behind it."""
+    """A session's place in the order of time; the next page begins after it."""
 
     membership_us: int
     session_token: str
@@ -28,7 +28,7 @@ class Cursor(NamedTuple):
 
 
 class Filter(NamedTuple):
-    """Which sessions are wanted; instants in microseconds, `until_us` the first that is not wanted any more."""
+    """Which sessions are wanted; instants in microseconds, `until_us` itself is excluded."""
 
     query: str = ""
     project: str | None = None
@@ -38,7 +38,7 @@ class Filter(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """One session of the list: a row of the ledger and what its newest artifact and its files add."""
+    """One session of the list: a row of the session log, with data of its newest artifact and its files."""
 
     session_token: str
     session_id: str
@@ -54,12 +54,12 @@ class Entry(NamedTuple):
 
     @property
     def cursor(self) -> Cursor:
-        """Its place in the list."""
+        """Returns its place in the list."""
         return Cursor(self.membership_us, self.session_token, self.session_id)
 
 
 class Shown(NamedTuple):
-    """A page of the list: `more` says that older ones follow, `loose` that no session has all words of the query."""
+    """A page of the list: `more` if older ones follow, `loose` if no session has all words of the query."""
 
     entries: list[Entry]
     more: bool
@@ -76,10 +76,10 @@ _VIOLATIONS = """(select count(*) from seals s join violations v on v.path = s.p
 
 
 def page(database: Database, agent_id: str, wanted: Filter, after: Cursor | None = None, limit: int = 100) -> Shown:
-    """The newest sessions of an agent that pass a filter, or those that come after a place in the list.
+    """Returns the newest sessions of an agent that pass a filter, or those after a place in the list.
 
-    Words of the query have to stand in the session's artifacts, the last one may be a beginning; where no session has
-    all of them, any of them. Names of sessions (token, key, id, path) count as words, their beginnings too.
+    Words of the query must be in the session's artifacts, the last one may be a beginning; if no session has all of
+    them, any of them. Names of sessions (token, key, id, path) count as words, their beginnings too.
     """
     words = wanted.query.strip()
     if not words:
@@ -94,15 +94,15 @@ def page(database: Database, agent_id: str, wanted: Filter, after: Cursor | None
 
 
 def expression_of(query: str, *, any_word: bool = False) -> str | None:
-    """What full text is asked: the query's words, of which the last may go on."""
+    """Returns the full-text expression: the query's words, of which the last may be a beginning."""
     expression = match_expression(query, any_word=any_word)
-    # A beginning of one or two letters would be half of all words.
+    # One or two letters would match half of all words.
     goes_on = expression is not None and expression.endswith('"') and query[-_NAMED:].isalnum() and len(query) >= _NAMED
     return f"{expression}*" if goes_on else expression
 
 
 class _Bound:
-    """Values of a statement, each under a number of its own."""
+    """Collects values of a statement, each under its own parameter number."""
 
     def __init__(self) -> None:
         self.values: list[Any] = []
@@ -118,7 +118,7 @@ def _entries(
     bound = _Bound()
     agent = bound(agent_id)
     where = " and ".join([f"l.agent_id = {agent}", *_conditions(bound, agent, wanted, expression, after)])
-    # Marks are looked up for the sessions of the page alone.
+    # Segments and violations are looked up for the sessions of this page only.
     sql = f"""select p.session_token, p.session_id, p.membership_us, p.day, p.project, p.sentence, p.path,
             p.session_key, p.harness, {_SEGMENTS}, {_VIOLATIONS}
         from (select l.*, a.session_key, a.harness from ledger_rows l
@@ -148,7 +148,7 @@ def _conditions(
 
 def _found(bound: _Bound, agent: str, words: str, expression: str | None) -> Iterator[str]:
     if expression is not None:
-        # Both sides are walked in indexes that hold no text: sessions by name, full text by word.
+        # Both sides use indexes without text: sessions by name, full text by word.
         yield (
             f"select session_token, session_id from memory_artifacts indexed by memory_artifacts_session"
             f" where agent_id = {agent} and +id in"
@@ -162,13 +162,13 @@ def _found(bound: _Bound, agent: str, words: str, expression: str | None) -> Ite
         )
 
 
-# ── what stands beside the list ──
+# ── snippets beside the list ──
 
 
 def said(database: Database, agent_id: str, query: str, entries: Sequence[Entry], *, loose: bool) -> dict[Cursor, str]:
-    """For each session of a page a piece of the artifact that has the query's words, the summary's where it has them.
+    """Returns for each session of a page a snippet with the query's words, of the summary if it has them.
 
-    Bounded: of long artifacts the beginning is looked through, and all together no more than two million characters.
+    Bounded: of long artifacts only the beginning is searched, and at most two million characters altogether.
     """
     expression = expression_of(query.strip(), any_word=loose)
     if expression is None or not entries:
@@ -192,7 +192,7 @@ def said(database: Database, agent_id: str, query: str, entries: Sequence[Entry]
 def _best_hits(
     database: Database, agent_id: str, expression: str, entries: Sequence[Entry]
 ) -> dict[tuple[str, str], int]:
-    """The row of each session's artifact that has the words: summary before compaction before transcript."""
+    """Returns the row of each session's artifact that has the words: summary before compaction before transcript."""
     names = ", ".join(["(?, ?)"] * len(entries))
     rows = database.execute(
         f"""with page(session_token, session_id) as (values {names})
@@ -207,7 +207,7 @@ def _best_hits(
 
 
 def with_invalid_files(database: Database, agent_id: str) -> set[str]:
-    """Tokens of files that never were valid, as far as a token means one session: whose these are is then certain."""
+    """Returns tokens of files that never were valid, if the token belongs to exactly one session."""
     tokens = {
         carried_token(path.rpartition("/")[2])
         for (path,) in database.execute("select path from files where verdict <> 'indexed' and verdict = 'invalid'")
@@ -224,7 +224,7 @@ def _is_one_session(database: Database, agent_id: str, token: str) -> bool:
 
 
 def projects(database: Database, agent_id: str) -> list[tuple[str | None, int]]:
-    """The projects of an agent's sessions, each with their number, the busiest first."""
+    """Returns the projects of an agent's sessions with their number of sessions, the busiest first."""
     return [
         (project, count)
         for project, count in database.execute(
@@ -236,7 +236,7 @@ def projects(database: Database, agent_id: str) -> list[tuple[str | None, int]]:
 
 
 def harnesses(database: Database, agent_id: str) -> list[str]:
-    """The harnesses of an agent's threads."""
+    """Returns the harnesses of an agent's threads."""
     return [
         harness
         for (harness,) in database.execute(
@@ -247,5 +247,5 @@ def harnesses(database: Database, agent_id: str) -> list[str]:
 
 
 def on_days(database: Database, agent_id: str, days: Sequence[str]) -> dict[str, int]:
-    """How many sessions some days have."""
+    """Returns how many sessions some days have."""
     return dict(of_ids(database, "day, sessions", "ledger_days", agent_id, "day", days))

@@ -1,4 +1,4 @@
-"""The living agent: is there one, is it ours, does it answer, is it of this version."""
+"""Checks the running agent: whether there is one, is ours, responds, and is of this version."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from signet_sync.storage.durable import unlink
 
 
 def agent(patient: Patient) -> list[Finding]:
-    """What holds the workspace, and what it says of itself."""
+    """Checks what holds the workspace, and what its heartbeat reports."""
     if patient.is_shut_out:
-        return []  # nobody can say, and why not was said
+        return []  # unknown; another finding names the reason
     if not patient.alive:
         return [_nobody(patient)]
     stranger = _stranger(patient)
@@ -41,7 +41,7 @@ def _nobody(patient: Patient) -> Finding:
 
 
 def _stranger(patient: Patient) -> Finding | None:
-    """Something else than the agent that the heartbeat names holds the workspace's lock."""
+    """Reports a process that holds the workspace's lock and is not the agent of the heartbeat."""
     if patient.pid is not None:
         return None
     path = os.path.join(patient.folder.locks, "run.lock")
@@ -63,6 +63,6 @@ def _skew(patient: Patient) -> list[Finding]:
 
 
 def forget(patient: Patient) -> bool:
-    """Takes a heartbeat away that a dead agent left. Raises `AnotherAgent` where one has begun to live."""
+    """Deletes the heartbeat that a dead agent left. Raises `AnotherAgent` if an agent has started meanwhile."""
     with state_dir.run_lock(patient.folder):
         return unlink(patient.folder.heartbeat)

@@ -1,4 +1,4 @@
-"""Harnesses: are our hooks (and MCP server) in place, and do hooks answer when they are called as a harness does it."""
+"""Checks harnesses: our hooks (and MCP server) are installed, and hooks respond when called as a harness does it."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from signet_sync.formats.paths import display
 from signet_sync.host.harness_settings.condition import Condition, Problem
 from signet_sync.host.harness_settings.registry import HARNESSES
 
-# Harnesses give a hook three to ten seconds, and a person waits for it at a session's start.
+# Harnesses allow a hook three to ten seconds, and the user waits for it at a session's start.
 SLOW, LIMIT = 3.0, 10.0
-# These hooks call something else than we would write now, and what that does is not for us to try.
+# These hooks call something other than we would write now; it is not run to test it.
 _OTHERS = frozenset({"python-gone", "outdated", "other-python", "other-workspace"})
-# What is mended by installing once more, and with which flag.
+# Problems fixed by installing again, and the flag for it.
 _AGAIN = dict.fromkeys([*_OTHERS, "partly", "twice"], "") | {"untrusted": " --trust"}
 _SESSION_START = {"hook_event_name": "SessionStart", "session_id": TRIAL, "source": "startup"}
 
 
 def harness(patient: Patient) -> list[Finding]:
-    """Every harness that hands its sessions over, and what keeps it from doing so."""
+    """Reports every harness that delivers its sessions, and what prevents it."""
     try:
         found = hooks_install.conditions(patient.root, HARNESSES, patient.environ)
     except SignetSyncError as error:
@@ -46,7 +46,7 @@ def harness(patient: Patient) -> list[Finding]:
 
 
 def broken(patient: Patient) -> list[str]:
-    """The harnesses whose hooks cannot do anything until they are written anew."""
+    """Returns the harnesses whose hooks cannot do anything until they are written again."""
     found = hooks_install.conditions(patient.root, HARNESSES, patient.environ)
     return [each.harness for each in found if each.events and any(_is_dead(each, one) for one in each.problems)]
 
@@ -59,9 +59,9 @@ def _told(patient: Patient, condition: Condition, one: Problem) -> Finding:
 
 
 def _is_dead(condition: Condition, one: Problem) -> bool:
-    """Whether hooks or server call a program, or feed a workspace, that is gone; the rest may be as a person wants."""
+    """Returns whether hooks or server call a program, or feed a workspace, that is gone; the rest may be intended."""
     if not condition.events:
-        return False  # installing once more would bring hooks that nobody has asked for
+        return False  # installing again would add hooks that the user has not requested
     astray = one.code == "other-workspace" and not hooks_install.feeds_a_folder(condition)
     return one.code in ("python-gone", "server-gone") or astray
 
@@ -75,7 +75,7 @@ def _switched_off(patient: Patient) -> list[Finding]:
 
 
 def _tried(patient: Patient, names: Sequence[str]) -> list[Finding]:
-    """Each hook called with a session's start that leaves nothing behind; what is run is what we would write now."""
+    """Calls each hook with a session's start that leaves nothing behind; runs the command that we would write now."""
     found = []
     slowest = 0.0
     for name in names:
@@ -96,7 +96,7 @@ def _tried(patient: Patient, names: Sequence[str]) -> list[Finding]:
 
 
 def _called(words: Sequence[str], environ: dict[str, str]) -> str:
-    """Why a hook does not answer as it should; empty where it does."""
+    """Returns why a hook does not answer as it should; empty if it does."""
     for name in GUARDS:
         environ.pop(name, None)
     try:

@@ -1,4 +1,4 @@
-"""The database: whole, in step with itself, and what stands in it about the vault."""
+"""Checks the database: undamaged, consistent, and what it records about the vault."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from signet_sync.sync.store import counts as counts_store
 from signet_sync.text.phrases import counted
 from signet_sync.text.sanitizer import sanitizer_stamp
 
-_SHOWN = 3  # paths of a finding
+_SHOWN = 3  # paths named in a finding
 
 
 def index(patient: Patient) -> list[Finding]:
-    """Every page of the database, full text, open violations, and what was moved aside before."""
+    """Checks every page of the database, full text, open violations, and databases moved aside before."""
     path = patient.database
     if os.path.isdir(path):
         quoted = shlex.quote(path)
@@ -41,7 +41,7 @@ def index(patient: Patient) -> list[Finding]:
         return [problem("database", f"{path} is a folder", remedy)]
     is_shut = patient.is_shut_out or (os.path.exists(path) and not os.access(path, os.R_OK | os.W_OK))
     if is_shut and patient.chosen is None:
-        return []  # nobody can say, and why not was said
+        return []  # unknown; another finding names the reason
     if path == ":memory:":
         return [fine("database", "in memory, for one command")]
     try:
@@ -75,7 +75,8 @@ def _bytes(patient: Patient, database: Database) -> list[Finding]:
     problems = database.problems(closely=TABLES) or salvage.doubtful(database)
     if problems:
         if database.problems():
-            # No pass need ever read these pages: the next one looks at all of them. Mere values a rebuild makes anew.
+            # A pass may never read these pages, so mark the database: the next pass checks all pages. Wrong values need
+            # no mark: a rebuild fixes them.
             suspect(database.path)
         return [_damaged(patient, f"damaged: {problems[0]}")]
     if not (artifacts.text_in_step(database) and line_index.in_step(database)):
@@ -107,7 +108,7 @@ def _rows(patient: Patient, database: Database) -> list[Finding]:
 
 
 def _secrets(patient: Patient, database: Database) -> list[Finding]:
-    """Artifacts that were written before the sanitizer knew what it finds in them now."""
+    """Reports artifacts written before the sanitizer could find the secrets that it finds in them now."""
     paths = counts_store.suspected(database)
     if not paths:
         return []
@@ -120,7 +121,7 @@ def _secrets(patient: Patient, database: Database) -> list[Finding]:
 
 
 def _copies(patient: Patient, database: Database) -> list[Finding]:
-    """What a sync service put beside the files: either of two may hold the words that a person wants."""
+    """Reports copies that a sync service put beside files: either of the two may have the text the user wants."""
     paths = [one.path for one in counts_store.problems(database) if one.code == "conflict-copy"]
     paths += [one.path for one in conflict_copies.standing(patient.root)]
     if not paths:
@@ -131,7 +132,7 @@ def _copies(patient: Patient, database: Database) -> list[Finding]:
 
 
 def _log(path: str) -> list[Finding]:
-    """The write-ahead log cannot be emptied while somebody reads what was before it."""
+    """Reports a write-ahead log that cannot be emptied because a reader still uses its older part."""
     size = log_size(path)
     if size <= LARGE_LOG:
         return []
@@ -140,7 +141,7 @@ def _log(path: str) -> list[Finding]:
 
 
 def _set_aside(path: str) -> list[Finding]:
-    """One finding for each damaged database that was moved aside."""
+    """Returns one finding for each damaged database that was moved aside."""
     return [
         warning(
             "database-aside",

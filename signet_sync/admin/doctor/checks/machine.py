@@ -1,4 +1,4 @@
-"""The machine: Python, SQLite, room on the disks, watches for changes, the clock."""
+"""Checks the machine: Python, SQLite, disk space, watches for changes, the clock."""
 
 from __future__ import annotations
 
@@ -23,29 +23,29 @@ from signet_sync.sync.watcher import Watcher
 
 LOW_SPACE = 100 * 1024 * 1024
 LOW_INODES = 1000
-# Clocks of two machines are rarely further apart, in seconds; what is dated later than that was dated by a wrong one.
+# Clocks of two machines rarely differ by more seconds; a file dated further ahead was dated by a wrong clock.
 AHEAD = 600.0
 _LIMITS = {"max_user_watches": 524_288, "max_user_instances": 1024}
 
 
 def python() -> Finding:
-    """Which Python runs this."""
+    """Reports which Python runs this."""
     return fine("python", f"Python {platform.python_version()} ({sys.executable})")
 
 
 def sqlite() -> Finding:
-    """SQLite's version, and whether it searches text."""
+    """Checks SQLite's version, and that it has full-text search."""
     wanted = ".".join(map(str, MINIMUM_SQLITE))
     if "ENABLE_FTS5" not in apsw.compile_options:
         return problem("sqlite", "SQLite without FTS5", f"{shlex.quote(sys.executable)} -m pip install -U apsw")
     return fine("sqlite", f"SQLite {apsw.sqlite_lib_version()} with FTS5 (at least {wanted})")
 
 
-# ── room ──
+# ── disk space ──
 
 
 def room(patient: Patient) -> list[Finding]:
-    """Bytes and names that are left on the disks of workspace and database."""
+    """Checks free bytes and inodes on the disks of workspace and database."""
     found = []
     for what, path in (("workspace", patient.root), ("state folder", os.path.dirname(patient.database))):
         try:
@@ -73,9 +73,9 @@ def _existing(path: str) -> str:
 
 
 def watches(patient: Patient) -> list[Finding]:
-    """Whether changes can be watched: the limits, and one watch set as the agent sets it."""
+    """Checks that changes can be watched: the limits, and one watch set as the agent sets it."""
     if not os.path.isdir(patient.root):
-        return []  # which is said elsewhere
+        return []  # reported by another check
     if patient.settings.watch_mode != "auto":
         return [fine("watches", f"watch.mode is {patient.settings.watch_mode}")]
     if not _can_watch(patient.root):
@@ -115,7 +115,7 @@ def _more_watches() -> str:
 
 
 def clock(patient: Patient) -> list[Finding]:
-    """Whether something is dated later than now: the clock was wrong then, or is now."""
+    """Reports files dated later than now: the clock was wrong then, or is now."""
     return [*_last_pass(patient), *_dated_ahead(patient)] or [fine("clock", "nothing is dated in the future")]
 
 
@@ -131,7 +131,7 @@ def _dated_ahead(patient: Patient) -> Iterator[Finding]:
     try:
         database = Database(patient.database, readonly=True)
     except (FileNotFoundError, DatabaseError):
-        return  # which is said elsewhere
+        return  # reported by another check
     try:
         ahead = counts.dated_after(database, int((patient.now + AHEAD) * SECOND))
     except (apsw.Error, DatabaseError):

@@ -1,4 +1,4 @@
-"""The pages: does every agent's MEMORY.md stand where it belongs, as a file that can be written anew."""
+"""Checks the pages: every agent's MEMORY.md exists, as a file that can be written."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from signet_sync.sync.store import counts, passes
 
 
 def pages(patient: Patient) -> list[Finding]:
-    """What keeps a page from being read or written; nothing where all of them are as they should be."""
+    """Reports what prevents a page from being read or written."""
     heads, others = _known(patient)
     return [
         *(found for page in heads for found in _page(patient, page)),
@@ -30,7 +30,7 @@ def pages(patient: Patient) -> list[Finding]:
 
 
 def _known(patient: Patient) -> tuple[list[str], list[str]]:
-    """Pages of those who have something to show, and all others; why an index cannot be read is told elsewhere."""
+    """Returns the MEMORY.md pages of all agents, and their other pages; another check reports an unreadable index."""
     try:
         database = Database(patient.database, readonly=True)
     except (FileNotFoundError, DatabaseError):
@@ -55,7 +55,7 @@ def _page(patient: Patient, page: str) -> Iterator[Finding]:
     try:
         status = os.lstat(path)
     except FileNotFoundError:
-        # A living agent writes it in a moment, and one that holds back for Signet's daemon does so until that has gone.
+        # A running agent writes it within moments, or, if held back by Signet's daemon, when that has gone.
         if not patient.alive and signet_daemon.daemon_pid(patient.root) is None:
             yield warning("page", f"{display(page)} is not there", patient.command("reindex"), fix=True)
         return
@@ -67,7 +67,7 @@ def _page(patient: Patient, page: str) -> Iterator[Finding]:
 
 
 def _other(patient: Patient, page: str) -> Iterator[Finding]:
-    """A page that is not there is written again by itself; one that is no file any more is not."""
+    """Checks a page other than MEMORY.md: a missing one is written again automatically, one that is no file is not."""
     with suppress(OSError):
         status = os.lstat(os.path.join(patient.root, page))
         if not stat.S_ISREG(status.st_mode):

@@ -1,4 +1,4 @@
-"""The operating system's service: is there one for this workspace, does it run, does it outlive the login."""
+"""Checks the operating system's service: this workspace has one, it runs, and it outlives the login."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from signet_sync.host.service import ServiceState
 
 
 def service(patient: Patient) -> list[Finding]:
-    """The unit of this workspace first, then those of others that are in trouble."""
+    """Reports the unit of this workspace first, then those of other workspaces that have problems."""
     unit = patient.unit
     return [*([_own(patient, unit)] if unit is not None else _none(patient)), *_others(patient)]
 
@@ -22,7 +22,7 @@ def service(patient: Patient) -> list[Finding]:
 def _none(patient: Patient) -> Iterator[Finding]:
     if not host_service.is_here(patient.environ):
         yield fine("service", "there is neither systemd nor launchd here; signet-sync run is started by hand")
-    elif patient.alive and patient.chosen is None:  # else it was said that none runs, and the remedy was this one
+    elif patient.alive and patient.chosen is None:  # otherwise another finding reports that none runs, with this remedy
         words = "no service is installed for this workspace: after the next start of the machine no agent runs"
         yield warning("service", words, patient.command("service install"))
 

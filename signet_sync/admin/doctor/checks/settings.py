@@ -1,4 +1,4 @@
-"""What a person may switch on: a language model, the history."""
+"""Checks optional features: a language model, the history."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from signet_sync.llm import providers, synthesis
 
 
 def model(patient: Patient) -> list[Finding]:
-    """Whether the language model that the settings name can be asked at all; nothing is sent to it."""
+    """Checks that the configured language model can be called; nothing is sent to it."""
     try:
         provider = synthesis.provider_for(patient.settings, patient.root, patient.environ)
     except SignetSyncError as error:
@@ -27,7 +27,7 @@ def model(patient: Patient) -> list[Finding]:
 
 
 def history(patient: Patient) -> list[Finding]:
-    """Whether the history can be written where it is wanted; the repository is looked at, not opened."""
+    """Checks that the history can be written if it is enabled, without opening the repository."""
     if not patient.settings.history_enabled:
         return [fine("history", "off")]
     if find_spec("pygit2") is None:

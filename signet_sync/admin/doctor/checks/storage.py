@@ -1,4 +1,4 @@
-"""Our own folder: who may look into it, and what waits in it for somebody to come."""
+"""Checks our state folder: who has access to it, and what waits in it to be processed."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from signet_sync.capture import spool
 from signet_sync.sessions import journal, live_files
 from signet_sync.text.phrases import counted
 
-# Whoever takes jobs in takes a moment; what lies longer, in seconds, lies there because nobody comes.
+# Jobs are taken within moments; one that waits for longer, in seconds, is not being processed.
 MOMENT = 60.0
-# A living agent has tried several times by then.
+# Seconds in which a running agent has tried several times.
 LONG = 3600.0
 FULL_JOBS, FULL_BYTES = 1000, 64 * 1024 * 1024
 
 
 def modes(patient: Patient) -> list[Finding]:
-    """Whether state folder and database are the person's own, and open to nobody else."""
+    """Checks that state folder and database belong to the user, and that nobody else has access."""
     folder = patient.folder.path
     quoted = shlex.quote(folder)
     if not os.path.isdir(folder):
@@ -47,7 +47,7 @@ def modes(patient: Patient) -> list[Finding]:
 
 
 def _room_for(folder: str) -> list[Finding]:
-    """Whether the state folder can be made where it belongs."""
+    """Checks that the state folder can be created at its place."""
     while folder and not os.path.lexists(folder):
         folder = os.path.dirname(folder)
     if os.access(folder, os.W_OK | os.X_OK):
@@ -57,12 +57,12 @@ def _room_for(folder: str) -> list[Finding]:
 
 
 def badly_kept(folder: str) -> list[str]:
-    """What in the state folder keeps its owner out, and folders that let others in; a link is nobody's business."""
+    """Returns paths of the state folder that its owner cannot use, and folders open to others; links are ignored."""
     return [path for path in _all(folder) if not _lets_owner(path) or (os.path.isdir(path) and is_open(path))]
 
 
 def is_open(path: str) -> bool:
-    """Whether others than the owner may do anything with it."""
+    """Returns whether others than the owner have any access to it."""
     try:
         return bool(stat.S_IMODE(os.stat(path).st_mode) & 0o077)
     except OSError:
@@ -70,14 +70,14 @@ def is_open(path: str) -> bool:
 
 
 def _all(folder: str) -> Iterator[str]:
-    """The folder and everything in it that is a file or a folder."""
+    """Yields the folder and every file and folder in it."""
     if not os.path.isdir(folder):
         return
     yield folder
     for where, names, others in os.walk(folder):
         for name in [*names, *others]:
             path = os.path.join(where, name)
-            with suppress(OSError):  # gone in the meantime
+            with suppress(OSError):  # deleted meanwhile
                 if stat.S_IFMT(os.lstat(path).st_mode) in (stat.S_IFREG, stat.S_IFDIR):
                     yield path
 
@@ -86,7 +86,7 @@ def _is_ours(path: str) -> bool:
     try:
         return os.lstat(path).st_uid == os.geteuid()
     except OSError:
-        return True  # gone in the meantime
+        return True  # deleted meanwhile
 
 
 def _lets_owner(path: str) -> bool:
@@ -98,11 +98,11 @@ def _lets_owner(path: str) -> bool:
     return mode & wanted == wanted
 
 
-# ── what waits ──
+# ── what waits to be processed ──
 
 
 def waiting(patient: Patient) -> list[Finding]:
-    """What nobody took in of what hooks handed over, endings that were not finished, live turns that are damaged."""
+    """Reports unprocessed jobs of hooks, unfinished ends of sessions, damaged live turns."""
     return [*_spool(patient), *_journal(patient), *_live(patient)]
 
 

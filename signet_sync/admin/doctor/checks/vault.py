@@ -1,4 +1,4 @@
-"""The vault: its folder and file system, what can be read in it, where it stands, and who else works on it."""
+"""Checks the vault: its folder and file system, readable files, its location, and other programs that work on it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _OBSIDIAN_LIMIT = 1 << 20  # bytes
 
 
 def workspace(patient: Patient) -> list[Finding]:
-    """Whether the folders are there and can be used."""
+    """Checks that the folders exist and can be used."""
     root = patient.root
     quoted = shlex.quote(root)
     if os.path.islink(root) and not os.path.exists(root):
@@ -59,7 +59,7 @@ def _memory(patient: Patient, quoted: str) -> Iterator[Finding]:
         else:
             yield warning("memory", "there is no memory/ yet", patient.command("init"))
     except OSError:
-        return  # the folder around it keeps us out, which was said
+        return  # the parent folder denies access, which is reported already
     else:
         if stat.S_ISDIR(mode):
             yield from _reading(memory)
@@ -69,7 +69,7 @@ def _memory(patient: Patient, quoted: str) -> Iterator[Finding]:
 
 
 def _as_root(patient: Patient) -> Iterator[Finding]:
-    """What root writes into a person's workspace, that person cannot write any more."""
+    """Reports running as root in a user's workspace: the user could not change the files written."""
     owner = os.stat(patient.root).st_uid
     if os.geteuid() != 0 or owner == 0:
         return
@@ -83,7 +83,7 @@ def _as_root(patient: Patient) -> Iterator[Finding]:
 
 
 def _reading(memory: str) -> Iterator[Finding]:
-    """What in `memory/` cannot be opened; links are looked at by `check`."""
+    """Reports files in `memory/` that cannot be opened; links are left to `check`."""
     try:
         with os.scandir(memory) as entries:
             closed = [
@@ -108,7 +108,7 @@ def _reading(memory: str) -> Iterator[Finding]:
 
 def _to_list(memory: str, error: OSError) -> str:
     if sys.platform == "darwin" and error.errno == errno.EPERM:
-        # macOS asks once, for a program that has a window; a service is refused without a word.
+        # macOS asks once, for a program with a window; a service is refused silently.
         return f"System Settings, Privacy & Security, Full Disk Access: add {sys.executable}, then start the agent anew"
     return give_back(memory, "u+rwx")
 
@@ -117,7 +117,7 @@ def _to_list(memory: str, error: OSError) -> str:
 
 
 def file_system(patient: Patient) -> list[Finding]:
-    """Whether vault and database are on this machine, and whether names can be swapped."""
+    """Checks that vault and database are on this machine, and that names can be swapped."""
     memory = os.path.join(patient.root, MEMORY)
     if not os.path.isdir(memory):
         return []
@@ -143,7 +143,7 @@ def file_system(patient: Patient) -> list[Finding]:
 
 
 def kind_of(path: str) -> str:
-    """The kind of the file system that holds a path, empty where the system does not say."""
+    """Returns the kind of the file system that holds a path, empty if the system does not report it."""
     best = ("", "")
     real = os.path.realpath(path)
     try:
@@ -158,11 +158,11 @@ def kind_of(path: str) -> str:
     return best[1]
 
 
-# ── where it stands ──
+# ── its location ──
 
 
 def whereabouts(patient: Patient) -> list[Finding]:
-    """Whether the workspace was moved, or is a copy of another one on this machine."""
+    """Checks whether the workspace was moved, or is a copy of another one on this machine."""
     real = os.path.realpath(patient.root)
     key = read_id(real)
     if key is None:
@@ -186,11 +186,11 @@ def _same(one: str, other: str) -> bool:
         return False
 
 
-# ── who else is there ──
+# ── settings and other programs ──
 
 
 def settings(patient: Patient) -> list[Finding]:
-    """Whether every setting is known and in range."""
+    """Checks that every setting is known and in range."""
     _, remarks = model.load(patient.root, environ=patient.environ, anyway=True)
     rename = f"mend its name in {os.path.join(patient.root, SETTINGS)}, or take the line out"
     move = f"move it to {user_file(patient.environ)}"
@@ -203,7 +203,7 @@ def settings(patient: Patient) -> list[Finding]:
 
 
 def signet(patient: Patient) -> list[Finding]:
-    """Whether a Signet daemon would fight over MEMORY.md."""
+    """Checks whether a Signet daemon would also write MEMORY.md."""
     try:
         pid = daemon_pid(patient.root)
     except (OSError, SignetSyncError):
@@ -217,13 +217,13 @@ def signet(patient: Patient) -> list[Finding]:
 
 
 def _replaced(patient: Patient) -> list[Finding]:
-    """What a Signet left that is no longer seen: a page of its own where ours was."""
+    """Reports a page that a Signet, no longer detected, wrote over ours."""
     if patient.settings.takeover:
         return []
     try:
         database = Database(patient.database, readonly=True)
     except (FileNotFoundError, DatabaseError):
-        return []  # which is said elsewhere
+        return []  # reported by another check
     try:
         path, age = replaced(patient.root, database, counts.agents(database))
     except (apsw.Error, OSError, SignetSyncError):
@@ -241,7 +241,7 @@ def _replaced(patient: Patient) -> list[Finding]:
 
 
 def obsidian(patient: Patient) -> list[Finding]:
-    """What Obsidian is told to do with the vault, where somebody opens it, or a folder around it, in Obsidian."""
+    """Checks Obsidian's settings for the vault if it, or a folder around it, is opened in Obsidian."""
     real = os.path.realpath(patient.root)
     opened = next((place for place in _vaults(real, patient.environ.get("HOME", "")) if _told(place) is not None), None)
     if opened is None:
@@ -263,7 +263,7 @@ def obsidian(patient: Patient) -> list[Finding]:
 
 
 def _vaults(real: str, home: str) -> Iterator[str]:
-    """The workspace, and the folders above it as far as they are the person's."""
+    """Yields the workspace, and the folders above it that belong to the user."""
     yield real
     home = os.path.realpath(home) if home else ""
     while home and real.startswith(home.rstrip("/") + "/"):
