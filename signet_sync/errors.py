@@ -127,7 +127,7 @@ class Interrupted(SignetSyncError):
 
 
 def reason(error: SignetSyncError | OSError) -> str:
-    """Returns why something failed, for a person: without Python's error number, and without the path."""
+    """Returns why something failed, without Python's error number and the path, which callers show separately."""
     return error.message if isinstance(error, SignetSyncError) else error.strerror or type(error).__name__
 
 

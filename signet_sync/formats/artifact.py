@@ -172,7 +172,7 @@ class Summary(Content):
 
 
 class Compaction(Content):
-    """What a harness kept when it compacted a session's context."""
+    """A summary that a harness made to shorten a session's context."""
 
 
 class Transcript(Content):

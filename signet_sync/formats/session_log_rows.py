@@ -36,7 +36,7 @@ class LedgerRow(NamedTuple):
 
 
 class MonthView(NamedTuple):
-    """A month of the index of months."""
+    """A month with its number of sessions and compactions."""
 
     month: str
     sessions: int

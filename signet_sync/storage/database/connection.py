@@ -532,7 +532,7 @@ _COLUMNS = (
 
 
 def identity(path: str) -> Identity | None:
-    """Returns device and inode of a file, which tell it from a replacement; None if there is none."""
+    """Returns device and inode of a file, which distinguish it from a replacement; None if there is none."""
     try:
         status = os.stat(path)
     except OSError:

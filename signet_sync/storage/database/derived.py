@@ -17,7 +17,7 @@ def _options(table: str, **options: int | str) -> tuple[str, ...]:
     )
 
 
-# A row that holds the numbers of an artifact and of a session, with path and names; a deleted file has no rows.
+# Columns and joins that give a row path and names for the numbers that it holds; a deleted file has no rows.
 _OF = "n.session_token, n.session_id"
 _JOINED = "join memory_artifacts a on a.id = {0}.artifact join sessions n on n.session = {0}.session"
 

@@ -29,7 +29,7 @@ from signet_sync.storage.database.table import (
     native,
 )
 
-# Live turns that were handed over; the others can be read again from a transcript of a harness.
+# Live turns that a harness sent; the others can be read again from the transcript that it writes.
 HANDED_OVER = "session_id <> session_key"
 
 

@@ -73,7 +73,7 @@ class Table(NamedTuple):
         from files. `local` are columns that are left out: they belong to a machine or a moment.
     only: a condition: which rows of a native table are worth keeping, and which of a derived one follow from files.
     kept: "elsewhere" for rows that are also files beside the database: a backup beside the database leaves them out.
-    salvaged: whether rows of a damaged database are taken over; not where they describe the state of its other rows.
+    salvaged: whether rows of a damaged database are taken over; not if they describe the state of its other rows.
     mark: an aggregate that changes with every row that is kept and is cheaper than reading all of them, which is
         done without one.
     since: the version of the schema that first has it.
