@@ -1,4 +1,4 @@
-"""`signet-sync` and `python -m signet_sync`: the entry point, kept free of imports that a hook would pay for."""
+"""Starts `signet-sync` and `python -m signet_sync`, without imports that a hook would pay for."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def main() -> None:
     if sys.platform == "win32":
         sys.exit(_not_here(arguments))
     if _is_hook(arguments):
-        # Ctrl-C ends the person's session; of its end we are still to be told.
+        # Ctrl-C ends the person's session; the hook still has to record that end.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         from signet_sync.capture.hook import main as hook
 
@@ -24,17 +24,17 @@ def main() -> None:
         from signet_sync.cli.main import run
 
         code = run(arguments)
-    except KeyboardInterrupt:  # while it was loaded: nothing was begun
+    except KeyboardInterrupt:  # while it was being loaded: nothing was started
         sys.stderr.write("\nsignet-sync: interrupted\n")
         code = 130
-    # All is done: a signal that comes while Python takes itself down would only make it look otherwise.
+    # Everything is done: a signal while Python shuts down would only make it look otherwise.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     sys.exit(code)
 
 
 def _not_here(arguments: list[str]) -> int:
-    """Says so before anything is imported that Windows lacks; a hook fails no session, and Gemini CLI reads JSON."""
+    """Reports, before importing more, that Windows is not supported; a hook exits with 0, for Gemini CLI with JSON."""
     if _is_hook(arguments):
         if "gemini" in arguments:
             sys.stdout.write("{}\n")

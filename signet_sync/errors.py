@@ -1,4 +1,4 @@
-"""One tree of exceptions: each carries the path it is about and a hint, what the person does next."""
+"""Defines one tree of exceptions; each has the path it is about and a hint: what the person does next."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Mapping
 class SignetSyncError(Exception):
     """Base of everything that signet-sync raises on purpose.
 
-    `code` is stable and machine-readable, `exit_code` is the process's answer (contracts: *Time, output, exit codes*).
-    `details` stand beside the error in a JSON answer.
+    `code` is stable and machine-readable, `exit_code` is that of the process (contracts: *Time, output, exit codes*).
+    `details` are added to the error in a JSON answer.
     """
 
     code = "error"
@@ -65,7 +65,7 @@ class DatabaseError(SignetSyncError):
 
 
 class DatabaseNewer(DatabaseError):
-    """The database belongs to a newer signet-sync: nothing of it is touched until this one is upgraded."""
+    """The database belongs to a newer signet-sync: nothing in it is touched until this one is upgraded."""
 
 
 class DatabaseCorrupt(DatabaseError):
@@ -75,20 +75,20 @@ class DatabaseCorrupt(DatabaseError):
 
 
 class DatabaseUnfinished(DatabaseError):
-    """The first index is being built by somebody, or its builder died; whoever holds the workspace's lock can tell."""
+    """The first index is being built, or its builder died; the holder of the workspace's lock can find out which."""
 
     code = "database-unfinished"
 
 
 class HarnessError(SignetSyncError):
-    """A transcript or store of a harness cannot be read: missing, no regular file of the user's, of unknown shape."""
+    """A transcript or store of a harness cannot be read: missing, no regular file of the user's, unknown format."""
 
     code = "transcript-unreadable"
     exit_code = 2
 
 
 class ProviderError(SignetSyncError):
-    """A language model gave no usable answer in time; the message never holds a key, a prompt or an answer."""
+    """A language model returned no usable answer in time; the message never holds a key, a prompt or an answer."""
 
     code = "provider-failed"
 
@@ -108,13 +108,13 @@ class Halted(SignetSyncError):
 
 
 class LeaseBusy(SignetSyncError):
-    """Somebody else holds the lease of a page; the write is put off, not lost."""
+    """Another process holds the lease of a page; the write is postponed, not lost."""
 
     code = "lease-busy"
 
 
 class RevisionConflict(SignetSyncError):
-    """A manifest kept changing under a compare-and-swap until the bounded retries were used up."""
+    """A manifest kept changing during compare-and-swap until the bounded retries were used up."""
 
     code = "revision-conflict"
 
@@ -127,20 +127,20 @@ class Interrupted(SignetSyncError):
 
 
 def reason(error: SignetSyncError | OSError) -> str:
-    """Why something failed, for a person: without Python's number, and without the path, which is told beside it."""
+    """Returns why something failed, without Python's error number and the path, which callers show separately."""
     return error.message if isinstance(error, SignetSyncError) else error.strerror or type(error).__name__
 
 
 def place_of(error: Exception) -> str:
-    """Names the kind of an unexpected error and the line that raised it, without any value."""
-    from traceback import extract_tb  # slow to load, and for faults alone
+    """Names the type of an unexpected error and the line that raised it, without any value."""
+    from traceback import extract_tb  # slow to load, and for unexpected errors only
 
     frame = extract_tb(error.__traceback__)[-1]
     return f"{type(error).__name__} at {frame.filename.rpartition('/')[2]}:{frame.lineno}"
 
 
 def sentence_of(error: SignetSyncError | OSError) -> str:
-    """What went wrong, and the remedy, in one line."""
+    """Returns what went wrong, and the remedy, in one line."""
     if isinstance(error, OSError):
         return str(error)
     return f"{error.message} ({error.hint})" if error.hint else error.message

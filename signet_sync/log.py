@@ -1,4 +1,4 @@
-"""loguru set up once: a rotating file in the state folder, stderr for people, levels for journald, no local values."""
+"""Sets up loguru once: a rotating file in the state folder, stderr for people, levels for journald, no local values."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 _JOURNAL = {"DEBUG": 7, "INFO": 6, "SUCCESS": 5, "WARNING": 4, "ERROR": 3, "CRITICAL": 2}
 
 
-# Of warnings and errors at most so many bytes at once, and so many more a second: less than a megabyte a day, whether
-# one of them comes again and again, or each is another one.
+# Warnings and errors may write so many bytes at once, and so many more a second: less than a megabyte a day, whether
+# the same one repeats or each is different.
 _AT_ONCE, _A_SECOND, _AROUND = 64_000, 10.0, 80
 
 
 class _Limited:
     """Lets a warning through `burst` times in `every` seconds, so that a permanent error cannot fill a disk.
 
-    And all of them together only so far as there is room for their bytes.
+    All warnings together are also limited, by their bytes.
     """
 
     def __init__(self, every: float = 600.0, burst: int = 3, clock: Callable[[], float] = time.monotonic) -> None:
@@ -59,10 +59,10 @@ class _Limited:
 
 
 def _escaped(record: Record) -> None:
-    """Text of files reaches the log in messages and exceptions: neither may forge a line, steer a terminal, or leak.
+    """Escapes text of files in messages and exceptions, so that it cannot forge a line, control a terminal, or leak.
 
-    The traceback is rendered here, by the standard library, which shows no local values, and becomes lines of the
-    message.
+    The traceback is rendered here, by the standard library, which shows no local values, and is added to the message as
+    lines.
     """
     from signet_sync.text.sanitizer import redact
 
@@ -82,7 +82,7 @@ def _printable(text: str) -> str:
 
 
 def _is_journal(environ: Mapping[str, str]) -> bool:
-    """Whether stderr *is* the journal's stream; a shell that a desktop's service started only inherits the variable."""
+    """Whether stderr *is* the journal's stream; a shell started by a desktop's service only inherits the variable."""
     try:
         status = os.fstat(sys.stderr.fileno())
     except (OSError, ValueError, AttributeError):
@@ -91,12 +91,12 @@ def _is_journal(environ: Mapping[str, str]) -> bool:
 
 
 def for_people(level: str = "WARNING") -> None:
-    """Plain lines on stderr and no file: for a command that somebody waits for."""
+    """Logs plain lines to stderr and to no file: for a command that a person waits for."""
     from loguru import logger
 
     logger.remove()
     logger.configure(patcher=_escaped)
-    if sys.stderr is not None:  # None where the caller closed it
+    if sys.stderr is not None:  # None if the caller closed it
         logger.add(
             sys.stderr,
             level=level,
@@ -116,10 +116,10 @@ def set_up(
     name: str = "signet-sync",
     environ: Mapping[str, str] = os.environ,
 ) -> str | None:
-    """Configures the sinks; gives the path of the log file, if there is one.
+    """Configures the sinks; returns the path of the log file, if there is one.
 
-    Every kind of process has a file of its own `name`: two that rotate one file lose lines.
-    Under systemd (`JOURNAL_STREAM`) stderr carries journald's level prefixes and no time of its own.
+    Every kind of process has a file of its own `name`: two that rotate one file lose lines. Under systemd
+    (`JOURNAL_STREAM`) stderr carries journald's level prefixes and no time of its own.
     """
     from loguru import logger
 
@@ -134,7 +134,7 @@ def set_up(
                 sys.stderr.write(f"<{_JOURNAL.get(record['level'].name, 6)}>{line}\n")
 
         logger.add(journald, level=level, filter=limited, diagnose=False, backtrace=False)
-    elif sys.stderr is not None:  # None where the caller closed it
+    elif sys.stderr is not None:  # None if the caller closed it
         logger.add(
             sys.stderr,
             level=level,
@@ -160,6 +160,6 @@ def set_up(
             encoding="utf-8",
             opener=lambda p, flags: os.open(p, flags, 0o600),
         )
-    # watchdog talks to the standard logging module; what it has to say reaches us as events.
+    # watchdog uses the standard logging module; its problems reach us as events.
     logging.getLogger("watchdog").setLevel(logging.ERROR)
     return path

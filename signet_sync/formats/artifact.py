@@ -1,4 +1,4 @@
-"""The artifact models: every field of seed 000 with its type, and what is wrong where a file does not fit."""
+"""Models artifacts: every field of seed 000 with its type, and what is wrong in a file that does not fit."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ Count = Annotated[int, PlainValidator(_count)]
 
 
 class _Record(BaseModel):
-    """What every file of the vault has in common: unknown keys are ignored, values never change."""
+    """What all files of the vault have in common: unknown keys are ignored, values never change."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -109,12 +109,12 @@ class _Record(BaseModel):
     links: ClassVar[tuple[str, ...]] = ()
 
     def digest(self) -> str:
-        """SHA-256 of the known fields, typed: timestamps as instants, blank as null, hashes in lower case."""
+        """Returns SHA-256 of the known fields, typed: timestamps as instants, blank as null, hashes in lower case."""
         values = self.__dict__
         return digest_of([values[name] for name in type(self).model_fields])
 
     def fields(self) -> dict[str, Any]:
-        """The fields in model order as they are written."""
+        """Returns the fields in model order as they are written."""
         return {
             name: value.text if isinstance(value, Instant) else list(value) if isinstance(value, tuple) else value
             for name, value in self.__dict__.items()
@@ -145,7 +145,7 @@ class Content(_Record):
     memory_sentence_generated_at: InstantField
 
     def record(self) -> Record:
-        """The typed values that the planner works with."""
+        """Returns the typed values that the planner works with."""
         return Record(
             self.kind,
             self.agent_id,
@@ -172,7 +172,7 @@ class Summary(Content):
 
 
 class Compaction(Content):
-    """What a harness kept when it compacted a session's context."""
+    """A summary that a harness made to shorten a session's context."""
 
 
 class Transcript(Content):
@@ -182,7 +182,7 @@ class Transcript(Content):
 
 
 class Manifest(_Record):
-    """The one mutable file of a session: its identity and the newest of its links."""
+    """The one mutable file of a session: its identity and its newest links."""
 
     links: ClassVar[tuple[str, ...]] = ("summary_path", "transcript_path", "compaction_path")
 
@@ -203,7 +203,7 @@ class Manifest(_Record):
     revision: Count = 0
 
     def record(self) -> Record:
-        """The typed values that the planner works with; a manifest changes, so it has no digest."""
+        """Returns the typed values that the planner works with; a manifest changes, so it has no digest."""
         links = ((field, getattr(self, field)) for field in self.links)
         return Record(
             self.kind,
@@ -227,7 +227,7 @@ class Manifest(_Record):
 
 
 def _artifacts(paths: tuple[str, ...]) -> tuple[str, ...]:
-    """Only artifacts are removed: of what else a file or a bundle names, nothing is kept."""
+    """Keeps only artifacts, which alone are removed; other paths that a file or a bundle names are dropped."""
     return tuple(path for path in paths if is_artifact_path(path))
 
 
@@ -244,19 +244,19 @@ class Tombstone(_Record):
     session_ids: Texts = ()
 
     def covers(self, agent_id: str | None, session_id: str | None) -> bool:
-        """Whether a file of this token falls under the tombstone; unknown agent or id: the token decides."""
+        """Whether the tombstone covers a file of this token; if agent or id are unknown, the token decides."""
         if agent_id is not None and agent_id != self.agent_id:
             return False
         return not self.session_ids or session_id is None or session_id in self.session_ids
 
     def includes(self, other: Tombstone) -> bool:
-        """Whether it says all that another one of the same token says, and was written no earlier."""
+        """Whether it covers all that another one of the same token covers, and was written no earlier."""
         wider = not self.session_ids or (bool(other.session_ids) and {*other.session_ids} <= {*self.session_ids})
         files = {*other.removed_paths} <= {*self.removed_paths}
         return wider and files and other.removed_at.micros <= self.removed_at.micros
 
     def joined(self, other: Tombstone) -> Tombstone:
-        """One for two of the same token, the same on every machine: the later one, covering what both cover."""
+        """Joins two of the same token, equally on every machine: the later one, covering what both cover."""
         later = max(self, other, key=lambda stone: (stone.removed_at.micros, stone.reason))
         everything = not (self.session_ids and other.session_ids)
         return later.model_copy(
@@ -276,7 +276,7 @@ MODELS: dict[str, type[Content] | type[Manifest]] = {
 
 
 def validate(kind: str, fields: Mapping[str, Any]) -> Content | Manifest:
-    """The typed artifact of a kind. Raises `FieldProblem` for the first field, in model order, that does not fit."""
+    """Returns the typed artifact of a kind. Raises `FieldProblem` for the first wrong field, in model order."""
     try:
         return MODELS[kind].model_validate(fields)
     except ValidationError as error:
@@ -284,7 +284,7 @@ def validate(kind: str, fields: Mapping[str, Any]) -> Content | Manifest:
 
 
 def validate_tombstone(fields: Mapping[str, Any]) -> Tombstone:
-    """The typed tombstone. Raises `FieldProblem`."""
+    """Returns the typed tombstone. Raises `FieldProblem`."""
     try:
         return Tombstone.model_validate(fields)
     except ValidationError as error:
@@ -292,7 +292,7 @@ def validate_tombstone(fields: Mapping[str, Any]) -> Tombstone:
 
 
 def _problem(error: ValidationError) -> FieldProblem:
-    """The first problem, without the value: an error text must not carry a person's words."""
+    """Returns the first problem, without the value: an error text must not contain a person's words."""
     first = error.errors(include_url=False, include_input=False, include_context=False)[0]
     field = str(first["loc"][0]) if first["loc"] else "frontmatter"
     if first["type"] == "missing":

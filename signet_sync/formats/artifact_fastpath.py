@@ -1,7 +1,7 @@
-"""An artifact's typed values, read either by one pattern of the written form or by the full models.
+"""Reads an artifact's typed values, either by one pattern of the written form or by the full models.
 
-The models of `formats.artifact` are the contract. Nearly every file is in the written form, whose whole head one
-regular expression can prove valid; only another head pays for YAML and pydantic. Both agree (differential test).
+The models of `formats.artifact` are the contract. Nearly every file is in the written form, whose whole frontmatter can
+be validated by one regular expression; only others pay for YAML and pydantic. Both agree (differential test).
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ TOMBSTONE_VERSION = 1
 
 
 class Instant(NamedTuple):
-    """A timestamp as it was written, and its microseconds since 1970 UTC."""
+    """A timestamp as written, and its microseconds since 1970 UTC."""
 
     text: str
     micros: int
 
 
 class FieldProblem(ValueError):
-    """A field is absent or wrong; `code` is a verdict's code, the message names the field."""
+    """A field that is absent or wrong; `code` is a verdict's code, the message names the field."""
 
     def __init__(self, code: str, field: str, message: str) -> None:
         super().__init__(message)
@@ -37,7 +37,7 @@ class FieldProblem(ValueError):
 
 
 class Record(NamedTuple):
-    """What the index and the planner need of any artifact; `digest` is over every known field, typed."""
+    """What the index and the planner need of an artifact; `digest` covers every known field, typed."""
 
     kind: str
     agent_id: str
@@ -59,7 +59,7 @@ class Record(NamedTuple):
 
 
 def digest_of(values: list[Any]) -> str:
-    """SHA-256 of typed values: texts with their length, instants and numbers as integers, blank as null."""
+    """Returns the SHA-256 of typed values: texts with their length, instants and numbers as integers, blank as null."""
     parts = [
         "~"
         if value is None
@@ -73,10 +73,10 @@ def digest_of(values: list[Any]) -> str:
     return sha256("".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-# A text that is not blank and holds neither quote nor backslash: it opens with no kind of white space.
+# A text that is not blank and holds neither quote nor backslash: it does not begin with white space of any kind.
 _BLANK = "\\x00-\\x20\\x7f-\\xa0\\u1680\\u2000-\\u200b\\u2028-\\u202f\\u205f\\u3000\\ufeff"
 _TEXT = rf'"([^{_BLANK}"\\][^\x00-\x1f"\\]*)"'
-# A sentence that quotes somebody is common: it may hold escaped quotes, but no other escape.
+# A sentence with a quotation is common: it may hold escaped quotes, but no other escape.
 _SENTENCE = rf'"((?:[^{_BLANK}"\\]|\\")[^\x00-\x1f"\\]*(?:\\"[^\x00-\x1f"\\]*)*)"'
 _ITEM = _TEXT.replace("(", "").replace(")", "")
 _NULLABLE = rf"(?:null|{_TEXT})"
@@ -104,18 +104,18 @@ _FORMS = {
 
 @cache
 def _written(kind: str) -> re.Pattern[str]:
-    """The pattern of a kind's written form; each takes longer to compile than most modules to import."""
+    """Returns the pattern of a kind's written form; each takes longer to compile than most modules to import."""
     return re.compile(_FORMS[kind], re.ASCII)
 
 
 def read_record(kind: str, head: str) -> Record:
-    """The record of a head. Raises `FrontmatterProblem` and `FieldProblem`, the latter with `kind-mismatch` first."""
+    """Reads the record of a frontmatter. Raises `FrontmatterProblem` and `FieldProblem`, `kind-mismatch` first."""
     record = read_written_record(kind, head)
     return record if record is not None else read_full_record(kind, head)
 
 
 def read_full_record(kind: str, head: str) -> Record:
-    """The record of any readable head, through the models."""
+    """Reads the record of any readable frontmatter, by the models."""
     from signet_sync.formats.artifact import validate
 
     fields = read(head)
@@ -133,7 +133,7 @@ MANIFEST_KEYS = frozenset((*MANIFEST_FIELDS, "content_sha256", "hash_scope"))
 
 
 def manifest_fields(head: str) -> dict[str, Any]:
-    """The fields of a manifest in model order, as they are written. Raises `FrontmatterProblem`, `FieldProblem`."""
+    """Reads the fields of a manifest in model order, as written. Raises `FrontmatterProblem`, `FieldProblem`."""
     if read_written_record("manifest", head) is None:
         from signet_sync.formats.artifact import validate
 
@@ -144,7 +144,7 @@ def manifest_fields(head: str) -> dict[str, Any]:
 
 
 def read_written_record(kind: str, head: str) -> Record | None:
-    """The record of a head that is in the written form to the letter, else None."""
+    """Reads the record of a frontmatter that is exactly in the written form, else None."""
     match = _written(kind).fullmatch(head)
     if match is None or len(head) > HEAD_LIMIT // 4:
         return None

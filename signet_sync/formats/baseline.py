@@ -1,7 +1,7 @@
-"""A baseline: the problems that an old vault had when it was first checked, so that only new ones fail a check.
+"""Reads and writes a baseline: the problems of an old vault at its first check, so that only new ones fail a check.
 
 JSON: `{"version": 1, "problems": [{"path": "memory/…", "code": "hash-mismatch"}]}`, sorted, one problem a line, so that
-two branches merge. A problem is known by path and code: what becomes wrong in another way is new.
+two branches merge. A problem is identified by path and code: another code for the same file is new.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ Known = frozenset[tuple[str, str]]
 
 
 class BaselineProblem(ValueError):
-    """The text is no baseline; the message is for a person."""
+    """A text that is no baseline; the message is for a person."""
 
 
 def written(problems: Iterable[tuple[str, str]]) -> str:
-    """The text of a baseline with these (path, code) pairs."""
+    """Returns the text of a baseline with these (path, code) pairs."""
     lines = [json.dumps({"path": path, "code": code}, ensure_ascii=False) for path, code in sorted(set(problems))]
     inner = "\n" + ",\n".join(f"  {line}" for line in lines) + "\n " if lines else ""
     return f'{{"version": {VERSION},\n "problems": [{inner}]}}\n'
 
 
 def read(raw: bytes) -> Known:
-    """The (path, code) pairs of a baseline. Raises `BaselineProblem`."""
+    """Reads the (path, code) pairs of a baseline. Raises `BaselineProblem`."""
     try:
         document = json.loads(raw.decode("utf-8"))
     except (ValueError, RecursionError) as error:

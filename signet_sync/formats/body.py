@@ -1,4 +1,4 @@
-"""The body rule `body-normalized-v1` and its hash (seed 000, *Checksum scope*; contracts, *Sessions, names*)."""
+"""Normalizes and hashes bodies by `body-normalized-v1` (seed 000, *Checksum scope*; contracts, *Sessions, names*)."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from signet_sync.formats.lazy_pattern import late
 
 HASH_SCOPE = "body-normalized-v1"
 
-# Each run of blanks is looked at once: without the look-behind a long run inside a line costs its length squared.
+# Each run of blanks is tried once: without the look-behind a long run inside a line costs its length squared.
 _TRAILING = late(r"(?<![ \t])[ \t]++(?=\n)")
 
 
 def normalize(text: str) -> str:
-    """CRLF and lone CR to LF; trailing spaces and tabs (only those) off each line; no empty lines at the end.
+    """Normalizes CRLF and lone CR to LF; removes trailing spaces and tabs (only those) and empty lines at the end.
 
-    Lines end at LF alone: `str.splitlines()` would also split at U+2028, form feed and others.
+    Lines end at LF only: `str.splitlines()` would also split at U+2028, form feed and others.
     """
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
@@ -32,17 +32,17 @@ def normalize(text: str) -> str:
 
 
 def body_sha256(normalized: str) -> str:
-    """The digest of a *normalised* body; lone surrogates count as U+FFFD, as in JavaScript."""
+    """Returns the digest of a *normalised* body; lone surrogates count as U+FFFD, as in JavaScript."""
     return text_sha256(normalized)
 
 
 def text_sha256(text: str) -> str:
-    """Lower-case hex SHA-256 of a text's UTF-8 bytes."""
+    """Returns the lower-case hex SHA-256 of a text's UTF-8 bytes."""
     return sha256(utf8(text)).hexdigest()
 
 
 def utf8(text: str) -> bytes:
-    """The text as UTF-8, lone surrogates as U+FFFD: what is hashed and what is written, for every `str`."""
+    """Encodes any `str` as UTF-8, lone surrogates as U+FFFD: these bytes are hashed and written."""
     try:
         return text.encode("utf-8")
     except UnicodeEncodeError:
@@ -54,16 +54,16 @@ _LONE = late("[\ud800-\udfff]")
 
 
 def well_formed(text: str) -> str:
-    """The text with every lone surrogate replaced by U+FFFD, which is what UTF-8 encoders of JavaScript write."""
+    """Replaces every lone surrogate by U+FFFD, as UTF-8 encoders of JavaScript do."""
     return _LONE.sub("\ufffd", _PAIR.sub(_joined, text))
 
 
 def _joined(pair: re.Match[str]) -> str:
-    """The one character that two halves stand for."""
+    """Joins the two halves of a surrogate pair."""
     return pair[0].encode("utf-16", "surrogatepass").decode("utf-16")
 
 
-# JavaScript's String.trim and \s; Python's str.strip takes U+0085 and U+001C–1F too and leaves U+FEFF.
+# JavaScript's String.trim and \s; Python's str.strip also removes U+0085 and U+001C–1F and keeps U+FEFF.
 JS_BLANKS = (
     "\t\n\v\f\r \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
     "\u2028\u2029\u202f\u205f\u3000\ufeff"
@@ -71,5 +71,5 @@ JS_BLANKS = (
 
 
 def js_trim(text: str) -> str:
-    """Trimmed as the original writer trims: its tokens and noise rules depend on it."""
+    """Trims as the original writer does: its tokens and noise rules depend on it."""
     return text.strip(JS_BLANKS)

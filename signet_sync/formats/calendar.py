@@ -1,4 +1,4 @@
-"""ISO weeks and the quarters that they belong to, in UTC."""
+"""Computes ISO weeks and the quarters that they belong to, in UTC."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ WEEK = 7 * DAY
 
 
 def week_of(us: int) -> str:
-    """The ISO week of an instant in microseconds since 1970 UTC: `2026-W13`; years are those from 1 to 9999."""
+    """Returns the ISO week of an instant in microseconds since 1970 UTC: `2026-W13`; years are those from 1 to 9999."""
     year, week, _ = moment_of(us).isocalendar()
     return f"{year:04d}-W{week:02d}"
 
 
 def week_span(week: str) -> tuple[int, int]:
-    """The first and the last microsecond of an ISO week."""
+    """Returns the first and the last microsecond of an ISO week."""
     first = _start(monday(week))
     return first, first + WEEK - 1
 
 
 def quarter_of(week: str) -> str:
-    """The calendar quarter of a week's Monday: `2026-Q1`."""
+    """Returns the calendar quarter of a week's Monday: `2026-Q1`."""
     day = monday(week)
     return f"{day.year:04d}-Q{(day.month + 2) // 3}"
 
 
 def quarter_span(quarter: str) -> tuple[int, int]:
-    """The first and the last microsecond of the weeks whose Monday lies in the quarter."""
+    """Returns the first and the last microsecond of the weeks whose Monday is in the quarter."""
     year, _, number = quarter.partition("-Q")
     begin = date(int(year), 3 * int(number) - 2, 1)
     first = begin + timedelta(days=-begin.weekday() % 7)
@@ -38,7 +38,7 @@ def quarter_span(quarter: str) -> tuple[int, int]:
 
 
 def monday(week: str) -> date:
-    """The first day of an ISO week."""
+    """Returns the first day of an ISO week."""
     year, _, number = week.partition("-W")
     return date.fromisocalendar(int(year), int(number), 1)
 

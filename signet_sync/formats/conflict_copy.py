@@ -1,4 +1,4 @@
-"""Copies that sync services make of pages and entity files changed on two sides: of which file a name is a copy."""
+"""Recognizes copies that sync services make of pages and entity files that changed on two sides, by their names."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _COPY = late(r"(MEMORY|DREAMS|profile|notes|\d{4}-\d\d|\d\d)(?=[^\w].*\.).*?(\.m
 
 
 def original_of(path: str) -> str | None:
-    """The page, entity file or page of an entity ledger that a path is a conflict copy of; None for any other path."""
+    """Returns the page, entity file or event log that a path is a conflict copy of; None for any other path."""
     folder, slash, name = path.rpartition("/")
     match = _COPY.fullmatch(name)
     if match is None or not has_conflict_mark(name.removesuffix(match[2])):

@@ -1,4 +1,4 @@
-"""Entity files: what they are called, where they stand and which sections they have (contracts, *Entity files*)."""
+"""Defines the paths of entity files and which sections they have (contracts, *Entity files*)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from signet_sync.formats.paths import DEFAULT_AGENT, OF_AGENT, agent_folder
 
 Kind = Literal["user", "part", "relationship"]
 File = Literal["profile", "notes"]
-# How a section may be changed: a narrative is replaced or added to, of a list items come and go, a log only grows.
+# How a section may be changed: a narrative is replaced or extended, items of a list are added and removed, a log only
+# grows.
 Form = Literal["narrative", "list", "log"]
 
 KINDS: tuple[Kind, ...] = ("user", "part", "relationship")
@@ -34,7 +35,7 @@ _BASE32 = b"abcdefghijklmnopqrstuvwxyz234567" * 8
 
 
 class Shape(NamedTuple):
-    """A section that the schema knows: its anchor, its heading, how it changes, and how long it should be.
+    """A section of the schema: its anchor, its heading, how it may be changed, and how long it should be.
 
     `soft_cap` counts items of a list or log, and tokens (`text.token_estimate`) of a narrative.
     """
@@ -50,7 +51,7 @@ def _narrative(heading: str, soft_cap: int) -> Shape:
 
 
 def anchor_of(heading: str) -> str:
-    """The anchor of a canonical heading: `Open Questions` → `open-questions`."""
+    """Returns the anchor of a canonical heading: `Open Questions` → `open-questions`."""
     return heading.lower().replace(" ", "-")
 
 
@@ -70,7 +71,7 @@ NOTES: tuple[Shape, ...] = tuple(_narrative(heading, 600) for heading in ("Inbox
 
 
 class Place(NamedTuple):
-    """Whose file a path is: `file` is `profile` or `notes`."""
+    """The entity to which a path belongs: `file` is `profile` or `notes`."""
 
     agent_id: str
     kind: Kind
@@ -80,25 +81,25 @@ class Place(NamedTuple):
 
 
 def shapes(kind: Kind, file: File = "profile") -> tuple[Shape, ...]:
-    """The sections of a file, in their order."""
+    """Returns the sections of a file, in their order."""
     return NOTES if file == "notes" else CORE[kind] + COMMON
 
 
 def new_id(kind: Kind, *seed: str) -> str:
-    """The kind's first letter, `-` and twelve characters of base32 of what the entity is made from, its agent first."""
+    """Makes an id: the kind's first letter, `-`, 12 characters of base32 of agent and what the entity is made from."""
     digest = sha256(ascii((kind, *seed)).encode("ascii")).digest()
     return f"{kind[0]}-{digest[:12].translate(_BASE32).decode('ascii')}"
 
 
 def kind_of(entity_id: str) -> Kind | None:
-    """The kind that an id speaks of; None where the text is no id of an entity."""
+    """Returns the kind of an entity id; None if the text is no such id."""
     return _KIND_OF_LETTER[entity_id[0]] if ENTITY_ID.fullmatch(entity_id) else None
 
 
 def slug_of(name: str) -> str:
-    """A name as part of a folder's: NFKC, lower case, letters and digits of any script with `-` between, at most 60.
+    """Turns a name into part of a folder's: NFKC, lower case, letters and digits of any script, else `-`, at most 60.
 
-    Never empty: a name without letters or digits is `unnamed`.
+    Never empty: a name without letters or digits becomes `unnamed`.
     """
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).lower())
     # Marks belong to the letter before them: without them words of many scripts fall apart.
@@ -108,27 +109,27 @@ def slug_of(name: str) -> str:
 
 
 def entity_folder(agent_id: str, kind: Kind, slug: str, entity_id: str) -> str:
-    """The folder of an entity, relative to the workspace, without a slash at the end."""
+    """Returns the folder of an entity, relative to the workspace, without a slash at the end."""
     return f"{agent_folder(agent_id)}entities/{FOLDERS[kind]}/{slug}--{entity_id}"
 
 
 def profile_path(agent_id: str, kind: Kind, slug: str, entity_id: str) -> str:
-    """The profile of an entity."""
+    """Returns the path of an entity's profile."""
     return f"{entity_folder(agent_id, kind, slug, entity_id)}/profile.md"
 
 
 def notes_path(agent_id: str, kind: Kind, slug: str, entity_id: str) -> str:
-    """The notes of an entity."""
+    """Returns the path of an entity's notes."""
     return f"{entity_folder(agent_id, kind, slug, entity_id)}/notes.md"
 
 
 def ledger_page(agent_id: str, month: str) -> str:
-    """The events of an agent's entities in a month `YYYY-MM`, one JSON line each."""
+    """Returns the path of an agent's event log of a month `YYYY-MM`: one JSON line per event."""
     return f"{agent_folder(agent_id)}entities/ledger/{month}.jsonl"
 
 
 def parse_path(path: str) -> Place | None:
-    """Whose profile or notes a path is; None for every other path, and where folder and id speak of two kinds."""
+    """Parses the path of a profile or notes; None for every other path, and if folder and id are of two kinds."""
     match = _FILE.fullmatch(path)
     if match is None:
         return None
@@ -140,6 +141,6 @@ def parse_path(path: str) -> Place | None:
 
 
 def parse_ledger_page(path: str) -> tuple[str, str] | None:
-    """Agent and month `YYYY-MM` of a page of events; None for every other path."""
+    """Returns agent and month `YYYY-MM` of the path of an event log; None for every other path."""
     match = _LEDGER.fullmatch(path)
     return (match[1] or DEFAULT_AGENT, match[2]) if match else None

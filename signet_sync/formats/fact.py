@@ -1,4 +1,4 @@
-"""What distillation finds in one artifact: items, mentions, relations, each with the line where it stands."""
+"""Defines what is extracted from one artifact: items, mentions, relations, each with its line."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 Aspect = Literal["decision", "constraint", "preference", "person", "blocker", "question", "note", "next"]
 EntityKind = Literal["project", "path", "package", "issue", "person", "agent"]
 
-# The section of MEMORY.md's head that an aspect (or a memory of this type) belongs to.
+# The section of MEMORY.md for a fact of this aspect (or a memory of this type).
 SECTION_OF: dict[str, str] = {
     "decision": "decisions", "constraint": "decisions", "preference": "decisions", "person": "people",
     "blocker": "blockers", "question": "blockers", "note": "blockers", "next": "projects",
@@ -15,11 +15,11 @@ SECTION_OF: dict[str, str] = {
 
 
 class Item(NamedTuple):
-    """What an artifact says under a known heading; `line` counts the body's lines from 1.
+    """A statement under a known heading of an artifact; `line` counts the body's lines from 1.
 
-    `text` is flattened. `done` says that it is ticked or struck out. `slot` is the casefolded name in front of a value
-    (`database` of "Database: SQLite"), None where the item has no such form: a later value under the same slot
-    supersedes an earlier one.
+    `text` is flattened. `done`: it is ticked or struck out. `slot` is the casefolded name in front of a value
+    (`database` of "Database: SQLite"), None if the item has no such form: a later value with the same slot supersedes
+    an earlier one.
     """
 
     aspect: Aspect
@@ -30,7 +30,7 @@ class Item(NamedTuple):
 
 
 class Mention(NamedTuple):
-    """A thing that an artifact speaks of. `name` is as written first, `norm` tells equal ones."""
+    """A topic that an artifact mentions. `name` is as first written; equal topics have the same `norm`."""
 
     kind: EntityKind
     name: str
@@ -39,9 +39,9 @@ class Mention(NamedTuple):
 
 
 class Relation(NamedTuple):
-    """That one thing has to do with another: `kind` is `uses`, `part-of`, `works-on`, `blocked-by` or `depends-on`.
+    """A relation between two topics: `kind` is `uses`, `part-of`, `works-on`, `blocked-by` or `depends-on`.
 
-    Ends are (entity kind, norm); both are among the artifact's mentions.
+    Ends are (kind of topic, norm); both are among the artifact's mentions.
     """
 
     kind: str
@@ -51,7 +51,7 @@ class Relation(NamedTuple):
 
 
 class Distilled(NamedTuple):
-    """All that one artifact gives. Total, deterministic, linear; bounded (see `facts.extract`)."""
+    """All that is extracted from one artifact. Total, deterministic, linear; bounded (see `facts.extract`)."""
 
     items: tuple[Item, ...]
     mentions: tuple[Mention, ...]

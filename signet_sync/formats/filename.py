@@ -1,4 +1,4 @@
-"""File names: `{captured_at with ':' as '-'}--{token}--{kind}.md`, and what every other name in the vault is."""
+"""Reads and writes file names `{captured_at with ':' as '-'}--{token}--{kind}.md`; classifies all others."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ARTIFACT = late(
     re.ASCII | re.DOTALL,
 )
 _TOMBSTONE = late(rf"({AGENT})--([a-z2-7]{{16}})\.md", re.ASCII)
-# An artifact's name with something before its ending: what cloud services, file managers and editors make of a copy.
+# An artifact's name with something before its ending: how cloud services, file managers and editors name copies.
 _COPY = late(
     r"\d{4}-\d\d-\d\dT.*--([a-z2-7]{16})--(?:summary|transcript|compaction|manifest)([^/]+)",
     re.ASCII | re.DOTALL,
@@ -40,7 +40,7 @@ _TEMPORARY = late(
 
 
 class ArtifactName(NamedTuple):
-    """An artifact's name taken apart: its stamp as written, the token, the kind."""
+    """The parts of an artifact's name: its stamp as written, the token, the kind."""
 
     stamp: str
     token: str
@@ -48,9 +48,9 @@ class ArtifactName(NamedTuple):
 
 
 def artifact_name(name: str) -> ArtifactName | None:
-    """The parts of a name that is ours to read (Signet's own scan rule, last token counts), else None.
+    """Parses a name that is ours to read (by Signet's own scan rule: the last token counts), else None.
 
-    A name that carries a conflict mark in its stamp is not ours: it is a copy that a sync service made.
+    A name with a conflict mark in its stamp is not ours: it is a copy made by a sync service.
     """
     if not name.endswith(".md"):
         return None
@@ -67,23 +67,23 @@ def is_artifact_path(path: str) -> bool:
 
 
 def matches_scan_rule(name: str) -> bool:
-    """Signet's scan rule alone, conflict marks or not (vectors: `scan_regex`)."""
+    """Whether a name matches Signet's scan rule, with or without conflict marks (vectors: `scan_regex`)."""
     return _ARTIFACT.fullmatch(name) is not None
 
 
 def artifact_file_name(captured_at: str, token: str, kind: str) -> str:
-    """The name that we write for a timestamp as written in the frontmatter."""
+    """Returns the name that we write for a timestamp as it is in the frontmatter."""
     return f"{captured_at.replace(':', '-')}--{token}--{kind}.md"
 
 
 def tombstone_name(name: str) -> tuple[str, str] | None:
-    """Agent and token of a name in `memory/tombstones/`, else None."""
+    """Returns agent and token of a name in `memory/tombstones/`, else None."""
     match = _TOMBSTONE.fullmatch(name)
     return (match[1], match[2]) if match else None
 
 
 def tombstone_file_name(agent_id: str, token: str) -> str:
-    """The one name of the tombstone file of an agent's token."""
+    """Returns the name of the tombstone file of an agent's token."""
     return f"{agent_id}--{token}.md"
 
 
@@ -95,9 +95,9 @@ def has_conflict_mark(text: str) -> bool:
 
 
 def ignored_code(name: str) -> str:
-    """Why a name that is not ours is ignored: `temporary` beats `conflict-copy` beats `foreign-name`.
+    """Returns why a name that is not ours is ignored: `temporary` precedes `conflict-copy` precedes `foreign-name`.
 
-    The placeholder of a file that iCloud keeps elsewhere (`.name.icloud`) counts as a copy.
+    The placeholder of a file that is only in iCloud (`.name.icloud`) counts as a copy.
     """
     stem = name[:-3] if name.endswith(".md") else name
     if name.startswith(".") and name.endswith(".icloud"):
@@ -115,11 +115,11 @@ def ignored_code(name: str) -> str:
 
 
 def carried_token(name: str) -> str | None:
-    """The token that an ignored name still carries (a conflict copy of an artifact), else None."""
+    """Returns the token in an ignored name (a conflict copy of an artifact), else None."""
     found = _BEFORE_KIND.findall(name) or re.findall(r"--([a-z2-7]{16})(?=--|[^a-z2-7])", name)
     return found[-1] if found else None
 
 
 def names_in(text: bytes) -> set[tuple[str, str]]:
-    """Every artifact that a text names, as its links do: names and their tokens."""
+    """Returns every artifact that a text names, as its links do: names and their tokens."""
     return {(name.decode("utf-8", "replace"), token.decode("ascii")) for name, token in _NAMED.findall(text)}

@@ -1,8 +1,8 @@
-"""The frontmatter codec: a strict fast path for the written form, safe YAML events for everything else.
+"""Reads and writes frontmatter: a strict fast path for the written form, safe YAML events for everything else.
 
-Both paths give the same: scalars are text as written (or None), lists are lists; the models type them, not YAML's
-guesses (contracts, *Frontmatter, as written* and *as read*). Nothing is composed or constructed: the event walk stops
-at the first alias, anchor, tag, duplicate key, second document or fifth level.
+Both paths return the same: scalars are text as written (or None), lists are lists; the models type them, not YAML's
+guesses (contracts, *Frontmatter, as written* and *as read*). Nothing is composed or constructed: reading stops at the
+first alias, anchor, tag, duplicate key, second document or fifth level.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from signet_sync.formats.lazy_pattern import late
 HEAD_LIMIT = 64 * 1024
 MAX_DEPTH = 4
 
-Value = Any  # str | None | list[Value] | dict[str, Value]: what a head may hold
+Value = Any  # str | None | list[Value] | dict[str, Value]: what frontmatter may hold
 Scalar = str | int | float | bool | None
 
 _CLOSING = late(r"\n---[ \t]*(?:\n|\Z)")
 _OPENING = late(r"---[ \t]*\n")
 _KEY_LINE = late(r"""\s*(?:(?:"[^"\n]*"|'[^'\n]*')\s*|[^\s:#'"\[\]{}&*!|>%@`,?-][^:\n]*):(?:\s|\Z)""")
 _QUOTED_LINE = late(r'([^\W\d]\w*:|  -) (".*")', re.ASCII)
-_KEY_LIMIT = 1000  # YAML finds no longer keys than 1,024 characters, and both paths must agree
+_KEY_LIMIT = 1000  # YAML finds no keys longer than 1,024 characters, and both paths must agree
 _NUMBER = late(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
-# C0 is escaped by JSON already; these PyYAML cannot read raw, or they would end a line for some reader.
+# C0 is escaped by JSON already; PyYAML cannot read these raw, or some readers would end a line at them.
 _UNSAFE = late("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff\ud800-\udfff]")
 
 
 class FrontmatterProblem(ValueError):
-    """The head of a file cannot be read; `code` is the verdict's code, the message is for a person."""
+    """Frontmatter that cannot be read; `code` is the verdict's code, the message is for a person."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -42,7 +42,7 @@ class FrontmatterProblem(ValueError):
 
 
 class Document(NamedTuple):
-    """A file taken apart: fields as text, the body after the closing fence (newlines LF), and what was odd about it."""
+    """The parts of a file: fields as text, body after the closing fence (newlines LF), oddities of its bytes."""
 
     fields: Mapping[str, Value]
     body: str
@@ -52,7 +52,7 @@ class Document(NamedTuple):
 
 
 def split(text: str) -> tuple[str, str]:
-    """Head and body of a text with LF newlines; raises `FrontmatterProblem` where there is no frontmatter.
+    """Splits a text with LF newlines into frontmatter and body; raises `FrontmatterProblem` if it has no frontmatter.
 
     A fence is `---` with optional trailing blanks, the closing one may end the file. Prose between two horizontal rules
     is not frontmatter.
@@ -72,7 +72,7 @@ def split(text: str) -> tuple[str, str]:
 
 
 def parse(raw: bytes) -> Document:
-    """A whole file.
+    """Parses a whole file.
 
     Raises `FrontmatterProblem` with code `not-utf8`, `frontmatter-missing` or `frontmatter-invalid`.
     """
@@ -81,7 +81,7 @@ def parse(raw: bytes) -> Document:
 
 
 class Source(NamedTuple):
-    """A file taken apart but not yet read: head, body (newlines LF), and what was odd about its bytes."""
+    """The parts of a file before parsing: frontmatter, body (newlines LF), and oddities of its bytes."""
 
     head: str
     body: str
@@ -90,7 +90,7 @@ class Source(NamedTuple):
 
 
 def open_source(raw: bytes) -> Source:
-    """Head and body of a file. Raises `FrontmatterProblem` with code `not-utf8` or `frontmatter-missing`."""
+    """Splits a file into frontmatter and body. Raises `FrontmatterProblem`: `not-utf8` or `frontmatter-missing`."""
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -106,7 +106,7 @@ def open_source(raw: bytes) -> Source:
 
 
 def read(head: str) -> dict[str, Value]:
-    """The fields of a head. Raises `FrontmatterProblem`."""
+    """Reads the fields of frontmatter. Raises `FrontmatterProblem`."""
     large = len(head) > HEAD_LIMIT or (len(head) > HEAD_LIMIT // 4 and len(utf8(head)) > HEAD_LIMIT)
     fields = None if large else read_written(head)
     if fields is not None:
@@ -120,7 +120,7 @@ def read(head: str) -> dict[str, Value]:
 
 
 def read_written(head: str) -> dict[str, Value] | None:
-    """The fast path: every line is `key: <JSON scalar>`, `key:` or an item of two blanks; None when any line is not."""
+    """Reads by the fast path: `key: <JSON scalar>`, `key:` or an item after two spaces; None if any line differs."""
     fields: dict[str, Value] = {}
     items: list[Value] | None = None
     last = ""
@@ -169,7 +169,7 @@ def read_written(head: str) -> dict[str, Value] | None:
 
 
 def read_yaml(head: str) -> dict[str, Value]:
-    """The full path: PyYAML's events, walked lazily, strings only."""
+    """Reads by the full path: PyYAML's events, one by one, strings only."""
     import yaml
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -192,18 +192,18 @@ def read_yaml(head: str) -> dict[str, Value]:
 
 
 def _where(mark: Any) -> str:
-    """The line of the file, whose first one is the fence, at which a mark of the head stands."""
+    """Returns the line of the file (the opening fence is line 1) of a YAML mark."""
     return f"line {mark.line + 2}: " if mark is not None else ""
 
 
 def _mark_of(error: Any) -> Any:
-    """Where a person has to look: at the quote or bracket that is never closed, else where YAML stopped."""
+    """Returns the mark to show to a person: a quote or bracket that is never closed, else where YAML stopped."""
     block = (getattr(error, "context", None) or "while parsing a block").startswith("while parsing a block")
     return getattr(error, "problem_mark" if block else "context_mark", None)
 
 
 def _with_safe_escapes(head: str) -> str:
-    """The lines of a head, those in the written form with the escapes that YAML and JSON read alike."""
+    """Returns the lines of frontmatter; in those of the written form escapes are such that YAML and JSON agree."""
     if _UNSAFE.search(head) is None and "\\" not in head:
         return f"{head}\n"
     return "".join(f"{_with_safe_escapes_in_line(line)}\n" for line in head.split("\n"))
@@ -221,7 +221,7 @@ def _with_safe_escapes_in_line(line: str) -> str:
 
 
 class _Walker:
-    """Builds plain text, lists and mappings from events and refuses everything that could hide or multiply content."""
+    """Builds plain text, lists and mappings from events; refuses everything that could hide or multiply content."""
 
     def __init__(self) -> None:
         self.result: Value = None
@@ -281,7 +281,7 @@ class _Walker:
 
 
 def scalar_text(value: Scalar) -> str:
-    """One value in the written form: JSON on one line, with what YAML cannot hold raw escaped."""
+    """Writes one value: JSON on one line, with everything escaped that YAML cannot hold raw."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -293,13 +293,13 @@ def scalar_text(value: Scalar) -> str:
 
 
 class Raw(str):
-    """Lines of a head that are written back as they stand: unknown keys of a manifest that we rewrite."""
+    """Lines that are written back as they are: unknown keys of a manifest that we rewrite."""
 
     __slots__ = ()
 
 
 def serialize(fields: Mapping[str, Any]) -> str:
-    """The head in the written form, with both fences and no newline at the end."""
+    """Writes fields as frontmatter, with both fences and no newline at the end."""
     lines = ["---"]
     for key, value in fields.items():
         if isinstance(value, Raw):
@@ -314,12 +314,12 @@ def serialize(fields: Mapping[str, Any]) -> str:
 
 
 def write(fields: Mapping[str, Any], body: str) -> bytes:
-    """A whole file in the written form: head, LF, body, LF."""
+    """Writes a whole file: frontmatter, LF, body, LF."""
     return utf8(f"{serialize(fields)}\n{body}\n")
 
 
 def handler() -> Any:
-    """A python-frontmatter handler for our form: `frontmatter.load(path, handler=handler())` reads what we read.
+    """Makes a handler for python-frontmatter: `frontmatter.load(path, handler=handler())` reads what we read.
 
     The library strips bodies when it reads, so hashes are never computed from its `content`.
     """
@@ -347,7 +347,7 @@ def handler() -> Any:
 
 
 def unknown_entries(head: str, known: frozenset[str]) -> list[tuple[str, Raw]]:
-    """The top-level entries of a readable head whose keys are not known, each with its own source lines, unindented."""
+    """Lists the top-level entries of frontmatter that have unknown keys, each with its source lines, unindented."""
     written = read_written(head)
     if written is not None and known.issuperset(written):
         return []
@@ -381,14 +381,14 @@ def unknown_entries(head: str, known: frozenset[str]) -> list[tuple[str, Raw]]:
 
 
 def _entry_start(text: str, mark: Any) -> tuple[int, int]:
-    """Where a key's entry starts (before the `?` of an explicit key) and how far it is indented."""
+    """Returns where a key's entry starts (before the `?` of an explicit key) and its indentation."""
     lead = text[mark.index - mark.column : mark.index]
     indent = len(lead) - len(lead.lstrip(" "))
     return mark.index - mark.column + indent, indent
 
 
 def _unindented(entry: str, indent: int) -> str:
-    """An entry without its last line break (others may belong to a block scalar) and without its indentation."""
+    """Returns an entry without its last line break (others may belong to a block scalar) and its indentation."""
     entry = entry.rstrip(" ")
     if entry.endswith(("\n", "\x85", "\u2028", "\u2029")):
         entry = entry[:-1]

@@ -1,6 +1,6 @@
-"""Ids of all that can be drilled into: a letter for what it is, and 60 bits of what it is made from.
+"""Makes ids of everything that can be expanded: a letter for its kind, and 60 bits of a hash of what it is made from.
 
-The same content has the same id on every machine and after every rebuild; no id is of two agents.
+The same content has the same id on every machine and after every rebuild; no two agents share an id.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import Literal
 from signet_sync.formats.lazy_pattern import late
 
 Letter = Literal["s", "k", "c", "a", "e", "t", "f", "m", "x"]
-# What each letter stands for: a summary, a chunk of a transcript, a compaction, an arc over sessions, an epoch over
-# arcs, a thread, a fact, a memory, an entity that artifacts speak of; the last three are entity files, whose ids are no
-# hash of what stands in them (`formats.entity_paths`).
+# The kind of each letter: a summary, a chunk of a transcript, a compaction, an arc over sessions, an epoch over arcs, a
+# thread, a fact, a memory, a topic that artifacts mention; the last three are entity files, whose ids are no hash of
+# their content (`formats.entity_paths`).
 LETTERS: dict[str, str] = {
     "s": "summary", "k": "chunk", "c": "compaction", "a": "arc", "e": "epoch", "t": "thread", "f": "fact",
     "m": "memory", "x": "entity", "u": "user", "p": "part", "r": "relationship",
@@ -26,13 +26,13 @@ _LETTERS = b"abcdefghijklmnopqrstuvwxyz234567" * 8
 
 
 def id_of(letter: Letter, agent_id: str, *parts: str | int) -> str:
-    """`s-` and twelve letters or digits from `[a-z2-7]`: a hash of the agent and what the thing is made of."""
-    # As Python writes a tuple: unlike joined texts, no two of them are written alike. Not `repr`, which writes a letter
-    # that is newer than Python's tables in another way than a later Python does.
+    """Returns `s-` and twelve characters from `[a-z2-7]`: a hash of the agent and the parts."""
+    # Written as a Python tuple: unlike joined texts, no two of them are the same. Not `repr`, whose output for new
+    # letters depends on the Unicode tables of the Python version.
     digest = sha256(ascii((letter, agent_id, *parts)).encode("ascii")).digest()
     return f"{letter}-{digest[:12].translate(_LETTERS).decode('ascii')}"
 
 
 def handle(node_id: str) -> str:
-    """`^` and the id: an Obsidian block id, and what `expand` takes."""
+    """Returns `^` and the id: an Obsidian block id, and an argument of `expand`."""
     return f"^{node_id}"

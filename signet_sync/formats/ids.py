@@ -1,4 +1,4 @@
-"""Whose a harness session is, and what it may be called; cheap to import, because every hook asks."""
+"""Checks and shortens ids of harness sessions, and finds their agent; cheap to import, because every hook uses it."""
 
 from __future__ import annotations
 
@@ -11,34 +11,35 @@ from signet_sync.formats.body import js_trim, utf8, well_formed
 from signet_sync.formats.paths import AGENT_ID, DEFAULT_AGENT
 
 VALUE_LIMIT = 16_000  # characters
-NAME_BYTES = 24_000  # of an id or a key as frontmatter has it, whose head holds 64 KiB in all
-# A session that never was: `doctor` calls hooks with it, and no job is made of it.
+NAME_BYTES = 24_000  # of an id or a key in frontmatter, which holds 64 KiB in all
+# A session that does not exist: `doctor` calls hooks with it, and no job is made of it.
 TRIAL = "signet-sync-doctor"
-# What keeps hooks from doing anything: we started the harness ourselves, or a person wants them silent.
+# Any of these keeps hooks from doing anything: we started the harness ourselves, or a person wants them silent.
 GUARDS = ("SIGNET_SYNC_CHILD", "SIGNET_BYPASS", "SIGNET_NO_HOOKS")
-# Ids of most harnesses, and what is too short for a secret: nothing of them changes, and hooks are in a hurry.
+# Ids of most harnesses, and ids too short for a secret: they never change, and this check is fast.
 _PLAIN = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|ses_[0-9A-Za-z]{26}|[\w.-]{1,15}", re.ASCII)
 _MOST_LOOKS = 8
 
 
 def is_session_id(value: object) -> bool:
-    """Whether this may be the id of a session as it is kept: any text that is not blank, and that a row can hold."""
+    """Whether this may be the id of a session: any text that is not blank, and that a row can hold."""
     return isinstance(value, str) and bool(js_trim(value)) and value == _storable(value)
 
 
 def is_project(value: object) -> bool:
-    """Whether this may be a session's project: an absolute path, whatever it holds."""
+    """Whether this may be a session's project: an absolute path, whatever it contains."""
     return isinstance(value, str) and value.startswith("/")
 
 
 def session_name(text: str) -> str:
-    """The id or key of a session as it is kept: exact, but for secrets and for what is too long.
+    """Returns the id or key of a session as it is stored: exact, but for secrets and excess length.
 
-    What is changed ends in a hash of what it was, so that two sessions never become one. Its own result gives itself.
+    A changed one ends in a hash of the original, so that two sessions never become one. Its own result is returned as
+    is.
     """
     if _PLAIN.fullmatch(text):
         return text
-    for _ in range(_MOST_LOOKS):  # of what a cut leaves something may look like a secret
+    for _ in range(_MOST_LOOKS):  # what is left after a cut may look like a secret
         before, text = text, _without_secrets(text)
         if text != before and text != _storable(before):
             text = f"{text}#{_hash(before)}"
@@ -49,7 +50,7 @@ def session_name(text: str) -> str:
 
 
 def session_value(text: str) -> str:
-    """A project or a harness as it is kept: exact, but for secrets and for what is beyond 16,000 characters."""
+    """Returns a project or a harness as it is stored: exact, but for secrets and all after 16,000 characters."""
     for _ in range(_MOST_LOOKS):
         before, text = text, _without_secrets(text)[:VALUE_LIMIT]
         if text == before:
@@ -58,14 +59,14 @@ def session_value(text: str) -> str:
 
 
 def written_size(text: str) -> int:
-    """How many bytes a text takes in frontmatter, its quotes left out."""
+    """Returns how many bytes a text takes in frontmatter, without its quotes."""
     from signet_sync.formats.frontmatter import scalar_text
 
     return len(utf8(scalar_text(text))) - 2
 
 
 def cut_to(text: str, size: int) -> str:
-    """The longest beginning of a text that takes at most `size` bytes in frontmatter."""
+    """Returns the longest beginning of a text that takes at most `size` bytes in frontmatter."""
     if len(text) * 6 <= size or written_size(text) <= size:
         return text
     low, high = 0, min(len(text), size)
@@ -76,7 +77,7 @@ def cut_to(text: str, size: int) -> str:
 
 
 def _storable(text: str) -> str:
-    """What UTF-8 and SQLite can hold: no lone surrogate, no NUL."""
+    """Returns what UTF-8 and SQLite can hold: no lone surrogate, no NUL."""
     return well_formed(text).replace("\0", "\ufffd")
 
 
@@ -84,7 +85,7 @@ def _without_secrets(text: str) -> str:
     from signet_sync.text.sanitizer import redact, sanitize_line, sanitize_line_counted
 
     exact = redact(_storable(text))[0]
-    # One that control characters take apart is seen without them only.
+    # A secret that control characters split is found only without them.
     return sanitize_line(text) if sanitize_line_counted(exact)[1] else exact
 
 
@@ -100,11 +101,11 @@ def _hash(text: str) -> str:
 
 
 def agent_for(project: str | None, environ: Mapping[str, str], projects: Sequence[str]) -> str:
-    """The agent of a harness session (contracts: *Agents*).
+    """Returns the agent of a harness session (contracts: *Agents*).
 
-    That is `SIGNET_AGENT_ID`, else the agent of the longest folder in `projects` (`PATH=AGENT`, setting
-    `agents.projects`) that holds the project, else `default`. Raises `UsageError` (`agent-invalid`) where the one that
-    counts names no agent: another's memory must not be taken for it.
+    It is `SIGNET_AGENT_ID`, else the agent of the longest folder in `projects` (`PATH=AGENT`, setting
+    `agents.projects`) that contains the project, else `default`. Raises `UsageError` (`agent-invalid`) if the chosen
+    text is no agent's name: another agent's memory must not be used instead.
     """
     named = environ.get("SIGNET_AGENT_ID")
     if named:

@@ -1,11 +1,11 @@
-"""The marks around what we inject into a session; it is taken out again where a transcript or a page is read."""
+"""Defines the marks around what we inject into a session; readers of transcripts and pages remove it again."""
 
 # MEMORY.md must never feed on itself.
 OPENING, CLOSING = "<signet-memory>", "</signet-memory>"
 
 
 def neutral(text: str) -> str:
-    """The text with our marks made harmless, in as many characters: what lies between ours cannot end it."""
+    """Makes our marks in a text harmless, in as many characters, so that it cannot end the injected block."""
     for mark in (OPENING, CLOSING):
         text = text.replace(mark, f"‹{mark[1:-1]}›")
     return text

@@ -1,17 +1,17 @@
-"""Compiles a regular expression when it is first used: most rules meet no text in most processes.
+"""Compiles a regular expression when it is first used: most patterns are not used in most processes.
 
-Hundreds of patterns took half of what a command took to load.
+Hundreds of patterns took half of the time that a command takes to load.
 """
 
 from __future__ import annotations
 
 import re
 
-TYPE_CHECKING = False  # what `typing` calls so, without the milliseconds of importing it
+TYPE_CHECKING = False  # same as in `typing`, without the milliseconds of importing it
 if TYPE_CHECKING:
     from typing import Any, AnyStr
 
-# Escapes and names of groups mean something as they are written.
+# Escapes and names of groups are case-sensitive.
 _UPPER = re.compile(r"\\.|\(\?P[<=]\w+|[A-Z]+")
 _LENT = (
     "findall", "finditer", "flags", "fullmatch", "groupindex", "groups", "match", "pattern", "scanner", "search",
@@ -20,17 +20,17 @@ _LENT = (
 
 
 class Late:
-    """Stands for a pattern; once it was used, its methods are the compiled one's own."""
+    """Replaces a pattern until it is used; then its methods are those of the compiled one."""
 
     def __init__(self, text: str | bytes, flags: int) -> None:
         self._said = text, flags
 
     def compiled(self) -> re.Pattern[Any]:
-        """The pattern itself."""
+        """Returns the compiled pattern."""
         return re.compile(*self._said)
 
     def __getattr__(self, name: str) -> Any:
-        """Compiles the pattern: called for what is not here yet."""
+        """Compiles the pattern: called for attributes that are not set yet."""
         if name not in _LENT:
             raise AttributeError(name)
         pattern = self.compiled()
@@ -39,25 +39,25 @@ class Late:
 
 
 def late(text: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
-    """A pattern that is compiled when it is first used."""
+    """Makes a pattern that is compiled when it is first used."""
     pattern: Any = Late(text, flags)
     return pattern  # type: ignore[no-any-return]
 
 
 class Caseless:
-    """Looks for a pattern in any case; in plain English in a third of the time.
+    """Searches a pattern in any case; in plain English in a third of the time.
 
-    A printable ASCII text is looked through in lower case: `\\w`, `\\b` and `\\s` mean the same there in ASCII and in
-    Unicode, and no letter that the pattern names beyond ASCII can stand in it.
+    A printable ASCII text is searched in lower case: `\\w`, `\\b` and `\\s` mean the same there in ASCII and in
+    Unicode, and no letter that the pattern names beyond ASCII can be in it.
     """
 
     def __init__(self, pattern: str, plain: str | None = None) -> None:
-        """`plain` is the same without what no ASCII text can hold."""
+        """`plain` is the same pattern without what no ASCII text can contain."""
         self.in_any = late(pattern, re.IGNORECASE)
         self.in_lower = late(_UPPER.sub(_lowered, pattern if plain is None else plain), re.ASCII)
 
     def search(self, text: str) -> re.Match[str] | None:
-        """The first match; of its text only the places are to be used."""
+        """Returns the first match; only its positions may be used, not its text."""
         if text.isascii() and text.isprintable():
             return self.in_lower.search(text.lower())
         return self.in_any.search(text)

@@ -1,4 +1,4 @@
-"""Which line of a file a problem is about, and which rows of a page are not what their artifacts say."""
+"""Finds the line of a file that a problem is about, and rows of a page that differ from their artifacts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _ROW = late(
 
 
 def line_of(raw: bytes, code: str, message: str) -> int:
-    """The line, from 1, that a person has to look at; 1 where the whole file is meant."""
+    """Returns the line, from 1, that a person has to look at; 1 if the whole file is meant."""
     if (found := _LINE.search(message)) is not None:
         return min(int(found[1]), raw.count(b"\n") + 1)
     if code == "not-utf8" and (found := _BYTE.search(message)) is not None:
@@ -40,12 +40,12 @@ def line_of(raw: bytes, code: str, message: str) -> int:
         for number, line in enumerate(raw[:65536].split(b"\n"), 1)
         if re.match(rf"\"?{re.escape(field)}\"?\s*:".encode(), line)
     ]
-    # What stands there twice is wrong where it stands again.
+    # A duplicate key is wrong where it occurs again.
     return (lines[-1] if "twice" in message else lines[0]) if lines else 1
 
 
 def line_of_setting(raw: bytes, message: str) -> int:
-    """The line, from 1, of the setting with which a refusal begins, or that a reader of TOML names; else 1."""
+    """Returns the line, from 1, of the setting that begins an error message, or that a TOML parser names; else 1."""
     if (found := _LINE.search(message)) is not None:
         return min(int(found[1]), raw.count(b"\n") + 1)
     key = message.partition(" ")[0].rpartition(".")[2]
@@ -54,7 +54,7 @@ def line_of_setting(raw: bytes, message: str) -> int:
 
 
 def first_difference(before: bytes, after: bytes) -> int:
-    """The first line, from 1, in which two versions of a file differ."""
+    """Returns the first line, from 1, in which two versions of a file differ."""
     old, new = before.split(b"\n"), after.split(b"\n")
     for number, (was, now) in enumerate(zip(old, new, strict=False), 1):
         if was != now:
@@ -74,9 +74,9 @@ class PageFault(NamedTuple):
 
 
 def page_faults(data: bytes, sentences_of: Callable[[str], Collection[str]]) -> list[PageFault]:
-    """What is wrong with the generated part of a page; a page without one has nothing that could be.
+    """Lists what is wrong with the generated part of a page; empty for a page without one.
 
-    `sentences_of` gives the sentences that a row may show for the artifact at a path, none where there is no valid one.
+    `sentences_of` returns the sentences that a row may show for the artifact at a path, none if there is no valid one.
     """
     if managed_block.BEGIN not in data or managed_block.is_signets(data):
         return []

@@ -1,4 +1,4 @@
-"""Generated text between markers, people's text around it: how a page on disk becomes the next one without a loss."""
+"""Merges generated text between markers with people's text around it, so that no word of a person is lost."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class Merge:
 
 
 def seal_of(inner: bytes) -> str:
-    """The hash of an end marker: first 16 hex digits of the sha256 of the text between, line ends as LF."""
+    """Returns the hash of an end marker: first 16 hex digits of the sha256 of the text between, line ends as LF."""
     return sha256(inner.replace(b"\r\n", b"\n")).hexdigest()[:16]
 
 
 def block(text: str) -> bytes:
-    """Generated text with its markers and one newline at the end."""
+    """Returns generated text with its markers and one newline at the end."""
     inner = b"\n" + text.encode("utf-8", "replace") + b"\n"
     return BEGIN + inner + f"<!-- signet:end {seal_of(inner)} -->\n".encode()
 
@@ -39,7 +39,7 @@ def block(text: str) -> bytes:
 def is_signets(data: bytes) -> bool:
     """Whether a page without a block of ours is one that Signet generated.
 
-    Its rows quote sessions, which may have spoken of our markers: a block of ours opens on a line of its own.
+    Its rows quote sessions, which may have mentioned our markers: a block of ours begins on a line of its own.
     """
     return _SIGNET.match(data) is not None and _OPENED.search(data) is None
 
@@ -50,7 +50,7 @@ def is_generated(data: bytes) -> bool:
 
 
 def generated(data: bytes) -> str | None:
-    """The text of the one block of a page, as some machine's signet-sync wrote it; None where there is no such one."""
+    """Returns the text of the one block of a page, if it is as some machine's signet-sync wrote it; else None."""
     marks = list(_MARKER.finditer(data))
     if len(marks) != 2 or marks[0][0] != BEGIN or is_signets(data):
         return None
@@ -62,7 +62,7 @@ def generated(data: bytes) -> str | None:
 
 
 def merge(existing: bytes | None, text: str) -> Merge:
-    """What a page must become so that it shows `text` and loses no word of a person (contracts, *MEMORY.md*)."""
+    """Returns the page that shows `text` and loses no word of a person (contracts, *MEMORY.md*)."""
     fresh = block(text)
     if existing is None or not existing.strip():
         return Merge(fresh)
@@ -73,7 +73,7 @@ def merge(existing: bytes | None, text: str) -> Merge:
         gap = b"" if existing.endswith(b"\n\n") else b"\n" if existing.endswith(b"\n") else b"\n\n"
         return Merge(existing + gap + fresh)
     opened, closed = marks[0][0] == BEGIN, marks[-1][0] != BEGIN
-    # A block that was never opened reaches up to the top, one that was never closed down to the end.
+    # A block without a begin marker starts at the top of the page, one without an end marker ends at the bottom.
     first = marks[0].start() if opened else 0
     last = marks[-1].end() if closed else len(existing)
     data = existing[:first] + fresh + _after(existing, last)
@@ -86,7 +86,7 @@ def merge(existing: bytes | None, text: str) -> Merge:
 
 
 def _after(existing: bytes, end: int) -> bytes:
-    """The text behind an end marker without the one newline that belongs to it."""
+    """Returns the text after an end marker without the one newline that belongs to it."""
     rest = existing[end:]
     if rest.startswith(b"\r\n"):
         return rest[2:]
@@ -94,7 +94,7 @@ def _after(existing: bytes, end: int) -> bytes:
 
 
 def without_block(existing: bytes) -> bytes | None:
-    """What is left of a page when our part goes: people's text, or None where there is none.
+    """Removes our part of a page: returns people's text, or None if there is none.
 
     A page without our markers has no part of ours and stays as it is.
     """
@@ -108,14 +108,14 @@ def without_block(existing: bytes) -> bytes | None:
 
 
 def without_marks(existing: bytes) -> bytes:
-    """A page whose generated text is its owner's from now on: the markers go, every other byte stays."""
+    """Removes the markers only: the generated text becomes its owner's, every other byte stays."""
     return existing if is_signets(existing) else _MARKED_LINE.sub(b"", existing)
 
 
 def without_lines(data: bytes, goes: Callable[[bytes], bool]) -> bytes:
-    """A page without some lines of our part, sealed again where it was; what people wrote around it stays.
+    """Removes some lines of our part of a page, with a new hash if it had one; what people wrote around it stays.
 
-    A page that Signet generated is all of it ours, one without any mark none of it.
+    All of a page that Signet generated is ours; nothing of one without any marker.
     """
     if is_signets(data):
         return _without(data, goes)

@@ -1,4 +1,4 @@
-"""Where things stand in a workspace, as paths relative to its root (contracts, *Workspace*). Names only, no disk."""
+"""Defines the layout of a workspace, as paths relative to its root (contracts, *Workspace*). Names only, no disk."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BEGUN_PURGE = ".git/signet-purge"
 DEFAULT_AGENT = "default"
 AGENT = r"[a-z0-9][a-z0-9_-]{0,63}"  # an agent's id, in patterns
 AGENT_ID = late(AGENT, re.ASCII)
-OF_AGENT = rf"(?:agents/({AGENT})/)?"  # where an agent's files stand, in patterns: those of the default one in the root
+OF_AGENT = rf"(?:agents/({AGENT})/)?"  # folder of an agent's files, in patterns: the root for the default agent
 
 _DAY_PAGE = late(rf"{OF_AGENT}ledger/(\d{{4}})/(\d\d)/(\d\d)\.md", re.ASCII)
 _MONTH_PAGE = late(rf"{OF_AGENT}ledger/(\d{{4}}-\d\d)\.md", re.ASCII)
@@ -25,32 +25,32 @@ KEPT_COPY = late(r"(?:[^/]+/)*[^/]+\.(?:signet|user)-\d{8}T\d{6}(?:\d{3})?Z(?:-\
 
 
 def agent_folder(agent_id: str) -> str:
-    """`""` for the default agent, `agents/<id>/` for any other."""
+    """Returns `""` for the default agent, `agents/<id>/` for any other."""
     return "" if agent_id == DEFAULT_AGENT else f"agents/{agent_id}/"
 
 
 def head_page(agent_id: str) -> str:
-    """The MEMORY.md of an agent."""
+    """Returns the path of an agent's MEMORY.md."""
     return f"{agent_folder(agent_id)}MEMORY.md"
 
 
 def dream_page(agent_id: str) -> str:
-    """The DREAMS.md of an agent."""
+    """Returns the path of an agent's DREAMS.md."""
     return f"{agent_folder(agent_id)}DREAMS.md"
 
 
 def day_page(agent_id: str, day: str) -> str:
-    """The ledger page of a UTC day `YYYY-MM-DD`."""
+    """Returns the path of the session log page of a UTC day `YYYY-MM-DD`."""
     return f"{agent_folder(agent_id)}ledger/{day[:4]}/{day[5:7]}/{day[8:10]}.md"
 
 
 def month_page(agent_id: str, month: str) -> str:
-    """The ledger page of a month `YYYY-MM`, which links its days."""
+    """Returns the path of the session log page of a month `YYYY-MM`, which links its days."""
     return f"{agent_folder(agent_id)}ledger/{month}.md"
 
 
 def page_agent(path: str) -> str | None:
-    """The agent whose generated page this path is, or None where it is none of ours."""
+    """Returns the agent whose generated page this path is, or None if it is none of ours."""
     for pattern in (_HEAD_PAGE, _MONTH_PAGE, _DAY_PAGE):
         match = pattern.fullmatch(path)
         if match is not None:
@@ -60,32 +60,32 @@ def page_agent(path: str) -> str | None:
 
 
 def artifact_path(name: str) -> str:
-    """The path of a file directly under `memory/`."""
+    """Returns the path of a file directly under `memory/`."""
     return f"{MEMORY}/{name}"
 
 
 def display(path: str) -> str:
-    """A path as it may be printed or stored: bytes that are not UTF-8 and control characters as escapes."""
+    """Returns a path as it may be printed or stored: bytes that are not UTF-8 and control characters as escapes."""
     if path.isprintable():
         return path
     return "".join(c if c.isprintable() else escaped_character(c) for c in path)
 
 
 def escaped_character(character: str) -> str:
-    """A character that nobody would see, spelled out."""
-    if "\udc80" <= character <= "\udcff":  # a byte that is not UTF-8, as `os.fsdecode` carries it
+    """Escapes an invisible character."""
+    if "\udc80" <= character <= "\udcff":  # a byte that is not UTF-8, as `os.fsdecode` represents it
         return f"\\x{ord(character) - 0xDC00:02x}"
     return character.encode("unicode_escape").decode("ascii")
 
 
 def storable(path: str) -> str:
-    """A path outside the workspace, or a name, as a row may hold it: a secret in it redacted, told apart by a hash.
+    """Returns a path outside the workspace, or a name, as a row may hold it: secrets redacted, kept distinct by a hash.
 
-    The same path gives the same text, and its own text gives itself.
+    The same path gives the same text, and its own result is returned as is.
     """
     from hashlib import sha256
 
-    from signet_sync.text.sanitizer import sanitize_line  # hooks import this module, and have no time for it
+    from signet_sync.text.sanitizer import sanitize_line  # hooks import this module and have no time for it
 
     clean = sanitize_line(path)
     return path if clean == path else f"{clean}#{sha256(path.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"

@@ -1,21 +1,21 @@
-"""Decides from what a harness says of a session's place whether others read there; cheap to import, for hooks."""
+"""Decides, from what a harness reports about a session, whether others read it; cheap to import, for hooks."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 
-CHATS = ("openclaw",)  # harnesses that carry chats: where they name no place, others may read
+CHATS = ("openclaw",)  # harnesses that carry chats: without a named chat, others may read
 
 _DIRECT = frozenset({"direct", "dm", "dms", "im", "private"})
-# Places that others read, by the names that chat programs give them.
+# Chats that others read, by the names that chat programs give them.
 _GROUP = re.compile(
     r"(?<![a-z])(?:broadcast|channel|chatroom|conference|forum|global|group|guild|mpim|multi|newsletter|public|room|server"
     r"|shared|space|supergroup|team)s?(?![a-z])",
     re.ASCII,
 )
 _THREAD = re.compile(r"(?<![a-z])(?:thread|topic)s?(?![a-z])", re.ASCII)  # inside a private chat or inside a group
-# What says that a key without structure is one of a chat at all.
+# What shows that a key without structure is one of a chat at all.
 _CHAT = re.compile(
     r"@|[^\x00-\x7f]|\A[#+!&]|(?<![a-z])(?:agent|discord|feishu|googlechat|imessage|irc|line|lark|matrix|mattermost|msteams"
     r"|nostr|qq|signal|slack|sms|telegram|twitch|viber|wechat|whatsapp|zalo|zulip)(?![a-z])"
@@ -27,11 +27,11 @@ _GROUP_ADDRESS = re.compile(r"@(?:g\.us|broadcast|newsletter)\b", re.ASCII)  # o
 
 
 def is_shared(harness: str, said: Mapping[str, object]) -> bool:
-    """Whether others read where a session takes place, by the hook's document: then its memory is not for it.
+    """Whether others read a session, by the hook's document: then private memory is not for it.
 
-    The document may hold a session key (`sessionKey`: `agent:main:whatsapp:group:1`), the kind of the place
-    (`chatType`: `direct`, `group`, `channel`) and the id of a group. One that says a group counts before one that says
-    none; a place that is named and not understood counts as a group; where none is named, the harness decides.
+    The document may hold a session key (`sessionKey`: `agent:main:whatsapp:group:1`), the kind of the chat (`chatType`:
+    `direct`, `group`, `channel`) and the id of a group. A field that says group wins over one that does not; a chat
+    that is named but not understood counts as a group; if none is named, the harness decides.
     """
     kinds = [said[name] for name in _KINDS if not _is_blank(said.get(name))]
     if any(said.get(name) for name in _SIGNS) or any(not _is_direct(kind) for kind in kinds):
@@ -45,7 +45,7 @@ def is_shared(harness: str, said: Mapping[str, object]) -> bool:
 
 
 def place_of(key: object) -> str:
-    """What a session key names: a `group` (others read there), a `direct` chat, an `unknown` place, or none: ``."""
+    """Returns what a session key names: `group` (others read), `direct` (a private chat), `unknown`, or "" for none."""
     if _is_blank(key):
         return ""
     if not isinstance(key, str):
@@ -57,7 +57,7 @@ def place_of(key: object) -> str:
         return "direct" if parts == ["main"] else _place_of_word(parts[0])
     body = parts[2:] if parts[0] == "agent" and parts[1] and len(parts) > 2 else parts
     at = next((at for at, part in enumerate(body[:3]) if part in _DIRECT), None)
-    if at is not None and at + 1 < len(body):  # program, account, direct, whom
+    if at is not None and at + 1 < len(body):  # program, account, direct, the other person
         head, tail = body[:at], body[at + 1 :]
         if any(map(_GROUP.search, head)) or any(map(_GROUP.fullmatch, tail)):
             return "group"

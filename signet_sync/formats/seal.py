@@ -1,4 +1,4 @@
-"""Packs the bytes of a file for its seal, and gives these bytes, and the text in them, back."""
+"""Compresses the bytes of a file for its seal, and restores these bytes and the text in them."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ else:
 
 
 def pack(raw: bytes) -> bytes:
-    """Packs bytes as a seal keeps them."""
+    """Compresses bytes for a seal."""
     return _packer().compress(raw, zstd.ZstdCompressor.FLUSH_FRAME)
 
 
 @cache
 def _packer() -> zstd.ZstdCompressor:
-    """One for all frames: to make it takes as long as to pack a small file."""
+    """Returns one compressor for all frames: making it takes as long as compressing a small file."""
     return zstd.ZstdCompressor(1)
 
 
 def unpack(packed: bytes | None) -> bytes | None:
-    """Gives the sealed bytes, or None where they are lost, let go or damaged."""
+    """Returns the sealed bytes, or None if they are lost, deleted or damaged."""
     if not packed:
         return None
     try:
@@ -36,7 +36,7 @@ def unpack(packed: bytes | None) -> bytes | None:
 
 
 def body(packed: bytes | None) -> str | None:
-    """Gives the normalised body of a sealed file, or None where its bytes do not give it."""
+    """Returns the normalised body of a sealed file, or None if its bytes do not hold one."""
     raw = unpack(packed)
     if raw is None:
         return None

@@ -1,4 +1,4 @@
-"""What pages are made of, as the index holds and counts it."""
+"""Defines the rows that pages are made of, as the index stores and counts them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Part(NamedTuple):
-    """What the ledger needs of one artifact of a session. Instants in microseconds since 1970 UTC."""
+    """What the session log needs of one artifact of a session. Instants in microseconds since 1970 UTC."""
 
     source_path: str
     source_kind: str
@@ -36,7 +36,7 @@ class LedgerRow(NamedTuple):
 
 
 class MonthView(NamedTuple):
-    """A month of the temporal index."""
+    """A month with its number of sessions and compactions."""
 
     month: str
     sessions: int

@@ -1,4 +1,4 @@
-"""Session tokens: deterministic, derived from agent and identity (seed 000, *Session token contract*)."""
+"""Derives session tokens, deterministically, from agent and identity (seed 000, *Session token contract*)."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from signet_sync.formats.body import js_trim, text_sha256, utf8
 
 @lru_cache(maxsize=4096)
 def token_of(agent_id: str, identity: str) -> str:
-    """First 16 characters of the lower-case base32 of `sha256("{agent_id}:{trimmed identity}")`."""
+    """Returns the first 16 characters of the lower-case base32 of `sha256("{agent_id}:{trimmed identity}")`."""
     digest = sha256(utf8(f"{agent_id}:{js_trim(identity)}")).digest()
     return b32encode(digest[:10]).decode("ascii").lower()
 
 
 def forgotten_mark(agent_id: str, memory_id: str) -> str:
-    """What stays of a memory that was forgotten: no more than a hash of agent and id."""
+    """Returns what is kept of a forgotten memory: only a hash of agent and id."""
     return text_sha256(f"{agent_id}:{memory_id}")[:32]
 
 
 def derive_token(agent_id: str, session_key: str | None, session_id: str) -> str:
-    """The token that we write: identity is `session_key` when it is not blank, else `session_id`."""
+    """Returns the token that we write: identity is `session_key` if it is not blank, else `session_id`."""
     return token_of(agent_id, session_key if session_key and js_trim(session_key) else session_id)
 
 
 def token_matches(token: str, agent_id: str, session_key: str | None, session_id: str) -> bool:
-    """Whether a token is right when read: derived from either identity (Signet changed its rule in 2026)."""
+    """Whether a token that was read is right: derived from either identity (Signet changed its rule in 2026)."""
     if session_key and js_trim(session_key) and token == token_of(agent_id, session_key):
         return True
     return token == token_of(agent_id, session_id)

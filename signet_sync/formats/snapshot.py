@@ -1,4 +1,4 @@
-"""What the doors saw, as values that the desks read: signatures, files as they were read, snapshots."""
+"""Defines what a look at the disk found, as values: signatures, files as they were read, snapshots."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Literal, NamedTuple
 
 Ground = Literal["present", "missing", "refused"]
 
-# Bytes of a file that are read at most: of a tombstone; of a page, or a copy of one; of what has to be read whole.
+# Largest number of bytes that is read: of a tombstone; of a page, or a copy of one; of what has to be read whole.
 TOMBSTONE_LIMIT, PAGE_LIMIT, OWN_LIMIT = 1 << 20, 1 << 28, 1 << 31
-# What stands under a name that is not UTF-8 or holds control characters: never one of ours, whatever it is.
+# The kind of a file whose name is not UTF-8 or holds control characters: never one of ours.
 STRANGE_NAME = "file with a name that is not plain text"
 
 
 class Signature(NamedTuple):
-    """What tells one state of a file from another without reading it. Bytes, nanoseconds, inode number."""
+    """Distinguishes states of a file without reading it. Bytes, nanoseconds, inode number."""
 
     size: int
     mtime_ns: int
@@ -27,12 +27,12 @@ LARGEST = (1 << 63) - 1
 
 
 def storable(number: int) -> int:
-    """A time or an inode number as the index holds it: some file systems know greater ones than SQLite's integers."""
+    """Limits a time or an inode number to what the index can hold: some file systems exceed SQLite's integers."""
     return number if -LARGEST <= number <= LARGEST else number & LARGEST
 
 
 class Found(NamedTuple):
-    """A file as it was read: its bytes and the signature they belong to."""
+    """A file as it was read: its bytes and the signature that they belong to."""
 
     raw: bytes
     signature: Signature
@@ -47,10 +47,10 @@ class Trouble(NamedTuple):
 
 
 class Snapshot(NamedTuple):
-    """Names found in `memory/` and `memory/tombstones/`, or the state of the hinted paths alone.
+    """Names found in `memory/` and `memory/tombstones/`, or the state of the hinted paths only.
 
-    `files` holds regular files by path, `odd` what stands under a name without being one, with the reason. `ground`
-    says whether `memory/` can be trusted as a witness: only then is a missing name a missing file.
+    `files` holds regular files by path, `odd` anything else by path, with the reason. `ground` says whether `memory/`
+    can be trusted: only then does a missing name mean a missing file.
     """
 
     everything: bool

@@ -1,4 +1,4 @@
-"""Temp and test sessions: indexed and searchable, but not shown on pages (contracts, *MEMORY.md*, rules of Signet)."""
+"""Recognizes noise: temporary and test sessions, which are kept and found but not shown (contracts, *MEMORY.md*)."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 from signet_sync.formats.body import js_trim
 
-# Which artifact stands for a session: the one of the highest kind, the newest of these.
+# Which artifact represents a session: the one of the highest kind, the newest of these.
 KINDS = {"summary": 3.0, "compaction": 2.0, "transcript": 1.0}
-# What is noise for what it says, which is nothing; another segment of its session may say more.
+# Noise because its text has no content; another segment of its session may have some.
 NOTHING = 2
 
 TEMP_PROJECTS = ("/tmp/", "/private/tmp/")  # noqa: S108 - prefixes of text, nothing is opened
@@ -16,7 +16,7 @@ TEST_SESSIONS = ("test-", "spec-", "fixture-", "synthetic-", "tmp-")
 
 
 def weight(kind: str, noise: int) -> float:
-    """How much an artifact may stand for its session; a summary that says nothing leads its own transcript alone."""
+    """Returns an artifact's weight to represent its session; a summary without content only exceeds a transcript."""
     return min(KINDS[kind], 1.5) if noise == NOTHING else KINDS[kind]
 
 
@@ -28,13 +28,13 @@ class NoiseRule(NamedTuple):
 
     @classmethod
     def extended(cls, projects: tuple[str, ...], sessions: tuple[str, ...]) -> NoiseRule:
-        """The built-in rule with more prefixes; sessions compare in lower case."""
+        """Extends the built-in rule by more prefixes; sessions compare in lower case."""
         return cls(TEMP_PROJECTS + projects, TEST_SESSIONS + tuple(s.lower() for s in sessions))
 
     def is_noise(
         self, project: str | None, session_id: str | None, session_key: str | None, harness: str | None
     ) -> bool:
-        """Project in a temporary folder; or no project and a test-like id, key or harness."""
+        """Whether the project is in a temporary folder, or without a project id, key or harness look like a test."""
         trimmed = js_trim(project or "")
         if trimmed:
             return trimmed.startswith(self.projects)

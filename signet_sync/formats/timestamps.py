@@ -1,4 +1,4 @@
-"""Instants: ISO 8601 in, microseconds since 1970 UTC in the middle, milliseconds and `Z` out."""
+"""Converts instants: ISO 8601 when read, microseconds since 1970 UTC inside, milliseconds and `Z` when written."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _day_texts: dict[int, str] = {}
 
 
 def parse_instant(text: str) -> int | None:
-    """Microseconds since 1970 UTC, or None where the text is no timestamp.
+    """Returns microseconds since 1970 UTC, or None if the text is no timestamp.
 
-    Between date and time `T`, `t` or blanks; seconds optional, any fraction (cut at microseconds), any offset, none is
-    UTC (contracts, *Sessions, names, tokens, hashes*).
+    Between date and time `T`, `t` or blanks; seconds optional, any fraction (cut at microseconds), any offset, no
+    offset means UTC (contracts, *Sessions, names, tokens, hashes*).
     """
     match = _ISO.fullmatch(text)
     if match is None:
@@ -56,13 +56,13 @@ def parse_instant(text: str) -> int | None:
 
 
 def parse_since(text: str) -> int | None:
-    """As `parse_instant`, of a day alone its beginning in UTC."""
+    """Parses like `parse_instant`; for a day alone, returns its beginning in UTC."""
     instant = parse_instant(text)
     return parse_instant(f"{text}T00:00:00Z") if instant is None else instant
 
 
 def parse_name_stamp(stamp: str) -> set[int]:
-    """The instants that a file name's stamp (`:` written as `-`) may mean; empty where it means none.
+    """Returns the instants that a file name's stamp (`:` written as `-`) may mean; empty if it means none.
 
     `T22-34-05-30` is 22:34 at -05:30; `T22-34-05` may be 22:34:05 or 22:34 at -05: every reading counts.
     """
@@ -76,7 +76,7 @@ def parse_name_stamp(stamp: str) -> set[int]:
 
 
 def iso(instant: int) -> str:
-    """`YYYY-MM-DDTHH:MM:SS.mmmZ` in UTC, milliseconds cut, never rounded."""
+    """Returns `YYYY-MM-DDTHH:MM:SS.mmmZ` in UTC, milliseconds cut, never rounded."""
     days, rest = divmod(instant, DAY)
     day = _day_texts.get(days)
     if day is None:
@@ -90,7 +90,7 @@ def iso(instant: int) -> str:
 
 
 def moment_of(instant: int) -> datetime:
-    """An aware datetime; instants outside the years 1 to 9999 are clamped."""
+    """Returns an aware datetime; instants outside the years 1 to 9999 are clamped."""
     try:
         return _EPOCH + timedelta(microseconds=instant)
     except OverflowError:
@@ -98,10 +98,10 @@ def moment_of(instant: int) -> datetime:
 
 
 def day_of(instant: int) -> str:
-    """The UTC day, `YYYY-MM-DD`."""
+    """Returns the UTC day, `YYYY-MM-DD`."""
     return iso(instant)[:10]
 
 
 def instant_of(moment: datetime) -> int:
-    """Microseconds since 1970 UTC of an aware datetime."""
+    """Returns microseconds since 1970 UTC of an aware datetime."""
     return (moment - _EPOCH) // timedelta(microseconds=1)

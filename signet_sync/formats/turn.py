@@ -1,4 +1,4 @@
-"""What a harness that streams tells of one turn: a line of JSON, read strictly."""
+"""Parses a turn that a streaming harness sends: a line of JSON, read strictly."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _CONTROL = late("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
 class Turn(NamedTuple):
-    """One turn as it was told, unsanitized; `at` ISO 8601 UTC with milliseconds, never later than now."""
+    """One turn as it was sent, unsanitized; `at` is ISO 8601 UTC with milliseconds, never later than now."""
 
     turn: int
     role: str
@@ -27,7 +27,7 @@ class Turn(NamedTuple):
 
 
 def turn_of(line: bytes, number: int, *, now_us: int) -> Turn:
-    """The turn that a line tells of; `number` is the line's, from 1. Raises `UsageError` (`input-invalid`)."""
+    """Parses the turn in a line; `number` is the line's, from 1. Raises `UsageError` (`input-invalid`)."""
     given = _object(line, number)
     unknown = sorted(name for name in given if name not in FIELDS)
     if unknown:
@@ -65,7 +65,8 @@ def _moment(at: object, number: int, now_us: int) -> str:
         raise _bad(number, "has an at that is no ISO 8601 date and time")
     if micros > now_us + DAY:
         raise _bad(number, f"lies in the future ({iso(micros)[:10]}); check the clock that it comes from")
-    # Nothing was said later than now: an ending goes by these times, and a clock ahead of ours must not mislead it.
+    # A time is never later than now: the end of a session follows from these times, and a fast clock must not mislead
+    # it.
     return iso(min(micros, now_us))
 
 

@@ -1,4 +1,4 @@
-"""Obsidian wikilinks with paths relative to the workspace root (seed 000, *Workspace root*)."""
+"""Reads and writes Obsidian wikilinks with paths relative to the workspace root (seed 000, *Workspace root*)."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _ARTIFACT_TARGET = re.compile(r"--[a-z2-7]{16}--(?:summary|transcript|compaction
 
 
 def wikilink(path: str, label: str | None = None) -> str:
-    """`[[path|label]]`; the path is relative to the workspace."""
+    """Returns `[[path|label]]`; the path is relative to the workspace."""
     return f"[[{path}|{label}]]" if label else f"[[{path}]]"
 
 
 def with_links(body: str, links: Sequence[tuple[str, str]]) -> str:
-    """A manifest's body with links to more files: behind a line of nothing but links, else at its end."""
+    """Adds links to a manifest's body: after a line of nothing but links, else at its end."""
     present = set(targets(body))
     added = " ".join(wikilink(path, kind) for kind, path in links if path not in present)
     if not added:
@@ -31,14 +31,14 @@ def with_links(body: str, links: Sequence[tuple[str, str]]) -> str:
 
 
 def targets(text: str) -> list[str]:
-    """The targets of all wikilinks in a text, without heading, block or label, in order."""
+    """Lists the targets of all wikilinks in a text, without heading, block or label, in order."""
     if "[[" not in text:
         return []
     return [match[1].strip() for match in _LINK.finditer(text)]
 
 
 def stray_artifact_links(text: str) -> list[str]:
-    """Targets that name an artifact but not relative to the workspace (`memory/…`)."""
+    """Lists targets that name an artifact, but not relative to the workspace (`memory/…`)."""
     return [t for t in targets(text) if _ARTIFACT_TARGET.search(t) and not t.startswith("memory/")]
 
 

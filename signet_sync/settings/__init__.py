@@ -1,5 +1,5 @@
-"""Declares each setting once, with its type, default and help; finds the value that counts.
+"""Declares each setting once, with its type, default and help; finds the value that is in effect.
 
-Owns `config.toml` of the user and `signet-sync.toml` of a workspace, which it only reads. docs/settings.md is made of
-it.
+Owns `config.toml` of the user and `signet-sync.toml` of a workspace, which it only reads. docs/settings.md is generated
+from it.
 """

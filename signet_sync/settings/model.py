@@ -1,14 +1,15 @@
-"""Settings: one frozen dataclass, filled from flags, environment, user file, workspace file and defaults.
+"""Loads settings into one frozen dataclass from flags, environment, user file, workspace file and defaults.
 
 Order (contracts: *Settings*): flags > `SIGNET_*` > user file > workspace file > defaults. The workspace file may only
 set what cannot run a program, send text anywhere or write elsewhere; anything else in it is reported and ignored,
 because a workspace may come from a checkout.
 
-The workspace file stops nothing either: what of it cannot be used gives way to its last value that could (kept in the
-state folder, see `to_keep`), else to the default, and a `Remark` says so. The last one, because a default may say less
-than what it replaces: `noise.*` keeps sessions off pages, `agents.projects` keeps agents apart. What is wrong with the
-person's own file or environment is an error, but for callers that nobody sits before (`anyway`): for them it gives way
-likewise, and until it is mended no model is asked, no history is written and nothing that is kept is let go
+A broken workspace file stops nothing either: an unusable value is replaced by the last good one (kept in the state
+folder, see `to_keep`), else by the default, and a `Remark` reports it. The last good one comes first, because a default
+may be weaker: `noise.*` keeps sessions off pages, `agents.projects` keeps agents apart.
+
+What is wrong in the person's own file or environment is an error. For callers that run unattended (`anyway`) it is
+replaced likewise, and until it is repaired no model is asked, no history is written and no kept data is deleted
 (`_CAUTION`): the part that cannot be read may be the one that forbids it.
 """
 
@@ -42,8 +43,8 @@ _SHOWN = 200
 Path = str
 
 
-# The names under which OpenAI-compatible servers are known, each with where it listens and the usual name of its key.
-# Source: the servers' own documentation; `openai-compatible` is any other one.
+# Known OpenAI-compatible servers, each with its address and the usual name of its key. Source: the servers' own
+# documentation; `openai-compatible` is any other one.
 SERVERS: Mapping[str, tuple[str, str]] = {
     "openai-compatible": ("", ""),
     "ollama": ("http://127.0.0.1:11434/v1", ""),
@@ -73,7 +74,7 @@ def _setting(
 
 
 def _of_provider(*given: Any, **more: Any) -> Any:
-    """A setting that runs a program or sends text somewhere: never a workspace's to make."""
+    """Declares a setting that runs a program or sends text somewhere: a workspace may never set it."""
     return _setting(*given, workspace=False, **more)
 
 
@@ -86,7 +87,7 @@ def _weight(default: float, key: str, why: str) -> Any:
     return _setting(default, key, f"What it counts for a memory's score {why}", (0.0, 1.0))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)  # of 80 fields each takes a millisecond to make
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)  # each of 80 fields takes a millisecond to make
 class Settings:
     """Every setting with its default; `metadata` holds TOML key, meaning, limits and whether a workspace may set it.
 
@@ -405,24 +406,24 @@ class Settings:
 
 
 def spec(f: Field[Any]) -> tuple[str, Any, str, bool]:
-    """TOML key, default, meaning, and whether a workspace file may set it."""
+    """Returns TOML key, default, meaning, and whether a workspace file may set it."""
     default = f.metadata["default"]
     assert f.default is not MISSING or f.default_factory is not MISSING
     return f.metadata["key"], default, f.metadata["doc"], f.metadata["workspace"]
 
 
 def half_lives(settings: Settings) -> dict[str, float]:
-    """Days after which a thing of each kind counts half as much (`memories.score`)."""
+    """Maps each kind to the days after which a memory or fact of it counts half as much (`memories.score`)."""
     return {kind: getattr(settings, f"score_half_life_{kind}") for kind in SCORED}
 
 
 def environment_name(f: Field[Any]) -> str:
-    """`SIGNET_` + the key in upper case: `projection.budget_tokens` is `SIGNET_PROJECTION_BUDGET_TOKENS`."""
+    """Returns `SIGNET_` + the key in upper case: `projection.budget_tokens` is `SIGNET_PROJECTION_BUDGET_TOKENS`."""
     return "SIGNET_" + str(f.metadata["key"]).replace(".", "_").upper()
 
 
 class Remark(NamedTuple):
-    """What was not taken as it stands in a file or in a variable (`place`): ignored, or `broken` and stood in for."""
+    """Something in a file or variable (`place`) that was not taken as written: ignored, or `broken` and replaced."""
 
     place: str
     message: str
@@ -438,14 +439,14 @@ class Remark(NamedTuple):
 
 
 def agent_rules(root: Path, environ: Mapping[str, str] = os.environ) -> tuple[tuple[str, ...], list[Remark]]:
-    """The setting `agents.projects` alone, without the price of all the others: a hook asks for nothing else."""
+    """Loads the setting `agents.projects` only, without the cost of all others: a hook needs nothing else."""
     layers = _Layers(root, environ, anyway=True, only="agents_projects")
     rules: Any = (layers.of_workspace() | layers.of_person()).get("agents_projects", ())
     return rules, [remark for remark in layers.remarks if remark.broken]
 
 
 def notices(environ: Mapping[str, str] = os.environ) -> tuple[bool, tuple[str, ...]]:
-    """`notify.desktop` and `notify.command` alone: a failure is told even where the other settings are what failed.
+    """Loads `notify.desktop` and `notify.command` only: a failure is reported even if other settings caused it.
 
     Raises `ConfigError`.
     """
@@ -464,7 +465,7 @@ def notices(environ: Mapping[str, str] = os.environ) -> tuple[bool, tuple[str, .
 
 
 def _alike(key: str, known: Iterable[str]) -> str:
-    """The setting that was meant, where a name is only mistyped."""
+    """Returns the setting that was meant, if a name is only mistyped."""
     from difflib import get_close_matches
 
     meant = get_close_matches(key, known, 1, 0.75)
@@ -478,10 +479,10 @@ def load(
     environ: Mapping[str, str] = os.environ,
     anyway: bool = False,
 ) -> tuple[Settings, list[Remark]]:
-    """Settings for a workspace, and one remark per thing that was ignored or could not be used.
+    """Loads the settings of a workspace, with one remark per value that was ignored or could not be used.
 
-    `flags` are keyed by field name. Raises `ConfigError` with the file, the key and what is allowed for what a person
-    set, and with `anyway` for flags alone.
+    `flags` are keyed by field name. Raises `ConfigError` with the file, the key and the allowed values for what a
+    person set, and with `anyway` only for flags.
     """
     layers = _Layers(root, environ, anyway=anyway)
     own, persons = layers.of_workspace(), layers.of_person()
@@ -506,21 +507,21 @@ def load(
 
 
 def faults(root: Path, environ: Mapping[str, str] = os.environ) -> list[Remark]:
-    """What cannot be used of the workspace's own file; nothing of the person's is looked at."""
+    """Lists what cannot be used in the workspace's own file; the person's settings are not examined."""
     layers = _Layers(root, environ, anyway=True)
     layers.within_budget(layers.of_workspace(), {})
     return [remark for remark in layers.remarks if remark.broken]
 
 
 def told(remarks: Iterable[Remark]) -> str:
-    """What cannot be used of the settings, on one line; empty where all can."""
+    """Returns what cannot be used of the settings, on one line; empty if all can."""
     broken = [remark for remark in remarks if remark.broken]
     more = f" (and {len(broken) - 1} more)" if len(broken) > 1 else ""
     return f"{display(str(broken[0]))}{more}: signet-sync doctor" if broken else ""
 
 
 def shapes(root: Path, environ: Mapping[str, str] = os.environ) -> tuple[object, ...]:
-    """What of the two files moves when somebody changes one."""
+    """Returns what changes when one of the two files changes."""
     found: list[object] = []
     for path, look in ((os.path.join(root, WORKSPACE_FILE), os.lstat), (user_file(environ), os.stat)):
         try:
@@ -533,9 +534,9 @@ def shapes(root: Path, environ: Mapping[str, str] = os.environ) -> tuple[object,
 
 
 def to_keep(root: Path, kept: Mapping[str, object], environ: Mapping[str, str] = os.environ) -> dict[str, object]:
-    """The last good values of both files, for the day on which one of them is broken; `kept` are those of before.
+    """Returns the last good values of both files, for when one of them is broken; `kept` are the previous ones.
 
-    Of the person's file too only what a workspace may set: what is kept can neither run, send nor delete anything.
+    Of the person's file, too, only what a workspace may set: a kept value can neither run, send nor delete anything.
     What the sanitizer would change is not kept at all.
     """
     from signet_sync.text.sanitizer import sanitize_line
@@ -552,7 +553,7 @@ def to_keep(root: Path, kept: Mapping[str, object], environ: Mapping[str, str] =
 
 _OF_WORKSPACE, _OF_USER = "workspace", "user"
 
-# What a person's settings may have forbidden or asked for in the part that cannot be read.
+# What the unreadable part of a person's settings may have forbidden or required.
 _CAUTION: dict[str, Any] = {
     "extraction_enabled": False,
     "synthesis_enabled": False,
@@ -566,9 +567,9 @@ _CAUTION: dict[str, Any] = {
 
 
 class _Layers:
-    """The layers below the flags, each held to what it may say; what was wrong with them stands in `remarks`.
+    """The layers below the flags, each limited to what it may set; problems are collected in `remarks`.
 
-    `doubtful` says that something is wrong with what the person set. With `only` nothing but that field is looked at.
+    `doubtful`: something is wrong with what the person set. With `only` no other field is examined.
     """
 
     def __init__(
@@ -588,24 +589,24 @@ class _Layers:
         self._fields = [f for f in fields(Settings) if only in ("", f.name)]
 
     def of_person(self) -> dict[str, object]:
-        """What the person's file and environment say, by field name. Raises `ConfigError` unless with `anyway`."""
+        """Returns what the person's file and environment set, by field name. Raises `ConfigError` unless `anyway`."""
         return self.of_user() | self._of_environment()
 
     def refuse(self, error: ConfigError, place: str) -> None:
-        """Takes down what is wrong with what the person set, or raises it."""
+        """Records what is wrong with what the person set, or raises it."""
         if not self._anyway:
             raise error
         self.doubtful = True
         self.remarks.append(Remark(error.path or place, error.message, error.hint, True))
 
     def of_workspace(self) -> dict[str, object]:
-        """What the workspace's own file says."""
+        """Returns what the workspace's own file sets."""
 
         def broken(error: ConfigError) -> None:
             self.remarks.append(Remark(WORKSPACE_FILE, error.message, error.hint, True))
 
         def unknown(key: str, known: Field[Any] | None) -> None:
-            # Somebody else may have written the file, and with thousands of names: not each is worth a search.
+            # The file may come from a stranger and hold thousands of names: not each is worth a search.
             meant = _alike(key, self._by_key) if known is None and len(self.remarks) < _SEARCHES else ""
             why = f"{UNKNOWN}{meant}" if known is None else "a workspace may not set this"
             self.remarks.append(Remark(WORKSPACE_FILE, f"{display(key)} ignored: {why}", "", False))
@@ -613,7 +614,7 @@ class _Layers:
         return self._of_file(os.path.join(self._root, WORKSPACE_FILE), _OF_WORKSPACE, broken, unknown)
 
     def of_user(self) -> dict[str, object]:
-        """What the person's own file says. Raises `ConfigError` unless with `anyway`."""
+        """Returns what the person's own file sets. Raises `ConfigError` unless with `anyway`."""
         path = user_file(self._environ)
 
         def broken(error: ConfigError) -> None:
@@ -654,7 +655,7 @@ class _Layers:
         return values
 
     def _last_good(self, layer: str) -> dict[str, object]:
-        """The values of a file when it was last read without a fault; they are held to what it may say like any."""
+        """Returns the last good values of a file, limited like any others to what it may set."""
         if self._kept is None:
             self._kept = read_json(locate(self._root, self._environ).settings) or {}
         found = self._kept.get(layer)
@@ -681,7 +682,7 @@ class _Layers:
         return values
 
     def within_budget(self, own: dict[str, object], others: dict[str, object]) -> dict[str, object]:
-        """What the workspace says, without its shares where they make more than the whole of a budget."""
+        """Returns what the workspace sets, without its shares if they exceed the whole of a budget."""
         refused = _excess(own | others) if _SHARES & own.keys() else None
         if refused is None:
             return own
@@ -693,7 +694,7 @@ _SHARES = frozenset({"share_head", "share_ledger", "share_index"})
 
 
 def _excess(values: Mapping[str, object]) -> ConfigError | None:
-    """Why these shares cannot be used together, if so."""
+    """Returns why these shares cannot be used together, if so."""
     settings = Settings(**{name: value for name, value in values.items() if name in _SHARES})  # type: ignore[arg-type]
     total = settings.share_head + settings.share_ledger + settings.share_index
     if total <= 1.0001:
@@ -709,9 +710,9 @@ def _without_shares(values: Mapping[str, object]) -> dict[str, object]:
 
 
 def _stand_in(f: Field[Any], last: object, value: object) -> dict[str, object]:
-    """What counts in place of a value that cannot be used: the last good one, and of a list its good part, too.
+    """Replaces a value that cannot be used: by the last good one, and in a list by its good part, too.
 
-    Each of these lists keeps something apart or off pages: of two that may be meant the one that says more is taken.
+    Each of these lists keeps agents apart or sessions off pages: of two possible meanings the stricter one is taken.
     """
     good: list[object] = list(last) if isinstance(last, tuple) else [] if last is None else [last]
     if not isinstance(f.metadata["default"], tuple) or not f.metadata["workspace"]:
@@ -726,12 +727,12 @@ def _stand_in(f: Field[Any], last: object, value: object) -> dict[str, object]:
 
 
 def _texts(raw: str) -> list[str]:
-    """A list of texts as the environment gives it: between commas."""
+    """Splits a list of texts in the environment at its commas."""
     return [part.strip() for part in raw.split(",") if part.strip()]
 
 
 def _shown(value: object) -> str:
-    """A refused value as an error may show it: it may be a key that was put into the wrong line."""
+    """Shows a refused value in an error without leaking it: it may be a key that was put on the wrong line."""
     from signet_sync.text.sanitizer import sanitize_line
 
     shown = sanitize_line(repr(value))
@@ -747,9 +748,9 @@ def _check_rules(rules: Iterable[str], source: str) -> None:
 
 
 def _entries(path: Path, *, of_workspace: bool = False) -> list[tuple[str, object]]:
-    """A TOML file's dotted keys with their values; none where there is no file.
+    """Lists a TOML file's dotted keys with their values; none if there is no file.
 
-    A workspace's own file must be a plain file: a link could lead anywhere, and opening a pipe would wait for ever.
+    A workspace's own file must be a regular file: a link could lead anywhere, and opening a pipe would wait forever.
     """
     try:
         with open(path, "rb", opener=_open_plain if of_workspace else None) as handle:
@@ -792,14 +793,14 @@ def _flatten(tree: Mapping[str, object], prefix: str = "") -> Iterable[tuple[str
             yield f"{prefix}{key}", value
 
 
-# What has a half-life of its own (`memories.score`).
+# Kinds that have their own half-life (`memories.score`).
 SCORED = (
     "thread", "next", "blocker", "question", "note", "decision", "constraint", "preference", "person", "node",
 )  # fmt: skip
 
 
 def _checked(f: Field[Any], value: object, source: str) -> object:
-    """The value typed by pydantic and held to its limits; `ConfigError` names source, key and what is allowed."""
+    """Returns the value typed by pydantic and within its limits; `ConfigError` names source, key and allowed values."""
     default = f.metadata["default"]
     key = f.metadata["key"]
     typed: Any = _typed(type(default), value)
@@ -832,9 +833,9 @@ _TRUTH = dict.fromkeys(("true", "1", "yes", "on"), True) | dict.fromkeys(("false
 
 
 def _typed(expected: type, value: object) -> object:
-    """A value as a setting's type, None where it is none of it.
+    """Converts a value to a setting's type; None if it does not fit.
 
-    A text may stand for a number (the environment knows nothing else); true for 1 or 2.0 for 2 is a slip.
+    A text may represent a number (in the environment everything is text); true for 1 or 2.0 for 2 is a mistake.
     """
     if expected is tuple:
         texts = isinstance(value, (list, tuple)) and all(isinstance(part, str) for part in value)
@@ -854,11 +855,11 @@ def _typed(expected: type, value: object) -> object:
     return value if type(value) is expected else None
 
 
-# --- who writes summaries and sentences -----------------------------------------------------------------------------
+# --- which model writes summaries and sentences ---------------------------------------------------------------------
 
 
 class Block(NamedTuple):
-    """Who is asked for summaries and sentences, resolved: nobody (`kind` is "none", `why` tells), a server, a program.
+    """The resolved model for summaries and sentences: none (`kind` is "none", see `why`), a server, or a program.
 
     `timeout` is seconds; at most one of `api_key_env` and `api_key_file` is set.
     """
@@ -875,23 +876,23 @@ class Block(NamedTuple):
 
 
 def asks_anybody(settings: Settings) -> bool:
-    """Whether a language model may be asked at all: somebody is named, or could be by Signet's agent.yaml."""
+    """Whether a language model may be asked at all: one is named, or could be by Signet's agent.yaml."""
     return bool(settings.synthesis_provider or settings.extraction_provider) or asks_signet(settings)
 
 
 def asks_signet(settings: Settings) -> bool:
-    """Whether Signet's agent.yaml has a say: no provider is named, but there is an endpoint or a command for one."""
+    """Whether Signet's agent.yaml is consulted: no provider is named, but there is an endpoint or a command for one."""
     named = settings.synthesis_provider or settings.extraction_provider
     return not named and bool(settings.extraction_endpoint or settings.extraction_command)
 
 
 def resolve(settings: Settings, agent_yaml: Mapping[str, Any] | None) -> Block:
-    """The synthesis block (seed 001, *Provider Resolution*).
+    """Resolves the synthesis block (seed 001, *Provider Resolution*).
 
-    Explicit settings win; without a provider of its own it is the extraction block, with model and timeout its own
-    where they are given. Only where neither names a provider does `agent_yaml` count, Signet's `memory.pipelineV2`
-    as texts: it may turn off, or name a provider whose endpoint or command the *user* gave in `[extraction]`. It comes
-    from the workspace, so it can neither say where text goes nor choose what runs.
+    Explicit settings win; without a provider of its own it is the extraction block, with its own model and timeout
+    where they are given. Only if neither names a provider does `agent_yaml` count (Signet's `memory.pipelineV2` as
+    texts): it may turn the model off, or name a provider whose endpoint or command the *user* set in `[extraction]`. It
+    comes from the workspace, so it can choose neither where text is sent nor what runs.
 
     Raises `ConfigError` for a block that lacks what its provider needs.
     """
@@ -921,7 +922,7 @@ def _nobody(why: str) -> Block:
 
 
 def _refuse_halves(settings: Settings) -> None:
-    """A server, a program or a key of `[synthesis]` must not be mixed with those of another block."""
+    """Refuses a server, a program or a key of `[synthesis]` that would be mixed with those of another block."""
     for name in ("endpoint", "command", "api_key_env", "api_key_file"):
         if getattr(settings, f"synthesis_{name}"):
             raise ConfigError(
@@ -930,7 +931,7 @@ def _refuse_halves(settings: Settings) -> None:
 
 
 def _given(settings: Settings, block: str, provider: str, model: str, timeout: float) -> Block:
-    """One block of the settings as it stands, held to what its provider needs."""
+    """Returns one block of the settings as it is written; raises if it lacks what its provider needs."""
     if provider == "none":
         return _nobody(f"{block}.provider is none")
     if provider == "command":
@@ -976,14 +977,14 @@ def _check_program(key: str, command: tuple[str, ...]) -> None:
     if not program:
         raise ConfigError(f"{key} names no program", hint="give program and arguments as a list")
     if "/" in program and not os.path.isabs(program):
-        # It would be looked for in the folder in which we happen to run, and that may be a checkout.
+        # It would be searched in the current folder, which may be a checkout.
         raise ConfigError(f"{key} names a program by a relative path", hint="give its absolute path, or a name on PATH")
     if any("\0" in part for part in command):
         raise ConfigError(f"{key} holds a NUL character", hint="remove it")
 
 
 def _check_endpoint(block: str, endpoint: str) -> None:
-    """An http(s) URL with a host and nothing that may hide a secret; the value itself is never shown."""
+    """Accepts an http(s) URL with a host and nothing that may hide a secret; the value itself is never shown."""
     from urllib.parse import urlsplit
 
     try:
@@ -1010,7 +1011,7 @@ def _check_key_file(block: str, path: str) -> None:
 
 
 def _named_by_signet(pipeline: Mapping[str, Any]) -> tuple[str, str]:
-    """The provider that Signet's agent.yaml names, and why there is none."""
+    """Returns the provider that Signet's agent.yaml names, and why there is none."""
     blocks = [part if isinstance(part := pipeline.get(key), Mapping) else {} for key in ("synthesis", "extraction")]
     switches = [pipeline, blocks[0]] if blocks[0] else [pipeline, blocks[1]]
     if any(str(switch.get("enabled")).strip().lower() in _OFF for switch in switches):
@@ -1023,5 +1024,5 @@ def _named_by_signet(pipeline: Mapping[str, Any]) -> tuple[str, str]:
     return "", "no provider is set"
 
 
-# Every spelling of *no* that some reader of YAML knows.
+# Every spelling of *no* that some reader of YAML accepts.
 _OFF = frozenset({"false", "no", "off", "n", "0"})

@@ -1,4 +1,4 @@
-"""Files that a swap took out of their place: a name that says what may be in them, and whether anybody writes there."""
+"""Names files that a swap displaced by what may be in them; checks whether a process still writes to them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LONGEST = 255  # bytes that a name may have
 
 
 class Aside(NamedTuple):
-    """What a name says: whose process it was, the bytes that it wrote and those that it expected, the file's path."""
+    """What a name says: the process, the bytes that it wrote and those that it expected (digests), the file's path."""
 
     pid: int
     ours: str
@@ -25,12 +25,12 @@ class Aside(NamedTuple):
     path: str
 
     def holds_ours(self, raw: bytes) -> bool:
-        """Whether bytes are those that we wrote or had read before: nobody else would miss them."""
+        """Whether these bytes are those that we wrote or had read before, so that nothing is lost with them."""
         return self.expected == _ANYTHING or _digest(raw) in (self.ours, self.expected)
 
 
 def name_of(temporary: str, path: str, *, ours: bytes, expected: bytes | None) -> str:
-    """What a temporary file is called while a swap may leave another file under its name.
+    """Makes the name of a temporary file while a swap may leave another file under it.
 
     A path that is too long for it is left out.
     """
@@ -42,7 +42,7 @@ def name_of(temporary: str, path: str, *, ours: bytes, expected: bytes | None) -
 
 
 def parse(name: str) -> Aside | None:
-    """What such a name says; None for any other."""
+    """Parses such a name; None for any other."""
     from urllib.parse import unquote_to_bytes
 
     match = _NAME.fullmatch(name)
@@ -58,13 +58,13 @@ if sys.platform == "linux":
     import signal
 
     def has_no_writer(handle: int) -> bool | None:
-        """Whether nobody has a file open for writing, or None where the system cannot tell.
+        """Whether no process has a file open for writing, or None if the system cannot know.
 
-        A read lease is granted on exactly that condition, and is held until the descriptor is closed: where no path
-        leads to the file any more, nobody will write to it again.
+        A read lease is granted on exactly that condition, and is held until the descriptor is closed: if no path leads
+        to the file any more, nothing will write to it again.
         """
         try:
-            # By default whoever breaks a lease ends its holder; this signal is ignored unless somebody wants it.
+            # By default, breaking a lease kills its holder by a signal; this signal is ignored unless a handler is set.
             fcntl.fcntl(handle, fcntl.F_SETSIG, signal.SIGURG)
             fcntl.fcntl(handle, fcntl.F_SETLEASE, fcntl.F_RDLCK)
         except OSError as error:
@@ -72,19 +72,19 @@ if sys.platform == "linux":
         return True
 
     def is_wanted(handle: int) -> bool:
-        """Whether somebody who had found the file under its old path waits for our lease to end."""
+        """Whether a process that had found the file under its old path waits for our lease to end."""
         return fcntl.fcntl(handle, fcntl.F_GETLEASE) != fcntl.F_RDLCK
 
     def _is_own(handle: int) -> bool:
-        """A lease is given on files of one's own only: on another's, its refusal says nothing."""
+        """A lease is granted only on files of the same user: for another user's file a refusal says nothing."""
         return os.geteuid() in (0, os.fstat(handle).st_uid)
 
 else:
 
     def has_no_writer(handle: int) -> bool | None:
-        """Whether nobody has a file open for writing: this system cannot tell."""
+        """Whether no process has a file open for writing: this system cannot know."""
         return None
 
     def is_wanted(handle: int) -> bool:
-        """Whether somebody waits for a lease of ours: there are none here."""
+        """Whether a process waits for a lease of ours: there are none here."""
         return False

@@ -1,4 +1,4 @@
-"""Writes files that outlast a power loss, and sweeps what a crash left; the standard library alone: hooks import it."""
+"""Writes files that survive a power loss, sweeps what a crash left. Standard library only: hooks import it."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 DAY = 86_400.0  # seconds
-# What `publish` and SQLite make beside a file, with the id of the process that writes it.
+# Temporary files of `publish` and SQLite, beside their target; the number is the id of the writing process.
 TEMPORARY = late(r".+\.(\d{1,10})\.tmp(?:-journal|-wal|-shm)?", re.ASCII)
 
 
 def private_folder(path: str) -> None:
-    """Makes a folder and its missing parents for the user alone; `os.makedirs` leaves the parents to the umask.
+    """Makes a folder and its missing parents for the user alone; `os.makedirs` leaves the mode of parents to the umask.
 
-    What is made is synced in its parent: a file in a folder without a durable name would go with it.
+    Each new folder is synced in its parent: a file is lost with a folder whose name was not durable.
     """
     if os.path.isdir(path):
         return
@@ -34,9 +34,9 @@ def private_folder(path: str) -> None:
 
 
 def sync_descriptor(descriptor: int) -> None:
-    """fsync, on macOS down to the platter (`F_FULLFSYNC`). After an error the descriptor must not be synced again.
+    """Calls fsync, on macOS `F_FULLFSYNC`. After an error the descriptor must not be synced again.
 
-    A kernel may call the pages clean that it failed to write; a second fsync would then succeed over lost bytes.
+    A kernel may mark pages as clean that it failed to write; a second fsync would then succeed although bytes are lost.
     """
     if sys.platform == "darwin":
         import fcntl
@@ -51,12 +51,12 @@ def sync_descriptor(descriptor: int) -> None:
 
 
 def sync_folder(path: str) -> None:
-    """fsync of a folder: names that were given and taken away in it outlast a power loss. Raises `OSError`."""
+    """Syncs a folder: names that were added or removed in it survive a power loss. Raises `OSError`."""
     sync_path(path, FOLDER)
 
 
 def sync_path(path: str, flags: int = READ, *, dir_fd: int | None = None) -> None:
-    """fsync of what stands somewhere, opened with these flags. Raises `OSError`."""
+    """Opens a path with these flags and syncs it. Raises `OSError`."""
     handle = os.open(path, flags, dir_fd=dir_fd)
     try:
         sync_descriptor(handle)
@@ -65,7 +65,7 @@ def sync_path(path: str, flags: int = READ, *, dir_fd: int | None = None) -> Non
 
 
 def write_all(descriptor: int, data: bytes) -> None:
-    """Writes all of the bytes: the system may take less at once. Raises `OSError`."""
+    """Writes all of the bytes: the system may accept fewer at once. Raises `OSError`."""
     left = memoryview(data)
     while left:
         left = left[os.write(descriptor, left) :]
@@ -74,9 +74,9 @@ def write_all(descriptor: int, data: bytes) -> None:
 def create(
     path: str, data: bytes, mode: int = 0o600, *, exact: bool = False, durable: bool = True, dir_fd: int | None = None
 ) -> int:
-    """A new file of these bytes, open; after any error there is none. With `exact` the umask takes nothing of `mode`.
+    """Creates a file of these bytes and returns it open; after any error there is none. `exact` ignores the umask.
 
-    Raises `FileExistsError` where the name is taken, `OSError`.
+    Raises `FileExistsError` if the name is taken, `OSError`.
     """
     descriptor = os.open(path, CREATE, mode, dir_fd=dir_fd)
     try:
@@ -93,9 +93,9 @@ def create(
 
 
 class Replacing:
-    """`with Replacing(path) as temporary:` what is made there takes the place of `path`, durably, or nothing is left.
+    """`with Replacing(path) as temporary:` the file at `temporary` replaces `path`, durably, or is deleted.
 
-    `temporary` is beside `path`. Where only the folder's sync failed, the new file stands.
+    `temporary` is beside `path`. If only the sync of the folder failed, the new file is in place.
     """
 
     def __init__(self, path: str, temporary: str = "", *, durable: bool = True) -> None:
@@ -117,9 +117,10 @@ class Replacing:
 
 
 def publish(path: str, data: bytes, mode: int = 0o600, *, durable: bool = True, lock: bool = False) -> int:
-    """Puts a file of these bytes at `path`, whole or not at all, in place of what stands there; gives it, open.
+    """Writes a file of these bytes to `path`, whole or not at all, replacing what is there; returns it open.
 
-    With `lock` it is locked before it has its name. Raises `OSError`; where only the folder's sync failed, it stands.
+    With `lock` it is locked before it gets its name. Raises `OSError`; if only the sync of the folder failed, the new
+    file is in place.
     """
     descriptor = -1
     try:
@@ -137,7 +138,7 @@ def publish(path: str, data: bytes, mode: int = 0o600, *, durable: bool = True, 
 
 
 def unlink(path: str, *, dir_fd: int | None = None) -> bool:
-    """Deletes a file; False where there is none. Raises `OSError`."""
+    """Deletes a file; False if there is none. Raises `OSError`."""
     try:
         os.unlink(path, dir_fd=dir_fd)
     except FileNotFoundError:
@@ -153,10 +154,10 @@ def sweep(
     now: float | None = None,
     dir_fd: int | None = None,
 ) -> list[str]:
-    """Removes the temporary files that a crash left in a folder; gives their names. Raises `OSError` for the folder.
+    """Removes the temporary files that a crash left in a folder; returns their names. Raises `OSError` for the folder.
 
-    `temporary` tells them by their names; its first group, where it has one, is the id of the process that writes: what
-    is older than `longest` seconds, or whose process is dead, was left behind. What cannot be removed stays.
+    `temporary` matches their names; its first group, if any, is the id of the writing process. A file is left over if
+    it is older than `longest` seconds or its process is dead. What cannot be removed stays.
     """
     swept = []
     folder = os.open(path, FOLDER, dir_fd=dir_fd)

@@ -1,4 +1,4 @@
-"""Durable files: read once through the gate, create if absent, replace atomically, unlink, sweep what a crash left."""
+"""Reads and writes files of the workspace safely: create once, replace atomically, unlink, sweep after a crash."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 
 _TEMPORARY_NAME = late(r"(\d+)-[0-9a-f]{32}\.tmp", re.ASCII)
 _STRAY_NAME = late(r"\.signet-(\d+)-[0-9a-f]{32}\.tmp", re.ASCII)
-REST = 60.0  # seconds: what rested that long without a lease is taken to be final
-_ROUNDS = 3  # of finding that a file came or went between a look and a swap
+REST = 60.0  # seconds: without a lease, a file that did not change for this long is taken to be final
+_ROUNDS = 3  # attempts when a file appears or disappears between a look and a swap
 
 
 def kind_of(mode: int) -> str:
-    """What stands somewhere that is no regular file, for a person."""
+    """Names what is at a path instead of a regular file, for messages."""
     if stat.S_ISDIR(mode):
         return "folder"
     if stat.S_ISLNK(mode):
@@ -45,12 +45,12 @@ def kind_of(mode: int) -> str:
 
 
 def is_dataless(status: os.stat_result) -> bool:
-    """Whether the bytes are in the cloud (macOS, `SF_DATALESS`): reading would block until they are fetched."""
+    """Whether the content is only in the cloud (macOS, `SF_DATALESS`): reading would block until it is downloaded."""
     return bool(getattr(status, "st_flags", 0) & 0x40000000)
 
 
 def signature_of(status: os.stat_result) -> Signature:
-    """The signature of a stat result."""
+    """Returns the signature of a stat result."""
     found = (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
     return tuple.__new__(Signature, found if max(found) <= LARGEST and min(found) >= -LARGEST else map(storable, found))
 
@@ -93,7 +93,7 @@ def _open_trouble(error: OSError) -> Trouble:
 
 
 def read(root: str, path: str, limit: int) -> Found | Trouble:
-    """Reads one workspace-relative path through the gate."""
+    """Reads one workspace-relative path safely."""
     try:
         where, name = split_path(path)
         with folder(root, where) as descriptor:
@@ -109,7 +109,7 @@ def read(root: str, path: str, limit: int) -> Found | Trouble:
 
 
 def _read_settled(descriptor: int, name: str, limit: int) -> Found | Trouble:
-    """A file that changes while it is read is read again, a few times: a save takes a moment."""
+    """Reads a file again, a few times, if it changes while it is read: a save takes a moment."""
     found = read_at(descriptor, name, limit)
     for _ in range(2):
         if not (isinstance(found, Trouble) and found.code == "unsettled"):
@@ -119,7 +119,7 @@ def _read_settled(descriptor: int, name: str, limit: int) -> Found | Trouble:
 
 
 def look(root: str, path: str) -> os.stat_result | None:
-    """The status of a path, links not followed; None where nothing is there, or nothing inside the workspace."""
+    """Returns the status of a path, links not followed; None if nothing is there, or the path leaves the workspace."""
     try:
         where, name = split_path(path)
         with folder(root, where) as descriptor:
@@ -129,7 +129,7 @@ def look(root: str, path: str) -> os.stat_result | None:
 
 
 def listing(root: str, path: str, prefix: str) -> list[str]:
-    """Names in a folder that start with a prefix, sorted; empty where there is no such folder."""
+    """Lists the names in a folder that start with a prefix, sorted; empty if there is no such folder."""
     try:
         with folder(root, path) as descriptor:
             return sorted(name for name in os.listdir(descriptor) if name.startswith(prefix) and name.isprintable())
@@ -138,7 +138,7 @@ def listing(root: str, path: str, prefix: str) -> list[str]:
 
 
 def signatures(root: str, paths: Iterable[str]) -> dict[str, Signature]:
-    """The signatures of those paths that are regular files; each folder is opened once."""
+    """Returns the signatures of those paths that are regular files; each folder is opened once."""
     by_folder: dict[str, list[str]] = {}
     for path in paths:
         where, name = split_path(path)
@@ -167,9 +167,9 @@ _Result = TypeVar("_Result")
 
 
 def _staged(temporary: int, target: int, data: bytes, mode: int, publish: Callable[[int, str], _Result]) -> _Result:
-    """Writes a durable temporary file, lets `publish` give it its name, and takes away what is left of it.
+    """Writes a durable temporary file, lets `publish` rename it, and removes what is left of it.
 
-    It stands in `.signet/tmp`; where that turns out to be on another file system, beside the target.
+    The file is in `.signet/tmp`, or beside the target if `.signet/tmp` is on another file system.
     """
     name = _fresh()
     try:
@@ -181,7 +181,7 @@ def _staged(temporary: int, target: int, data: bytes, mode: int, publish: Callab
 
 
 def _fresh() -> str:
-    """The name of a temporary file, which `sweep` and `aside` know."""
+    """Makes the name of a temporary file, as `sweep` and `displaced` parse it."""
     return f"{os.getpid()}-{uuid.uuid4().hex}.tmp"
 
 
@@ -194,9 +194,9 @@ def _published(folder_fd: int, name: str, data: bytes, mode: int, publish: Calla
 
 
 def _link(source: int, staged: str, target: int, name: str) -> bool:
-    """Gives the staged file its name; False where the file system has neither hard links nor a rename that refuses.
+    """Gives the staged file its name; False if the file system has neither hard links nor a rename that can refuse.
 
-    Raises `FileExistsError` where the name is taken.
+    Raises `FileExistsError` if the name is taken.
     """
     try:
         os.link(staged, name, src_dir_fd=source, dst_dir_fd=target, follow_symlinks=False)
@@ -208,9 +208,9 @@ def _link(source: int, staged: str, target: int, name: str) -> bool:
 
 
 def _claim(source: int, staged: str, target: int, name: str) -> None:
-    """Takes a free name with an empty file, then puts the staged one in its place: nobody ever sees a part of it.
+    """Reserves a free name with an empty file, then replaces it by the staged one, so that no partial file is seen.
 
-    Raises `FileExistsError` where the name is taken. A crash in between leaves the empty file.
+    Raises `FileExistsError` if the name is taken. A crash in between leaves the empty file.
     """
     os.close(os.open(name, CREATE, 0o600, dir_fd=target))
     try:
@@ -228,9 +228,9 @@ def create_once(
 ) -> Signature:
     """Publishes a file that must not exist yet: temporary file, fsync, link, fsync of the folder.
 
-    What `entitled` gives is held while the file gets its name; it may raise, and then nothing is published. Raises
-    `FileExistsError` if the name is taken; then nothing was changed. After any other `OSError` the file is absent or
-    whole.
+    The context manager `entitled` is entered while the file gets its name; it may raise, and then nothing is published.
+    Raises `FileExistsError` if the name is taken; then nothing was changed. After any other `OSError` the file is
+    absent or whole.
     """
     where, name = split_path(path)
     with folder(root, TEMPORARY, create=True) as temporary, folder(root, where, create=True) as target:
@@ -250,8 +250,8 @@ def create_once(
 class Replaced:
     """The outcome of a replacement.
 
-    `signature` belongs to the file that stands there now; `displaced` are the bytes that were found there when they
-    were not the expected ones.
+    `signature` is that of the file now in place; `displaced` are the bytes that were found there if they were not the
+    expected ones.
     """
 
     signature: Signature
@@ -269,14 +269,14 @@ def replace(
 ) -> Replaced:
     """Replaces (or creates) a file atomically: temporary file, fsync, swap, fsync of the folder.
 
-    `expected` are the bytes that the caller took for the present ones. Where the system can swap two names, the old
-    file is compared *after* the swap, and only once nobody has it open for writing, so that an editor that saved in
-    between, or is about to, loses nothing: its file is swapped back in, which needs no space, and its bytes come back
-    in `displaced`. With `expected` None whatever stands there is replaced and comes back in `displaced`. The old file's
-    mode is kept; a new file is 0600. What `entitled` gives is held around the swap; it may raise, and then the file
+    `expected` are the bytes that the caller believes to be there. Where the system can swap two names, the old file is
+    compared *after* the swap, and only once no process has it open for writing. So an editor that saved in between, or
+    is about to, loses nothing: its file is swapped back, which needs no space, and its bytes are returned in
+    `displaced`. With `expected` None any content is replaced and returned in `displaced`. The old file's mode is kept;
+    a new file is 0600. The context manager `entitled` is entered around the swap; it may raise, and then the file
     stays.
 
-    Raises `WorkspaceError` where something else than a file stands there, or one that is being written just now.
+    Raises `WorkspaceError` if the path is not a regular file, or the file is being written at this moment.
     """
     where, name = split_path(path)
     with folder(root, TEMPORARY, create=True) as temporary, folder(root, where, create=True) as target:
@@ -299,12 +299,12 @@ def replace(
             return displaced
 
         displaced = _staged(temporary, target, data, mode, publish)
-        # Only now: taking away the second name of a linked file moves its ctime.
+        # Only now: removing the second name of a linked file changes its ctime.
         return Replaced(signature_of(os.stat(name, dir_fd=target, follow_symlinks=False)), displaced)
 
 
 def _appears(source: int, staged: str, target: int, name: str) -> bool:
-    """Publishes under a name that was free; False where it has been taken since, or cannot be taken safely."""
+    """Publishes under a name that was free; False if it has been taken since, or cannot be taken safely."""
     try:
         return _link(source, staged, target, name)
     except FileExistsError:
@@ -312,7 +312,7 @@ def _appears(source: int, staged: str, target: int, name: str) -> bool:
 
 
 class _Swap(NamedTuple):
-    """A staged file that takes the place of another one."""
+    """A staged file that replaces another one."""
 
     source: int
     staged: str
@@ -321,7 +321,7 @@ class _Swap(NamedTuple):
     path: str
 
     def run(self, data: bytes, expected: bytes | None) -> bytes | None:
-        """Swaps; gives the other's bytes where they are not the expected ones."""
+        """Swaps the files; returns the bytes of the old one if they are not the expected ones."""
         seen, _ = _read_final(self.target, self.name)
         if isinstance(seen, Found) and expected is not None and seen.raw != expected:
             return seen.raw
@@ -329,7 +329,7 @@ class _Swap(NamedTuple):
             raise self._unreadable()
         ours = os.stat(self.staged, dir_fd=self.source, follow_symlinks=False).st_ino
         held = storage_displaced.name_of(self.staged, self.path, ours=data, expected=expected)
-        # From here on a crash may leave a person's file under this name: it says what else may be in it.
+        # After a crash a person's file may be left under this name: the name records what else may be in it.
         os.rename(self.staged, held, src_dir_fd=self.source, dst_dir_fd=self.source)
         swapped = False
         try:
@@ -355,7 +355,7 @@ class _Swap(NamedTuple):
         return displaced
 
     def _settle(self, held: str, ours: int, expected: bytes | None) -> bytes | None:
-        """Judges the file that was displaced: it goes if it is the expected one, else back to its place."""
+        """Judges the displaced file: deletes it if it is the expected one, else puts it back."""
         old, final = _read_final(self.source, held)
         displaced = old.raw if isinstance(old, Found) and old.raw != expected else None
         readable = isinstance(old, Found) or old.code == "gone"
@@ -369,7 +369,7 @@ class _Swap(NamedTuple):
         return displaced
 
     def _put_back(self, held: str, ours: int) -> None:
-        """Gives a displaced file its place again; where that was taken anew, it stays aside and is looked at later."""
+        """Puts a displaced file back; if its name was taken again, it stays aside and is examined later."""
         if not _rename(self.source, held, self.target, self.name, _EXCHANGE):
             if _appears(self.source, held, self.target, self.name):
                 _drop(self.source, held)
@@ -381,7 +381,7 @@ class _Swap(NamedTuple):
             _rename(self.source, held, self.target, self.name, _EXCHANGE)
 
     def _drop_ours(self, held: str) -> None:
-        """Deletes our own file, unless somebody found it in the moment in which it had its place, and writes to it."""
+        """Deletes our own file, unless another process opened it while it was in place and writes to it."""
         told = storage_displaced.parse(held)
         found, final = _read_final(self.source, held)
         if final and told is not None and isinstance(found, Found) and told.holds_ours(found.raw):
@@ -394,13 +394,13 @@ class _Swap(NamedTuple):
 
 
 def _drop(descriptor: int, name: str) -> None:
-    # What cannot be taken away now is swept later; it must not turn a durable write into an error.
+    # What cannot be removed now is swept later; it must not turn a durable write into an error.
     with suppress(OSError):
         os.unlink(name, dir_fd=descriptor)
 
 
 def is_being_written(root: str, path: str) -> bool:
-    """Whether some program has a file open for writing just now; False where the system cannot tell."""
+    """Whether some program has a file open for writing at this moment; False if the system cannot know."""
     where, name = split_path(path)
     with suppress(OSError, WorkspaceError), folder(root, where) as descriptor:
         handle = os.open(name, READ, dir_fd=descriptor)
@@ -412,7 +412,7 @@ def is_being_written(root: str, path: str) -> bool:
 
 
 def look_at(descriptor: int, name: str) -> os.stat_result | None:
-    """The status of a name in an open folder, links not followed; None where nothing is there."""
+    """Returns the status of a name in an open folder, links not followed; None if nothing is there."""
     try:
         return os.stat(name, dir_fd=descriptor, follow_symlinks=False)
     except FileNotFoundError:
@@ -420,9 +420,9 @@ def look_at(descriptor: int, name: str) -> os.stat_result | None:
 
 
 def _read_final(descriptor: int, name: str) -> tuple[Found | Trouble, bool]:
-    """Reads a file that has lost its place, once nobody can write to it any more; and whether that could be told.
+    """Reads a displaced file once no process can write to it any more; the flag says whether that could be verified.
 
-    Whoever opened it under its old name may still write: then it is `unsettled`.
+    A process that opened it under its old name may still write: then it is `unsettled`.
     """
     try:
         handle = os.open(name, READ, dir_fd=descriptor)
@@ -441,9 +441,9 @@ def _read_final(descriptor: int, name: str) -> tuple[Found | Trouble, bool]:
 
 
 def retract(root: str, path: str, expected: bytes) -> bool:
-    """Removes a file if it still holds these bytes, and syncs its folder; False where somebody saved it meanwhile.
+    """Removes a file if it still holds these bytes, and syncs its folder; False if it was saved meanwhile.
 
-    It is taken out of its place first and compared then, so that no save is lost.
+    It is moved aside first and compared then, so that no save is lost.
     """
     where, name = split_path(path)
     with folder(root, TEMPORARY, create=True) as temporary, folder(root, where) as target:
@@ -465,7 +465,7 @@ def retract(root: str, path: str, expected: bytes) -> bool:
 
 
 def _moved_away(target: int, name: str, temporary: int, held: str) -> int:
-    """Takes a file out of its folder; gives the folder that holds it now."""
+    """Moves a file out of its folder; returns the folder that holds it now."""
     try:
         os.rename(name, held, src_dir_fd=target, dst_dir_fd=temporary)
         return temporary
@@ -477,13 +477,13 @@ def _moved_away(target: int, name: str, temporary: int, held: str) -> int:
 
 
 def rename_to_free(source: int, name: str, target: int, new: str) -> bool:
-    """Renames whatever stands under a name, unless the new one is taken; then False. Raises `OSError`."""
+    """Renames what is under a name unless the new name is taken; then False. Raises `OSError`."""
     try:
         if _rename(source, name, target, new, _NOREPLACE):
             return True
     except FileExistsError:
         return False
-    # Nobody else makes such a name: where a rename cannot refuse, the look before it must do.
+    # Only we make such names: where a rename cannot refuse, a look before it is enough.
     if look_at(target, new) is not None:
         return False
     os.rename(name, new, src_dir_fd=source, dst_dir_fd=target)
@@ -491,14 +491,14 @@ def rename_to_free(source: int, name: str, target: int, new: str) -> bool:
 
 
 def sync_folders(root: str, folders: set[str]) -> None:
-    """fsync of several folders, after a batch of replacements with `sync_folder=False`."""
+    """Syncs several folders, after a batch of replacements with `sync_folder=False`."""
     for path in sorted(folders):
         with suppress(FileNotFoundError), folder(root, path) as descriptor:
             sync_descriptor(descriptor)
 
 
 def unlink(root: str, path: str) -> bool:
-    """Removes a file and syncs its folder; False where nothing was there."""
+    """Removes a file and syncs its folder; False if nothing was there."""
     where, name = split_path(path)
     try:
         with folder(root, where) as descriptor:
@@ -522,7 +522,7 @@ def remove_empty_folders(root: str, path: str, stop: str) -> None:
 
 
 def unwritable(root: str, path: str) -> str:
-    """Why no file can be made in a folder of the workspace, or empty where one can; writes nothing."""
+    """Returns why no file can be made in a folder of the workspace, or "" if one can; writes nothing."""
     for where in (os.path.join(root, path), root):
         if os.path.isdir(where):
             if os.access(where, os.W_OK | os.X_OK):
@@ -534,9 +534,9 @@ def unwritable(root: str, path: str) -> str:
 
 
 def sweep(root: str, *, beside: tuple[str, ...] = (), rest: float = REST) -> list[str]:
-    """Removes temporary files whose owner is dead, or that are older than a day; gives their paths.
+    """Removes temporary files whose owner is dead, or that are older than a day; returns their paths.
 
-    Files that were displaced go only where they hold what we had written or read; `displaced` gives the others.
+    Displaced files are removed only if they hold what we had written or read; `displaced` returns the others.
     """
     swept = []
     for where, pattern in ((TEMPORARY, _TEMPORARY_NAME), *((b, _STRAY_NAME) for b in beside)):
@@ -554,9 +554,9 @@ def sweep(root: str, *, beside: tuple[str, ...] = (), rest: float = REST) -> lis
 
 
 class Displaced(NamedTuple):
-    """A person's file that a crash kept from coming back: where it lies, the path that it had, and what it holds.
+    """A person's file that a crash kept from being put back: where it is, the path that it had, and its bytes.
 
-    `path` is empty where it was too long to be remembered; `raw` is None while somebody may still write to it.
+    `path` is empty if it was too long for the name; `raw` is None while another process may still write to it.
     """
 
     place: str
@@ -565,7 +565,7 @@ class Displaced(NamedTuple):
 
 
 def displaced(root: str, *, beside: tuple[str, ...] = (), rest: float = REST) -> list[Displaced]:
-    """What was displaced, is nowhere else, and waits to be kept; with `rest` 0 however short it lies there."""
+    """Lists the displaced files that exist nowhere else and have to be kept; `rest` 0 includes the newest."""
     return [
         Displaced(place, held.path, found.raw if isinstance(found, Found) else None)
         for place, held, found in _held_aside(root, beside, rest)
@@ -576,7 +576,7 @@ def displaced(root: str, *, beside: tuple[str, ...] = (), rest: float = REST) ->
 def _held_aside(
     root: str, beside: tuple[str, ...], rest: float
 ) -> Iterator[tuple[str, storage_displaced.Aside, Found | Trouble]]:
-    """Displaced files that nobody is busy with."""
+    """Yields the displaced files that no process is working on."""
     for where in (TEMPORARY, *beside):
         try:
             with folder(root, where) as descriptor:
@@ -585,7 +585,7 @@ def _held_aside(
                     status = look_at(descriptor, name) if held is not None else None
                     if held is None or status is None:
                         continue
-                    # Its ctime: both being displaced and being written to move it.
+                    # Its ctime changes both when it is displaced and when it is written to.
                     rested = time.time() - status.st_ctime >= rest
                     if not rested and process_alive(held.pid):
                         continue
@@ -598,7 +598,7 @@ def _held_aside(
 
 
 class Abilities(NamedTuple):
-    """What the file system of a workspace can do: hard links, swapping two names, telling upper from lower case."""
+    """What the file system of a workspace can do: hard links, swapping two names, case-sensitive names."""
 
     links: bool
     swaps: bool
@@ -606,7 +606,7 @@ class Abilities(NamedTuple):
 
 
 def abilities(root: str) -> Abilities | None:
-    """Tries with two empty files in `.signet/tmp`, and leaves no trace of them; None where none can be made."""
+    """Tests with two empty files in `.signet/tmp`, which are removed; None if none can be made."""
     one, two = _fresh(), _fresh()
     try:
         with folder(root, TEMPORARY) as descriptor:
@@ -641,7 +641,7 @@ _NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSY
 
 
 def _rename(source_fd: int, source: str, target_fd: int, target: str, flag: int) -> bool:
-    """renameat2 (Linux) or renameatx_np (macOS); False where the system or the file system cannot do it."""
+    """Calls renameat2 (Linux) or renameatx_np (macOS); False if the system or the file system lacks it."""
     import ctypes
 
     function = _renameat2()

@@ -1,4 +1,4 @@
-"""Files of the workspace that are not ours, read once and in pieces: whatever their number and size, little is held."""
+"""Reads files of the workspace that are not ours, once and in pieces, in little memory whatever their size."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _PIECE = 1 << 20
 
 
 def foreign_files(root: str, leave: Collection[str] = ()) -> Iterator[tuple[str, int]]:
-    """Path and open descriptor of every regular file that is neither an artifact nor a tombstone nor in `.signet`.
+    """Yields path and open descriptor of every regular file that is not an artifact, a tombstone or in `.signet`.
 
-    The descriptor is closed when the next one is asked for. Links are not followed, git's own folders not entered; what
-    cannot be opened is passed over. `leave` are absolute real paths of files and folders that are not touched at all:
+    The descriptor is closed when the next one is requested. Links are not followed, folders `.git` not entered; what
+    cannot be opened is skipped. `leave` are absolute real paths of files and folders that are not touched at all:
     merely closing a live SQLite file would drop its locks.
     """
     for where, folders, names, parent in os.fwalk(os.path.realpath(root), follow_symlinks=False):
@@ -52,9 +52,9 @@ def _opened(name: str, parent: int) -> int | None:
 
 
 def pieces(descriptor: int, overlap: int) -> Iterator[bytes]:
-    """The bytes of an open file in pieces of 1 MiB, each beginning with the last `overlap` bytes of the one before.
+    """Yields an open file in pieces of 1 MiB, each starting with the last `overlap` bytes of the previous one.
 
-    A file that cannot be read on ends there.
+    At a read error the pieces end.
     """
     tail = b""
     while True:

@@ -1,7 +1,7 @@
-"""Where a workspace, its state folder and the user's settings are: the standard library alone, cheap enough for a hook.
+"""Finds a workspace, its state folder and the user's settings. Standard library only, cheap enough for a hook.
 
-Every hook of a harness pays for what is imported here: no dataclasses, no sockets, nothing from outside. The folders
-are those that `platformdirs` names (held by a test).
+Every hook of a harness pays for what is imported here: no dataclasses, no sockets, no dependencies. The folders are
+those that `platformdirs` names (ensured by a test).
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from hashlib import sha256
 
 from signet_sync.formats.paths import SETTINGS, WORKSPACE_ID
 
-TYPE_CHECKING = False  # what `typing` calls so, without the milliseconds of importing it
+TYPE_CHECKING = False  # same as in `typing`, without the milliseconds of importing it
 if TYPE_CHECKING:
     from typing import Any
 
 DEFAULT_WORKSPACE = "~/.agents"
-# An agent that gave no sign of life for so many seconds hangs; a healthy one gives one four times a minute.
+# Without a heartbeat for this many seconds the agent hangs; a healthy one writes four a minute.
 SILENCE = 120.0
 # Beside the database: what a full pass that found nothing to do has seen (`app.unchanged`).
 SNAPSHOT = ".snapshot"
@@ -89,13 +89,13 @@ class StateFolder:
 
 
 def locate_workspace(flag: str | None, environ: Mapping[str, str] = os.environ) -> str:
-    """The workspace root as an absolute path: `--workspace`, else `SIGNET_WORKSPACE`, else `~/.agents`."""
+    """Returns the workspace root as an absolute path: `--workspace`, else `SIGNET_WORKSPACE`, else `~/.agents`."""
     chosen = flag or environ.get("SIGNET_WORKSPACE") or DEFAULT_WORKSPACE
     return os.path.abspath(os.path.expanduser(chosen))
 
 
 def user_file(environ: Mapping[str, str] = os.environ) -> str:
-    """Path of the user's own settings file; `SIGNET_CONFIG` moves it."""
+    """Returns the path of the user's own settings file; `SIGNET_CONFIG` moves it."""
     moved = environ.get("SIGNET_CONFIG")
     if moved:
         return os.path.abspath(os.path.expanduser(moved))
@@ -103,13 +103,13 @@ def user_file(environ: Mapping[str, str] = os.environ) -> str:
 
 
 def has_settings(root: str, environ: Mapping[str, str] = os.environ) -> bool:
-    """Says whether anything may be set, without reading it: there is a file, or a variable that names no place."""
+    """Whether anything may be set, without reading it: a settings file exists, or a variable that is no location."""
     named = any(name.startswith("SIGNET_") and name not in _PLACES for name in environ)
     return named or os.path.lexists(os.path.join(root, SETTINGS)) or os.path.lexists(user_file(environ))
 
 
 def base(environ: Mapping[str, str] = os.environ) -> str:
-    """The folder that holds every workspace's state folder; `SIGNET_STATE` moves it."""
+    """Returns the folder that holds the state folder of every workspace; `SIGNET_STATE` moves it."""
     moved = environ.get("SIGNET_STATE")
     if moved:
         return os.path.abspath(os.path.expanduser(moved))
@@ -117,7 +117,7 @@ def base(environ: Mapping[str, str] = os.environ) -> str:
 
 
 def _platform_folder(environ: Mapping[str, str], variable: str, usual: str) -> str:
-    """Our folder where this system keeps such things; a relative path in the variable counts for nothing (XDG)."""
+    """Returns our folder in the system's usual location; a relative path in the variable is ignored (XDG)."""
     chosen = environ.get(variable, "")
     if not os.path.isabs(chosen):
         chosen = os.path.expanduser("~/Library/Application Support" if sys.platform == "darwin" else usual)
@@ -125,7 +125,7 @@ def _platform_folder(environ: Mapping[str, str], variable: str, usual: str) -> s
 
 
 def locate(root: str, environ: Mapping[str, str] = os.environ) -> StateFolder:
-    """The state folder of a workspace, reading only: by its id, else by its real path. Nothing is written."""
+    """Returns the state folder of a workspace, by its id, else by its real path. Writes nothing."""
     real = os.path.realpath(root)
     where = base(environ)
     folder = identified(where, real)
@@ -135,10 +135,10 @@ def locate(root: str, environ: Mapping[str, str] = os.environ) -> StateFolder:
 
 
 def identified(where: str, real: str) -> StateFolder | None:
-    """The state folder of the workspace's id, unless there is none or it is the id of the workspace copied from.
+    """Returns the state folder of the workspace's id; None without an id, or if a copy has the id of its original.
 
-    A sync service may have put another machine's id in place of ours: one that is not known here does not make this
-    workspace, whose path is known, another one.
+    A sync service may have replaced our id by another machine's: an id that is unknown here does not make a workspace
+    whose path is known another one.
     """
     found = read_id(real)
     if found is None:
@@ -150,7 +150,7 @@ def identified(where: str, real: str) -> StateFolder | None:
 
 
 def remembered(where: str, real: str) -> StateFolder | None:
-    """The state folder that recorded this real path, where the workspace itself has lost its id."""
+    """Returns the state folder that recorded this real path, for a workspace that has lost its id."""
     try:
         names = sorted(os.listdir(where))
     except OSError:
@@ -162,16 +162,16 @@ def remembered(where: str, real: str) -> StateFolder | None:
 
 
 def by_path(where: str, real: str) -> StateFolder:
-    """The state folder of a workspace that has no id: its real path is the key."""
+    """Returns the state folder of a workspace that has no id: its real path is the key."""
     key = "path-" + sha256(os.fsencode(real)).hexdigest()[:32]
     return StateFolder(os.path.join(where, key), key)
 
 
 def read_id(real: str) -> str | None:
-    """The id that a workspace holds, or None."""
+    """Returns the id of a workspace, or None."""
     try:
         handle = os.open(os.path.join(real, WORKSPACE_ID), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
-    except (OSError, ValueError):  # a recorded path may hold anything, a NUL too
+    except (OSError, ValueError):  # a recorded path may contain anything, also NUL
         return None
     try:
         text = os.read(handle, 200).decode("ascii", "replace").strip().lower()
@@ -198,7 +198,7 @@ def _is_copy(folder: str, real: str) -> bool:
 
 
 def process_alive(pid: int) -> bool:
-    """Whether some process of this machine has this id now; who asks must bear that ids are used again."""
+    """Whether some process of this machine has this id now; ids are used again, which callers have to accept."""
     try:
         os.kill(pid, 0)
     except (ProcessLookupError, OverflowError):
@@ -209,7 +209,7 @@ def process_alive(pid: int) -> bool:
 
 
 def _is_unburied(pid: int) -> bool:
-    """Whether it has died and nobody has asked how: in a container whose first process is no init it stays so."""
+    """Whether it is dead but not yet reaped: in a container whose first process is no init it stays so."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as handle:
             return handle.read().rpartition(b")")[2].split()[0] in (b"Z", b"X")
@@ -218,17 +218,17 @@ def _is_unburied(pid: int) -> bool:
 
 
 def process_birth(pid: int) -> str:
-    """What tells a process from another one that has its id later: boot and start; empty where the system is silent."""
+    """Returns what distinguishes a process from later ones with its id: boot and start; "" if unknown."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as handle:
-            # The name in brackets may hold anything, brackets included; the start is the 20th field behind it.
+            # The name in brackets may contain anything, also brackets; the start is the 20th field after it.
             return f"{boot_id()[:8]}-{int(handle.read().rpartition(b')')[2].split()[19])}"
     except (OSError, ValueError, IndexError):
         return ""
 
 
 def read_json(path: str) -> dict[str, Any] | None:
-    """A small JSON object of the state folder; None where there is none, or what stands there is damaged."""
+    """Reads a small JSON object of the state folder; None if there is none, or it is damaged."""
     try:
         with open(path, encoding="utf-8") as handle:
             value = json.load(handle)
@@ -238,12 +238,12 @@ def read_json(path: str) -> dict[str, Any] | None:
 
 
 def read_heartbeat(folder: StateFolder) -> dict[str, Any] | None:
-    """The last heartbeat of the agent, or None."""
+    """Returns the last heartbeat of the agent, or None."""
     return read_json(folder.heartbeat)
 
 
 def silence(folder: StateFolder) -> float | None:
-    """Seconds since the agent's last sign of life, the time of change of its heartbeat; None without one."""
+    """Returns the seconds since the agent's last heartbeat, by its modification time; None without one."""
     try:
         return max(time.time() - os.stat(folder.heartbeat).st_mtime, 0.0)
     except OSError:
@@ -251,7 +251,7 @@ def silence(folder: StateFolder) -> float | None:
 
 
 def boot_id() -> str:
-    """What tells one boot of this machine from another; empty where the system does not say."""
+    """Returns what distinguishes one boot of this machine from another; "" if the system does not say."""
     try:
         with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as handle:
             return handle.read().strip()

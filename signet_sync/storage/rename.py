@@ -1,4 +1,4 @@
-"""Whatever stands under a name, moved under another one at once, never over something that stands there."""
+"""Renames files and folders of the workspace atomically, never over something that is there."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _TAKEN = frozenset({errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR})
 
 
 def rename_folder(root: str, path: str, name: str) -> bool:
-    """Gives a folder another name in its parent, durably; False where it is not there.
+    """Gives a folder another name in its parent, durably; False if it is not there.
 
-    An empty folder of that name gives way. Raises `WorkspaceError` (`name-taken`) where anything else stands there.
+    An empty folder of that name is replaced. Raises `WorkspaceError` (`name-taken`) if anything else has the name.
     """
     where, old = split_path(path)
     split_path(f"{where}/{name}")
@@ -39,10 +39,10 @@ def rename_folder(root: str, path: str, name: str) -> bool:
 
 
 def move_away(root: str, path: str, to: str) -> bool:
-    """Gives whatever stands at a path another one, durably: a link as a link, a folder with all that it holds.
+    """Moves what is at a path to another one, durably: a link as a link, a folder with all that it holds.
 
-    False where something stands at the other path already. Raises `FileNotFoundError` where there is nothing to move,
-    `OSError` (`EXDEV`) where the other path is on another file system.
+    False if the other path is taken. Raises `FileNotFoundError` if there is nothing to move, `OSError` (`EXDEV`) if the
+    other path is on another file system.
     """
     (where, name), (there, new) = split_path(path), split_path(to)
     with folder(root, where) as source, folder(root, there, create=True) as target:

@@ -1,4 +1,4 @@
-"""The path gate: every path that comes from outside is opened here, inside the workspace, never through a symlink."""
+"""Opens paths that come from outside: inside the workspace, never through a symlink."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def require_root(root: str) -> None:
 
 
 def checked_parts(path: str) -> list[str]:
-    """The parts of a workspace-relative path. Raises `PathEscape` for anything that could leave the workspace."""
+    """Splits a workspace-relative path. Raises `PathEscape` for anything that could leave the workspace."""
     parts = path.split("/")
     if "\0" in path or any(part in ("", ".", "..") for part in parts) or not _is_a_name(path):
         raise PathEscape("the path leaves the workspace", path=path, hint="use a path relative to the workspace root")
@@ -34,7 +34,7 @@ def checked_parts(path: str) -> list[str]:
 
 
 def _is_a_name(path: str) -> bool:
-    """Whether the system could have given this text as a name: half a surrogate pair has no bytes on disk."""
+    """Whether the system could have returned this text as a name: half a surrogate pair has no bytes on disk."""
     try:
         os.fsencode(path)
     except UnicodeEncodeError:
@@ -44,7 +44,7 @@ def _is_a_name(path: str) -> bool:
 
 @contextmanager
 def folder(root: str, path: str, *, create: bool = False) -> Iterator[int]:
-    """A descriptor of a folder below the root (`""` is the root itself), opened part by part without symlinks.
+    """Yields a descriptor of a folder below the root (`""`: the root itself), opened part by part without symlinks.
 
     With `create`, missing folders are made (0700) and their parents synced. Raises `FileNotFoundError`, `PathEscape`,
     `WorkspaceError`.
@@ -89,6 +89,6 @@ def _not_a_folder(part: str, path: str, parent: int) -> WorkspaceError:
 
 
 def split_path(path: str) -> tuple[str, str]:
-    """Folder and name of a checked relative path."""
+    """Splits a relative path into folder and name, checked."""
     parts = checked_parts(path)
     return "/".join(parts[:-1]), parts[-1]

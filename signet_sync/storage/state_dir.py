@@ -1,4 +1,4 @@
-"""The state folder of a workspace: outside the vault, found again by an id; locks, heartbeat, backups, logs."""
+"""Keeps the state folder of a workspace, outside the vault and found by an id: locks, heartbeat, backups, logs."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from signet_sync.storage.locations import read_json as read_json
 from signet_sync.storage.locations import silence as silence
 
 _RUN = "run.lock"
-_MOMENT = 0.25  # seconds: somebody who only looks holds the lock of a run for much less
+_MOMENT = 0.25  # seconds: a process that only looks holds the lock of a run for much less
 
 
 def establish(
     root: str, write_id: Callable[[str, str | None], None], environ: Mapping[str, str] = os.environ
 ) -> StateFolder:
-    """The state folder of a workspace for a command that may write both: gives the workspace an id where it has none.
+    """Returns the state folder for a command that may write; gives the workspace an id if it has none.
 
-    `write_id` gets the fresh id and the old one; it may raise `OSError` or `WorkspaceError`.
+    `write_id` gets the new id and the old one; it may raise `OSError` or `WorkspaceError`.
 
-    An id whose recorded path still holds it marks this workspace as a copy: it gets an id of its own. A root that
+    A workspace whose id is still held by the path recorded for it is a copy: it gets an id of its own. A root that
     cannot be written keeps its real path as key.
     """
     real = os.path.realpath(root)
@@ -66,7 +66,7 @@ def _adopt(where: str, real: str, write_id: Callable[[str, str | None], None]) -
         return remembered or keyed
     folder = StateFolder(os.path.join(where, fresh), fresh)
     if found is None and remembered is None and os.path.isdir(keyed.path):
-        # What was gathered under the real path (an `--index-only` run) moves along.
+        # State collected under the real path (an `--index-only` run) moves along.
         with suppress(OSError):
             os.rename(keyed.path, folder.path)
             sync_folder(where)
@@ -79,15 +79,15 @@ def _record(folder: StateFolder, real: str) -> None:
 
 
 def remains(folder: StateFolder) -> tuple[str, str]:
-    """Where a workspace's state stands, and where that stands which `discard` has begun to delete."""
+    """Returns the path of a workspace's state folder, and the path to which `discard` renames it before deleting."""
     return folder.path, f"{folder.path}.ejected"
 
 
 def discard(folder: StateFolder, real: str, environ: Mapping[str, str] = os.environ) -> bool:
-    """Deletes a workspace's state folder with all that it holds; False where there was none.
+    """Deletes a workspace's state folder with all that it holds; False if there was none.
 
-    It loses its name first: what a crash leaves of it is no state of anybody's, and goes with the next call. Links are
-    not followed. Raises `WorkspaceError` where it is not known to be this workspace's, `OSError`.
+    It is renamed first: what a crash leaves of it is no workspace's state, and is deleted by the next call. Links are
+    not followed. Raises `WorkspaceError` if it is not known to belong to this workspace, `OSError`.
     """
     place, begun = remains(folder)
     known = (locations.read_id(real), os.path.basename(locations.by_path(base(environ), real).path))
@@ -135,14 +135,14 @@ def sweep(folder: StateFolder) -> None:
 
 
 def settle(folder: StateFolder) -> None:
-    """Makes sure of what was deleted in the state folder: no power loss brings it back. Raises `OSError`."""
+    """Makes deletions in the state folder durable: no power loss undoes them. Raises `OSError`."""
     for place in (folder.path, folder.backups, folder.journal, folder.live, folder.spool):
         with suppress(FileNotFoundError):
             sync_folder(place)
 
 
 def beat(folder: StateFolder, value: Mapping[str, object]) -> None:
-    """Writes the heartbeat: pid, host, boot, time, and what the agent says of itself."""
+    """Writes the heartbeat: pid, host, boot, time, and the agent's status."""
     import socket
 
     status = {
@@ -157,12 +157,12 @@ def beat(folder: StateFolder, value: Mapping[str, object]) -> None:
 
 
 def is_shut(folder: StateFolder) -> bool:
-    """Whether there is a state folder, and its mode or its owner keeps us out: nobody can say what is in it."""
+    """Whether the state folder exists but its mode or owner denies access, so that its content is unknown."""
     return os.path.isdir(folder.path) and not os.access(folder.path, os.R_OK | os.W_OK | os.X_OK)
 
 
 def run_lock_holder(folder: StateFolder) -> bool:
-    """Whether some `run` holds the workspace: the kernel knows, whatever any file says."""
+    """Whether a `run` holds the workspace: the kernel knows, whatever any file says."""
     with ExitStack() as stack:
         try:
             if os.path.exists(os.path.join(folder.locks, _RUN)):
@@ -176,7 +176,7 @@ def run_lock_holder(folder: StateFolder) -> bool:
 
 
 def lock_holder(path: str) -> int | None:
-    """The process that holds the kernel's lock on a file or folder; None where nobody does, or the system is silent."""
+    """Returns the process that holds the kernel's lock on a file or folder; None if none does, or if unknown."""
     try:
         status = os.stat(path)
         with open("/proc/locks", encoding="ascii", errors="replace") as handle:
@@ -190,11 +190,11 @@ def lock_holder(path: str) -> int | None:
 
 @contextmanager
 def run_lock(folder: StateFolder) -> Iterator[None]:
-    """The one `run` of a workspace. Raises `AnotherAgent` at once where another holds it."""
+    """Locks a workspace for its only `run`. Raises `AnotherAgent` at once if another process holds the lock."""
     with ExitStack() as stack:
         try:
             stack.enter_context(_held(folder.locks, _RUN, _MOMENT, "held"))
-            # The lock file can be deleted while it is held; the folder of the database can't.
+            # The lock file can be deleted while it is locked; the folder of the database cannot.
             stack.enter_context(_folder_held(folder.path, _MOMENT))
         except (WorkspaceError, BlockingIOError):
             pid = (read_heartbeat(folder) or {}).get("pid")
@@ -207,7 +207,7 @@ def run_lock(folder: StateFolder) -> Iterator[None]:
 
 @contextmanager
 def _folder_held(path: str, timeout: float) -> Iterator[None]:
-    """A kernel lock on a folder. Raises `BlockingIOError`; file systems that cannot lock folders are let through."""
+    """Locks a folder. Raises `BlockingIOError`; a file system that cannot lock folders is accepted without a lock."""
     handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         deadline = time.monotonic() + timeout
@@ -232,11 +232,11 @@ def _flocked(handle: int) -> bool:
 
 @contextmanager
 def workspace_lock(folder: StateFolder, timeout: float = 60.0) -> Iterator[None]:
-    """Passes and flows of one workspace, one after the other. Raises `WorkspaceError` after `timeout` seconds."""
+    """Locks a workspace for one pass or flow at a time. Raises `WorkspaceError` after `timeout` seconds."""
     message = "another signet-sync command is working on this workspace"
     with _held(folder.locks, "workspace.lock", timeout, message), ExitStack() as stack:
         try:
-            # Again: nobody deletes the folder of journalled inputs to get rid of a lock.
+            # A second lock: the folder of journalled inputs is not deleted to get rid of a lock.
             private_folder(folder.journal)
             stack.enter_context(_folder_held(folder.journal, timeout))
         except BlockingIOError:
@@ -245,34 +245,34 @@ def workspace_lock(folder: StateFolder, timeout: float = 60.0) -> Iterator[None]
 
 
 def exchange_lock(folder: StateFolder) -> AbstractContextManager[None]:
-    """Whoever moves the database aside. Raises `WorkspaceError` (`busy`) where that takes somebody a minute."""
+    """Locks the database while it is moved aside. Raises `WorkspaceError` (`busy`) after a minute."""
     return _held(folder.locks, "exchange.lock", 60.0, "another signet-sync command is exchanging the database")
 
 
 def intake_lock(folder: StateFolder) -> AbstractContextManager[None]:
-    """Whoever works off the spool of a workspace. Raises `WorkspaceError` (`busy`) at once where somebody does."""
+    """Locks the spool of a workspace for one worker. Raises `WorkspaceError` (`busy`) at once if it is locked."""
     return _held(folder.locks, "intake.lock", 0.0, "another process takes in this workspace's transcripts")
 
 
 def dream_lock(folder: StateFolder) -> AbstractContextManager[None]:
-    """Whoever sweeps. Raises `WorkspaceError` (`busy`) at once where somebody does."""
+    """Locks the sweep of memories. Raises `WorkspaceError` (`busy`) at once if it is locked."""
     return _held(folder.locks, "dream.lock", 0.0, "another process sweeps this workspace's memories")
 
 
 def history_lock(folder: StateFolder, timeout: float = 60.0) -> AbstractContextManager[None]:
-    """Whoever writes the workspace's git history. Raises `WorkspaceError` (`busy`) after `timeout` seconds."""
+    """Locks the workspace's git history for one writer. Raises `WorkspaceError` (`busy`) after `timeout` seconds."""
     return _held(folder.locks, "history.lock", timeout, "another signet-sync command is writing the history")
 
 
 def session_lock(folder: StateFolder, token: str, timeout: float = 10.0) -> AbstractContextManager[None]:
-    """One writer at a time for the manifests of a session (sessions share 1,024 locks by their tokens)."""
+    """Locks the manifests of a session for one writer (sessions share 1,024 locks by their tokens)."""
     message = "another program is writing this session's manifest"
     return _held(folder.locks, f"session-{token[:2]}.lock", timeout, message)
 
 
 @contextmanager
 def _held(locks: str, name: str, timeout: float, message: str) -> Iterator[None]:
-    """The kernel's lock on a file, which ends with its holder. Raises `WorkspaceError` (`busy`) after the timeout."""
+    """Locks a file; the kernel unlocks it when the process ends. Raises `WorkspaceError` (`busy`) after the timeout."""
     deadline = time.monotonic() + timeout
     while (handle := _taken(locks, name)) is None:
         if time.monotonic() >= deadline:
@@ -285,13 +285,13 @@ def _held(locks: str, name: str, timeout: float, message: str) -> Iterator[None]
 
 
 def _taken(locks: str, name: str) -> int | None:
-    """A descriptor that holds the lock; None where somebody else does."""
+    """Returns a descriptor that holds the lock; None if another process holds it."""
     private_folder(locks)
     path = os.path.join(locks, name)
     try:
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     except FileNotFoundError:
-        return None  # the folder of the locks went just now
+        return None  # the folder of the locks was deleted just now
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if _is_still(handle, path):
@@ -306,7 +306,7 @@ def _taken(locks: str, name: str) -> int | None:
 
 
 def _is_still(handle: int, path: str) -> bool:
-    """Whether the file is the one of this name: who locks one that was deleted or put aside shuts nobody out."""
+    """Whether the file still has this name: locking a file that was deleted or moved excludes no other process."""
     try:
         return os.path.samestat(os.fstat(handle), os.stat(path, follow_symlinks=False))
     except FileNotFoundError:

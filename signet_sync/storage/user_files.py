@@ -1,4 +1,4 @@
-"""Files that a person names, anywhere: written whole or not at all, readable for them alone, no link followed."""
+"""Writes files that a person names, anywhere: whole or not at all, readable for the user alone, no link followed."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from signet_sync.errors import UsageError
 from signet_sync.storage.durable import CREATE, Replacing, sweep, sync_descriptor, sync_folder
 
 _HEAD = 128
-_A_WRITE = 600.0  # seconds: no write takes as long, so what is older was left behind
+_A_WRITE = 600.0  # seconds: no write takes as long, so an older file was left behind
 
 
 @contextmanager
 def replacing(path: str, is_ours: Callable[[bytes], bool]) -> Iterator[str]:
-    """Gives a path beside `path`; the file that stands there when all went well gets its name, durably.
+    """Yields a path beside `path`; the file written there gets its name if all went well, durably.
 
-    What stands under the name is replaced only if it begins as `is_ours` says. Raises `UsageError` (`not-writable`)
-    where something else stands there, `OSError` where it cannot be written; then nothing has changed.
+    An existing file is replaced only if `is_ours` accepts its first bytes. Raises `UsageError` (`not-writable`) if
+    something else is there, `OSError` if it cannot be written; then nothing has changed.
     """
     folder, name = os.path.split(os.path.abspath(path))
     if not os.path.isdir(folder):
@@ -35,7 +35,7 @@ def replacing(path: str, is_ours: Callable[[bytes], bool]) -> Iterator[str]:
         with Replacing(path, beside, durable=False) as temporary:
             yield temporary
             _refuse_others(path, is_ours)
-    except OSError as error:  # about the file that was named, not the one beside it
+    except OSError as error:  # name the requested file, not the one beside it
         raise OSError(error.errno, error.strerror or str(error), path) from error
     with suppress(OSError):  # some file systems of sticks and shares cannot, and the file is there
         sync_folder(folder)
@@ -50,7 +50,7 @@ def write(path: str, chunks: Iterable[bytes]) -> None:
 
 
 def head(path: str) -> bytes:
-    """How a file begins; empty where there is none, or none that can be read."""
+    """Returns the first bytes of a file; empty if there is none, or it cannot be read."""
     try:
         with open(path, "rb") as file:
             return file.read(_HEAD)

@@ -1,4 +1,4 @@
-"""Works on text, pure: secrets, sentences, pieces, tags, an estimate of tokens.
+"""Works on text, pure: secrets, sentences, chunks, tags, an estimate of tokens.
 
-Owns no table; its word lists lie beside the modules.
+Owns no table; its word lists are beside the modules.
 """

@@ -1,4 +1,4 @@
-"""Cuts a transcript into pieces that cover all of it: at turns where these fit, else at paragraphs, lines, blanks."""
+"""Cuts a transcript into chunks that cover all of it: between turns if these fit, else at paragraphs, lines, spaces."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from signet_sync.formats.timestamps import parse_instant
 from signet_sync.text.sentences import flatten
 from signet_sync.text.token_estimate import rough_tokens
 
-# Blanks cost next to nothing: a piece never has more characters than this for each token that it may have.
+# Spaces cost next to nothing: a piece never has more characters than this for each token that it may have.
 SPAN = 16
 LABEL_LENGTH = 120
 
@@ -27,11 +27,11 @@ _HEADING = rf"#{{1,6}}[ \t]+(?:\*\*)?{_ROLE}(?:\*\*)?[ \t]*(?:[·(|:：—-][^\n
 _LABEL = rf"(?:\*\*)?{_ROLE}(?:\*\*)?[ \t]*[:：](?:\*\*)?"
 _THEIRS = rf"{_HEADING}|{_LABEL}"
 
-# What may begin a line, first for the text's first line: a newline to search for is found ten times as fast as the
-# beginning of a line, and most lines are told by their first character.
+# What may begin a line, first for the text's first line: searching for a newline is ten times as fast as for the
+# beginning of a line, and the first character of most lines is enough.
 _OUR_FIRST = late(rf"\A{_OURS}", re.ASCII)
 _OUR_HEADING = late(rf"\n{_OURS}", re.ASCII)
-_OPENING = 100  # characters in which a heading at the text's beginning ends
+_OPENING = 100  # characters within which a heading at the beginning of the text ends
 _FENCE_LINE = late(_FENCE, re.ASCII)
 _THEIR_MARKS = (
     late(rf"{_FENCE}|{_THEIRS}", re.ASCII),
@@ -43,13 +43,13 @@ _LEAD = late(r"[ \t]*(?:(?:#{1,6}|[-*+])[ \t]+|>[ \t]*)*")
 _HIGH, _LOW = ("\ud800", "\udbff"), ("\udc00", "\udfff")
 
 _LINES_SEEN, _LINE_SEEN = 60, 400
-# A character with its marks is hardly ever longer; of one that is, the rest goes into the next piece.
+# A character with its marks is hardly ever longer; the rest of a longer one goes into the next piece.
 _CLUSTER = 32
 _HEADING_LENGTH = 120
 
 
 class Turn(NamedTuple):
-    """Where somebody's turn begins, and when (microseconds since 1970 UTC) where its heading tells."""
+    """Where a turn begins, and when (microseconds since 1970 UTC) if its heading has a time."""
 
     start: int
     at: int | None
@@ -64,9 +64,9 @@ class Piece(NamedTuple):
 
 
 def turns(text: str) -> Iterator[Turn]:
-    """Where turns begin outside code fences, in order.
+    """Yields where turns begin outside code fences, in order.
 
-    Where the text has headings as our own transcripts have them, only those count; else line starts such as `User:`,
+    If the text has headings like those of our own transcripts, only those count; else line starts such as `User:`,
     `**Assistant:**` or `### user`.
     """
     marks = _our_marks(text)
@@ -82,7 +82,7 @@ def turns(text: str) -> Iterator[Turn]:
 
 
 class _Mark(NamedTuple):
-    """Something at the beginning of a line: a fence (`ticks`, and what stands behind them) or a turn's heading."""
+    """Something at the beginning of a line: a fence (`ticks`, and what follows them) or a turn's heading."""
 
     start: int
     ticks: str
@@ -90,7 +90,7 @@ class _Mark(NamedTuple):
 
 
 def _our_marks(text: str) -> list[_Mark]:
-    """Headings of ours, and fences where there are such headings; found by what they surely hold, which is quick."""
+    """Finds our headings, and fences if there are such headings; searches for a fixed part of them, which is fast."""
     found = []
     for match in chain(_OUR_FIRST.finditer(text, 0, _OPENING), _OUR_HEADING.finditer(text)):
         start = match.start() + match[0].startswith("\n")
@@ -122,7 +122,7 @@ def _their_marks(text: str) -> list[_Mark]:
 
 
 def _fence_after(fence: str, ticks: str, info: str) -> str:
-    """The fence that is open after a line of ticks, empty where none is."""
+    """Returns the fence that is open after a line of ticks, empty if none is."""
     if not fence:
         # Backticks after a fence of backticks make it code within a line.
         return "" if ticks[0] == "`" and "`" in info else ticks
@@ -130,12 +130,12 @@ def _fence_after(fence: str, ticks: str, info: str) -> str:
 
 
 def pieces(text: str, limit: int, begun: Sequence[Turn] | None = None) -> Iterator[Piece]:
-    """Pieces of at most `limit` tokens, in order, that cover the text without gap or overlap.
+    """Yields pieces of at most `limit` tokens, in order, that cover the text without gap or overlap.
 
-    Whole turns together while they fit, by the text's own characters a token. A turn too long is cut at its last blank
-    line or heading that leaves the piece at least half full, else so at a line, else at a blank, else between
-    characters. A single character that costs more than `limit` is a piece of its own. Linear in the text's length.
-    `begun` are its `turns`, where somebody knows them already.
+    Whole turns are joined while they fit, measured by the text's own characters per token. A turn that is too long is
+    cut at its last empty line or heading that leaves the piece at least half full, else likewise at a line, else at a
+    space, else between characters. A single character that costs more than `limit` is a piece of its own. Linear in the
+    text's length. `begun` are its `turns`, if the caller has them already.
     """
     total = rough_tokens(text)
     if total <= limit and 0 < len(text) <= SPAN * limit:
@@ -154,7 +154,7 @@ def pieces(text: str, limit: int, begun: Sequence[Turn] | None = None) -> Iterat
 
 
 def times(begun: Iterable[Turn], cuts: Sequence[Piece]) -> Iterator[tuple[int, int] | None]:
-    """For each piece its first and last time by the headings of the text's turns, None where none is known yet.
+    """Yields for each piece its first and last time by the headings of the text's turns, None while none is known.
 
     A piece that begins within a turn begins at that turn's time; a turn without a time has that of the one before.
     """
@@ -173,7 +173,7 @@ def times(begun: Iterable[Turn], cuts: Sequence[Piece]) -> Iterator[tuple[int, i
 
 
 def first_words(piece: str) -> str:
-    """The first line of a piece that says something, flattened, without its speaker; empty where none does."""
+    """Returns the first line of a piece that has words, flattened, without its speaker; empty if none has."""
     for line in piece.split("\n", _LINES_SEEN)[:_LINES_SEEN]:
         line = line[:_LINE_SEEN]
         turn = _TURN.match(line)
@@ -190,7 +190,7 @@ def first_words(piece: str) -> str:
 def _turns_that_fit(
     text: str, start: int, stops: Sequence[int], following: int, room: int, limit: int
 ) -> tuple[int, Piece]:
-    """The whole turns from `start` to the last stop within `room` characters, or fewer; and which stop is next."""
+    """Returns the whole turns from `start` to the last stop within `room` characters, or fewer; and the next stop."""
     upto = max(bisect_right(stops, start + room, following), following + 1)
     while upto > following:
         end = stops[upto - 1]
@@ -202,7 +202,7 @@ def _turns_that_fit(
 
 
 def _part_of_turn(text: str, start: int, stop: int, limit: int) -> Piece:
-    """The first part of a turn that is too long."""
+    """Returns the first part of a turn that is too long."""
     full = _characters_that_fit(text, start, min(stop, start + SPAN * limit), limit)
     half = start + (full - start) // 2
     end = _after_paragraph(text, start, half, full) or _after(text, "\n", half, full)
@@ -212,7 +212,7 @@ def _part_of_turn(text: str, start: int, stop: int, limit: int) -> Piece:
 
 
 def _characters_that_fit(text: str, start: int, top: int, limit: int) -> int:
-    """An end that fits and nearly fills the limit: found by density, and by halving where that misses."""
+    """Finds an end that fits and nearly fills the limit: by density, and by bisection where that misses."""
     fits, over = start + 1, top + 1
     probe = min(start + 3 * limit, top)
     for attempt in range(64):
@@ -232,23 +232,23 @@ def _characters_that_fit(text: str, start: int, top: int, limit: int) -> int:
 
 
 def _after(text: str, mark: str, low: int, high: int) -> int:
-    """Where the last mark between two places ends; 0 where there is none."""
+    """Returns where the last mark between two positions ends; 0 if there is none."""
     place = text.rfind(mark, low, high)
     return place + len(mark) if place >= 0 else 0
 
 
 def _after_paragraph(text: str, start: int, low: int, high: int) -> int:
-    """The last beginning of a paragraph or heading between two places; 0 where there is none."""
+    """Returns the last beginning of a paragraph or heading between two positions; 0 if there is none."""
     end = _after(text, "\n\n", low, high)
     if not end:
         return text.rfind("\n#", low, high) + 1
-    # A heading stays with what it is the heading of, though the piece be a little shorter.
+    # A heading stays with the text below it, even if the piece gets a little shorter.
     line = text.rfind("\n", max(start, end - _HEADING_LENGTH), end - 2) + 1
     return line if line and text.startswith("#", line) else end
 
 
 def _whole_character(text: str, start: int, end: int) -> int:
-    """The end, moved back so that it parts no character from its marks (and never CR from LF, nor two surrogates)."""
+    """Moves the end back so that no character is separated from its marks (or CR from LF, or two surrogates)."""
     moved = end
     while moved > start + 1 and end - moved < _CLUSTER and _joined(text, moved):
         moved -= 1
@@ -265,7 +265,7 @@ def _inseparable(text: str, place: int) -> bool:
 
 
 def _joined(text: str, place: int) -> bool:
-    """Whether the characters before and after a place are shown as one."""
+    """Whether the characters before and after a position are shown as one."""
     before, after = text[place - 1 : place], text[place : place + 1]
     if not after or (before.isascii() and after.isascii()):
         return before + after == "\r\n"

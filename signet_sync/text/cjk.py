@@ -1,7 +1,7 @@
-"""Text as full text needs it: a blank between CJK characters; camelCase words of a query also taken apart.
+"""Prepares text for the full-text index: spaces between CJK characters; camelCase words of a query also split.
 
 FTS5's unicode61 keeps a run of Chinese, Japanese or Korean together as one word, so that nothing inside it can be
-found; with blanks between, a phrase finds every word. Only texts that need it pay.
+found; with spaces between, a phrase finds every word. Only texts that need it pay.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ _HUMP = late(r"[a-z0-9](?=[A-Z])|[A-Z](?=[A-Z][a-z])")
 
 
 def spaced(text: str) -> str:
-    """The text with every CJK character a word of its own; the same object where there is none."""
+    """Returns the text with every CJK character a word of its own; the same object if it has none."""
     if text.isascii() or _RUN.search(text) is None:
         return text
     return _RUN.sub(lambda match: " " + " ".join(match[0]) + " ", text)
 
 
 def indexed(text: str) -> str | None:
-    """What is indexed in place of a text, or None where the text itself is."""
+    """Returns what is indexed in place of a text, or None if the text itself is."""
     changed = spaced(text)
     return changed if changed is not text else None
 
 
 def word_phrases(word: str) -> list[str]:
-    """The ways a query word may stand in the index: as it is, and with its humps taken apart (`getUserName`)."""
+    """Lists the forms in which a query word may be in the index: as it is, and split at its humps (`getUserName`)."""
     plain = spaced(word).strip()
     parts = _HUMP.sub(r"\g<0> ", plain)
     return [plain] if parts == plain else [plain, parts]

@@ -1,4 +1,4 @@
-"""Tells a summary that rules made from one that somebody wrote: by the line below its title, written and read here."""
+"""Marks summaries that were made by rules, and recognizes them, by the line below the title."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from signet_sync.text.sentences import basename, flatten
 
 Status = Literal["done", "open", "blocked", "aborted", "question-only"]
 
-# Counts up where other rules make other rows of the same transcript.
+# Increased when the rules make other lines of the same transcript.
 VERSION = 2
 
 _MADE = "A digest made by rules from the transcript, without a model"
 _OPENING = late(rf"\*{_MADE}\.[^*\n]* Status: (done|open|blocked|aborted|question-only)\.\*")
 _QUESTION = late("[?？؟]\\s*$")
-# As 0.1.0 wrote it, which quoted requests and said nothing of what came out.
+# The line of 0.1.0, whose summaries quoted requests and left out the outcome.
 _FIRST = f"*{_MADE}; its lines are quoted."
 
 
 def opening(project: str | None, harness: str | None, status: Status | None) -> str:
-    """The line below the title of a summary that rules made: what it is, and how its session ended."""
+    """Returns the line below the title of a summary made by rules: what it is, and how its session ended."""
     said = f"{_MADE}."
     name = flatten(basename(project), 60)
     said += f" Project: {name}." if name else ""
@@ -30,23 +30,23 @@ def opening(project: str | None, harness: str | None, status: Status | None) -> 
 
 
 def status_of(summary: str) -> Status | None:
-    """How the session of a summary ended that rules made; None for any other text."""
+    """Returns how the session of a summary made by rules ended; None for any other text."""
     found = _OPENING.fullmatch(_below_title(summary))
     return cast(Status, found[1]) if found is not None else None
 
 
 def says_nothing(summary: str) -> bool:
-    """Whether rules made this summary of a session that came to nothing: a greeting, a word or two, no question."""
+    """Whether rules made this summary of a session without content: a greeting, a word or two, no question."""
     title = summary[:400].partition("\n")[0]
     return "\n## " not in summary and not _QUESTION.search(title) and status_of(summary) == "question-only"
 
 
 def is_of_first_rules(summary: str) -> bool:
-    """Whether the rules of 0.1.0 made this summary: today's say more of the same transcript."""
+    """Whether the rules of 0.1.0 made this summary: today's extract more from the same transcript."""
     return _below_title(summary).startswith(_FIRST)
 
 
 def _below_title(summary: str) -> str:
-    """The first line with words behind the first one."""
+    """Returns the first line with words after the first one."""
     lines = summary[:2_000].split("\n", 4)
     return next((line for line in lines[1:4] if line), "") if lines[0].startswith("# ") else ""

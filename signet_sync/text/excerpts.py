@@ -1,4 +1,4 @@
-"""Excerpts: as much of a text as a budget of tokens allows, cut at lines, and where to begin."""
+"""Cuts excerpts: as much of a text as a budget of tokens allows, cut at lines, and where to begin."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ CHARACTERS = 16
 
 
 def cut(text: str, room: int, notice: str, *, whole: bool = True) -> str:
-    """The text if it fits into `room` tokens, else as many of its lines as do, and a notice that there are more.
+    """Returns the text if it fits into `room` tokens, else as many of its lines as fit, and a notice of the rest.
 
-    A line that alone is too long is cut within; where there is no room for the notice, an ellipsis stands for it.
+    A single line that is too long is cut; if there is no room for the notice, it is replaced by an ellipsis.
     """
     if whole and estimate_tokens(text) <= room:
         return text
@@ -33,7 +33,7 @@ def _lines(text: str, room: int) -> str:
 
 
 def _characters(text: str, room: int) -> str:
-    """The beginning of a text and an ellipsis; empty where there is no room for both."""
+    """Returns the beginning of a text and an ellipsis; empty if there is no room for both."""
     low, high = 0, max(min(len(text), room * CHARACTERS), 0)
     while low < high:
         middle = (low + high + 1) // 2
@@ -45,7 +45,7 @@ def _characters(text: str, room: int) -> str:
 
 
 def ending(text: str, room: int, notice: str) -> str:
-    """The text if it fits into `room` tokens, else a notice and as many of its last lines as do."""
+    """Returns the text if it fits into `room` tokens, else a notice and as many of its last lines as fit."""
     if estimate_tokens(text) <= room:
         return text
     left = room - estimate_tokens(notice) - 1
@@ -61,7 +61,7 @@ def ending(text: str, room: int, notice: str) -> str:
 
 
 def line_about(text: str, fact: str) -> int:
-    """The line, counted from 1, that holds most of a fact's words; of equal ones the first."""
+    """Returns the line, counted from 1, that holds most of a fact's words; the first of equal ones."""
     words = {word.strip(".,;:!?()[]'\"").casefold() for word in fact.split()}
     words = {word for word in words if len(word) > 3} or words
     lines = text.casefold().split("\n")

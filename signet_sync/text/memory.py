@@ -1,4 +1,4 @@
-"""What may be remembered: cleaned, bounded, with the id that its words give it. Issue 4, point 8."""
+"""Prepares texts to be remembered: cleaned, limited in length, with the id that follows from their words."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from signet_sync.errors import UsageError
 from signet_sync.formats.handle import id_of
 from signet_sync.text.sanitizer import sanitize_counted, sanitize_line_counted
 
-# The type decides the section of MEMORY.md's head (`formats.fact.SECTION_OF`).
+# The type decides the section of MEMORY.md (`formats.fact.SECTION_OF`).
 TYPES = ("preference", "decision", "constraint", "person", "blocker", "note")
-LONGEST = 4_000  # characters: a memory is a thought, a document belongs into a file
+LONGEST = 4_000  # characters: a memory is a thought, a document belongs in a file
 MOST_TAGS = 32
 
 _TAG = re.compile(r"[\w/-]{1,64}")
@@ -20,16 +20,16 @@ _REDACTED = re.compile(r"\[REDACTED:[^\]]*\]")
 
 
 def memory_id(agent_id: str, kind: str, content: str) -> str:
-    """`m-…`: the same for texts that differ in nothing but blanks, line ends and how Unicode spells a letter."""
+    """Returns `m-…`: the same for texts that differ only in white space, line ends and Unicode normalization."""
     return id_of("m", agent_id, kind, " ".join(unicodedata.normalize("NFC", content).split()))
 
 
 def cleaned(text: str) -> tuple[str, dict[str, int]]:
-    """The text as it may be kept, line breaks and all, and how often each rule redacted something.
+    """Returns the text as it may be kept, with its line breaks, and how often each rule redacted something.
 
-    Raises `UsageError` where it is too long (`memory-too-long`) or nothing is left of it (`memory-empty`).
+    Raises `UsageError` if it is too long (`memory-too-long`) or nothing is left of it (`memory-empty`).
     """
-    if len(text) > LONGEST * 4:  # nobody waits for the sanitizer over a file that came in by mistake
+    if len(text) > LONGEST * 4:  # the sanitizer would take long for a file that was passed by mistake
         raise _too_long(len(text))
     content, redactions = sanitize_counted(text)
     content = content.strip()
@@ -52,7 +52,7 @@ def _too_long(length: int) -> UsageError:
 
 
 def tags_of(given: Iterable[str]) -> tuple[str, ...]:
-    """Tags as they are kept: lower case, `-` for blanks, no leading `#`, each once, sorted.
+    """Normalizes tags: lower case, `-` for spaces, no leading `#`, each once, sorted.
 
     Raises `UsageError` (`tag-invalid`) for what is no tag, or holds a secret.
     """

@@ -1,7 +1,7 @@
-"""Tells whether two texts are the same but for what the sanitizer redacted in them.
+"""Compares two texts while ignoring what the sanitizer redacted in them.
 
-A text that was written under older rules and one that is sanitized today come from the same words, and differ where
-the rules do: in the names of marks, in how far a mark reaches, and in what only one of them knows for a secret.
+A text written under older rules and one sanitized today come from the same words, and differ where the rules do: in the
+names of marks, in how far a mark reaches, and in what only one of them recognizes as a secret.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from signet_sync.formats.lazy_pattern import late
 
 _OPENING = "[REDACTED:"
 MARK = late(r"\[REDACTED:[a-z0-9-]+\]")
-_ANY = "\0"  # stands for a mark: no sanitized text holds it
-# A secret of several lines (a private key) that is now one mark had no more lines than that.
+_ANY = "\0"  # replaces a mark: no sanitized text contains it
+# A secret of several lines (a private key) that became one mark had no more lines than this.
 _MOST_LINES = 200
 
 
@@ -23,19 +23,19 @@ def is_marked(text: str) -> bool:
 
 
 def alike(one: str, other: str) -> bool:
-    """Whether two sanitized texts say the same, but for what was redacted in either."""
+    """Whether two sanitized texts are the same but for what was redacted in either."""
     return one == other or begins(one, 0, other) == len(one) or begins(other, 0, one) == len(other)
 
 
 def begins(whole: str, at: int, part: str) -> int:
-    """Where `part` ends in `whole`, which shows it from `at` on but for what was redacted in either; else -1.
+    """Returns where `part` ends in `whole`, found at `at` but for what was redacted in either; else -1.
 
-    `at` is the beginning of a line. Unless the text is the very same, `part` ends where a line does.
+    `at` is the beginning of a line. Unless the text is identical, `part` ends at the end of a line.
     """
     if whole.startswith(part, at):
         return at + len(part)
     start, told, end = at, 0, -1
-    hiding = False  # whether the whole's last line ends with a mark, which may stand for further lines of the part
+    hiding = False  # whether the whole's last line ends with a mark, which may replace further lines of the part
     while told <= len(part):
         line = _line(whole, start)
         wanted = _line(part, told) or ""
@@ -55,7 +55,7 @@ def begins(whole: str, at: int, part: str) -> int:
 
 
 def _line(text: str, start: int) -> str | None:
-    """The line that begins there; None behind the last one."""
+    """Returns the line that begins there; None after the last one."""
     if start > len(text):
         return None
     stop = text.find("\n", start)
@@ -76,19 +76,19 @@ def _is_same_line(one: str, other: str) -> bool:
 
 
 def _covers(marked: str, line: str) -> bool:
-    """Whether a line is the marked one with something else in the place of each mark."""
+    """Whether a line is the marked one with other text in place of each mark."""
     pieces = marked.split(_ANY)
     return is_filled(pieces, line) if len(pieces) > 1 else marked == line
 
 
 def is_filled(pieces: Sequence[str], text: str, *, least: int = 0) -> bool:
-    """Whether a text is these pieces, two or more, with something between them: at least so many characters each."""
+    """Whether a text consists of these pieces, two or more, with at least so many characters between them."""
     first, *middle, last = pieces
     at, end = len(first), len(text) - len(last)
     if not text.startswith(first) or not text.endswith(last):
         return False
     for piece in middle:
-        # As soon as it can be: what fits later fits then, too.
+        # The earliest position: a later one leaves less space for the others.
         at = text.find(piece, at + least, max(end, 0))
         if at < 0:
             return False

@@ -1,7 +1,7 @@
-"""What a redaction is: an artifact written anew with marks `[REDACTED:<rule>]` in the place of some of its text.
+"""Redacts artifacts, and recognizes redactions: some text is replaced by marks `[REDACTED:<rule>]`.
 
-Who holds the text of before can tell one by that alone, so that a redaction made on one machine is known for one on
-every other, and an older version that comes back is known for what it is.
+The former text is enough to recognize one. So a redaction made on one machine is recognized on every other, and an
+older version that comes back is recognized as such.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from signet_sync.text.sanitizer import (
 
 REMOVED = "[REDACTED:removed]"
 
-# What a redaction makes anew.
+# Fields that a redaction computes again.
 _MADE_ANEW = frozenset(("content_sha256", "hash_scope", "sanitizer_version"))
-# Those of one line that may hold somebody's words. The others are instants, numbers, paths, versions, and what the
-# file is called by: that no redaction changes.
+# Fields of one line that may hold anyone's words. The others are instants, numbers, paths, versions, and what names the
+# file: no redaction changes those.
 _LINES = ("project", "harness", "source_node_id", "memory_sentence")
 
 Clean = Callable[[str], str]
 
 
 class Cleaning(NamedTuple):
-    """How text is redacted: bodies, and fields of one line; `version` is what then made a transcript."""
+    """How text is redacted: bodies, and fields of one line; `version` is the sanitizer version of the transcript."""
 
     body: Clean
     line: Clean
@@ -42,7 +42,7 @@ class Cleaning(NamedTuple):
 
 
 class Rewritten(NamedTuple):
-    """An artifact with redactions: its bytes, and how many marks of each rule are new in it."""
+    """An artifact with redactions: its bytes, and how many new marks of each rule it has."""
 
     raw: bytes
     rules: Mapping[str, int]
@@ -55,17 +55,17 @@ def _clean_line(text: str) -> str:
 
 def _clean_body(text: str) -> str:
     clean = sanitize_normalized(text)
-    # Control characters alone are no reason to write a sealed file.
+    # Control characters alone are no reason to rewrite a sealed file.
     return clean if rules(text, clean) else text
 
 
 def without_secrets(text: str) -> str:
-    """A text of any form with nothing but its secrets replaced."""
+    """Replaces nothing but the secrets in a text of any form."""
     return redact(text)[0]
 
 
 def cleaned(raw: bytes, clean: Clean = without_secrets) -> bytes:
-    """The same of bytes, which need not be UTF-8."""
+    """Replaces the secrets in bytes, which need not be UTF-8."""
     return clean(raw.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
 
 
@@ -73,7 +73,7 @@ SECRETS = Cleaning(_clean_body, _clean_line, SANITIZER_VERSION)
 
 
 def rules(before: str, after: str) -> Counter[str]:
-    """How many marks of each rule stand in a text that do not stand in the one before it."""
+    """Counts, by rule, the marks of a text that are not in the text before it."""
     if before is after or not is_marked(after):
         return Counter()
     return _marks(after) - _marks(before)
@@ -84,9 +84,9 @@ def _marks(text: str) -> Counter[str]:
 
 
 def rewritten(kind: str, raw: bytes, cleaning: Cleaning) -> Rewritten | None:
-    """An immutable artifact with its text redacted, its hash corrected; None where nothing is to be redacted.
+    """Returns an immutable artifact with its text redacted, its hash corrected; None if nothing is to be redacted.
 
-    What is not known of its head stays, redacted. Raises `FrontmatterProblem`, `FieldProblem` for what is no artifact.
+    Unknown fields stay, redacted. Raises `FrontmatterProblem`, `FieldProblem` for what is no artifact.
     """
     from signet_sync.formats.artifact import Content, validate
 
@@ -113,9 +113,9 @@ def rewritten(kind: str, raw: bytes, cleaning: Cleaning) -> Rewritten | None:
 
 
 def is_redaction(before: str, after: str) -> bool:
-    """Whether one text is the other with marks in the place of some of its text; equal texts are none.
+    """Whether one text is the other with marks in place of some of its text; False for equal texts.
 
-    Control characters, which no mark could stand for, count as gone from both.
+    Control characters, which a mark cannot replace, are ignored in both.
     """
     if before == after or not is_marked(after):
         return False
@@ -123,12 +123,12 @@ def is_redaction(before: str, after: str) -> bool:
 
 
 def _flat(text: str) -> str:
-    """A value of one line as the sanitizer leaves it."""
+    """Returns a value of one line as the sanitizer leaves it."""
     return without_controls(text).replace("\n", " ").replace("\t", " ").strip(" ")
 
 
 def _fits(text: str, pattern: str) -> bool:
-    """Whether a text is a pattern with something in the place of each mark."""
+    """Whether a text is a pattern with other text in place of each mark."""
     pieces = MARK.split(pattern)
     return len(pieces) > 1 and is_filled(pieces, text, least=1)
 
@@ -136,7 +136,7 @@ def _fits(text: str, pattern: str) -> bool:
 def redacts(before: bytes, after: bytes) -> bool:
     """Whether a file is a redaction of another: the same artifact, word for word but for marks in its text.
 
-    Whether the hash in its head fits its body is not looked at, nor what its head holds beside the known fields.
+    Neither the hash in its frontmatter nor unknown fields are compared.
     """
     from signet_sync.formats.artifact import Transcript
 
@@ -159,7 +159,7 @@ def redacts(before: bytes, after: bytes) -> bool:
 
 
 def _same(one: object, other: object) -> bool:
-    """Whether two values of a head mean the same: blank is null, instants are compared as such."""
+    """Whether two values of a frontmatter field are equal: blank is null, instants are compared as such."""
     if one == other or (_is_blank(one) and _is_blank(other)):
         return True
     if not isinstance(one, str) or not isinstance(other, str):

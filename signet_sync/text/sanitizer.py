@@ -1,18 +1,18 @@
-"""The deterministic sanitizer: newlines, control characters, body normalisation, secrets.
+"""Sanitizes text, deterministically: newlines, control characters, body normalisation, secrets.
 
-Contract: *Sanitizer* and *Secrets*. What counts as a secret stands in the package `secrets`: the makers' tokens in
+Contract: *Sanitizer* and *Secrets*. What counts as a secret is defined in the package `secrets`: vendors' tokens in
 `providers.txt`, everything else in its modules. The rules are part of the version: once `v2` is released, changing one
 means `v3` with a migration note, because artifacts that were written under `v2` stay as they are. Rows follow at once:
-a full pass that finds another `sanitizer_stamp` on them derives them anew.
+a full pass that finds another `sanitizer_stamp` on them derives them again.
 
 Decisions that a reader of the output may ask about:
 
 * Keys that documentation uses (`AKIAIOSFODNN7EXAMPLE`) are placeholders like `ghp_xxxx`, and stay.
-* Under a secret's own name everything goes that is no placeholder; under a name with other meanings, and in a sentence,
-  only what can be no word (`secrets.values`).
-* Of a URL only the password goes, of a webhook its path, of a header the credential, of a private key all of it.
-* VT, FF, FS to US, NEL, LS and PS part words or lines and become a blank; every other control character but LF and
-  tab leaves nothing behind, so that it cannot split a secret.
+* Under an unambiguous name of a secret everything is removed that is no placeholder; under a name with other
+  meanings, and in a sentence, only what cannot be a word (`secrets.values`).
+* Of a URL only the password is removed, of a webhook its path, of a header the credential, of a private key all of it.
+* VT, FF, FS to US, NEL, LS and PS separate words or lines and become a space; every other control character but LF
+  and tab is deleted without a space, so that it cannot split a secret.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ SANITIZER_VERSION = "sanitize_transcript_v2"
 
 
 def sanitizer_stamp() -> str:
-    """Names the sanitizer that made a text: its version and the digest of its table of tokens.
+    """Identifies the sanitizer that made a text: its version and the digest of its table of tokens.
 
-    Derived text that carries another stamp is made anew. The version alone would do for what was released; the digest
-    makes that hold for each change of the table.
+    Derived text with another stamp is derived again. For released versions the version would be enough; the digest also
+    covers each change of the table.
     """
     return f"{SANITIZER_VERSION} {table_digest()}"
 
@@ -56,7 +56,7 @@ _PIECE = 1_000_000
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """A long text in pieces: the memory of small copies is used again, and warm."""
+    """Yields a long text in pieces: the memory of small copies is reused and stays in the cache."""
     if len(text) <= _PIECE:
         yield text
         return
@@ -64,12 +64,12 @@ def _pieces(text: str) -> Iterator[str]:
         yield text[start : start + _PIECE]
 
 
-# VT, FF, the separators FS to US, NEL, LS and PS part words or lines: a blank takes their place. The others, and the
-# bidirectional embeddings, overrides and isolates, leave nothing behind, so that they cannot split a secret either.
+# VT, FF, the separators FS to US, NEL, LS and PS separate words or lines: a space replaces them. The others, and the
+# bidirectional embeddings, overrides and isolates, are deleted without a space, so that they cannot split a secret.
 _PARTING = "\v\f\x1c\x1d\x1e\x1f\x85\u2028\u2029"
 _ASCII_CONTROLS = tuple(chr(c) for c in (*range(9), *range(11, 32), 127))
 _ASCII_CONTROLS_UTF8 = "".join(_ASCII_CONTROLS).encode()
-# In UTF-8: C1; LS, PS and the bidirectional ones. A literal at the front of each lets the search leap.
+# In UTF-8: C1; LS, PS and the bidirectional ones. Each begins with a literal, so that the search can skip ahead.
 _C1 = late(b"\xc2[\x80-\x9f]")
 _DIRECTIONS = late(b"\xe2(?:\x80[\xa8-\xae]|\x81[\xa6-\xa9])")
 _REPLACED = {
@@ -94,7 +94,7 @@ def _piece_has_controls(text: str) -> bool:
 
 
 def without_controls(text: str) -> str:
-    """Newlines to LF, then no C0 but LF and tab, no DEL, no C1, no bidi control, no lone surrogate (U+FFFD)."""
+    """Converts newlines to LF; removes C0 but LF and tab, DEL, C1, bidi controls; a lone surrogate becomes U+FFFD."""
     if not _has_controls(text):
         return text
     text = text.replace("\r\n", "\n").replace("\r", "\n")
@@ -102,27 +102,27 @@ def without_controls(text: str) -> str:
 
 
 def sanitize_counted(text: str) -> tuple[str, dict[str, int]]:
-    """What `sanitize_transcript_v2` gives, and how often each rule replaced something."""
-    # Blanks that go could uncover a value: the body is normalised before, and a mark leaves no blank at a line's end.
+    """Returns what `sanitize_transcript_v2` returns, and how often each rule replaced something."""
+    # Removing spaces could uncover a value: the body is normalised before, and a mark leaves no space at a line's end.
     return redact(normalize(without_controls(text)))
 
 
 def sanitize_transcript_v2(text: str) -> str:
-    """Newlines, control characters, body normalisation, secrets, in this order, for every text of many lines we write.
+    """Sanitizes a text of many lines before it is written: newlines, control characters, normalisation, secrets.
 
-    Pure, deterministic, idempotent and total: any `str` will do, lone surrogates become U+FFFD.
+    Pure, deterministic, idempotent and total: any `str` is accepted, lone surrogates become U+FFFD.
     """
     return sanitize_counted(text)[0]
 
 
 def sanitize_normalized(text: str) -> str:
-    """`sanitize_transcript_v2` for a body that is normalised already: the same result, the same object when clean."""
+    """Sanitizes a body that is normalised already, like `sanitize_transcript_v2`; the same object if it is clean."""
     clean = without_controls(text)
     return redact(clean if clean is text else normalize(clean))[0]
 
 
 def sanitize_line_counted(text: str) -> tuple[str, dict[str, int]]:
-    """What `sanitize_line` gives, and how often each rule replaced something."""
+    """Returns what `sanitize_line` returns, and how often each rule replaced something."""
     text, counts = redact(without_controls(text))
     line = text.replace("\n", " ").replace("\t", " ").strip(" ")
     if line != text:
@@ -132,9 +132,9 @@ def sanitize_line_counted(text: str) -> tuple[str, dict[str, int]]:
 
 
 def sanitize_line(text: str) -> str:
-    """The same for a value of one line (sentence, project, key): newlines and tabs become blanks, none at the ends.
+    """Sanitizes a value of one line (sentence, project, key): newlines and tabs become spaces, none at the ends.
 
-    Secrets are looked for before and after that: a token broken over two lines is known only before, `password:`
+    Secrets are searched before and after that: a token broken over two lines is recognized only before, `password:`
     above its value only after.
     """
     return sanitize_line_counted(text)[0]

@@ -1,6 +1,6 @@
-"""Memory sentences: Signet's gate for what we read, our stricter one for what we write, and the fallback.
+"""Checks memory sentences: by Signet's rule those that we read, by our stricter one those that we write; the fallback.
 
-The model proposes, the contract disposes (contracts, *Sentences*; seed 000, *Per-session sentence quality floor*).
+The model proposes, the rules decide (contracts, *Sentences*; seed 000, *Per-session sentence quality floor*).
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ LOW_SIGNAL = frozenset({"Investigated issue.", "Worked on task.", "Reviewed code
 _JS_SPACE = late(f"[{JS_BLANKS}]+")
 _TERMINAL = (".", "!", "?")
 _CONTROL = late("[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
-# Bidi overrides; and what nobody sees but a model reads: zero-width blanks, invisible operators, tag characters.
+# Bidi overrides; and characters that are invisible to people but not to a model: zero-width spaces, invisible
+# operators, tag characters.
 _INVISIBLE = late("[\u200b\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff\U000e0000-\U000e007f]")
 
-# Signet's own anchors. Its patterns backtrack quadratically on hostile text, so the runs are walked here instead.
+# Signet's own anchors. Its patterns backtrack quadratically on hostile text, so the runs are searched one by one here.
 _SIGNET_ISSUE = late(rf"\b(?:PR|pr|issue|Issue|task|TASK)[-#:{JS_BLANKS}]*+([A-Za-z0-9._-]+)\b", re.ASCII)
 _SIGNET_ROOTS = "platform|surfaces|integrations|libs|dist|runtimes|plugins|web|memorybench|packages"
 _SIGNET_PATH = late(rf"\b(?:{_SIGNET_ROOTS})/[A-Za-z0-9._/-]+\b", re.ASCII)
@@ -61,19 +62,19 @@ class SessionContext:
 
 
 def words(text: str) -> int:
-    """Words as JavaScript's `\\s` separates them."""
+    """Counts words as JavaScript's `\\s` separates them."""
     if text.isascii() and text.isprintable():
         return len(text.split())
     return sum(1 for word in _JS_SPACE.split(js_trim(text)) if word)
 
 
 def basename(project: str | None) -> str:
-    """The last part of a project path, as POSIX (and so Signet) takes it; empty where there is none."""
+    """Returns the last part of a project path, as POSIX (and so Signet) defines it; empty if there is none."""
     return js_trim(project or "").rstrip("/").rpartition("/")[2]
 
 
 def passes_signet(sentence: str, body: str, project: str | None) -> bool:
-    """Signet's gate (vectors: `sentence`): 12–48 words, terminal point, its kinds of anchor."""
+    """Whether a sentence passes Signet's rule (vectors: `sentence`): 12–48 words, terminal point, an anchor."""
     if js_trim(sentence) in LOW_SIGNAL or not MIN_WORDS <= words(sentence) <= MAX_WORDS:
         return False
     if not js_trim(sentence).endswith(_TERMINAL):
@@ -85,7 +86,7 @@ def passes_signet(sentence: str, body: str, project: str | None) -> bool:
     )
 
 
-# What says that something was kept instead of what it was: Signet's, ours of 0.1.0, and the fallback below.
+# Sentences that state that something was stored instead of what: Signet's, ours of 0.1.0, and the fallback below.
 _TEMPLATE = late(
     r"Session .{1,200} captured durable (?:summary|transcript|compaction) context, preserved lineage metadata, and "
     r"|Compaction for .{1,200} preserved durable context, linked the active session state, and "
@@ -96,7 +97,7 @@ _TEMPLATE = late(
 )
 
 
-# Verbs and fillers that fit every session. What is spelled with a hyphen stands here as it is written.
+# Verbs and fillers that fit every session. Words with a hyphen are listed as they are written.
 _FILLERS = """
 a about above accordingly across action actions activities activity actually add added adding additional after again
 against agent ahead aimed all along already also although always among an analysis analyze analyzed and another any
@@ -132,12 +133,12 @@ _TOKEN = late(r"[^\W_][\w./@#+:-]*")
 _CJK_SIGN = "[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff]"
 _CJK = late(_CJK_SIGN)
 _CJK_PAIR = late(f"(?=({_CJK_SIGN}{{2}}))")
-# Words of the session's own that a sentence has to hold, besides the project's name.
+# Words of the session that a sentence has to contain, besides the project's name.
 LEAST_CONTENT = 2
 
 
 def content_words(sentence: str) -> list[str]:
-    """What a sentence says besides words that fit every session: names, numbers, paths and rarer words, casefolded."""
+    """Lists words of a sentence that do not fit every session: names, numbers, paths, rarer words; casefolded."""
     said = sentence.casefold()
     found = [token.rstrip(".:/@#+-") for token in _TOKEN.findall(_CJK.sub(" ", said))]
     rarer = (token for token in found if (len(token) > 2 or any(map(str.isdigit, token))) and token not in _GENERIC)
@@ -145,13 +146,13 @@ def content_words(sentence: str) -> list[str]:
 
 
 def is_template(sentence: str) -> bool:
-    """Whether a sentence says of no session what came out of it: a program's form, or words that fit every session."""
+    """Whether a sentence states no outcome of its session: a program's template, or words that fit every session."""
     said = js_trim(sentence)
     return said in LOW_SIGNAL or _TEMPLATE.match(said) is not None or not content_words(said)
 
 
 def _stands_in(words_of_content: Sequence[str], bodies: Sequence[str]) -> bool:
-    """Whether enough of the words stand in a session's texts; one in another form of it counts, too."""
+    """Whether enough of the words occur in a session's texts; another form of a word counts, too."""
     count = 0
     texts = [body.casefold() for body in bodies]
     for word in words_of_content:
@@ -163,7 +164,7 @@ def _stands_in(words_of_content: Sequence[str], bodies: Sequence[str]) -> bool:
 
 
 def _begins_word(stem: str, text: str) -> bool:
-    """Whether a text holds a stem behind no letter, digit or underscore."""
+    """Whether a text holds a stem that follows no letter, digit or underscore."""
     at = text.find(stem)
     while at > 0 and (text[at - 1].isalnum() or text[at - 1] == "_"):
         at = text.find(stem, at + 1)
@@ -171,7 +172,7 @@ def _begins_word(stem: str, text: str) -> bool:
 
 
 def signet_anchor(body: str, project: str | None) -> str:
-    """The one text that Signet looks for first: project, else issue, else path or file in the body, else `session`."""
+    """Returns the text that Signet looks for first: project, else issue, path or file in the body, else `session`."""
     name = basename(project)
     if name:
         return name
@@ -186,7 +187,7 @@ def signet_anchor(body: str, project: str | None) -> str:
 
 
 def _signet_file(text: str, before: int | None = None) -> tuple[int, str] | None:
-    """Start and text of the first `name.ts`-like token of Signet, found in linear time."""
+    """Finds start and text of the first `name.ts`-like token of Signet, in linear time."""
     for run in _RUN.finditer(text):
         if before is not None and run.start() > before:
             return None
@@ -212,14 +213,15 @@ def has_anchor(sentence: str, context: SessionContext) -> bool:
 
 
 def _is_telling(name: str) -> bool:
-    """Whether a name tells a project from words of any sentence."""
+    """Whether a name distinguishes a project from words of any sentence."""
     return len(name) > int(name.isascii()) and name not in (".", "..") and name.casefold() not in _GENERIC
 
 
 def passes_strict(sentence: str, *contexts: SessionContext) -> bool:
-    """Our gate for all that we write of a session: sound in each of its texts, and saying something of it.
+    """Checks what we write about a session: a sound sentence for each of its texts, with content of the session.
 
-    Names, numbers, paths or rarer words of it must stand in one of them; what fits every session does not count.
+    Some of its names, numbers, paths or rarer words must occur in one of the texts; words that fit every session do not
+    count.
     """
     if is_template(sentence) or not all(is_sound(sentence, context) for context in contexts):
         return False
@@ -240,12 +242,12 @@ def is_sound(sentence: str, context: SessionContext) -> bool:
 
 
 def acceptable(sentence: str, context: SessionContext) -> bool:
-    """The render gate: a stored sentence is kept if it is sound by our gate or passes Signet's."""
+    """Whether a stored sentence may be rendered: it is sound by our rule or passes Signet's."""
     return passes_signet(sentence, context.body, context.project) or is_sound(flatten(sentence), context)
 
 
 def fallback(context: SessionContext) -> str:
-    """A true sentence about this session, built from its own words; `is_sound` and `is_template` for every input.
+    """Builds a true sentence about this session from its own words; `is_sound` and `is_template` for every input.
 
     It names the project (without one the file), the day, the first heading, request or line, and the size; it never
     invents.
@@ -273,7 +275,7 @@ def fallback(context: SessionContext) -> str:
 
 
 def usable_name(project: str | None) -> str:
-    """The project's name where a sentence may use it as it is; else empty."""
+    """Returns the project's name if a sentence may use it as it is; else empty."""
     name = flatten(basename(project))
     usable = (
         name == basename(project)
@@ -294,7 +296,7 @@ _MARKUP = late(
 
 
 def _lead(body: str) -> tuple[str, bool]:
-    """The first heading or request of a body, else its first line with a word, and whether the body opens with it.
+    """Returns the first heading or request of a body, else its first line with a word; True if the body opens with it.
 
     Shortened to at most twelve words.
     """
@@ -323,8 +325,8 @@ LEAD_LENGTH = 120
 
 
 def lead_of(line: str) -> str:
-    """What a line says, as a sentence may quote it: its first sentence, without markup, at most twelve words."""
-    # Emphasis goes first: taken out of a flattened text it would let two brackets meet.
+    """Returns a line as a sentence may quote it: its first sentence, without markup, at most twelve words."""
+    # Emphasis is removed first: removed from a flattened text it could join two brackets.
     text = flatten(re.sub(r"[\"“”*~`]+|(?<!\w)_+|_+(?!\w)", "", _MARKUP.sub("", line[:400])))
     parts = text.split()
     kept = ""
@@ -335,7 +337,7 @@ def lead_of(line: str) -> str:
     else:
         taken = len(parts[:12])
     cut = taken < len(parts)
-    if not kept and parts:  # one word of a hundred characters: all that can be done is to cut it
+    if not kept and parts:  # one word of a hundred characters can only be cut
         kept, cut = parts[0][: LEAD_LENGTH - 1] + "…", False
     kept = kept.strip(" .,;:!?-|")
     if not any(c.isalnum() for c in kept):
@@ -348,12 +350,12 @@ def lead_of(line: str) -> str:
 
 
 def flatten(text: str, limit: int = 1000) -> str:
-    """Text as it may be shown on a page: one line that can forge no row, link, heading or marker.
+    """Makes text safe for a page: one line that can forge no row, link, heading or marker.
 
-    Control characters become blanks, bidi overrides and what nobody sees go, `[[ ]] <!-- -->` and what else a Markdown
-    reader would act on (links, images, footnotes, HTML, struck text, Obsidian's `%%` and `$$`) are taken apart,
-    backticks become quotes. What would be a tag, a highlight or a formula gets the wide form of its sign: `＃tag`;
-    issues (`#12`) and addresses of the web stay.
+    Control characters become spaces, bidi overrides and invisible characters are deleted, `[[ ]] <!-- -->` and anything
+    else that a Markdown reader would interpret (links, images, footnotes, HTML, struck text, Obsidian's `%%` and `$$`)
+    are split, backticks become quotes. What would be a tag, a highlight or a formula gets the wide form of its sign:
+    `＃tag`; issues (`#12`) and web addresses stay.
     """
     if not text.isprintable():
         text = _INVISIBLE.sub("", _CONTROL.sub(" ", text))
@@ -376,7 +378,7 @@ def flatten(text: str, limit: int = 1000) -> str:
     return text if len(text) <= limit else text[: limit - 1].rstrip(" #$=~") + "…"
 
 
-# What Obsidian takes for a tag holds something other than digits; inside an address nothing is one.
+# A tag of Obsidian contains something other than digits; nothing inside an address is one.
 _SIGNS = late(
     r"https?://[\w-]++(?:\.[\w-]++)++[^\s<>]*+"
     r"|(?P<behind>[0-9A-Za-z]?)(?P<signs>#++)"
@@ -393,19 +395,19 @@ _LONE_CLOSING_DOLLAR = late(r"(?<=[\w)\]}])\$(?!\d)")
 def _without_tag(found: re.Match[str]) -> str:
     if found["tag"] is None:
         return found[0]
-    kept = "#" if found["behind"] else ""  # behind a letter no tag begins
+    kept = "#" if found["behind"] else ""  # after a letter no tag begins
     return f"{found['behind']}{kept}{'＃' * (len(found['signs']) - len(kept))}"
 
 
 def _is_highlighted(text: str) -> bool:
-    """Whether something is, or would be together with what another field holds."""
+    """Whether something is highlighted, or would be together with what another field holds."""
     opening = _OPENING_HIGHLIGHT.search(text)
     pair = opening is not None and _CLOSING_HIGHLIGHT.search(text, opening.end() - 1) is not None
     return pair or _LONE_HIGHLIGHT.search(text) is not None
 
 
 def _without_formulas(text: str) -> str:
-    """No dollar is left that could close a formula, whatever stands before this text."""
+    """Replaces every dollar that could close a formula, whatever precedes this text."""
     text = _LONE_CLOSING_DOLLAR.sub("＄", re.sub(r"\$(?=\$)", "$ ", text))
     opening = _OPENING_DOLLAR.search(text)
     if opening is None:
@@ -414,5 +416,5 @@ def _without_formulas(text: str) -> str:
 
 
 def flatten_cell(text: str, limit: int = 200) -> str:
-    """Flattened for a column of a ledger row: ` | ` would forge the next column."""
+    """Makes text safe for a column of a session log row: ` | ` would forge the next column."""
     return flatten(text, limit).replace(" | ", " ¦ ").replace(" |", " ¦").replace("| ", "¦ ")

@@ -1,8 +1,8 @@
-"""Concept tags: the few words that say what a text is about, found by rules alone (seed 004, facts/nexo.md §5).
+"""Derives concept tags: the few words that name what a text is about, found by rules alone (seed 004).
 
-Candidates, in this order: terms of the glossary, tokens joined by `. _ / -`, words after UAX #29. Each is made normal
-or refused; the first different ones are the tags. Where we part from the original, a comment names the correction;
-`docs/conformance.md` has them all.
+Candidates, in this order: terms of the glossary, tokens joined by `. _ / -`, words after UAX #29. Each is normalized or
+refused; the first different ones are the tags. Where we deviate from the original, a comment names the correction;
+`docs/conformance.md` lists them all.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from unicodedata import normalize as unicode_form
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.text.cjk import CJK
 
-# Of the rules with their lists: tags derived by another version are derived anew.
+# Of the rules and their lists: tags derived by another version are derived again.
 VERSION = "1"
 MOST = 8
 LONGEST = 32  # characters of a tag. Correction "characters": the original counts bytes
 MOST_READ = 4_000  # characters of a text, as many as a memory may have
-MOST_WORDS = 400  # different words of a text: where so many are refused, those behind them are no better
+MOST_WORDS = 400  # different words of a text: where so many are refused, later ones are no better
 
 Script = Literal["latin", "cjk", "mixed", "other"]
 
-# Letters and numbers of a script: first and last of each run, with the gaps in which nothing is assigned. As regular
+# Letters and numbers of a script: first and last of each run, with the unassigned gaps in between. As regular
 # expressions they would take longer to compile than the tags of ten texts to derive.
 _RUNS = {
     "latin": (
@@ -46,25 +46,25 @@ _RUNS = {
     "hangul": "1100-11ff 302e-302f 3131-318e 3200-321e 3260-327e a960-a97c ac00-d7fb ffa0-ffdc",
 }
 
-# Runs and joiners are possessive, so that a text is read once whatever stands in it.
+# Runs and joiners are possessive, so that any text is read only once.
 _COMPOUND = late(r"(?<![^\W_])[^\W_]++(?:[._/-][^\W_]++)++")
 _DATE = late(r"\d{4}-\d{2}-\d{2}(?:\.[^\W_]+)?")
-# Correction "redactions": the name of the rule that found a secret says nothing of what the text is about.
+# Correction "redactions": the name of the rule that found a secret is not a topic of the text.
 _REDACTED = late(r"\[REDACTED:[a-z0-9-]+\]")
-# Correction "heaps of marks": to sort them is quadratic, and a stream-safe text has no more than thirty (UAX #15).
+# Correction "heaps of marks": sorting them is quadratic, and a stream-safe text has no more than thirty (UAX #15).
 _HEAP = late(r"([^\w\s!-~]{30})[^\w\s!-~]++")
-# Correction "phrases": these two characters stand for whole phrases, blanks and all, which are no tag.
+# Correction "phrases": each of these two characters represents a whole phrase with spaces, which is no tag.
 _PHRASES = {ord(ligature): " " for ligature in "\ufdfa\ufdfb"}
-# No more than four characters compose to one: what is longer can't become a tag.
+# No more than four characters compose to one: what is longer cannot become a tag.
 _COMPOSED = 4
 _LONGEST_NAME = 255  # characters of a file's name
 
 
 def derive(text: str, limit: int = MOST, *, path: str = "") -> tuple[str, ...]:
-    """What a text is about: at most `limit` tags, and never more than `MOST`, in the order in which they were found.
+    """Returns the tags of a text: at most `limit`, and never more than `MOST`, in the order in which they were found.
 
-    Of `path` the last part counts as the beginning of the text. Of a longer text the first `MOST_READ` characters are
-    read. Total, linear, deterministic; `()` where there is nothing to tell.
+    The last part of `path` counts as the beginning of the text. Only the first `MOST_READ` characters of a text are
+    read. Total, linear, deterministic; `()` if there is no tag.
     """
     most = min(limit, MOST)
     if most <= 0:
@@ -80,7 +80,7 @@ def derive(text: str, limit: int = MOST, *, path: str = "") -> tuple[str, ...]:
 
 
 def glossary_terms(text: str, limit: int = MOST) -> tuple[str, ...]:
-    """Terms of the glossary that stand in a text, inside other words too, in the glossary's order; at most `limit`."""
+    """Returns at most `limit` glossary terms in a text, also inside other words, in the glossary's order."""
     low = _lowered(text)
     found = [term for term in _glossary() if term in low]
     # Correction "short terms": `css3` and `mkv` are not about `s3` and `kv`.
@@ -88,24 +88,24 @@ def glossary_terms(text: str, limit: int = MOST) -> tuple[str, ...]:
 
 
 def normalize(token: str) -> str | None:
-    """A token as a tag: NFKC, lower case, nothing but letters and numbers at its ends, `-` for `_`.
+    """Normalizes a token to a tag: NFKC, lower case, nothing but letters and numbers at its ends, `-` for `_`.
 
-    None for what can't be one: too long or too short for its script, a number, a date, a stop word.
+    None for what cannot be one: too long or too short for its script, a number, a date, a stop word.
     """
-    # Correction "stable": the original strips before it lowers, and its `İ` leaves a mark at the end that the next
-    # round takes off.
+    # Correction "stable": the original strips before it lowers, and its `İ` leaves a mark at the end that a second
+    # normalization would remove.
     tag = _bare(_lowered(token)).replace("_", "-")
     if not tag or len(tag) > LONGEST or tag.isdecimal() or tag in _stop_words() or _DATE.fullmatch(tag):
         return None
-    # Correction "phrases": of `¸`, too, NFKC makes a blank.
+    # Correction "phrases": NFKC turns `¸`, too, into a space.
     if any(map(str.isspace, tag)):
         return None
-    # Correction "short terms": what stands in the glossary is long enough.
+    # Correction "short terms": a term of the glossary is long enough.
     return tag if not _is_short(tag) or tag in _glossary() else None
 
 
 def classify_script(token: str) -> Script:
-    """The script of a token's letters: Latin, CJK (Chinese, Japanese, Korean), both, or neither."""
+    """Returns the script of a token's letters: Latin, CJK (Chinese, Japanese, Korean), both, or neither."""
     found = _scripts(token)
     if found > {"latin"}:
         return "mixed"
@@ -118,7 +118,7 @@ def classify_script(token: str) -> Script:
 
 
 def _source(text: str, path: str) -> str:
-    """What is read of a text and the name of its file; a long text ends with its last whole word."""
+    """Returns what is read: the name of the file and the text; a long text ends with its last whole word."""
     read = text[:MOST_READ]
     if len(text) > MOST_READ and not text[MOST_READ].isspace():
         read = read.rsplit(None, 1)[0] if read.strip() else ""
@@ -133,11 +133,11 @@ def _candidates(source: str) -> Iterator[str]:
 
 
 def _words(source: str) -> Iterator[str]:
-    """The first different words after UAX #29, without those whose length alone says that they can't be tags."""
-    # Loaded late: most processes never derive a tag, and its tables take longer to load than all the rest of them.
+    """Yields the first different words after UAX #29, without those whose length alone rules them out as tags."""
+    # Imported late: most processes never derive a tag, and its tables take longer to load than everything else here.
     from apsw.unicode import word_iter
 
-    # A Chinese text is all words of one character; one that stands for several, such as `㏒`, is looked at.
+    # In a Chinese text every word has one character; one that represents several, such as `㏒`, is examined.
     shortest = 2 if is_normalized("NFKC", source) else 1
     seen: set[str] = set()
     for word in word_iter(source):
@@ -150,7 +150,7 @@ def _words(source: str) -> Iterator[str]:
 
 @cache
 def _alone(term: str) -> re.Pattern[str]:
-    """Finds a term between characters that are no letters or numbers, or stand without blanks as Chinese does."""
+    """Makes a pattern for a term between characters that are not letters or numbers, or need no spaces (Chinese)."""
     beside = rf"[^\W_{CJK}]"
     return re.compile(f"(?<!{beside}){re.escape(term)}(?!{beside})")
 
@@ -161,12 +161,12 @@ def _alone(term: str) -> re.Pattern[str]:
 def _lowered(text: str) -> str:
     if text.isascii():
         return text.lower()
-    # Twice: lower case may leave what composes.
+    # Twice: lower case may leave characters that compose.
     return unicode_form("NFKC", unicode_form("NFKC", text).lower())
 
 
 def _bare(token: str) -> str:
-    """A token without what is neither letter nor number at its ends."""
+    """Strips from the ends of a token what is neither letter nor number."""
     start, end = 0, len(token)
     while start < end and not token[start].isalnum():
         start += 1
@@ -176,7 +176,7 @@ def _bare(token: str) -> str:
 
 
 def _is_short(tag: str) -> bool:
-    """Whether a tag has fewer than three characters, or two where it is Chinese, Korean, or Japanese with Han.
+    """Whether a tag has fewer than three characters, or two if it is Chinese, Korean, or Japanese with Han.
 
     Two kana alone are mostly grammar.
     """
@@ -187,7 +187,7 @@ def _is_short(tag: str) -> bool:
 
 
 def _scripts(token: str) -> set[str | None]:
-    """The scripts of a token's letters, of those that make a difference."""
+    """Returns the scripts of a token's letters, limited to those that make a difference."""
     return {*map(_script, token)} - {None}
 
 
@@ -203,7 +203,7 @@ _Span = tuple[str, str, str]
 
 @cache
 def _spans() -> list[_Span]:
-    """First and last letter of each run and its script, in order, behind one that holds nothing."""
+    """Lists first and last letter of each run and its script, in order, after one that holds nothing."""
     runs = ((run.split("-"), script) for script, all_runs in _RUNS.items() for run in all_runs.split())
     spans = [(chr(int(first, 16)), chr(int(last, 16)), script) for (first, last), script in runs]
     return [("", "", ""), *sorted(spans)]
@@ -218,7 +218,7 @@ def _first(span: _Span) -> str:
 
 @cache
 def _glossary() -> dict[str, None]:
-    """The terms in their order; a dict, because they are looked up too."""
+    """Returns the terms in their order; a dict, because they are looked up too."""
     return dict.fromkeys(map(_lowered, _lines("glossary.txt")))
 
 
@@ -228,7 +228,7 @@ def _stop_words() -> frozenset[str]:
 
 
 def _lines(name: str) -> list[str]:
-    """What a list holds, without its headings."""
+    """Returns the entries of a list, without its headings."""
     from pkgutil import get_data
 
     raw = get_data(__package__, name)

@@ -1,12 +1,11 @@
-"""About how many tokens a text costs a model (contracts: *Projection*).
+"""Estimates how many tokens a text costs a model (contracts: *Projection*).
 
-The estimate is of cl100k's count and needs none of its tables, so that every machine renders the same
-bytes. Each character is reduced to its class, one byte, and patterns of classes are then counted by
-`bytes.count`: cl100k too first cuts a text by such classes, and only then merges. The costs were fitted to
-cl100k's own counts of rendered pages (2 to 11 % over), of random ids in lower case, Markdown and JSON (7 %
-under to 17 % over), of code (up to 30 % over) and of prose in thirty languages (a quarter under at worst,
-in long German words; 45 % over in Chinese). It is far under only on long runs of random letters, and a
-quarter under on random upper case and base64.
+The estimate is of cl100k's count and needs none of its tables, so that every machine renders the same bytes. Each
+character is reduced to its class, one byte, and patterns of classes are then counted by `bytes.count`: cl100k, too,
+first cuts a text by such classes, and only then merges. The costs were fitted to cl100k's own counts of rendered pages
+(2 to 11 % over), of random ids in lower case, Markdown and JSON (7 % under to 17 % over), of code (up to 30 % over) and
+of prose in thirty languages (a quarter under at worst, in long German words; 45 % over in Chinese). It is far under
+only on long runs of random letters, and a quarter under on random upper case and base64.
 """
 
 from __future__ import annotations
@@ -14,9 +13,8 @@ from __future__ import annotations
 from functools import lru_cache
 
 _CLASSES = (
-    # The class, and the first and last byte of UTF-8 that belong to it; later rows win. Continuation bytes
-    # are dropped, so a character is its first byte. No class but `a` and `A` may be a letter: see
-    # `estimate_tokens`.
+    # The class, and the first and last byte of UTF-8 that belong to it; later rows win. Continuation bytes are dropped,
+    # so a character is its first byte. No class but `a` and `A` may be a letter: see `estimate_tokens`.
     (b"1", 0x80, 0xFF),  # Latin with accents, Greek, Arabic: about a token per character
     (b"!", 0x00, 0x7F),
     (b" ", 0x20, 0x20),
@@ -42,13 +40,13 @@ _LOWER_AND_BLANKS = bytes(range(0x61, 0x7B)) + b" \n"
 _ASCII_BUT_BLANKS = bytes(set(range(0x80)) - set(b" \n"))
 
 _COSTS = (
-    # A pattern of classes, and its cost wherever it stands. Only the two of newlines alone may hold a
-    # newline: that keeps `estimate_tokens` additive over lines.
+    # A pattern of classes, and its cost wherever it occurs. Only the two of newlines alone may hold a newline: that
+    # keeps `estimate_tokens` additive over lines.
     (b"\n", 1),
     (b"\n\n", -1),  # an empty line costs nothing of its own
     (b" 0", 1),  # a space merges into the word or sign after it, but never into a number
     (b"!", 1),
-    (b"!!", -1),  # signs go two by two
+    (b"!!", -1),  # signs merge two by two
     (b"aA", 1),  # a hump, as in camelCase
     (b"a" * 9, 1),  # a word up to eight letters is one token more often than not ...
     (b"a" * 12, 1),  # ... but few real words are as long as these: ids, names, foreign words
@@ -93,17 +91,17 @@ _CLASS_OF = _class_table()
 
 
 def estimate_tokens(text: str) -> int:
-    """About how many tokens of cl100k the text has: 0 for the empty text, else at least 1; any text will do.
+    """Estimates the tokens of cl100k in a text: 0 for the empty text, else at least 1; any text is accepted.
 
-    Contracts: *Projection* (one token counter, no optional ones). Linear in the text's length. Lines may be
-    estimated one by one and added up: `estimate(a + "\\n" + b) <= estimate(a) + estimate(b) + 1`, equal
-    unless a line is blank; and a line that is added never lowers it.
+    Contracts: *Projection* (one token counter, no optional ones). Linear in the text's length. Lines may be estimated
+    one by one and added up: `estimate(a + "\\n" + b) <= estimate(a) + estimate(b) + 1`, equal unless a line is blank;
+    and adding a line never lowers it.
     """
     return max(1, _tokens(text)) if text else 0
 
 
 def page_tokens(text: str) -> int:
-    """The same number as `estimate_tokens`: lines that were counted lately are not counted again."""
+    """Returns the same number as `estimate_tokens`; lines that were counted recently are not counted again."""
     if not text:
         return 0
     between = text.count("\n") - text.count("\n\n")  # as the two patterns of newlines cost
@@ -125,15 +123,15 @@ def _tokens(text: str) -> int:
     return tokens
 
 
-# A page is made anew with every change, and most of its lines stay: as many as a few pages have.
+# A page is rendered again with every change, and most of its lines stay: as many as a few pages have.
 _of_line = lru_cache(maxsize=1_000)(_tokens)
 
 
 def rough_tokens(text: str) -> int:
-    """About as many as `estimate_tokens`, nine times as fast: for bounding pieces of long texts, never for a budget.
+    """Estimates about as `estimate_tokens`, nine times as fast: for limiting chunks of long texts, never for a budget.
 
     0 for the empty text, else at least 1. On prose, code, JSON and Markdown between 15 % under and 17 % over; at worst
-    (single letters between blanks) half of it, (words in capitals) twice as much.
+    half (single letters between spaces) or twice as much (words in capitals).
     """
     if not text:
         return 0
@@ -150,8 +148,8 @@ def rough_tokens(text: str) -> int:
 
 
 def _beyond_ascii(raw: bytes) -> int:
-    """Tokens of every character that is not ASCII."""
-    # Most texts here are mostly ASCII: without it each count below looks at a few bytes only.
+    """Counts the tokens of all characters that are not ASCII."""
+    # Most texts here are mostly ASCII: after this, each count below reads a few bytes only.
     foreign = raw.translate(None, _ASCII_BUT_BLANKS)
     classes = foreign.translate(_CLASS_OF, _CONTINUATION)
     tokens = sum(cost * classes.count(pattern) for pattern, cost in _COSTS_BEYOND_ASCII)
@@ -159,12 +157,12 @@ def _beyond_ascii(raw: bytes) -> int:
 
 
 def _numbers(classes: bytes) -> int:
-    """Tokens of digits: three at a time, the rest of a run one more; in cl100k this is exact."""
+    """Counts the tokens of digits: three at a time, the rest of a run one more; in cl100k this is exact."""
     threes = classes.count(b"000")
     rest = classes.replace(b"000", b"")
     return threes + rest.count(b"0") - rest.count(b"00")
 
 
 def _gaps(classes: bytes) -> int:
-    """Tokens of runs of two and more spaces: one or two while short, then one for about every sixteen."""
+    """Counts the tokens of runs of two and more spaces: one or two for short runs, then about one per sixteen."""
     return classes.replace(b" " * 8, b"  ").replace(b"    ", b"  ").count(b"  ")

@@ -1,4 +1,4 @@
-"""Words as they may stand in a text: folded, inflected, or too common to ask for."""
+"""Finds the forms in which words may occur in a text: folded, inflected; lists words too common to search for."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _COMMON = """
     should so some still such tell than that the their them then there these they this those through to too under until
     up us very was we were what when where which while who whom whose why will with would yet you your
 """
-# Words that say nothing of what a question is about.
+# Words that do not matter to what a question is about.
 STOP_WORDS = frozenset(_COMMON.split())
 
-# Words whose forms no ending tells, a family a line.
+# Words whose forms no ending reveals, one family a line.
 _IRREGULAR = """
     begin began begun
     break broke broken
@@ -54,17 +54,17 @@ _ENDINGS = (
     "ations", "ation", "ements", "ement", "ments", "ment", "ships", "ship", "ings", "ing", "ions", "ion", "ors", "or",
     "ers", "er", "ying", "ies", "ied", "ed", "es", "ly", "s", "y", "e",
 )  # fmt: skip
-# Each form is looked up: these are the ones that people use of most words.
+# Each form is looked up: these are the ones in common use.
 _USUAL = ("", "e", "s", "es", "ed", "ing", "er", "ers", "ion", "ions", "y", "ies", "ied", "ying")
 _DOUBLED = ("ing", "ed", "er")
 _SHORT = late(".*[^aeiou][aeiouy][^aeiouwxy]")  # drop, plan: their last letter is doubled before an ending
 _ACCENTED = late("[\u00c0-\u024f\u1e00-\u1eff]")
 _VOWEL = late("[aeiouy]")
-_SHORTEST, _LONGEST = 3, 24  # letters of a stem, of a word that is taken apart
+_SHORTEST, _LONGEST = 3, 24  # letters of a stem, of a word whose ending is removed
 
 
 def folded(text: str) -> str:
-    """The text in lower case and Latin letters without accents, character by character: places stay where they are."""
+    """Returns the text in lower case, Latin letters without accents, one for one: positions do not change."""
     lowered = text.lower()
     if len(lowered) != len(text):
         lowered = "".join(low if len(low := letter.lower()) == 1 else letter for letter in text)
@@ -73,14 +73,14 @@ def folded(text: str) -> str:
 
 @lru_cache(maxsize=1_000)
 def _bare(letter: str) -> str:
-    """A Latin letter without its accent, as the index takes it."""
+    """Returns a Latin letter without its accent, as the index stores it."""
     return normalize("NFD", letter)[0].lower()
 
 
 def akin_of(word: str) -> tuple[str, ...]:
-    """Other forms of an English word that is folded, in lower case: of `moving` `move`, `moved`, `mover` and so on.
+    """Returns other forms of a folded English word in lower case: for `moving` `move`, `moved`, `mover` and so on.
 
-    Made by taking an ending off and putting others on, so that many of them are no words; none is the word itself.
+    Made by removing an ending and adding others, so that many of them are no words; none is the word itself.
     """
     stem = stem_of(word)
     if not stem:
@@ -92,7 +92,7 @@ def akin_of(word: str) -> tuple[str, ...]:
 
 
 def stem_of(word: str) -> str:
-    """An English word without its ending, its last consonant single; "" where it is none, or too short or too long."""
+    """Returns an English word without its ending, last consonant single; "" if it is none, or too short or long."""
     if not (word.isascii() and word.isalpha() and _SHORTEST <= len(word) <= _LONGEST):
         return ""
     stem = next(
@@ -113,5 +113,5 @@ def stem_of(word: str) -> str:
 
 
 def prefix_of(word: str) -> str:
-    """What other forms of a word of another alphabet begin with; "" where it is too short, or written in ASCII."""
+    """Returns what other forms of a word of another alphabet begin with; "" if it is too short, or written in ASCII."""
     return word[: max(_SHORTEST, len(word) - 3)] if not word.isascii() and word.isalpha() and len(word) > 3 else ""

@@ -15,14 +15,14 @@ LISTED = "in (select value from json_each(?))"  # one of the values that `listed
 
 
 def listed(values: Iterable[int | str]) -> str:
-    """Any number of values as one that is bound."""
+    """Packs any number of values into one that is bound."""
     return json.dumps(list(values))
 
 
 def of_sessions(
     database: Database, columns: str, table: str, sessions: Collection[Session], *, by: str | None = None
 ) -> Iterator[tuple[Any, ...]]:
-    """Gives rows of a table, those of one session after those of the one before it; `by` names the index."""
+    """Yields rows of a table, session by session; `by` names the index."""
     index = f" indexed by {by}" if by else ""
     return database.execute(
         f"select {columns} from (select value->>0 as agent_id, value->>1 as session_token, value->>2 as session_id"
@@ -34,7 +34,7 @@ def of_sessions(
 def of_values(
     database: Database, columns: str, table: str, column: str, values: Iterable[int | str]
 ) -> Iterator[tuple[Any, ...]]:
-    """Gives the rows of a table in which a column holds one of some values."""
+    """Yields the rows of a table in which a column holds one of some values."""
     return database.execute(
         f"select {columns} from (select value as given from json_each(?)) cross join {table} on {column} = given",
         (listed(values),),
@@ -42,7 +42,7 @@ def of_values(
 
 
 def numbers(database: Database, sessions: Collection[Session]) -> dict[Session, int]:
-    """Gives the numbers of those of some sessions that have one."""
+    """Returns the numbers of those sessions that have one."""
     return {row[1:]: row[0] for row in of_sessions(database, f"session, {_NAMES}", "sessions", sessions)}
 
 
@@ -52,14 +52,14 @@ def number(database: Database, sessions: Collection[Session]) -> None:
 
 
 def artifacts(database: Database, paths: Iterable[str]) -> dict[str, int]:
-    """Gives the numbers of some artifacts by path."""
+    """Returns the numbers of some artifacts by path."""
     return {row[0]: row[1] for row in of_values(database, "source_path, id", "memory_artifacts", "source_path", paths)}
 
 
 def of_ids(
     database: Database, columns: str, table: str, agent_id: str, column: str, ids: Collection[str]
 ) -> Iterator[tuple[Any, ...]]:
-    """Gives the rows of a table in which a column holds one of some ids."""
+    """Yields the rows of a table in which a column holds one of some ids."""
     return database.execute(
         f"select {columns} from (select value as given from json_each(?2)) cross join {table}"
         f" on agent_id = ?1 and {column} = given",

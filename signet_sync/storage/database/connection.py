@@ -1,4 +1,4 @@
-"""One connection to the database: opened safely, migrated, checked; SQLite's errors become ours."""
+"""Opens one connection to the database: safely, migrated, checked; SQLite's errors become ours."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from signet_sync.text.cjk import spaced
 
 MINIMUM_SQLITE = (3, 51, 3)
 BUSY_MS = 5000
-# A log of so many bytes was not emptied for long: somebody keeps reading what was before it.
+# A log of so many bytes was not emptied for long: a reader still needs the state before it.
 LARGE_LOG = 64 * 1024 * 1024
 
 if tuple(int(part) for part in apsw.sqlite_lib_version().split(".")) < MINIMUM_SQLITE:
@@ -47,19 +47,19 @@ _OF_THE_MOMENT = (
     apsw.CantOpenError, apsw.ReadOnlyError, apsw.PermissionsError,
 )  # fmt: skip
 _ODD = (apsw.SQLError, apsw.ConstraintError)
-# What SQLite says of damage without a code for it: of a schema, of a table of full text.
+# SQLite's messages about damage that has no error code: of a schema, of a table of full text.
 _OF_DAMAGE = ("malformed", "fts5 file format", "vtable constructor failed")
 
 
 def damaged(why: object, path: str | None) -> DatabaseCorrupt:
-    """The exception for bytes that are not what we wrote."""
+    """Makes the exception for bytes that are not what we wrote."""
     return DatabaseCorrupt(
         f"the database is damaged: {why}", path=path, hint="signet-sync reindex --full moves it aside and rebuilds it"
     )
 
 
 def translate(error: apsw.Error, path: str | None) -> DatabaseError:
-    """Our exception for one of SQLite's, with what the person can do."""
+    """Turns an exception of SQLite into ours, with what the person can do."""
     if isinstance(error, _CORRUPT) or any(words in str(error) for words in _OF_DAMAGE):
         return damaged(error, path)
     if isinstance(error, apsw.BusyError):
@@ -84,7 +84,7 @@ def translate(error: apsw.Error, path: str | None) -> DatabaseError:
 
 
 def protect(connection: apsw.Connection, wait_ms: int) -> None:
-    """What keeps a hostile file from harming us; writes nothing."""
+    """Protects us from a hostile file; writes nothing."""
     connection.set_busy_timeout(wait_ms)
     connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
     connection.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
@@ -94,20 +94,20 @@ def protect(connection: apsw.Connection, wait_ms: int) -> None:
     connection.config(apsw.SQLITE_DBCONFIG_DQS_DDL, 0)
     for pragma in ("cell_size_check = on", "mmap_size = 0", "foreign_keys = on", "temp_store = memory"):
         connection.execute(f"pragma {pragma}")
-    connection.execute("pragma cache_size = -8000")  # whoever only reads needs it as much: full text is walked
+    connection.execute("pragma cache_size = -8000")  # readers need it as much: a full-text search reads many pages
 
 
 class Database:
-    """A connection with our schema. Used by one thread at a time; never crosses a fork."""
+    """A connection with our schema. Used by one thread at a time; never used across a fork."""
 
     def __init__(
         self, path: str, *, readonly: bool = False, create: bool = True, wait_ms: int = BUSY_MS, traceless: bool = False
     ) -> None:
         """Opens (and with `create` makes and migrates) the database.
 
-        Even a reader makes SQLite put a log and its index beside the file; with `traceless` it does so only where the
-        log holds something. Raises `DatabaseCorrupt`, `DatabaseError`; `FileNotFoundError` where it does not exist and
-        may not be made.
+        Even a reader makes SQLite put a log and its index beside the file; with `traceless` it does so only if the log
+        is not empty. Raises `DatabaseCorrupt`, `DatabaseError`; `FileNotFoundError` if it does not exist and may not be
+        made.
         """
         self.path = path
         self.readonly = readonly
@@ -119,7 +119,7 @@ class Database:
                 raise FileNotFoundError(path)
             _make(path)
         if not memory and not os.path.isfile(path):
-            # Opening a pipe would wait for its other end for ever.
+            # Opening a pipe would wait forever for its other end.
             raise DatabaseError(
                 "the database is no file", path=path, hint="move what is there away, or choose another --db"
             )
@@ -148,14 +148,14 @@ class Database:
         self._settled = True
 
     def _add_functions(self) -> None:
-        """What SQL needs of Python: the text in the bytes of a seal (`unsealed`), what is indexed of it (`spaced`)."""
+        """Adds the SQL functions `unsealed` (the text in the bytes of a seal) and `spaced` (what is indexed of it)."""
         functions: dict[str, Any] = {"unsealed": partial(unsealed, self.path), "spaced": spaced}
         for name, function in functions.items():
             self.connection.create_scalar_function(name, function, 1, deterministic=True)
 
     def _refuse_others(self) -> None:
         """Refuses a file that is not ours or newer than us, before the first write (even WAL mode would be one)."""
-        with self.connection:  # one snapshot: another process may be making the tables right now
+        with self.connection:  # one snapshot: another process may be creating the tables at this moment
             version = self.value("pragma user_version")
             application = self.value("pragma application_id")
             tables = {name for (name,) in self.execute("select name from sqlite_schema")}
@@ -186,7 +186,7 @@ class Database:
         )
 
     def _configure(self, memory: bool, wait_ms: int) -> None:
-        """How we write: write-ahead log, zeroes over what is deleted, checkpoints only when we say so."""
+        """Sets how we write: write-ahead log, zeroes over deleted rows, no automatic checkpoints."""
         if self.readonly:
             return
         connection = self.connection
@@ -203,13 +203,13 @@ class Database:
             connection.execute(f"pragma {pragma}")
 
     def _drop_snapshot(self) -> bool:
-        """Before a commit: what a pass has seen is no longer all that the next one has to look at."""
-        with suppress(OSError):  # a signature of the database tells, too
+        """Deletes the snapshot of the last pass before a commit: afterwards the next pass has more to look at."""
+        with suppress(OSError):  # a signature of the database shows the change, too
             unlink(self.path + SNAPSHOT)
         return False
 
     def _keep_a_log(self, wait_ms: int) -> None:
-        """Switches to the write-ahead log; where two make one new file, SQLite refuses one of them without waiting."""
+        """Switches to the write-ahead log; on a new file SQLite may refuse at once, so it is tried again."""
         end = time.monotonic() + wait_ms / 1000
         while True:
             try:
@@ -237,13 +237,13 @@ class Database:
                 return
             self._make(*TABLES)
             self._tell_the_planner()
-            # Taken away with the restored rows, so that neither a crash nor a full disk in between loses them.
+            # Reset together with the restored rows, so that neither a crash nor a full disk in between loses them.
             self.set_state("backups", "restore_due", 1)
             self.connection.execute(f"pragma application_id = {APPLICATION_ID}")
             self.connection.execute(f"pragma user_version = {VERSION}")
 
     def _bring_up_to_date(self, version: int) -> None:
-        """Native rows stay; what is derived is dropped, and the next pass makes it anew."""
+        """Keeps native rows; drops what is derived, which the next pass makes again."""
         if version < FIRST:
             raise damaged(f"no signet-sync that was released wrote schema {version}", self.path)
         try:
@@ -263,7 +263,7 @@ class Database:
         self.connection.execute(f"pragma user_version = {VERSION}")
 
     def take_keys(self, keys: Mapping[str, str], tables: Collection[str]) -> None:
-        """Has what stood in `meta` stand in the tables that are for it, as far as they are among these."""
+        """Moves state from the keys of `meta` into the tables that hold it today, if these are among `tables`."""
         for table, row in rows_of(keys):
             if table in tables:
                 names = ", ".join(row)
@@ -276,12 +276,12 @@ class Database:
             self.connection.execute(statement)
 
     def _tell_the_planner(self) -> None:
-        """What an index is worth: the same in every vault, so that a plan that was tested is the plan that is run.
+        """Sets the statistics of indexes: the same in every vault, so that the tested query plan is the one in use.
 
-        Knowing nothing, SQLite goes through all rows of an agent by a table's own key rather than by a longer index;
-        having counted a small vault, through whole tables, for as long as it takes the vault to be small.
+        Without statistics SQLite scans all rows of an agent by a table's own key rather than use a longer index; with
+        those of a small vault it scans whole tables, even after the vault has grown.
         """
-        self.execute("analyze sqlite_schema")  # makes the tables of statistics
+        self.execute("analyze sqlite_schema")  # creates the tables of statistics
         for statistics in list(self.execute("select name from sqlite_schema where name like 'sqlite_stat_'")):
             self.execute(f"delete from {statistics[0]}")
         rows = []
@@ -292,12 +292,12 @@ class Database:
                 if not table.startswith("sqlite_"):
                     rows.append((table, name, worth(columns, unique=bool(unique))))
         self.executemany("insert into sqlite_stat1(tbl, idx, stat) values(?, ?, ?)", rows)
-        self.execute("analyze sqlite_schema")  # reads it
+        self.execute("analyze sqlite_schema")  # loads them
 
     def begin_build(self) -> bool:
-        """Goes without a log on disk while the first index is made; the caller holds the workspace's lock.
+        """Works without a log on disk while the first index is made; the caller holds the workspace's lock.
 
-        Until `end_build` nobody else opens the file, and after a crash it is made anew. False where it has rows or
+        Until `end_build` no other process opens the file, and after a crash it is made again. False if it has rows or
         another connection, and then nothing changed.
         """
         if self.path == ":memory:" or self._holds_rows():
@@ -312,7 +312,7 @@ class Database:
         return True
 
     def _holds_rows(self) -> bool:
-        """Whether anything would be lost with the file: rows of files, or native ones, which are nowhere else."""
+        """Whether anything would be lost with the file: rows of files, or native ones, which exist only here."""
         tables = ("files", *(name for name in native_tables() if TABLES[name].salvaged))
         return any(self.value(f"select exists(select 1 from {table})") for table in tables)
 
@@ -323,13 +323,13 @@ class Database:
             self.connection.execute(f"pragma application_id = {APPLICATION_ID}")
             self.connection.execute("pragma journal_mode = wal")
             self.connection.execute("pragma synchronous = normal")
-            self.value("pragma user_version")  # makes the log
+            self.value("pragma user_version")  # creates the log
         except apsw.Error as error:
             raise translate(error, self.path) from error
         self._files = self._identities()
 
     def execute(self, sql: str, bindings: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
-        """Rows of a statement; every value bound. Raises `DatabaseCorrupt` for a text that is none."""
+        """Yields the rows of a statement; every value is bound. Raises `DatabaseCorrupt` for text that is no UTF-8."""
         return self._rows(self.connection.execute(sql, bindings))
 
     def _rows(self, cursor: apsw.Cursor) -> Iterator[tuple[Any, ...]]:
@@ -339,19 +339,19 @@ class Database:
             raise damaged("what was written as text is none any more", self.path) from None
 
     def executemany(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
-        """One statement for many rows."""
+        """Runs one statement for many rows."""
         if rows:
             self.connection.executemany(sql, rows)
 
     def value(self, sql: str, bindings: Sequence[Any] = ()) -> Any:
-        """The first column of the first row, or None."""
+        """Returns the first column of the first row, or None."""
         for row in self.execute(sql, bindings):
             return row[0]
         return None
 
     @contextmanager
     def transaction(self, *, durable: bool = False) -> Iterator[None]:
-        """An immediate transaction; with `durable` its commit survives a power loss. Raises our exceptions."""
+        """Runs an immediate transaction; with `durable` its commit survives a power loss. Raises our exceptions."""
         try:
             if durable:
                 self.connection.execute("pragma synchronous = full")
@@ -375,16 +375,16 @@ class Database:
                     self.connection.execute("pragma synchronous = normal")
 
     def _refuse_what_came_since(self) -> None:
-        """A newer signet-sync may have changed the tables since we opened them: nothing is written into those."""
+        """Refuses to write if a newer signet-sync changed the tables after we opened them."""
         if self._settled and (version := self.value("pragma user_version")) > VERSION:
             raise self._newer(version)
 
     def shrink(self) -> None:
-        """Gives back the memory in which pages are kept; they are read again when they are asked for."""
+        """Frees the memory in which pages are cached; they are read again when they are needed."""
         self.connection.execute("pragma shrink_memory")
 
     def state(self, table: str, column: str) -> Any:
-        """A column of a table of one row; None while there is none."""
+        """Returns a column of a table of one row; None while there is none."""
         return self.value(f"select {column} from {table}")
 
     def set_state(self, table: str, column: str, value: int | str | None) -> None:
@@ -396,10 +396,10 @@ class Database:
         )
 
     def reset_derived(self) -> None:
-        """Drops all but the native tables and makes the derived ones; readers keep the old rows meanwhile.
+        """Drops all but the native tables and creates the derived ones; readers keep the old rows meanwhile.
 
-        Tables of another version go, too: texts of sessions may be in them, and no removal would come there.
-        In the caller's transaction.
+        Tables of another version are dropped, too: they may hold texts of sessions, which no removal would reach. In
+        the caller's transaction.
         """
         kept = native_tables()
         for name in [name for (name,) in self.execute(_DROPPABLE) if name not in kept]:
@@ -408,7 +408,7 @@ class Database:
         self._tell_the_planner()
 
     def in_memory(self) -> Database:
-        """A copy that stands in memory alone: what is tried out in it reaches no disk."""
+        """Returns a copy that exists in memory only: what is tried out in it reaches no disk."""
         copy = Database(":memory:")
         try:
             with copy.connection.backup("main", self.connection, "main") as backup:
@@ -420,12 +420,12 @@ class Database:
         return copy
 
     def replaced(self) -> bool:
-        """Whether the file, or the log that we write, was deleted or exchanged under us: others read something else."""
+        """Whether the file, or the log that we write, was deleted or replaced: other processes read a different one."""
         return self._files != self._identities()
 
     @property
     def identity(self) -> Identity | None:
-        """Which file this is, as it was when it was opened; None in memory."""
+        """Identifies the file that was opened; None in memory."""
         return self._files[0] if self._files else None
 
     def _identities(self) -> list[Identity | None]:
@@ -434,7 +434,7 @@ class Database:
         return [identity(self.path + suffix) for suffix in (("",) if self.readonly else ("", "-wal"))]
 
     def checkpoint(self, *, truncate: bool = False) -> bool:
-        """Moves the WAL into the database; with `truncate` also empties it. False where a reader stood in the way."""
+        """Moves the WAL into the database; with `truncate` also empties it. False if a reader prevented it."""
         mode = apsw.SQLITE_CHECKPOINT_TRUNCATE if truncate else apsw.SQLITE_CHECKPOINT_PASSIVE
         try:
             logged, moved = self.connection.wal_checkpoint(mode=mode)
@@ -445,10 +445,10 @@ class Database:
         return moved >= logged
 
     def problems(self, *, closely: Iterable[str] = ()) -> list[str]:
-        """What SQLite's and FTS5's own checks find; empty when all is well. Full text needs a writable connection.
+        """Lists what SQLite's and FTS5's own checks find; empty if all is well. Full text needs a writable connection.
 
-        Of the tables `closely` the indexes are compared with the rows, and every text is read. Raises SQLite's errors
-        where it could not look: locked, out of room, not readable; `DatabaseNewer` where it is not ours to judge.
+        For the tables `closely` the indexes are compared with the rows, and every text is read. Raises SQLite's errors
+        if it could not check: locked, out of space, not readable; `DatabaseNewer` if a newer signet-sync wrote it.
         """
         try:
             self._refuse_what_came_since()
@@ -474,7 +474,7 @@ class Database:
         return found
 
     def _missing(self) -> list[str]:
-        """Tables and columns that a damaged schema lacks, though it can be read."""
+        """Lists tables and columns that a damaged schema lacks, though it can be read."""
         whole = Database(":memory:")
         try:
             there = set(self.execute(_COLUMNS))
@@ -483,14 +483,14 @@ class Database:
             whole.connection.close()
 
     def _textless(self) -> list[str]:
-        """The first row whose text is left to a seal that does not give it."""
+        """Reports the first row whose text is in a seal that cannot be read."""
         return [f"the text of {path} cannot be had from its seal" for (path,) in self.execute(_TEXTLESS)]
 
     def close(self) -> None:
         """Checkpoints what can be and closes; safe to call twice."""
         if not self.readonly:
             with suppress(DatabaseError, apsw.ConnectionClosedError):
-                # The log need not be empty; nobody waits here until the last reader is done.
+                # The log need not be empty; closing does not wait until the last reader is done.
                 self.connection.set_busy_timeout(200)
                 self.checkpoint(truncate=True)
         self.connection.close()
@@ -501,9 +501,9 @@ class Database:
 
 
 def worth(columns: Sequence[str | None], *, unique: bool) -> str:
-    """An index's row of `sqlite_stat1`: rows in all, then how many have equal first column, first two, and so on.
+    """Estimates an index's row of `sqlite_stat1`: all rows, then how many share the first column, first two, and so on.
 
-    Guesses: few agents, and every further column tells ten times as much.
+    Assumes few agents, and that every further column is ten times as selective.
     """
     shares, rows = [], _ROWS
     for column in columns:
@@ -532,7 +532,7 @@ _COLUMNS = (
 
 
 def identity(path: str) -> Identity | None:
-    """What tells one file from another that takes its name; None where there is none."""
+    """Returns device and inode of a file, which distinguish it from a replacement; None if there is none."""
     try:
         status = os.stat(path)
     except OSError:
@@ -541,13 +541,13 @@ def identity(path: str) -> Identity | None:
 
 
 def set_aside(path: str) -> str:
-    """Moves a damaged database and its companions to `*.corrupt-<time>`; gives the new name.
+    """Moves a damaged database and its companions to `*.corrupt-<time>`; returns the new name.
 
     The companions go first: a new database must never find the log of the old one beside it.
     """
     stem = f"{path}.corrupt-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}"
     moved, number = stem, 1
-    # Where this was cut off before, the companions lie there without their database.
+    # After an interrupted move the companions have this name without their database.
     while any(os.path.lexists(moved + suffix) for suffix in (*_COMPANIONS, "")):
         moved, number = f"{stem}-{number}", number + 1
     for suffix in (*_COMPANIONS, ""):
@@ -557,13 +557,13 @@ def set_aside(path: str) -> str:
 
 
 def last_set_aside(path: str) -> str | None:
-    """The damaged database that was moved aside last."""
+    """Returns the damaged database that was moved aside last."""
     found = set_aside_before(path)
     return max(found, key=lambda name: os.stat(name).st_ctime_ns) if found else None
 
 
 def set_aside_before(path: str) -> list[str]:
-    """Every damaged database that was moved aside and still lies there."""
+    """Lists the damaged databases that were moved aside and still exist."""
     folder, name = os.path.split(path)
     start = f"{name}.corrupt-"
     try:
@@ -574,13 +574,13 @@ def set_aside_before(path: str) -> list[str]:
 
 
 def suspect(path: str) -> None:
-    """Notes that a reader met damage: the next pass looks at every page, not only at those that it needs."""
+    """Notes that a reader found damage: the next pass checks every page, not only those that it needs."""
     with suppress(OSError):
         os.close(os.open(path + _SUSPECT, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
 
 
 def noted(error: apsw.Error | DatabaseError, path: str) -> DatabaseError:
-    """Our exception for one that somebody met who cannot mend the database; of damage a note is left."""
+    """Returns our exception for a caller that cannot repair the database; notes damage for the next pass."""
     told = translate(error, path) if isinstance(error, apsw.Error) else error
     if isinstance(told, DatabaseCorrupt) or is_odd(error):
         suspect(path)
@@ -593,19 +593,19 @@ def is_odd(error: BaseException) -> bool:
 
 
 def is_suspect(path: str) -> bool:
-    """Whether a reader met damage since somebody looked."""
+    """Whether a reader found damage that no pass has checked since."""
     return path != ":memory:" and os.path.exists(path + _SUSPECT)
 
 
 def confide(path: str) -> None:
-    """Takes the note away: the database was looked at, or is another one."""
+    """Deletes the note: the database was checked, or is another one."""
     with suppress(OSError):
         os.unlink(path + _SUSPECT)
 
 
 def unsealed(path: str | None, packed: bytes | None) -> str:
-    """Gives the text in the bytes of a seal. Raises `DatabaseCorrupt`, with the path of the database, where none is."""
-    from signet_sync.formats.seal import body  # only who reads a text pays for the libraries
+    """Returns the text in the bytes of a seal. Raises `DatabaseCorrupt`, with the database's path, if it has none."""
+    from signet_sync.formats.seal import body  # only callers that read a text pay for the libraries
 
     text = body(packed)
     if text is None:
@@ -614,14 +614,14 @@ def unsealed(path: str | None, packed: bytes | None) -> str:
 
 
 def _immutable(path: str) -> str:
-    """The URI of a database as its file alone tells it."""
+    """Returns the URI that opens a database without its log."""
     from urllib.parse import quote
 
     return f"file:{quote(path)}?immutable=1"
 
 
 def without_log(path: str) -> apsw.Connection:
-    """A database as its file alone tells it, opened to be read. Raises SQLite's errors."""
+    """Opens a database for reading, without its log. Raises SQLite's errors."""
     flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
     return apsw.Connection(_immutable(path), flags=flags)
 
@@ -636,7 +636,7 @@ def _application_without_log(path: str) -> int:
 
 
 def log_size(path: str) -> int:
-    """The bytes of a database's write-ahead log."""
+    """Returns the size of a database's write-ahead log in bytes."""
     try:
         return os.path.getsize(f"{path}-wal")
     except OSError:
@@ -644,7 +644,7 @@ def log_size(path: str) -> int:
 
 
 def _make(path: str) -> None:
-    """An empty file that only its owner may read, in a folder that only its owner may enter."""
+    """Makes an empty file that only its owner may read, in a folder that only its owner may enter."""
     try:
         private_folder(os.path.dirname(os.path.abspath(path)))
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
@@ -655,6 +655,6 @@ def _make(path: str) -> None:
 
 
 def discard(path: str) -> None:
-    """Deletes a database that never held anything but what the files hold."""
+    """Deletes a database that never held anything but what is in files."""
     for suffix in ("", *_COMPANIONS):
         unlink(path + suffix)

@@ -1,4 +1,4 @@
-"""Tables that a rebuild drops and fills again. Instants ending in `_us` are microseconds since 1970 UTC."""
+"""Declares the tables that a rebuild drops and refills. Instants ending in `_us` are microseconds since 1970 UTC."""
 
 from signet_sync.storage.database.table import NUMBER, SESSION, Joined, Table, derived
 
@@ -6,9 +6,9 @@ MOST_PIECES = 64
 
 
 def _options(table: str, **options: int | str) -> tuple[str, ...]:
-    """The statements that set the options of a table of full text.
+    """Returns the statements that set the options of a table of full text.
 
-    Its pieces are merged when it is quiet (`merges`), and in a commit only where there are too many.
+    Its segments are merged when the database is idle (`full_text_merges`); a commit merges only if there are too many.
     """
     options |= {"automerge": 0, "usermerge": 8, "crisismerge": MOST_PIECES}
     return tuple(
@@ -17,7 +17,7 @@ def _options(table: str, **options: int | str) -> tuple[str, ...]:
     )
 
 
-# A row that holds the numbers of an artifact and of a session, with path and names; a file that went has no rows.
+# Columns and joins that give a row path and names for the numbers that it holds; a deleted file has no rows.
 _OF = "n.session_token, n.session_id"
 _JOINED = "join memory_artifacts a on a.id = {0}.artifact join sessions n on n.session = {0}.session"
 
@@ -252,7 +252,7 @@ DERIVED: tuple[Table, ...] = (
         "their full text",
         """create virtual table recall_lines_fts using fts5(
         text, content='', tokenize="unicode61 remove_diacritics 2")""",
-        # Lines are written anew all the time: their former words are taken out together (`lines.scour`).
+        # Lines are rewritten often: their former words are erased together (`lines.scour`).
         *_options("recall_lines_fts", secure_delete=0),
     ),
     derived(

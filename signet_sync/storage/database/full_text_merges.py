@@ -1,7 +1,7 @@
-"""Full text in few pieces: FTS5 writes a piece (segment) with every change, and merges them when it is told to.
+"""Keeps full text in few segments: FTS5 writes a segment with every change, and merges them on request.
 
-By itself it would merge inside of somebody's commit, the largest piece of an index among them. Its options
-(`schema.DERIVED_DDL`) leave that to pieces which nobody came to merge.
+By itself it would merge inside a commit, even the largest segments of an index. The options of its tables (`derived`)
+let a commit merge only if there are far too many.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ BULK_STEP = 2_000
 
 
 def step(database: Database, pages: int = STEP) -> bool:
-    """Merges some pieces, or a part of them, in a transaction of its own; False where there is nothing to merge.
+    """Merges some segments, or a part of them, in its own transaction; False if there is nothing to merge.
 
-    False, too, where another program writes, which is not waited for, and where the disk is full: nothing hangs on it.
+    Also False if another program is writing, which is not waited for, and if the disk is full: merging is never urgent.
     """
     database.connection.set_busy_timeout(0)
     try:
@@ -39,5 +39,5 @@ def step(database: Database, pages: int = STEP) -> bool:
 def _merge(database: Database, table: str, pages: int) -> bool:
     before = database.connection.total_changes()
     database.execute(f"insert into {table}({table}, rank) values('merge', ?)", (pages,))
-    # What writes fewer rows than two has merged nothing: https://sqlite.org/fts5.html#the_merge_command
+    # Writing fewer than two rows means that nothing was merged: https://sqlite.org/fts5.html#the_merge_command
     return database.connection.total_changes() - before >= 2

@@ -1,4 +1,4 @@
-"""Rows of nodes and facts with the names that their numbers stand for, to be selected from. Imports nothing heavy."""
+"""Defines what to select from for rows of nodes and facts with names instead of numbers. Imports nothing heavy."""
 
 from signet_sync.storage.database.tables import TABLES
 

@@ -1,4 +1,4 @@
-"""Tables that a rebuild leaves alone. Instants ending in `_us` are microseconds since 1970 UTC."""
+"""Declares the tables that a rebuild keeps. Instants ending in `_us` are microseconds since 1970 UTC."""
 
 from typing import Any, Literal
 
@@ -29,7 +29,7 @@ from signet_sync.storage.database.table import (
     native,
 )
 
-# Of live turns those that were handed over: the others are read from a transcript of a harness again.
+# Live turns that a harness sent; the others can be read again from the transcript that it writes.
 HANDED_OVER = "session_id <> session_key"
 
 
@@ -199,7 +199,7 @@ NATIVE: tuple[Table, ...] = (
         row=Seal,
         session=SESSION,
         artifact=("path",),
-        # A seal that is written again gets a new rowid.
+        # A seal that is rewritten gets a new rowid.
         mark="count(*) || ':' || coalesce(max(rowid), 0)",
     ),
     native(
@@ -313,7 +313,7 @@ NATIVE: tuple[Table, ...] = (
         "create index memories_time on memories(agent_id, type, created_at)",
         row=Memory,
         handle="id",
-        # An id is made of the words.
+        # The id is made of the words.
         mark=all_of("agent_id", "id", "type", "tags", "private", "created_at", "concept_tags"),
     ),
     native(

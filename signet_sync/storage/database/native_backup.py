@@ -1,7 +1,7 @@
-"""Backups of native rows: a small SQLite file, written whole, its checksum in its header.
+"""Writes and restores backups of native rows: a small SQLite file, written whole, with a checksum in its header.
 
-Those that are written by themselves stand beside the database and hold no bytes of seals: they stand in the files. One
-that a person asks for holds these, too.
+Automatic backups are beside the database and hold no bytes of seals, which are in files. Backups that a person asks for
+hold these, too.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from signet_sync.storage.database.tables import APPLICATION_ID, TABLES, VERSION,
 from signet_sync.storage.durable import CREATE, Replacing, sync_descriptor
 
 _ABOUT = "about"
-# Of an older schema: what was forgotten, accepted and redacted, as keys and values.
+# In older schemas: what was forgotten, accepted and redacted, as keys and values.
 _KEYS = "marks"
 _WAIT_MS = 1000
-# In SQLite's header: who made the file, and the place of the number in which we keep the checksum of all other bytes.
+# In SQLite's header: who made the file, and the position of the checksum of all other bytes.
 _SEALED = 0x5349534B
 _CHECKSUM_AT = 60
 _CHUNK = 1 << 20
 
 
 def fingerprint(database: Database) -> str:
-    """Changes whenever a row that belongs into every backup does; cheap, because most tables have a mark that is."""
+    """Computes a fingerprint that changes with each row of every backup; cheap, as most tables have a `mark`."""
     found = sha256()
     for table in backed_up():
         if table.kept == "always":
@@ -43,23 +43,23 @@ def fingerprint(database: Database) -> str:
 
 
 def is_due(database: Database) -> bool:
-    """Whether native rows have still to be brought back: what stands in the backups is more than what we have."""
+    """Whether native rows still have to be restored: the backups hold more than the database."""
     return bool(database.state("backups", "restore_due"))
 
 
 def settle(database: Database) -> None:
-    """Says that they are back, or stand in no backup. In the caller's transaction."""
+    """Records that they are restored, or in no backup. In the caller's transaction."""
     database.set_state("backups", "restore_due", 0)
 
 
 def last(database: Database) -> str | None:
-    """The fingerprint of what the last backup holds."""
+    """Returns the fingerprint of the last backup."""
     found: str | None = database.state("backups", "fingerprint")
     return found
 
 
 def set_last(database: Database, mark: str) -> None:
-    """Remembers it. In the caller's transaction."""
+    """Records the fingerprint of the last backup. In the caller's transaction."""
     database.set_state("backups", "fingerprint", mark)
 
 
@@ -71,10 +71,10 @@ def write(
     whole: bool = False,
     portable: Callable[[str], str] | None = None,
 ) -> None:
-    """Copies the native rows that are worth keeping into a new SQLite file, durably, in place of an old one.
+    """Copies the native rows that are worth keeping into a new SQLite file, durably, replacing an old one.
 
-    `about` is what the file tells of itself. With `whole` the bytes of seals and live turns go along; `portable` gives
-    for a path of this machine one that another machine understands, too.
+    `about` is what the file says about itself. With `whole` the bytes of seals and live turns are included; `portable`
+    turns a path of this machine into one that is valid on another machine, too.
     """
     with Replacing(target) as temporary:
         handle = os.open(temporary, CREATE, 0o600)
@@ -110,7 +110,7 @@ def _copy(database: Database, about: Mapping[str, str], *, whole: bool, portable
 
 
 class Kept:
-    """A backup that was opened to be read and is whole; `about` is what it tells of itself."""
+    """A backup that was opened for reading and is whole; `about` is what it says about itself."""
 
     def __init__(self, connection: apsw.Connection, source: str) -> None:
         self._connection = connection
@@ -130,21 +130,21 @@ class Kept:
                 self._of_keys.setdefault(table, []).append(row)
 
     def rows(self, table: str, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
-        """The rows of a table. Raises `DatabaseCorrupt`, `DatabaseError` with the backup's path."""
+        """Yields the rows of a table. Raises `DatabaseCorrupt`, `DatabaseError` with the backup's path."""
         if table in self._of_keys:
             yield from (tuple(row[column] for column in columns) for row in self._of_keys[table])
             return
         with _of_source(self._source):
-            # Equal rows one behind the other in the order in which they were copied.
+            # Equal rows follow each other in the order in which they were copied.
             yield from self._connection.execute(f"select {', '.join(columns)} from {table} order by rowid")
 
     def _texts(self, table: str) -> list[tuple[str, str]]:
-        """Keys and values of a table of texts; what is no text is none of ours."""
+        """Lists keys and values of a table of texts; other values were not written by us."""
         found = self.rows(table, ["key", "value"])
         return [(key, value) for key, value in found if isinstance(key, str) and isinstance(value, str)]
 
     def counts(self) -> dict[str, int]:
-        """The number of rows by table."""
+        """Counts the rows by table."""
         of_keys = {table: len(rows) for table, rows in self._of_keys.items()}
         with _of_source(self._source):
             return of_keys | {
@@ -156,10 +156,10 @@ class Kept:
 
 @contextmanager
 def opened(source: str) -> Iterator[Kept]:
-    """A backup, opened to be read; nothing is written to it or beside it.
+    """Opens a backup for reading; nothing is written to it or beside it.
 
-    Raises `DatabaseCorrupt` with its path where it is none of ours, or not every byte is as it was written,
-    `DatabaseNewer` where a newer signet-sync wrote it, `DatabaseError` where it cannot be opened.
+    Raises `DatabaseCorrupt` with its path if it is no backup, or not every byte is as it was written, `DatabaseNewer`
+    if a newer signet-sync wrote it, `DatabaseError` if it cannot be opened.
     """
     with _of_source(source):
         connection = without_log(source)
@@ -182,7 +182,7 @@ def opened(source: str) -> Iterator[Kept]:
 
 @contextmanager
 def _of_source(source: str) -> Iterator[None]:
-    """SQLite's errors become ours, about the backup."""
+    """Turns SQLite's errors into ours, about the backup."""
     try:
         yield
     except (apsw.NotADBError, apsw.CorruptError, UnicodeDecodeError):
@@ -201,7 +201,7 @@ def _damaged(source: str) -> DatabaseCorrupt:
 
 
 def _refuse(connection: apsw.Connection, source: str) -> None:
-    """Raises for what no signet-sync wrote, and for what is not as it was written: SQLite sees no flipped letter."""
+    """Raises for files that no signet-sync wrote, and for changed bytes: SQLite does not notice a flipped letter."""
     mark = connection.execute("pragma application_id").get
     if mark == APPLICATION_ID:
         raise DatabaseCorrupt(
@@ -227,7 +227,7 @@ def begins(head: bytes) -> bool:
 
 
 def restore(database: Database, source: str) -> dict[str, int]:
-    """Brings backed-up rows back into a database that lost them; rows that are there win. Gives the rows by table.
+    """Restores backed-up rows in a database that lost them; existing rows win. Returns the number of rows by table.
 
     Raises what `opened` raises.
     """
@@ -235,16 +235,16 @@ def restore(database: Database, source: str) -> dict[str, int]:
         counts = {
             table: adopt(database, table, columns, kept.rows(table, columns)) for table, columns in kept.tables.items()
         }
-        # Where a first try failed, a pass has been since, without these rows: the next one makes all anew.
+        # If a first try failed, a pass has run since without these rows: the next one derives everything again.
         settle(database)
-        database.execute("delete from derivers")  # what follows from the rows that are back is made anew
+        database.execute("delete from derivers")  # what follows from the restored rows is derived again
     return counts
 
 
 def news(
     database: Database, table: str, columns: Sequence[str], rows: Iterable[tuple[Any, ...]]
 ) -> list[tuple[Any, ...]]:
-    """Those of the rows that a table does not have, by its key, or by all columns where these hold no key."""
+    """Returns those of the rows that a table lacks, by its key, or by all columns if these hold no key."""
     if not database.value(f"select exists(select 1 from {table})"):
         return list(rows)
     keys = [row[0] for row in database.execute("select name from pragma_table_info(?) where pk > 0", (table,))]
@@ -255,7 +255,7 @@ def news(
 
 
 def adopt(database: Database, table: str, columns: Sequence[str], rows: Iterable[tuple[Any, ...]]) -> int:
-    """Takes rows over that a table does not have yet; gives how many. In the caller's transaction."""
+    """Adds rows that a table lacks; returns how many. In the caller's transaction."""
     fresh = news(database, table, columns, rows)
     before = database.connection.total_changes()
     database.executemany(
@@ -265,7 +265,7 @@ def adopt(database: Database, table: str, columns: Sequence[str], rows: Iterable
 
 
 def _tables(connection: apsw.Connection, since: int) -> dict[str, list[str]]:
-    """Tables of a backup with their columns; one of an older schema lacks tables, and bytes have only whole ones."""
+    """Maps the tables of a backup to their columns; an older schema lacks tables, only a whole backup has bytes."""
     return {
         table.name: [one for one in table.types if one in table.columns or _has_column(connection, table.name, one)]
         for table in backed_up()
@@ -274,7 +274,7 @@ def _tables(connection: apsw.Connection, since: int) -> dict[str, list[str]]:
 
 
 def _has_column(connection: apsw.Connection, table: str, column: str) -> bool:
-    # No name is read: of a damaged backup it may be none.
+    # No name of the file is read: in a damaged backup it may be invalid.
     count = connection.execute("select count(*) from pragma_table_info(?) where name = ?", (table, column)).get
     return bool(count)
 
@@ -288,7 +288,7 @@ def _checksum_of_file(source: str) -> int:
 
 
 def _checksum(handle: int) -> int:
-    """A CRC-32 of a file but for the four bytes in which it is kept."""
+    """Computes the CRC-32 of a file without the four bytes that hold it."""
     crc = place = 0
     while chunk := os.pread(handle, _CHUNK, place):
         if not place:

@@ -1,4 +1,4 @@
-"""Says what the keys and values of schemas before 7, whose table `meta` held the state of every feature, are today."""
+"""Translates the keys and values of schemas before 7, whose table `meta` held the state of every feature, into rows."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -13,12 +13,12 @@ Stored = tuple[str, dict[str, Any]]  # a table, and some columns of a row
 
 
 def rows_of(keys: Mapping[str, str]) -> Iterator[Stored]:
-    """Gives the rows that keys stand for; none for what follows from files, which is made anew."""
+    """Yields the rows that keys are stored in today; none for what follows from files, which is derived again."""
     for key, value in keys.items():
         for table, row in _rows_of(key, value):
             if table == "redactions":
                 row["scrubbed"] = "redaction:due" not in keys
-            # Without this mark live turns may be rows alone, whatever their file looked like.
+            # Without this mark live turns may exist only as rows, whatever their file looked like.
             if table != "live_files" or "live-filed" in keys or row["shape"] == "removed":
                 yield table, row
 
@@ -51,7 +51,7 @@ def _rows_of(key: str, value: str) -> Iterator[Stored]:
         case "entities_ledger":
             yield "garden_days", {"agent_id": rest, "ledger": value}
         case _:
-            with suppress(ValueError, KeyError, TypeError):  # what is no JSON of ours
+            with suppress(ValueError, KeyError, TypeError):  # a value that is not our JSON
                 yield from _of_one_row(key, value)
 
 

@@ -1,4 +1,4 @@
-"""Rows that go with a session, an artifact or an id, as their tables declare it. In the caller's transaction."""
+"""Deletes the rows of a session, an artifact or an id, as their tables declare it. In the caller's transaction."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Scope = tuple[str, str, tuple[str, ...]]  # agent, token, session ids; no ids: e
 
 
 def within(scope: Scope, columns: tuple[str, str, str] | tuple[str] = SESSION) -> tuple[str, list[str]]:
-    """A scope as a condition of SQL, and what is bound in it."""
+    """Turns a scope into a condition of SQL and the values to bind."""
     if len(columns) == 1:
         where, bindings = within(scope)
         return f"{columns[0]} in (select session from sessions where {where})", bindings
@@ -24,7 +24,7 @@ def within(scope: Scope, columns: tuple[str, str, str] | tuple[str] = SESSION) -
 
 
 def drop_session(database: Database, scope: Scope, kind: Literal["derived", "native"]) -> None:
-    """Drops what a scope covers of the derived or of the native tables."""
+    """Deletes the rows of a scope from the derived or from the native tables."""
     for table in TABLES.values():
         if table.session and table.kind == kind:
             where, bindings = within(scope, table.session)
@@ -32,7 +32,7 @@ def drop_session(database: Database, scope: Scope, kind: Literal["derived", "nat
 
 
 def drop_artifacts(database: Database, agent_id: str, paths: Iterable[str]) -> None:
-    """Drops the rows of an agent's artifacts."""
+    """Deletes the rows of an agent's artifacts."""
     rows = [(agent_id, path) for path in paths]
     for table in TABLES.values():
         if table.artifact:
@@ -43,6 +43,6 @@ def drop_artifacts(database: Database, agent_id: str, paths: Iterable[str]) -> N
 
 
 def drop_ids(database: Database, ids: Sequence[tuple[str, str]], *names: str) -> None:
-    """Drops the rows of ids (agent, id) from some tables."""
+    """Deletes the rows of ids (agent, id) from some tables."""
     for name in names:
         database.executemany(f"delete from {name} where agent_id = ? and {TABLES[name].handle} = ?", ids)

@@ -1,4 +1,4 @@
-"""What can still be read of a damaged database: its native rows, each looked at before it is believed."""
+"""Salvages the native rows of a damaged database, each checked before it is taken over."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ Row = Mapping[str, Any]
 class _Column(NamedTuple):
     name: str
     kind: str
-    key: int  # its place in the primary key, 0 outside
+    key: int  # its position in the primary key, 0 if not part of it
 
 
 def salvage(database: Database, source: str) -> dict[str, int]:
-    """Takes over the native rows that can be read of a damaged database; rows that are there win. Gives them by table.
+    """Takes over the native rows that a damaged database still yields; existing rows win. Returns how many by table.
 
-    The damaged file is opened to be read and stays as it is. Rows that could not be as they were written are left to
-    the backup. Raises `DatabaseError` for trouble with the new database alone.
+    The damaged file is opened for reading and stays as it is. Rows that cannot be as they were written are left to the
+    backup. Raises `DatabaseError` for trouble with the new database only.
     """
     try:
         damaged = _opened(source)
@@ -59,13 +59,13 @@ def salvage(database: Database, source: str) -> dict[str, int]:
 
 
 def _counts(database: Database) -> dict[str, int]:
-    """The number of rows by table, of those that are worth it."""
+    """Counts the rows by table, of the tables that are salvaged."""
     names = [name for name in native_tables() if TABLES[name].salvaged]
     return {name: database.value(f"select count(*) from {name}") for name in names}
 
 
 def _opened(source: str) -> apsw.Connection:
-    """The damaged file; without its log where that is another database's. Raises SQLite's errors."""
+    """Opens the damaged file, without its log if that belongs to another database. Raises SQLite's errors."""
     connection = apsw.Connection(source, flags=apsw.SQLITE_OPEN_READONLY)
     try:
         if connection.execute("pragma application_id").get == APPLICATION_ID:
@@ -77,7 +77,7 @@ def _opened(source: str) -> apsw.Connection:
 
 
 def doubtful(database: Database) -> list[str]:
-    """Native rows that show of themselves that they are not as they were written; no check of SQLite's sees that."""
+    """Lists native rows that are visibly not as they were written; no check of SQLite notices that."""
     found = []
     for table in native_tables():
         if not (table in _BELIEVED or TABLES[table].json_columns):
@@ -96,7 +96,7 @@ def _take(database: Database, damaged: apsw.Connection, table: str) -> None:
     columns = _shared_columns(database, damaged, table)
     names = ", ".join(column.name for column in columns)
     if names:
-        # What a column does not allow is left out, too.
+        # A row that a column's constraint rejects is left out, too.
         database.connection.executemany(
             f"insert or ignore into {table}({names}) values({placeholders(len(columns))})",
             _believable(damaged, table, columns),
@@ -104,7 +104,7 @@ def _take(database: Database, damaged: apsw.Connection, table: str) -> None:
 
 
 def _keys(damaged: apsw.Connection) -> dict[str, str]:
-    """What a database of an older schema has as keys and values."""
+    """Reads the keys and values of a database of an older schema."""
     columns = [_Column("key", "text", 1), _Column("value", "text", 0)]
     if not _columns(damaged, "meta").issuperset({"key", "value"}):
         return {}
@@ -112,14 +112,14 @@ def _keys(damaged: apsw.Connection) -> dict[str, str]:
 
 
 def _shared_columns(database: Database, damaged: apsw.Connection, table: str) -> list[_Column]:
-    """Our columns of a table that the damaged database has, too; it may be of an older version."""
+    """Lists our columns of a table that the damaged database has, too; it may be of an older version."""
     there = _columns(damaged, table)
     return [_Column(*row) for row in database.execute(_COLUMNS, (table,)) if row[0] in there]
 
 
 def _columns(damaged: apsw.Connection, table: str) -> set[str]:
     try:
-        # A view of that name would be somebody else's words.
+        # A view of that name could yield anything.
         if damaged.execute("select type from sqlite_schema where name = ?", (table,)).get != "table":
             return set()
         return {name for name, _, _ in damaged.execute(_COLUMNS, (table,))}
@@ -144,13 +144,13 @@ def _believable(damaged: apsw.Connection, table: str, columns: list[_Column]) ->
 
 
 def _readable(damaged: apsw.Connection, table: str, columns: list[_Column]) -> Iterator[tuple[Any, ...]]:
-    """Rows up to the first damage from the one end, then up to it from the other; those in between may come twice."""
-    # A text is read as bytes: whether it is one is seen row by row.
+    """Yields rows up to the first damage from one end, then from the other; those in between may come twice."""
+    # A text is read as bytes: each row is checked for being one.
     given = ", ".join(f"cast({c.name} as blob)" if c.kind == "text" else c.name for c in columns)
     keys = sorted((column.key, column.name) for column in columns if column.key)
     for direction in ("asc", "desc"):
         order = ", ".join(f"{name} {direction}" for _, name in keys)
-        # Of a table with a rowid the key is another tree, which may be damaged by itself.
+        # In a table with a rowid the key is another tree, which may be damaged by itself.
         for by in (f"rowid {direction}", order):
             try:
                 yield from damaged.execute(f"select {given} from {table} order by {by}")
@@ -164,13 +164,13 @@ def _readable(damaged: apsw.Connection, table: str, columns: list[_Column]) -> I
 
 
 def is_believed(table: str, row: Row) -> bool:
-    """Whether a row may be as it was written: its JSON is some, its id that of its words, its bytes of their hash."""
+    """Whether a row may be as it was written: valid JSON, an id that fits its words, bytes that fit their hash."""
     believed = _BELIEVED.get(table)
     return _is_json(table, row) and (believed is None or believed(row))
 
 
 def _is_json(table: str, row: Row) -> bool:
-    # A flipped byte in there would stop whoever reads it.
+    # A flipped byte in it would fail every reader.
     try:
         for column in TABLES[table].json_columns if table in TABLES else ():
             if row.get(column) is not None:
@@ -180,11 +180,11 @@ def _is_json(table: str, row: Row) -> bool:
     return True
 
 
-# ── what a row shows of itself ──
+# ── checks of single tables ──
 
 
 def _seal(row: Row) -> bool:
-    """Named as its file was, and its bytes, where they are kept, those of its hash."""
+    """Whether it is named like its file, and its bytes, if they are kept, have its hash."""
     hashes = (row["digest"], row["body_sha256"], row["file_sha256"])
     if not all(value and _SHA256.fullmatch(value) for value in hashes):
         return False
@@ -210,7 +210,7 @@ def _tombstone(row: Row) -> bool:
 
 
 def _memory(row: Row) -> bool:
-    """An id is made of the words."""
+    """Whether the id is that of the words."""
     if None in (row["agent_id"], row["type"], row["content"]):
         return False
     return bool(row["id"] == memory_id(row["agent_id"], row["type"], row["content"]))

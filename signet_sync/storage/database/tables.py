@@ -1,4 +1,4 @@
-"""All tables, and what the database says of itself. Names are Signet's where they mean the same."""
+"""Lists all tables, and what identifies the database. Names are Signet's where they mean the same."""
 
 from __future__ import annotations
 
@@ -8,53 +8,53 @@ from signet_sync.storage.database.table import Id, Table
 
 VERSION = 7
 APPLICATION_ID = 0x53495359  # "SISY"
-# While the first index is built without a journal; a file that still says so was left by a crash.
+# Set while the first index is built without a journal; a file that still has it was left by a crash.
 BUILDING_ID = 0x53495342
 
 TABLES: dict[str, Table] = {table.name: table for table in (*NATIVE, *DERIVED)}
 
 
 def native_tables() -> tuple[str, ...]:
-    """Names of the tables that a rebuild leaves alone."""
+    """Names the tables that a rebuild keeps."""
     return tuple(name for name, table in TABLES.items() if table.kind == "native")
 
 
 def derived_tables() -> tuple[str, ...]:
-    """Names of the tables that a rebuild drops."""
+    """Names the tables that a rebuild drops."""
     return tuple(name for name, table in TABLES.items() if table.kind == "derived")
 
 
 def full_text() -> tuple[str, ...]:
-    """Names of the tables of full text."""
+    """Names the tables of full text."""
     return tuple(name for name, table in TABLES.items() if table.is_full_text)
 
 
 def statements(*names: str) -> tuple[str, ...]:
-    """What makes some tables."""
+    """Returns the statements that create some tables."""
     return tuple(statement for name in names for statement in TABLES[name].ddl)
 
 
 def backed_up() -> tuple[Table, ...]:
-    """Tables of which rows are backed up; first those of which every backup has them."""
+    """Lists the tables that are backed up; first those that are in every backup."""
     found = (table for table in TABLES.values() if table.row)
     return tuple(sorted(found, key=lambda table: table.kept != "always"))
 
 
 def dumped() -> tuple[Table, ...]:
-    """Tables of the canonical dump."""
+    """Lists the tables of the canonical dump."""
     return tuple(table for table in TABLES.values() if table.key)
 
 
 def of_memories() -> tuple[str, ...]:
-    """Names of the tables with what is known of a memory, itself included."""
+    """Names the tables that hold something about a memory, including the memory itself."""
     return tuple(name for name in native_tables() if TABLES[name].handle)
 
 
 def of_ids() -> tuple[str, ...]:
-    """Names of the tables with what a person or an agent made of an id, whatever it stands for."""
+    """Names the tables that hold what a person or an agent did with an id, whatever has that id."""
     return tuple(name for name in of_memories() if TABLES[name].types.get(TABLES[name].handle or "") is Id)
 
 
 def distilled() -> tuple[Table, ...]:
-    """Tables of what is made of sessions and has an id that a page may show."""
+    """Lists the tables of rows that are derived from sessions and have an id that a page may show."""
     return tuple(table for table in TABLES.values() if table.kind == "derived" and table.session and table.handle)

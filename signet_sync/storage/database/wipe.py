@@ -1,8 +1,8 @@
-"""What SQLite leaves behind in its pages: bytes of moved rows between the cells of a page, overwritten with zeroes.
+"""Overwrites what SQLite leaves behind in its pages: bytes of moved rows between the cells of a page.
 
-`secure_delete` overwrites a row where it is deleted. Where rows move to another page, to make room or to fill it, their
-bytes stay in the old one, in the part that no cell uses; once the row is deleted, that copy is its last. Nothing reads
-those bytes, so that a write of zeroes may be cut off anywhere. Source: the file format, *B-tree Pages*.
+`secure_delete` overwrites a row where it is deleted. When rows move to another page, to make space or to fill it, their
+bytes stay in the old page, in the part that no cell uses; that copy survives the deletion of the row. Nothing reads
+those bytes, so a write of zeroes may be interrupted anywhere. Source: the file format, *B-tree Pages*.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _FIRST = 100  # bytes of the file's own header, before that of page 1
 def wipe(database: Database) -> bool:
     """Overwrites what no cell of the database's pages uses; in a transaction that changes something afterwards.
 
-    Its commit tells other connections that the pages which they hold are old: they would write the bytes back. False
-    where the log is not empty: its pages are newer than those of the file. Raises `DatabaseError`.
+    Its commit makes other connections discard their cached pages, with which they would write the bytes back. False if
+    the log is not empty: its pages are newer than those of the file. Raises `DatabaseError`.
     """
     if database.path == ":memory:":
         return True
@@ -34,7 +34,7 @@ def wipe(database: Database) -> bool:
     size: int = database.value("pragma page_size")
     count: int = database.value("pragma page_count")
     try:
-        # SQLite's own door: a file that we opened and closed ourselves would take its locks along.
+        # Through SQLite's own file layer: closing a file that we opened ourselves would drop its locks.
         file = apsw.VFSFile("", database.path, [apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_MAIN_DB, 0])
         try:
             for number in range(count):
@@ -42,7 +42,7 @@ def wipe(database: Database) -> bool:
             file.xSync(apsw.SQLITE_SYNC_NORMAL)
         finally:
             file.xClose()
-        # Nor may we write back what we hold ourselves.
+        # Nor may we write back the pages that we hold ourselves.
         database.execute("pragma shrink_memory")
     except apsw.Error as error:
         raise translate(error, database.path) from error
@@ -60,6 +60,6 @@ def _wipe_page(file: apsw.VFSFile, place: int, size: int) -> None:
     end = int.from_bytes(page[head + 5 : head + 7], "big") or 1 << 16
     if not start < end <= size or page.count(0, start, end) == end - start:
         return
-    # A damaged page, whose cells begin before their area does, is left to whoever reads what can be read of it.
+    # A damaged page, whose cells begin before their area does, is left to salvage.
     if min(struct.unpack_from(f">{cells}H", page, head + header), default=end) >= end:
         file.xWrite(bytes(end - start), place + start)

@@ -1,4 +1,4 @@
-"""Finds secrets that a whole document tells of: the data of Kubernetes' Secrets, columns under a secret's name."""
+"""Finds secrets by the structure of a document: data of Kubernetes' Secrets, columns under a secret's name."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LINE = late(r"(?m)^[+>|]?[ \t]*[\w.-]{1,128}:[ \t]+[\"']?(?P<secret>[^\s\"'#|>]
 _JSON_DATA = late(r"\"(?:data|stringData)\"[ \t]*:\s*\{(?P<pairs>[^{}]{1,8000})\}")
 _JSON_PAIR = late(r"\"[\w.-]{1,128}\"[ \t]*:\s*\"(?P<secret>[^\"\n]{1,4000})\"")
 
-# Under a row of names: the row of dashes that makes it the head of a table.
+# Below a row of names: the row of dashes that makes it the header of a table.
 _RULER = late(r"[+> \t]{0,8}[-|:+=─━│┼├┤╪╞╡═ \t]{3,400}")
 _SHOUTED = late(r"[A-Z][A-Z0-9_-]*(?:[ ]{2,}[A-Z][A-Z0-9_-]*(?:[ ][A-Z][A-Z0-9_-]*)*)+[ ]*")
 _COMMAS = late(
@@ -31,11 +31,11 @@ _MOST_ROWS = 2000
 
 
 def find(page: Page) -> Iterator[Found]:
-    """What documents tell of."""
+    """Yields the secrets that the structure of the text reveals."""
     yield from _kubernetes(page)
     text, read = page.text, (0, 0)
     for name in sorted(words(page).names):
-        # What a table's rows hold is read with its head.
+        # The rows of a table are read with its header.
         if read[0] <= name.start < read[1] or not _ENDS_CELL.match(text, name.end):
             continue
         table = _Table.of(text, name)
@@ -70,7 +70,7 @@ def _given(text: str, pattern: re.Pattern[str], start: int, end: int) -> Iterato
 
 
 class _Table(NamedTuple):
-    """The lines below a head, and how a line is cut into cells: at bars, at commas, or at places."""
+    """The lines below a header, and how a line is cut into cells: at bars, at commas, or at fixed columns."""
 
     cut: str
     column: int
@@ -79,7 +79,7 @@ class _Table(NamedTuple):
 
     @classmethod
     def of(cls, text: str, name: Name) -> _Table | None:
-        """The table in whose head a name stands."""
+        """Returns the table that has a name in its header."""
         start = text.rfind("\n", max(0, name.start - 400), name.start) + 1
         end = text.find("\n", name.end, name.end + 400)
         if end < 0 or (start == 0 and name.start > 400):

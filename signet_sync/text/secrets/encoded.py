@@ -1,4 +1,4 @@
-"""Finds secrets in encoded text: base64 and percent-encoding hide the marks that the other rules go by."""
+"""Finds secrets in encoded text: base64 and percent-encoding hide the marks that the other rules search for."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ _BASE64 = late(
     r"[A-Za-z0-9/][A-Za-z0-9+/]{39,}(?:\n[ \t+>|]{0,8}[A-Za-z0-9+/]{40,})*"
     r"(?:\n[ \t+>|]{0,8}[A-Za-z0-9+/]{4,39}(?![A-Za-z0-9+/ ]))?={0,2}"
 )
-# Keys of Azure carry a mark of their service inside.
+# Keys of Azure contain a mark of their service.
 _AZURE = late(r"[A-Za-z0-9/+]{76}(?:\+ASt|ACDb|\+ARm)[A-Za-z0-9/+]{6}==")
 _NOT_TEXT = late(rb"[^\t\n\r -~]")
 _BETWEEN_LINES = late(r"[^A-Za-z0-9+/]")
 _PERCENT_RUN = late(r"[A-Za-z0-9._~+*!%-]+")
 _PERCENT = late("%[0-9A-Fa-f]{2}")
 _PERCENT_OR_PLUS = late("%[0-9A-Fa-f]{2}|[+]")
-# Marks that other rules go by, escaped: `:` `=` `@` `+` `/` `"`.
+# Marks that other rules search for, escaped: `:` `=` `@` `+` `/` `"`.
 _ESCAPED_MARK = late(r"%(?:3[ad]|40|2[bf2])")
 _LEAST = 40
 
 
 def find_base64(page: Page, extent: Extent) -> Iterator[Found]:
-    """Whole runs of base64 that hold a text with a secret."""
+    """Yields whole runs of base64 whose text contains a secret."""
     done = 0
     for start, end in page.encoded_runs(_LEAST):
         # Base64 of text has capitals: a hash has none.
@@ -49,10 +49,10 @@ def find_base64(page: Page, extent: Extent) -> Iterator[Found]:
 
 
 def decoded_text(run: str) -> str:
-    """A base64 run (perhaps of several lines) as the text that it holds, or nothing where it holds none.
+    """Decodes a base64 run (perhaps of several lines) to its text, or to "" if it holds none.
 
-    Text is what opens with 15 characters of ASCII. The `n` of an escaped newline may be glued to the front, so that
-    the run proper begins up to three characters late.
+    It holds text if it begins with 15 characters of ASCII. The `n` of an escaped newline may be glued to the front, so
+    that the run proper begins up to three characters late.
     """
     for delay in range(4):
         head = decoded(run[delay : delay + 20])
@@ -62,7 +62,7 @@ def decoded_text(run: str) -> str:
 
 
 def find_percent(page: Page, extent: Extent) -> Iterator[Found]:
-    """From the first secret of percent-encoded text to the end of the last one, as it stands there."""
+    """Yields percent-encoded text from the first secret to the end of the last one, at its position in the text."""
     text, done = page.text, 0
     for mark in page.matches(_ESCAPED_MARK, ("%",)):
         place = mark.start()
@@ -82,15 +82,15 @@ _ALLOWED = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._~+*!
 
 
 def _begin(text: str, place: int, done: int) -> int:
-    """Where the run around a place begins; a very long one is read in parts."""
+    """Returns where the run around a position begins; a very long one is read in parts."""
     before = text[max(done, place - 4096) : place]
     return place - len(before) + len(before.rstrip(_ALLOWED))
 
 
 def _percent_encoded(text: str, extent: Extent) -> tuple[int, int] | None:
-    # One character for each escape, so that places can be told; bytes beyond ASCII are in no secret.
+    # One character for each escape, so that positions can be mapped; bytes beyond ASCII are in no secret.
     plain = _PERCENT_OR_PLUS.sub(lambda escape: " " if escape[0] == "+" else chr(int(escape[0][1:], 16)), text)
-    # A run is part of a line: its first name does not begin one.
+    # A run is part of a line: its first name is not at the beginning of one.
     secret = extent("]" + plain)
     if secret is None:
         return None
@@ -108,13 +108,13 @@ _BETWEEN = "\n\n\n"
 
 
 def find_escaped(page: Page, spans: Callable[[str], Iterator[Found]]) -> Iterator[Found]:
-    r"""Secrets in lines with strings that hold a text of their own, such as JSON in JSON: `\n`, `\"`, `\u0041`.
+    r"""Yields secrets in lines with strings that contain text of their own, such as JSON in JSON: `\n`, `\"`, `\u0041`.
 
-    Each level that is taken off leaves half of the backslashes, so that levels upon levels end soon.
+    Each level removed halves the number of backslashes, so that nested levels end soon.
     """
     low, end = page.low, 0
     pieces: list[str] = []
-    # Where each piece begins in the text without escapes, where in the text, and how long it is there.
+    # Where each piece begins in the text without escapes, where in the text, and its length there.
     inner, outer, widths, at, shorter = [0], [0], [0], 0, False
     for mark in page.matches(_ESCAPE_MARK, ("\\",)):
         if mark.start() < end:
@@ -147,7 +147,7 @@ def find_escaped(page: Page, spans: Callable[[str], Iterator[Found]]) -> Iterato
 
 
 def _pieces(text: str, start: int, end: int) -> Iterator[tuple[str, int]]:
-    """The escapes of a line and what stands between them, with their places."""
+    """Yields the escapes of a line and the text between them, with their positions."""
     for escape in _ESCAPE.finditer(text, start, end):
         if escape.start() > start:
             yield text[start : escape.start()], start

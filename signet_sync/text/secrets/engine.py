@@ -1,13 +1,13 @@
-"""Applies the rules: finds what is a secret, and puts `[REDACTED:<rule>]` in its place.
+"""Applies the rules: finds secrets, and replaces them by `[REDACTED:<rule>]`.
 
-Looks are cheap since they are literals: a text becomes bytes in lower case once, a character for a byte, and some
-twenty literals are looked for, each at a third of a nanosecond a character; patterns are only matched where one stands.
-Tokens are found by their runs of letters and digits, which are one literal too once all such characters are made one.
-Plain text takes 25 to 50 ms a megabyte, most of it to find the names. A multi-literal search in C (`hyperscan`,
-`ahocorasick_rs`) was not taken: the values have to be judged all the same, and it would be a package that not every
-machine can install, in every hook that starts.
+Searches are cheap because they are for literals: a text is converted once to bytes in lower case, one per character,
+and some twenty literals are searched, each at a third of a nanosecond per character; patterns are only matched where
+one occurs. Tokens are found by their runs of letters and digits, which are also one literal after all such characters
+are mapped to one. Plain text takes 25 to 50 ms a megabyte, most of it to find the names. A multi-literal search in C
+(`hyperscan`, `ahocorasick_rs`) was not taken: the values have to be judged all the same, and every hook that starts
+would need a package that not every machine can install.
 
-Everything is linear: each literal's places are walked once, and a pattern reads a bounded stretch or takes
+Everything is linear: the occurrences of each literal are visited once, and a pattern reads a bounded stretch or takes
 what it read.
 """
 
@@ -21,7 +21,7 @@ from signet_sync.text.secrets.page import SHORT, Found, Page, has_run
 
 Step = Callable[[Page], Iterator[Found]]
 
-# The rules that are no lines of the table.
+# The rules that are not lines of the table.
 BY_HAND = frozenset(
     """
     private-block private-block-base64 jwt jwt-base64 aws-pair azure-ad azure-marked azure-sas telegram ably ghost
@@ -33,10 +33,10 @@ BY_HAND = frozenset(
 
 
 def redact(text: str) -> tuple[str, dict[str, int]]:
-    """The text with every secret replaced by `[REDACTED:<rule>]`, and how often each rule did so.
+    """Replaces every secret in a text by `[REDACTED:<rule>]`; also returns how often each rule did so.
 
-    Where nothing was found the very same object comes back. Idempotent: it goes on until nothing is found; each round
-    takes text away outside the marks and no rule reaches into a mark, so that it ends (in practice at once).
+    Without a secret the same object is returned. Idempotent: it is repeated until nothing is found; each round removes
+    text outside the marks and no rule reaches into a mark, so that it ends (in practice at once).
     """
     counts: dict[str, int] = {}
     if len(text) < SHORT and _is_plain(text):
@@ -64,7 +64,7 @@ _LEADS = (
 
 
 def _is_plain(text: str) -> bool:
-    """Whether none of what leads to a secret stands in it."""
+    """Whether nothing that leads to a secret is in a text."""
     raw = text.encode("latin-1", "replace")
     low = raw.lower().decode("latin-1")
     if any(map(low.__contains__, _LEADS)):
@@ -81,7 +81,7 @@ def suspects(text: str) -> bool:
 
 
 def extent(text: str) -> tuple[int, int] | None:
-    """From the first secret's begin to the last one's end, or None."""
+    """Returns the positions from the beginning of the first secret to the end of the last one, or None."""
     return _extent(text, _STEPS)
 
 
@@ -97,7 +97,7 @@ def _without_percent(text: str) -> tuple[int, int] | None:
 
 
 def _base64(page: Page) -> Iterator[Found]:
-    # Rules within a rule: each decoding takes a quarter of the text away, so that this neither goes deep nor long.
+    # Rules within a rule: each decoding removes a quarter of the text, so that this is neither deep nor long.
     return encoded.find_base64(page, extent)
 
 
@@ -114,8 +114,8 @@ def _percent(page: Page) -> Iterator[Found]:
     return encoded.find_percent(page, _without_percent)
 
 
-# In this order: what is known by its whole form first, what is known by a name after it, what is encoded last; each
-# with that without which it finds nothing.
+# In this order: first what is known by its whole form, then what is known by a name, at last what is encoded; each with
+# the condition without which it finds nothing.
 _NEEDS: tuple[tuple[Step, Callable[[Page], object]], ...] = (
     (marked.find_blocks, lambda page: "-----begin" in page.low),
     (providers.find, lambda page: page.has_run(16)),
@@ -130,7 +130,7 @@ _STEPS = tuple(step for step, _ in _NEEDS)
 
 
 def _apart(found: list[Found]) -> list[Found]:
-    """In the order of the text, without what overlaps: of two that begin together the longer one stays."""
+    """Sorts by position and drops overlaps: of two with the same beginning the longer one stays."""
     kept: list[Found] = []
     for one in sorted(found, key=lambda one: (one.start, -one.end)):
         if not kept or one.start >= kept[-1].end:

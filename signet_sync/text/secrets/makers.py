@@ -1,4 +1,4 @@
-"""Makers of services whose name before `key`, `token` or `=` says whose secret it is."""
+"""Lists vendors whose name before `key`, `token` or `=` marks a secret of their service."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finds what is known by the words around it: key blocks, headers, logins in URLs, options of programs, statements.
+"""Finds secrets by the words around them: key blocks, headers, logins in URLs, options of programs, statements.
 
 A literal leads to each rule (in lower case), and a pattern is matched there, never searched for.
 """
@@ -31,7 +31,7 @@ Check = Callable[[re.Match[str]], Span | None]
 
 
 class Rule(NamedTuple):
-    """A rule of this module: what its pattern matches at a place is a secret if the check says so."""
+    """A rule of this module: what its pattern matches at a position is a secret if the check confirms it."""
 
     name: str
     pattern: re.Pattern[str]
@@ -40,14 +40,14 @@ class Rule(NamedTuple):
 
 # ── key blocks ──
 
-# The fences of a private key, and what may stand between its lines.
+# The fences of a private key, and what may be between its lines.
 _FENCE = r"[ +A-Z0-9%]{0,40}PRIVATE(?:[ +]|%20)KEY(?:(?:[ +]|%20)BLOCK)?-----"
 _JOINT = r"(?:[\s\"'+>,|]|\\{1,4}[rn\\])*"
 _LONG_RUN = late(r"[A-Za-z0-9+/=]{20}")
 
 
 def _key_block(match: re.Match[str]) -> Span | None:
-    """A block with key material in it; the mere names of its fences in a sentence are no secret."""
+    """Accepts a block with key material; the mere names of its fences in a sentence are no secret."""
     return match.span() if match["cut"] or _LONG_RUN.search(match["body"]) else None
 
 
@@ -61,7 +61,7 @@ _BLOCK = Rule(
     _key_block,
 )
 
-# ── client secrets of Entra ID: their mark is inside, and dots part them ──
+# ── client secrets of Entra ID: their mark is inside, and dots separate them ──
 
 _AZURE_AD = late(
     rf"(?:(?<![~.A-Za-z0-9_-])|{ESCAPED})[~._A-Za-z0-9-]{{3}}[0-9]Q~"
@@ -70,13 +70,13 @@ _AZURE_AD = late(
 
 # ── headers ──
 
-# What stands between a header's name, its `:` or `=`, and its value.
+# What may be between a header's name, its `:` or `=`, and its value.
 _AROUND = r"[ \t\"'`\\*\]]"
 _SAMPLE_LOGINS = frozenset({b"", b"pass", b"password", b"secret", b"passwd"})
 
 
 def _credential(match: re.Match[str]) -> Span | None:
-    """Basic holds `user:password` in base64; every other scheme something like a token."""
+    """Accepts a credential: Basic holds `user:password` in base64; every other scheme something like a token."""
     secret, scheme = match["secret"], (match["scheme"] or "").lower()
     if scheme == "basic":
         _, colon, password = decoded(secret).partition(b":")
@@ -84,7 +84,7 @@ def _credential(match: re.Match[str]) -> Span | None:
     if secret.startswith("//"):
         return None
     if scheme in _SCHEMES and (secret.isalpha() or not any(map(str.isdigit, secret))):
-        # Letters alone are one where nothing follows.
+        # Letters alone are one if nothing follows.
         ends = match.string[match.end() : match.end() + 1] in _ENDS and not is_compound(secret)
         return match.span("secret") if ends and is_token(secret, Where.GIVEN, words=True) else None
     if not any(map(str.isdigit, secret)):
@@ -139,7 +139,7 @@ _SAMPLES = frozenset(
 
 
 def _login(match: re.Match[str]) -> Span | None:
-    """What stands behind `user:`; neither the words of a description (`user:password@host`) nor a group's number."""
+    """Accepts what follows `user:`; neither the words of a description (`user:password@host`) nor a group's number."""
     secret = match["secret"]
     if (
         len(secret) < 4
@@ -152,7 +152,7 @@ def _login(match: re.Match[str]) -> Span | None:
 
 
 def _slashed(match: re.Match[str]) -> Span | None:
-    """The same with a `/` in it: neither a port and a path, nor words."""
+    """Accepts the same with a `/` in it: neither a port and a path, nor words."""
     secret = match["secret"]
     if secret.partition("/")[0].isdigit() or not any(map(str.isdigit, secret)):
         return None
@@ -168,7 +168,7 @@ def _whole(match: re.Match[str]) -> Span | None:
     return match.span("secret")
 
 
-# Password in a URL, a database's included; with a slash in it; a token in place of a login; a hook's path.
+# Password in a URL, also of a database; with a slash in it; a token instead of a login; the path of a webhook.
 _URLS = (
     Rule(
         "url-login",
@@ -232,7 +232,7 @@ def _literal(match: re.Match[str]) -> Span | None:
 
 
 _ARGUMENT = r"[\"']?(?P<secret>[^\s\"']{4,200})"
-# `--password X`, `-storepass X`, `--api-key X`: what quotes hold is found by the name alone.
+# `--password X`, `-storepass X`, `--api-key X`: a value in quotes is found by the name alone.
 _LONG = late(
     r"[ \t]--?(?P<name>[A-Za-z][\w./:-]{0,60}?)[ \t=]+(?P<secret>[^\s\"'`\\<>][^\s\"'`\\]{4,511})(?P<after>[ \t]*(?:\n|\Z|[\\|;&>`'\")-]|https?:))?"
 )
@@ -258,7 +258,7 @@ def _long(match: re.Match[str]) -> Span | None:
         or ("=" in secret[:-2] and secret.partition("=")[0].isalpha())
     ):
         return None
-    # Upper case stands for what the reader has to put there.
+    # A word in upper case is to be replaced by the reader.
     plain = secret.isupper() and all(c.isalpha() or c in "_-" for c in secret)
     given = match["after"] is not None and not plain and not is_compound(secret)
     fit = fits(secret, Proof.PASSWORD if password else Proof.SECRET, Where.GIVEN)
@@ -268,7 +268,7 @@ def _long(match: re.Match[str]) -> Span | None:
     return start, start + len(secret)
 
 
-# What a manual says of an option at the end of a line.
+# What a manual says about an option at the end of a line.
 _ABOUT = frozenset(
     {"options", "option", "command", "commands", "switch", "argument", "arguments", "parameter", "flags"}
 )
@@ -292,7 +292,7 @@ _COOKIE_JAR = Rule(
     _cookie,
 )
 _COMBINED = late(r" -[a-z0-9]{1,6}u[ ]?[\"']?[^ ]")
-# By the letter of the option: the programs that take a password there, and how.
+# By the letter of the option: the programs for which it sets a password, and how.
 _OPTIONS = {
     "p": (
         r"\b(?:mysql|mariadb)\w*\b[^|;&]*|\b(?:docker|podman|oc|skopeo|buildah|az(?:[ ]acr)?|registry|auth|crane)"
@@ -381,7 +381,7 @@ _VARIABLE = Rule(
     ),
     _whole,
 )
-# Commands that take a secret at a certain place.
+# Commands with a secret at a fixed position.
 _PLACED = Rule(
     "option",
     late(
@@ -408,8 +408,8 @@ _SECURE_STRING = Rule(
 # host:port:database:user:password
 _PGPASS = Rule("pgpass", late(r"(?:[56]432|\*):[\w.$*-]{1,63}:[\w.$*@-]{1,63}:(?P<secret>[^\s:\"']{4,200})"), _option)
 
-# What leads where: literals of which one stands in the text, a pattern, and for each of its groups how far before its
-# anchor the rules begin.
+# What leads to which rules: literals of which at least one occurs in the text, a pattern, and for each of its groups
+# how far before its anchor the rules begin.
 _RULES: tuple[tuple[tuple[str, ...], re.Pattern[str], dict[str, tuple[int, tuple[Rule, ...]]]], ...] = (
     (
         ("://", "432:", "*:", "mask::"),
@@ -437,7 +437,7 @@ _LETTERS = frozenset("puawkbs-")
 
 
 def find_blocks(page: Page) -> Iterator[Found]:
-    """Blocks of private keys, which may hold what looks like other secrets."""
+    """Yields blocks of private keys, which may contain what looks like other secrets."""
     done = 0
     for mark in page.matches(_BLOCK_MARK, ("-----begin",)):
         if mark.start() >= done and (found := _tried(page.text, mark.start(), (_BLOCK,))):
@@ -446,10 +446,10 @@ def find_blocks(page: Page) -> Iterator[Found]:
 
 
 def find(page: Page) -> Iterator[Found]:
-    """Everything else that marks lead to."""
+    """Yields all other secrets that marks lead to."""
     text = page.text
     for word, place in words(page).marks:
-        # The names of our own marks lead nowhere.
+        # The names in our own marks lead to no rule.
         if text.startswith("[REDACTED:", place - 10):
             continue
         if word == "logins":
@@ -465,7 +465,7 @@ def find(page: Page) -> Iterator[Found]:
     for literals, pattern, groups in _RULES:
         done = 0
         for mark in page.matches(pattern, literals):
-            # What a rule read and took is not read again.
+            # What a rule has taken is not read again.
             if mark.start() >= done:
                 back, rules = groups[mark.lastgroup or ""]
                 if found := _tried(text, max(0, mark.start() - back), rules):
@@ -485,7 +485,7 @@ def _tried(text: str, place: int, rules: tuple[Rule, ...]) -> Found | None:
 
 
 def _options(page: Page) -> Iterator[Found]:
-    """What programs are given behind their options."""
+    """Yields the values of programs' options."""
     text, low, done = page.text, page.low, 0
     for place in page.places(" -"):
         if place < done:
@@ -536,7 +536,7 @@ def _given(text: str, place: int, letter: str) -> Found | None:
         return _tried(text, place - len(head) + at, (_FED,)) if at >= 0 else None
     programs = _PROGRAMS.get(letter)
     if programs and (program := programs.search(head)):
-        # There a word behind a blank is a database.
+        # There a word after a space is a database.
         if letter == "p" and text[place + 3 : place + 4] == " " and program[0].startswith(("mysql", "mariadb")):
             return None
         return _tried(text, place, (_ARGUMENTS[letter],))

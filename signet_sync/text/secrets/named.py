@@ -1,8 +1,8 @@
-"""Finds the values that stand under a secret's name, however a language, a file or a person writes that.
+"""Finds values under a secret's name, in any notation of a language, a file or a person.
 
-At each name three questions are asked in turn: what joins it to a value (`_LINK`), where that value begins and ends,
-and whether it can be a secret there (`values.fits`). Every pattern here is matched at a place, none is searched for,
-and each reads a bounded stretch, so that the time grows with the number of names alone.
+At each name three questions are answered in turn: what joins it to a value (`_LINK`), where that value begins and ends,
+and whether it can be a secret there (`values.fits`). Every pattern here is matched at a position, none is searched for,
+and each reads a bounded stretch, so that the time grows with the number of names only.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ _LONGEST = 1024
 
 _SETS = late(r"[.\w]{0,40}?(?:set|with|use)_?(?i:pass|api|secret|access|client|auth|private|pwd)")
 
-# What ends a name (a quote, escaped in JSON within JSON, a bracket, Markdown's stars), remarks, and what gives a value.
+# What ends a name (a quote, escaped in JSON within JSON, a bracket, Markdown's asterisks), comments, and what assigns a
+# value.
 _LINK = late(
     r"""(?P<close>(?:\\{1,7}["'`]|["'`]|[*_]{1,2}|\]){0,4})
     (?:\[\d{0,4}\])?                                             # char password[32] =
@@ -72,7 +73,7 @@ _SAID = late(
     re.X,
 )
 _SPACED = late(r"""["'`]?[ \t]{1,8}""")
-# What stands between `=` and a literal: a call, a default, a conversion.
+# What may be between `=` and a literal: a call, a default, a conversion.
 _WRAPPED = late(
     r"""[ \t]*(?:
       (?P<default>(?:[\w.$:\[\]"'()?!-]{1,60}?[ \t]*(?:\|\||\?\?|\?:|\bor\b)
@@ -90,7 +91,7 @@ _QUOTED = {
     "'": late(r"(?:[^'\\\n]|\\[^\n])" + _UP_TO + r"(?=')"),
     "`": late(r"(?:[^`\\\n]|\\[^\n])" + _UP_TO + r"(?=`)"),
 }
-# An argument of a shell: to the blank, commas within it.
+# An argument of a shell: up to the next space, including commas.
 _ARGUMENT = late(r"""(?:[^\s"'`\\<>(){},;&|]|[,;{](?![\s"'`\\<>(){},;&|]|[\w.-]{1,32}=)){1,1024}""")
 _BARE = late(r"""[^\s"'`\\,;<>(){}\[\]&|*]{1,1024}""")
 _LINE = late(r"""[^\s"'`\\<]{1,1024}""")
@@ -109,13 +110,13 @@ _BLOCK = late(
     r"((?P<indent>[+>|]?[ \t]+)[^\n]{0,1024}(?:\n(?P=indent)[^\n]{0,1024}|\n(?=\n(?P=indent))){0,40})"
 )
 
-# How lines begin whose `name=value` is the whole of them.
+# Beginnings of lines that consist of one `name=value`.
 _REST_OF_LINE = late(r"[^\n\\]{0,1024}")
 _LINE_HEADS = late(
     r"[ \t>+|$#*\"'-]{0,40}(?:[A-Za-z]{1,16}[ ]){0,2}"
     r"(?:(?:export|set|setx|env|ENV|ARG|declare -x|local|readonly|-e|--env|--build-arg)[ \t]+)?\Z"
 )
-# What stands before a name that a prompt or a log names; no statement, no field of a docstring.
+# What precedes a name in a prompt or a log; no statement, no field of a docstring.
 _SAYS = late(
     r"[ \t]*(?!(?:if|elif|while|for|else|case|lambda|def|return|assert|not|and|or|in|with|try|except)\b|[:@]|\*\s*@|//)"
     r"[^\n\"`(){};<]{0,100}(?<=[ \t@\]|])\Z"
@@ -124,7 +125,7 @@ _KEYWORDS = frozenset({"return", "continue", "break", "raise", "yield", "pass", 
 
 
 def find(page: Page) -> Iterator[Found]:
-    """The values under secrets' names."""
+    """Yields the values under secrets' names."""
     text = page.text
     for name in words(page).names:
         found = _value_of(page, name)
@@ -137,7 +138,7 @@ def find(page: Page) -> Iterator[Found]:
 
 
 def _repeats(text: str, name: Name, span: tuple[int, int]) -> bool:
-    """`CHALLENGE_PASSWORD = "challengePassword"`: the value is the name once more."""
+    """Whether the value repeats the name: `CHALLENGE_PASSWORD = "challengePassword"`."""
     value = _plain(text[slice(*span)])
     return _plain(text[name.start : name.end]).endswith(value) or (
         value.isalpha() and value.endswith(_plain(text[name.start : name.end]))
@@ -148,13 +149,13 @@ def _plain(word: str) -> str:
     return "".join(filter(str.isalnum, word)).lower()
 
 
-# What a bare `key` asks for, within reach.
+# What a bare `key` needs within reach.
 _LONG_VALUE = late(r"(?:[^\w\n]{1,16}|[^\n]{1,24}?[\"'=> ])[A-Za-z0-9+/=_-]{20}")
 
 
 def _value_of(page: Page, name: Name) -> tuple[int, int] | None:
     text, proof = page.text, name.proof
-    # A test runner's word.
+    # The output of a test runner.
     if text.startswith("PASS:", name.start):
         return None
     if proof is Proof.KEY and not _LONG_VALUE.match(text, name.end):
@@ -206,7 +207,7 @@ def _given(page: Page, name: Name, link: re.Match[str], at: int) -> tuple[int, i
     quoted = _quoted(text, at)
     if quoted is not None:
         literal = text[slice(*quoted)]
-        # A cache's key is a digest too.
+        # A cache's key is a digest, too.
         if proof is Proof.KEY and name.end - name.start == 3 and literal.isalnum() and not is_mixed(literal):
             return None
         return quoted if fits(literal, proof, Where.QUOTED) else None
@@ -244,7 +245,7 @@ def _given(page: Page, name: Name, link: re.Match[str], at: int) -> tuple[int, i
 
 
 def _where(text: str, name: Name, link: re.Match[str], start: int) -> tuple[Where, re.Pattern[str]]:
-    """How a value without quotes is written, and the pattern that reads it."""
+    """Returns how a value without quotes is written, and the pattern that reads it."""
     before = text[max(0, name.start - 1) : name.start]
     separator = (link["sep"] or "").strip()[:1]
     if link["pair"]:
@@ -282,12 +283,12 @@ def _where(text: str, name: Name, link: re.Match[str], start: int) -> tuple[Wher
     return Where.CODE, _BARE
 
 
-# What other than `:` and `=` stands before an answer: arrows of dialogs, dashes, a question's mark.
+# Marks other than `:` and `=` before an answer: arrows of dialogs, dashes, a question mark.
 _OTHER_MARKS = frozenset("›»…–—-?")
 _QUERY = late(r"""[^\s"'`\\<>&#)\]}]{1,1024}""")
 # YAML's anchors and tags before the value.
 _TAG = late(r"(?:[&!][A-Za-z!][\w.!-]{0,32}[ \t]+)+(?=[^\s])")
-# The next line holds the value: below a heading, a label, in a fence.
+# The value is on the next line: below a heading, a label, in a fence.
 _BELOW = late(
     r"\*{0,2}[ \t]*\n(?:[ \t]*\n)?(?P<fence>[ \t]*```\w*[ \t]*\n)?[ \t>|+]{0,40}(?P<mark>`?)(?P<secret>[^\s`\"'\\<>]{6,200})(?P=mark)[ \t]*(?:\n|\Z)"
 )
@@ -308,7 +309,7 @@ def _below(text: str, name: Name, below: re.Match[str]) -> tuple[int, int] | Non
 
 
 def _is_argument(text: str, name: Name, before: str) -> bool:
-    """`--set a=1,auth.password=X`, `-e PASSWORD=X`, `"DB_PASSWORD=X"`: an argument of a program, not of a call."""
+    """Whether a program gets it, not a call: `--set a=1,auth.password=X`, `-e PASSWORD=X`, `"DB_PASSWORD=X"`."""
     if not before or before not in "-= ,:\"'\t":
         return False
     head = text[max(text.rfind("\n", max(0, name.start - 100), name.start) + 1, name.start - 100) : name.start]
@@ -320,7 +321,7 @@ def _is_argument(text: str, name: Name, before: str) -> bool:
 
 
 def _quoted(text: str, at: int) -> tuple[int, int] | None:
-    """What stands in the quotes that open here, whichever marks it holds; None if none open, or do not close."""
+    """Returns what is in the quotes that open here, of whichever kind; None if none open, or do not close."""
     opened = _OPEN.match(text, at)
     if opened is None:
         return None
@@ -328,7 +329,7 @@ def _quoted(text: str, at: int) -> tuple[int, int] | None:
     start = opened.end()
     if slashes:
         end = text.find(quote, start, start + _LONGEST)
-        # Deeper quotes have more slashes.
+        # Deeper quotes have more backslashes.
         while end >= 0 and text[end - 1] == "\\":
             end = text.find(quote, end + 1, start + _LONGEST)
         if end < 0 or "\n" in text[start:end]:
@@ -344,7 +345,7 @@ def _quoted(text: str, at: int) -> tuple[int, int] | None:
 
 
 def _element(page: Page, name: Name, at: int) -> tuple[int, int] | None:
-    """What stands in an element of XML or HTML with a secret's name, or under a key in a property list."""
+    """Returns the content of an XML or HTML element with a secret's name, or under a key in a property list."""
     text = page.text
     opens = text[max(0, name.start - 80) : name.start]
     if ("<" not in opens and "&lt;" not in opens) or opens.endswith("</"):
@@ -363,7 +364,7 @@ def _element(page: Page, name: Name, at: int) -> tuple[int, int] | None:
 
 
 def _cell(page: Page, name: Name, at: int) -> tuple[int, int] | None:
-    """The next cell of a row of a table whose cell before it is the name."""
+    """Returns the next cell of a table's row after a cell that is the name."""
     text = page.text
     line = text.rfind("\n", max(0, name.start - 200), name.start) + 1
     head = text[line : name.start]
@@ -388,7 +389,7 @@ def _cell(page: Page, name: Name, at: int) -> tuple[int, int] | None:
         return None
     if is_said(value) and fits(value, proof, Where.CODE):
         return start, start + len(value)
-    # In a list of parameters a word says of what type it is.
+    # In a list of parameters the next word is a type.
     line_end = text.find("\n", cell.end(), cell.end() + 400)
     cells = text[line : line_end if line_end >= 0 else cell.end() + 1].strip(" \t|").count("|")
     marked = cell[0].strip()[:1] == "`"
@@ -407,7 +408,7 @@ def _block(text: str, proof: Proof, block: re.Match[str]) -> tuple[int, int] | N
 
 
 def _names_pair(text: str, name: Name) -> bool:
-    """`name: DB_PASSWORD` before `value: …`: an environment variable of Kubernetes, a property, a parameter."""
+    """Whether it is `name: DB_PASSWORD` before `value: …`: a variable of Kubernetes, a property, a parameter."""
     head = text[max(0, name.start - 24) : name.start].rstrip("\"'\\ \t")
     return head.lower().endswith(
         ("name:", "name=", "key:", "key=", "parameterkey=", "id:", "id=", "variable:", "option:", 'name":', 'key":')
@@ -430,7 +431,7 @@ _LAST_WORD = late(r"(?<![^\s\"'`(])(?P<secret>[^\s\"'`]{6,200})[\"'`]?$")
 
 
 def _spaced(page: Page, name: Name) -> tuple[int, int] | None:
-    """Behind a blank: an option's value, SQL, a sentence; or before it: «use X as token»."""
+    """Finds a value after a space: an option's value, SQL, a sentence; or before the name: «use X as token»."""
     text, proof = page.text, name.proof
     verb = _SAID.match(text, name.end) if not _is_bare_pass(text, name) else None
     if verb is not None:
@@ -481,7 +482,7 @@ def _spaced(page: Page, name: Name) -> tuple[int, int] | None:
     return None
 
 
-# «with the password 'X'», «using password "X"»: what follows is it.
+# «with the password 'X'», «using password "X"»: the value follows.
 _NAMES_IT = late(
     r"(?:with|using|use|try|trying|tried|mit|per|benutze|nutze|nimm|verwende|and|und|/)[ ](?:[\w-]+[ ]){0,2}$", re.I
 )
@@ -489,7 +490,7 @@ _SHELL_NAME = late(r"[A-Z][A-Z0-9_]{3,}")
 
 
 def _told(text: str, name: Name, at: int) -> tuple[int, int] | None:
-    """`ENV DB_PASSWORD X`, «log in with admin and password X»: nothing but a blank between."""
+    """Finds a value after nothing but a space: `ENV DB_PASSWORD X`, «log in with admin and password X»."""
     bare = _LINE.match(text, at)
     if bare is None or "[REDACTED:" in bare[0]:
         return None
@@ -517,16 +518,16 @@ def _told(text: str, name: Name, at: int) -> tuple[int, int] | None:
 
 
 def _is_bare_pass(text: str, name: Name) -> bool:
-    """«Pass "x"» says what to do."""
+    """Whether `pass` is a verb: «Pass "x"»."""
     return text[name.start : name.end].lower() == "pass"
 
 
-# A sentence ends, or another one goes on.
+# The end of a sentence, or the start of another clause.
 _CLAUSE_ENDS = late(r"[.,;:!?)\]}”“«]*(?:[ \t]*(?:\n|\Z)|(?<=[.,;!?])[ ]|[ ](?:and|und|but|aber|for|für)[ ])")
 _OPEN_QUOTES = "(„“”»«‚‘›"
 _WORD_AND_NUMBER = late(r"[A-Za-z]{3,}[0-9]{1,4}")
 _TOLD = late(r"\b(?:set|change[ds]?|reset|setze?|ändere)\b[^.\n]{0,60}$", re.I)
-# How words end that say something of a password rather than being one.
+# Endings of words that describe a password rather than being one.
 _SAYS_OF_IT = late(
     r".*(?:ed|ing|able|ible|ly|tion|sion|ive|ous|ful|less|ment|ity|ary|ory|ent|ant|ial|ual|ic|al|thing|where|ence|ance"
     r"|ers?|ors?|isch|lich|bar|los|haft|ig|iert|ung|pflichtig|text|word|sen|ten|ben|gen|den|hlt|cht|elt|ert)",
@@ -573,7 +574,7 @@ _USES = late(
 
 
 def _used(text: str, place: int) -> tuple[int, int] | None:
-    """The word before «as the token»."""
+    """Returns the word before «as the token»."""
     start = max(0, place - 200)
     used = _LAST_WORD.search(text[start:place])
     if used is None or text.endswith(_HASHES, 0, start + used.start()):

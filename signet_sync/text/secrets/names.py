@@ -1,4 +1,4 @@
-"""Which names are a secret's, and how much a value under each has to prove."""
+"""Finds names of secrets, and how much a value under each has to prove."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _TAIL = (
     r"|testing|stg|stage|staging|qa|uat|live|main|primary|secondary|new|old|current|root|admin|b64|base64|env|data|confirm|confirmation|again|repeat|local))?"
     r"(?![a-z0-9_]|-[a-z])"
 )
-# What must follow, roughly, so that hardly any word of a text is looked at twice: what joins a name to a value that is
-# long enough, `is`, or behind a blank something with a digit or a mark in it.
+# What must follow, roughly, so that hardly any word of a text is examined twice: what joins a name to a value that is
+# long enough, `is`, or after a space something with a digit or a mark in it.
 _VERBS = (
     r"(?:is|was|are|ist|lautet|hei.t|hie.|war|to|auf|wird|reads|be|for|von|vom|f.rs?|of|equals|der|des|dem|you|we"
     r"|daf.r|dazu|should|must|will|can|has|again|eingeben|wiederholen|best.tigen)"
 )
 _LEADS = (
-    # Words go on: the sentence says nothing about it.
+    # More words follow: the sentence does not give a value.
     r"(?![ ](?!" + _VERBS + r"[ :\xbb\"'])[a-z]{1,13}[ .,\n](?!:?=))"
     r"(?=[\\\"'`*_\]]{0,12}(?:\[\d{0,4}\])?[ \t]{0,40}+"
     r"(?:[:=<!?+|\xbb-]{1,3}>?=?[ \t*_]{0,40}(?:[?][ ])?"
@@ -42,9 +42,8 @@ _LEADS = (
     r"|[\\\"',; \t/>]{0,12}(?:[\s+>|]|\\{1,4}[nrt]){0,40}[\\\"'-]{0,8}(?:parameter)?(?:value|val|default|content)))"
 )
 _ENDS = _TAIL + _LEADS
-# Headers and calls that `marked` looks at are met on the way.
-# Each pattern opens with a letter that is rare, for `re` leaps from one to the next; what stands before it is looked at
-# then. `start` says how far before that the name's word begins.
+# Headers and calls for `marked` are found along the way. Each pattern begins with a rare letter, because `re` skips
+# from one to the next; what precedes it is examined then. `start` is how far before that the name's word begins.
 _STEMS: tuple[tuple[tuple[str, ...], re.Pattern[str], dict[str | None, tuple[str, int]]], ...] = (
     (
         ("pass",),
@@ -117,14 +116,14 @@ _TOKEN_OWNERS = tuple(
     security runner login push device
     """.split()
 )
-# A place in a list, a piece of a text: no secret, whatever its value.
+# An item in a list, a piece of a text: no secret, whatever its value.
 _NO_TOKEN_OWNERS = tuple(
     """
     next page continuation pagination pad eos bos unk sep cls mask stop special start end max min num last first
     prev previous sync cancellation cursor image change lock request idempotency
     """.split()
 )
-# «Use X as the token»: what is used stands before.
+# «Use X as the token»: the value precedes.
 _AS = (
     r"(?:(?:the|an?|my|your|our|this|das|dein|mein|unser)[ ])?(?:[a-z0-9_-]{1,24}[ ])?[a-z0-9_-]{0,24}"
     r"(?:pass(?:word|wd|wort|phrase)|token|secret"
@@ -138,7 +137,7 @@ _MARKS = {"authorization": 0, "cookie": 3, "securestring": 2, "logins": 0, "comm
 
 
 class Words(NamedTuple):
-    """What a text's words lead to: secrets' names, and the places of words that are marks of other rules."""
+    """What a text's words lead to: secrets' names, and the positions of words that are marks of other rules."""
 
     names: list[Name]
     uses: list[int]
@@ -146,7 +145,7 @@ class Words(NamedTuple):
 
 
 def words(page: Page) -> Words:
-    """The secret's names and the marks of a text; read once for each page."""
+    """Returns the secrets' names and the marks of a text; computed once for each page."""
     if page.words is None:
         page.words = _words(page)
     found: Words = page.words
@@ -174,7 +173,7 @@ def _words(page: Page) -> Words:
 
 
 def _is_used(low: str, place: int) -> bool:
-    # Words are used as other words all the time.
+    # Such words are often used in other meanings.
     used = low[max(0, place - 48) : place].rpartition(" ")
     return not used[2].isalpha() or used[0].endswith(_USES)
 

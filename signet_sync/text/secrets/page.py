@@ -1,4 +1,4 @@
-"""A text as the rules look at it: the text itself, and the same in lower case as bytes, place for place."""
+"""Prepares a text for the rules: the text itself, and the same in lower case as bytes, at equal positions."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import Any, NamedTuple
 
-# Of a token's characters one, of all others another: runs are then found by one literal.
+# Characters of a token become one byte, all others another: runs are then found by one literal.
 _RUNS = bytes(97 if chr(c).isascii() and (chr(c).isalnum() or chr(c) in "_-") else 32 for c in range(256))
 _ENCODED_RUNS = bytes(97 if chr(c).isascii() and (chr(c).isalnum() or chr(c) in "+/") else 32 for c in range(256))
 SHORT = 2000
 
 
 def has_run(raw: bytes) -> bool:
-    """Whether a run is as long as a token's, or as what is encoded."""
+    """Whether a run is as long as a token's, or as encoded text."""
     if len(raw) < 16:
         return False
     if b"aaaaaaaaaaaaaaaa" in raw.translate(_RUNS):
@@ -23,7 +23,7 @@ def has_run(raw: bytes) -> bool:
 
 
 class Found(NamedTuple):
-    """A secret's place in a text, and the rule that says so."""
+    """A secret's position in a text, and the rule that found it."""
 
     start: int
     end: int
@@ -31,9 +31,9 @@ class Found(NamedTuple):
 
 
 class Page:
-    """A text and what is asked of it again and again.
+    """A text and what several rules need of it.
 
-    Bytes are searched three times as fast as a `str` that is not ASCII, and one byte a character keeps all places.
+    Bytes are searched three times as fast as a `str` that is not ASCII, and one byte per character keeps all positions.
     """
 
     def __init__(self, text: str) -> None:
@@ -44,7 +44,7 @@ class Page:
         self.words: Any = None
 
     def places(self, literal: str) -> Iterator[int]:
-        """Where a literal (lower case) stands."""
+        """Yields the positions of a literal (lower case)."""
         find, step = self.low.find, len(literal)
         at = find(literal)
         while at >= 0:
@@ -52,7 +52,7 @@ class Page:
             at = find(literal, at + step)
 
     def matches(self, pattern: re.Pattern[str], literals: tuple[str, ...]) -> Iterator[re.Match[str]]:
-        """Where a pattern of lower case matches; in a short text only where one of the literals is, too."""
+        """Yields matches of a lower-case pattern; in a short text only if one of the literals occurs, too."""
         if self.is_short:
             for literal in literals:
                 if literal in self.low:
@@ -62,24 +62,24 @@ class Page:
         return pattern.finditer(self.low)
 
     def runs(self, least: int) -> Iterator[tuple[int, int]]:
-        """The runs of at least so many letters, digits, `_` and `-`."""
+        """Yields the runs of at least so many letters, digits, `_` and `-`."""
         return _runs(self._run_map, least)
 
     def encoded_runs(self, least: int) -> Iterator[tuple[int, int]]:
-        """The runs of at least so many characters of base64."""
+        """Yields the runs of at least so many characters of base64."""
         return _runs(self.encoded_map, least)
 
     def has_run(self, least: int) -> bool:
-        """Whether there is one."""
+        """Whether there is such a run."""
         return b"a" * least in self._run_map
 
     def has_encoded_run(self, least: int) -> bool:
-        """Whether there is one."""
+        """Whether there is such a run."""
         return b"a" * least in self.encoded_map
 
     @cached_property
     def encoded_map(self) -> bytes:
-        """`a` for each character of base64, a blank for each other."""
+        """Returns `a` for each character of base64, a space for each other."""
         return self.bytes.translate(_ENCODED_RUNS)
 
     @cached_property

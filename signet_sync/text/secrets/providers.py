@@ -1,8 +1,8 @@
-"""Finds tokens that stand alone, by the table of their makers' prefixes and lengths, `providers.txt`.
+"""Finds tokens without a name, by the table of their vendors' prefixes and lengths, `providers.txt`.
 
 Nearly all tokens hold a run of sixteen letters, digits, `_` and `-`, which little else does. So the runs are found
-first, all by one literal; where one begins, its first characters lead to the few heads that it may have; and only what
-has such a head is matched. Forms with a shorter run are found by their literal, before a later run.
+first, all by one literal; at each, its first characters lead to the few prefixes (heads) that it may have; and only
+what has such a head is matched. Forms with a shorter run are found by their literal, before a later run.
 """
 
 from __future__ import annotations
@@ -41,49 +41,49 @@ _ROW = late(r"(?P<rule>\S+) +form: (?P<form>\S+) +found: (?P<found>\S+) +left: (
 _CHOICE = late(r"\(([^()]*)\)")
 _IN_RUN = late(r"[A-Za-z0-9_-]*\Z")
 
-# A token may be broken over lines, not within its first 16 characters: by a wrapped terminal, a continued line of a
-# shell, a quoted mail, a diff. It is known where it ends only by its published length.
+# A token may be broken over lines, but not within its first 16 characters: by a wrapped terminal, a continued line of a
+# shell, a quoted mail, a diff. Its end is known only by its published length.
 BREAK = r"(?:[ \t]*+(?:\\[ \t]*+)?\n[ \t+>|]{0,8})?"
 # The `n` of `\n` and the digits of `%20` in escaped text belong to no word.
 ESCAPED = r"(?:(?<=\\[nrt])|(?<=%[2-7][0-9A-F]))"
 
 
 class Form:
-    """One line of the table: what a token looks like, an example, and a text in which there is none."""
+    """One line of the table: what a token looks like, an example, and a text without one."""
 
     def __init__(self, rule: str, form: str, found: str, left: str) -> None:
         self.rule, self.form, self.found, self.left = rule, form, found, left
 
     @cached_property
     def pattern(self) -> re.Pattern[str]:
-        """Matches a token where it begins; made when a text first gives reason to."""
+        """Returns the pattern that matches a token at its beginning; compiled when a text first needs it."""
         body, last = "", 0
         pieces = list(PIECE.finditer(self.form))
         for piece in pieces:
             body += _literal(self.form[last : piece.start()])
             body += _piece(piece, at_end=piece is pieces[-1] and piece.end() == len(self.form))
             last = piece.end()
-        # Padding of base64 may follow what looks like it.
+        # Padding of base64 may follow what looks like base64.
         tail = "={0,2}" if pieces and pieces[-1][1] in "bg" else ""
         return re.compile(body + _literal(self.form[last:]) + tail)
 
     @cached_property
     def is_strict(self) -> bool:
-        """No words fit its pieces."""
+        """Whether no words fit its pieces."""
         return not {piece[1] for piece in PIECE.finditer(self.form)} & set("uvsqg")
 
     @property
     def heads(self) -> list[str]:
-        """All ways in which the literal begins."""
+        """Lists all ways in which the literal begins."""
         return _choices(self.form.partition("{")[0])
 
     @property
     def literal(self) -> str:
-        """The longest literal in it."""
+        """Returns the longest literal in it."""
         return max((text for text in PIECE.split(_CHOICE.sub("{w0}", self.form))[::5] if text), key=len)
 
     def least_run(self, head: str) -> int:
-        """How many characters of the run there are at least, from the last of the head that is in none."""
+        """Returns the least length of the run, from the last character of the head that is in no run."""
         length = len(_tail(head))
         for literal, letter, count, _, _ in _steps(self.form):
             if literal is not None:
@@ -108,12 +108,12 @@ def _steps(form: str) -> Iterator[tuple[str | None, str, str, str, str]]:
 
 
 def _tail(head: str) -> str:
-    """The part of a head that belongs to the run."""
+    """Returns the part of a head that belongs to the run."""
     return re.split(r"[^A-Za-z0-9_-]", head)[-1]
 
 
 def _literal(text: str) -> str:
-    """Text as a pattern, `(a|b)` being a choice."""
+    """Turns text into a pattern; `(a|b)` is a choice."""
     return "".join(
         f"(?:{'|'.join(map(re.escape, part.split('|')))})" if number % 2 else re.escape(part)
         for number, part in enumerate(_CHOICE.split(text))
@@ -150,7 +150,7 @@ class _Index(NamedTuple):
 
 @cache
 def forms() -> tuple[Form, ...]:
-    """Every line of the table."""
+    """Returns every line of the table."""
     lines = (line for line in _raw().decode("utf-8").splitlines() if line and not line.startswith("#"))
     return tuple(Form(*row.group("rule", "form", "found", "left")) for row in map(_row, lines))
 
@@ -162,14 +162,14 @@ def _row(line: str) -> re.Match[str]:
 
 
 def load() -> None:
-    """Reads the table now: later, another version's may stand on the disk."""
+    """Reads the table now: later, the file may be that of another version."""
     _index()
     table_digest()
 
 
 @cache
 def table_digest() -> str:
-    """Sixteen hex digits that change with any byte of the table."""
+    """Returns sixteen hex digits that change with any byte of the table."""
     return sha256(_raw()).hexdigest()[:16]
 
 
@@ -200,15 +200,15 @@ def _index() -> _Index:
 
 
 _BOUNDARY = late(rf"(?:(?<![A-Za-z0-9])|{ESCAPED})")
-# A short head is one only where nothing is joined to it; a diff's mark is.
+# A short head counts only if nothing is joined to it; a diff's mark is.
 _WHOLE = late(rf"(?:(?<![A-Za-z0-9_-])|{ESCAPED}|(?<=^[-_])|(?<=\n[-_]))", re.M)
 _SHORT = 4
-# Heads that are known even behind what is joined to them.
+# Heads that count even if something is joined to them.
 _JOINED = late(
     r"[-_](?=gh[pousr]_|github_pat_|gl[a-z]{2,5}-|sk-ant-|sk-proj-|[rs]k_live_|xox[a-z]-|npm_|pypi-A|dop_v1_|hvs|sbp_|dckr_)"
 )
 
-# What the notation of the table cannot say.
+# What the notation of the table cannot express.
 _JWT = late(
     r"eyJ[A-Za-z0-9_-]{8,}[.](?:eyJ[A-Za-z0-9_-]{4,}|[A-Za-z0-9_-]{4,}[.][A-Za-z0-9_-]{8,})(?:[.][A-Za-z0-9_-]+)*"
 )
@@ -218,7 +218,7 @@ _AZURE = late(
     r"[A-Za-z0-9]{52}JQQJ99[A-Za-z0-9]{26}(?![A-Za-z0-9])|[A-Za-z0-9]{76}AZDO[A-Za-z0-9]{4}(?![A-Za-z0-9])"
     r"|[A-Za-z0-9_-]{44}Az(?:Fu|Se)[A-Za-z0-9]{4,6}(?![A-Za-z0-9])(?:==)?"
 )
-# A bot's token opens with its id, decimal digits in base64.
+# A bot's token begins with its id, decimal digits in base64.
 _DISCORD = late(
     rf"([MNO][A-Za-z0-9_-]{{22,27}})[.][A-Za-z0-9_-]{{6,7}}[.](?:(?=[A-Za-z0-9_-]{{16}})(?:[A-Za-z0-9_-]{BREAK}){{37}}[A-Za-z0-9_-]+|[A-Za-z0-9_-]{{27,}})"
 )
@@ -230,7 +230,7 @@ _AZURE_MARKS = ("JQQJ99", "AZDO", "AzFu", "AzSe")
 _TELEGRAM = late(
     rf"(?<=[0-9]{{8}}:)AA(?:(?=[A-Za-z0-9_-]{{16}})(?:[A-Za-z0-9_-]{BREAK}){{32}}[A-Za-z0-9_-]+|[A-Za-z0-9_-]{{30,}})"
 )
-# The secret half of a pair stands within a line of its key id.
+# The secret half of a pair is within a line of its key id.
 _AWS_PAIR = late(
     r"[^A-Za-z0-9/+\n][^\n]{0,60}?(?:\n[^\n]{0,40}?)?(?<![A-Za-z0-9/+])([A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])"
 )
@@ -238,7 +238,7 @@ _AWS_PAIR = late(
 
 _LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_-"
 _HEX = b"0123456789abcdef-"
-# How what has no head of its own may open, or what may stand before a run that is a token's end.
+# How a token without a head may begin, or what may precede a run that is a token's end.
 _FIRSTS = frozenset("eZLMNO-_")
 _CLOSE = frozenset("\\%.:!")
 _BEFORE_HEX = frozenset((b":", b"/", b".", b"$"))
@@ -248,7 +248,7 @@ _MAY_BE_LETTERS = late(
 
 
 def find(page: Page) -> Iterator[Found]:
-    """The tokens of a text."""
+    """Yields the tokens of a text."""
     text, raw = page.text, page.bytes
     within, before = _index().within, _index().before
     done = 0
@@ -258,7 +258,7 @@ def find(page: Page) -> Iterator[Found]:
             and raw[start - 1 : start] in _IN_BASE64
             and page.encoded_map.startswith(_LONG_BASE64, start - 400)
         ):
-            # Within a picture or a file no token begins.
+            # No token begins within an encoded picture or file.
             done = page.encoded_map.find(b" ", start)
             done = done if done >= 0 else len(raw)
         # Names have no digits, nearly all tokens have some.
@@ -266,7 +266,7 @@ def find(page: Page) -> Iterator[Found]:
             end - start < 36 and not raw[start:end].translate(None, _LETTERS) and not _MAY_BE_LETTERS(raw, start)
         ):
             continue
-        # Nor do hashes and UUIDs open like a token.
+        # Hashes and UUIDs do not begin like a token, either.
         if (
             not raw[start:end].translate(None, _HEX)
             and raw[start - 1 : start] not in _BEFORE_HEX
@@ -297,14 +297,14 @@ def find(page: Page) -> Iterator[Found]:
 
 _IN_BASE64 = frozenset((b"+", b"/"))
 _LONG_BASE64 = b"a" * 400
-# Lengths of hex that keys have, and hashes too.
+# Lengths of keys in hex, which are also those of hashes.
 _LENGTHS = (32, 36, 40, 64)
 _AROUND = " \t\"'`\\]>"
 _WORD = "abcdefghijklmnopqrstuvwxyz0123456789"
 
 
 def _of_maker(page: Page, start: int, end: int) -> Found | None:
-    """What stands under a maker's bare name: `algolia = "…"`."""
+    """Returns what is under a vendor's bare name: `algolia = "…"`."""
     before = page.low[max(0, start - 40) : start].rstrip(_AROUND)
     if before[-1:] not in _GIVEN_BY:
         return None
@@ -320,7 +320,7 @@ def _of_maker(page: Page, start: int, end: int) -> Found | None:
 
 
 _GIVEN_BY = frozenset(("=", ":"))
-# Makers whose names stand before other things as well: revisions, versions, hosts.
+# Vendors whose names also precede other things: revisions, versions, hosts.
 _MANY_NAMES = """
 aws gcp azure google github gitlab bitbucket docker npm nuget pypi quay line branch box segment square
 together vault fly parse monday genius keen kite harness drone circle cal ghost polygon facebook instagram
@@ -365,7 +365,7 @@ def _token(text: str, start: int, end: int) -> Found | None:
 
 
 def _after(text: str, start: int, end: int, before: str) -> Found | None:
-    """Tokens whose heads hold a `.` or a `:`, so that the run is only their end."""
+    """Finds tokens whose heads hold a `.` or a `:`, so that the run is only their end."""
     index, best = _index(), None
     for head, inside, form in index.before.get(text[max(0, start - 2) : start], ()):
         if text.startswith(head, start - inside):
@@ -400,7 +400,7 @@ def _after(text: str, start: int, end: int, before: str) -> Found | None:
 
 
 _PARTS = frozenset((".", ":", "!"))
-# What stands before the run of a token that a mark parts.
+# What precedes the run of a token that a mark splits.
 _BOT = late(r"(?<![0-9])[0-9]{8,10}:\Z")
 _GHOST = late(r"(?<![0-9a-zA-Z])[0-9a-f]{24}:\Z")
 _ABLY = late(r"(?<![\w.-])[\w-]{6}\.[\w-]{6}:\Z")
@@ -414,7 +414,7 @@ def _begin(text: str, start: int, parts: re.Pattern[str]) -> int:
 
 
 def _special(text: str, at: int, end: int) -> Found | None:
-    """Signed tokens, key blocks in base64, bots, and what has its mark inside or at its end."""
+    """Finds signed tokens, key blocks in base64, bots' tokens, and tokens with a mark inside or at the end."""
     match: re.Match[str] | None = None
     first = text[at : at + 4]
     if first.startswith("eyJ"):
@@ -455,7 +455,7 @@ _PIECES = late(r"[-_.\n/:]")
 
 
 def _is_token(form: Form, head: str, body: str) -> bool:
-    """What was drawn, not written: no placeholder, and where words could fit no words."""
+    """Whether it was generated, not written: no placeholder, and no words where words could fit."""
     if _STAND_IN.search(body):
         return False
     if is_mixed(body) or max(map(len, _PIECES.split(body))) >= 20:
@@ -465,5 +465,5 @@ def _is_token(form: Form, head: str, body: str) -> bool:
     return False
 
 
-# Sixteen characters of 32, of which six are digits, are often enough letters alone.
+# Sixteen characters of 32, of which six are digits, are often enough only letters.
 _LETTERS_ALONE = frozenset({"aws-id"})

@@ -1,7 +1,7 @@
-"""What tells a secret value from a placeholder, a word, a number, a piece of code.
+"""Distinguishes a secret value from a placeholder, a word, a number, a piece of code.
 
-A name says how much a value has to prove (`Proof`). Whatever the name, what only stands for a secret is none:
-variables, templates, samples, calls, our own marks.
+A name decides how much a value has to prove (`Proof`). Whatever the name, a stand-in for a secret is none: variables,
+templates, samples, calls, our own marks.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from functools import lru_cache
 
 from signet_sync.formats.lazy_pattern import late
 
-# ── what stands for a secret ──
+# ── stand-ins for a secret ──
 
-# How values begin that are variables, templates, options, references; `{` and `<` alone do not make a template.
+# Beginnings of values that are variables, templates, options, references; `{` and `<` alone do not make a template.
 _REFERENCE = late(
     r"\$[A-Za-z_][A-Za-z_]*+(?![^\W_]*[0-9!@#%^&*])|\$[({]|\{\{[^{}]*\}\}|\{%|\{[A-Za-z_][\w.:!-]*\}"
     r"|<[A-Za-z_/!?$%][^<>]*>?|%[A-Za-z_{(][\w.]*[%)s}]|%[sdrvq@]|#\{|@[{(\w]|&[a-z]+;"
@@ -53,7 +53,7 @@ _VOCABULARY = late(
 _CAMEL = late(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_]+")
 _MAIL_ADDRESS = late(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
 
-# Code rather than a literal: a call, an attribute, an index, a type; only asked of what stands without quotes.
+# Code rather than a literal: a call, an attribute, an index, a type; only tested for values without quotes.
 _CODE = late(
     r"[A-Za-z_$][\w$]*(?:(?:\.|->|::|\?\.|!\.)[A-Za-z_$][\w$]*)*(?:[(\[{<].*|[)\]},;:?!]*)"
     r"|[A-Za-z_$][\w$]*(?:(?:\.|->|::|\?\.)[A-Za-z_$][\w$]*)+[(\[{<].*"
@@ -61,7 +61,7 @@ _CODE = late(
     re.S,
 )
 
-# ── what it is made of ──
+# ── what a value is made of ──
 
 # Numbers, dates, versions, hosts with ports, digests that name their algorithm, sizes.
 _NUMBERS = late(
@@ -79,27 +79,27 @@ _PATH = late(
 
 
 class Proof(IntEnum):
-    """How much a value must prove: the more the name says, the less."""
+    """How much a value must prove: the clearer the name, the less."""
 
-    PASSWORD = auto()  # a password's own name: anything that is no placeholder
-    SECRET = auto()  # a name that can mean nothing else: `client_secret`, `api_key`, `access_token`
-    TOKEN = auto()  # a word that has other meanings: `token`, `auth`, `secret`
-    KEY = auto()  # `key`, which stands for anything
+    PASSWORD = auto()  # an unambiguous name of a password: anything that is no placeholder
+    SECRET = auto()  # a name without other meanings: `client_secret`, `api_key`, `access_token`
+    TOKEN = auto()  # a word with other meanings: `token`, `auth`, `secret`
+    KEY = auto()  # `key`, which may mean anything
 
 
 class Where(IntEnum):
-    """How a value is written, which says where it ends and what else it could be."""
+    """How a value is written, which decides where it ends and what else it could be."""
 
     QUOTED = auto()
-    LINE = auto()  # alone on its line behind `=`, as in .env, INI, properties
-    FIELD = auto()  # alone on its line behind `:`, as in YAML
+    LINE = auto()  # alone on its line after `=`, as in .env, INI, properties
+    FIELD = auto()  # alone on its line after `:`, as in YAML
     CODE = auto()  # anywhere else
-    GIVEN = auto()  # where nothing but a value is given: behind an option, in a header, in a table, to a prompt
+    GIVEN = auto()  # where only a value is possible: after an option, in a header, in a table, after a prompt
 
 
 @lru_cache(maxsize=512)
 def is_placeholder(value: str) -> bool:
-    """Whether it stands for a secret rather than being one: a variable, a template, a sample."""
+    """Whether a value is a stand-in for a secret: a variable, a template, a sample."""
     if _REFERENCE.match(value) or value.endswith(("...", "…")) or _ANYWHERE.search(value):
         return True
     if len(set(value)) < 4 and len(value) > 3 and not value.isdigit():
@@ -110,14 +110,14 @@ def is_placeholder(value: str) -> bool:
 
 
 def is_vocabulary(value: str) -> bool:
-    """Nothing but words that labels and documentation are made of."""
+    """Whether a value has only words of labels and documentation."""
     if len(value) > 80:
         return False
     return not _VOCABULARY.sub("", value.replace("%20", " ").replace("%3A", ":")).strip(" \t-_.:/!?,;()'\"")
 
 
 def decoded(text: str) -> bytes:
-    """Base64 of either alphabet, cut to whole groups; nothing if it is none."""
+    """Decodes base64 of either alphabet, cut to whole groups; b"" if it is none."""
     text = text.rstrip("=").replace("-", "+").replace("_", "/")
     try:
         return b64decode(text[: len(text) // 4 * 4])
@@ -130,7 +130,7 @@ def _classes(text: str) -> int:
 
 
 def is_mixed(text: str) -> bool:
-    """Both cases and digits."""
+    """Whether a text has both cases and digits."""
     return _classes(text) == 3
 
 
@@ -142,7 +142,7 @@ _ODD_PAIR = late(
 
 
 def looks_random(letters: str) -> bool:
-    """Letters that form no words: pairs that no word has, or cases that change all the time."""
+    """Whether letters form no words: pairs that no word has, or cases that change all the time."""
     found = len(_ODD_PAIR.findall(letters.lower()))
     if found * 7 >= len(letters):
         return True
@@ -152,11 +152,11 @@ def looks_random(letters: str) -> bool:
 
 
 def _is_random(value: str) -> bool:
-    """Letters with digits among them, no word with a number at its end."""
+    """Whether a value mixes letters and digits and has at least six different characters."""
     return len(set(value)) >= 6 and any(map(str.isdigit, value)) and any(map(str.isalpha, value))
 
 
-# A digit behind a letter, a letter behind a digit.
+# A digit after a letter, a letter after a digit.
 _CHANGE = late(r"[A-Za-z](?=\d)|\d(?=[A-Za-z])")
 
 
@@ -165,16 +165,16 @@ def _is_number(value: str) -> bool:
 
 
 def _is_odd(value: str) -> bool:
-    """A digit or a strong mark within."""
+    """Whether there is a digit or a strong mark within."""
     return any(c.isdigit() or c in "!#$^~@&*%+=<>{}|?" for c in value[:-1])
 
 
 def is_password(value: str, where: Where) -> bool:
-    """What may stand under a password's name."""
+    """Whether a value may be a password under a password's name."""
     if len(value) < 4 or is_placeholder(value):
         return False
     if " " in value:
-        # A label, unless a word of it can be none.
+        # A label, unless one of its words cannot be part of one.
         return where is Where.QUOTED and any(
             len(word) > 4 and is_password(word, Where.CODE) for word in value.split(" ")
         )
@@ -216,7 +216,7 @@ _OWN_WORD = late(r"pass|pwd|secret|token|key|cred|auth", re.I)
 
 
 def _typed(value: str) -> bool:
-    """A type's or a variable's name: `SecretStr`, `userPassword`, `accessToken`."""
+    """Whether a value is the name of a type or a variable: `SecretStr`, `userPassword`, `accessToken`."""
     return not value.islower() and not value.isupper() and not looks_random(value)
 
 
@@ -224,7 +224,7 @@ _DOTTED = late(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
 
 
 def is_token(value: str, where: Where, *, least: int = 8, words: bool = False) -> bool:
-    """What may stand under a token's name; `words`: the name is so clear that even words count."""
+    """Whether a value may be a token under a token's name; `words`: the name is so clear that even words count."""
     if len(value) < least or " " in value or is_placeholder(value) or _is_number(value) or "://" in value:
         return False
     if len(set(value)) < 5 or _SESSION_TOKEN.fullmatch(value) or not any(map(str.isalpha, value)):
@@ -265,12 +265,12 @@ _DIGESTS = (32, 40, 48, 64)
 
 
 def is_key(value: str) -> bool:
-    """What under a bare `key` can be nothing else: long, of both cases and digits."""
+    """Whether a value under a bare `key` cannot be anything else: long, of both cases and digits."""
     return len(value) >= 20 and is_mixed(value) and is_token(value, Where.CODE) and not _UUID.fullmatch(value)
 
 
 def fits(value: str, proof: Proof, where: Where) -> bool:
-    """Whether a value may be the secret that its name promises."""
+    """Whether a value may be the secret that its name indicates."""
     if proof is Proof.PASSWORD:
         return is_password(value, where)
     if proof is Proof.SECRET:
@@ -282,7 +282,7 @@ def fits(value: str, proof: Proof, where: Where) -> bool:
     return is_key(value) or (where is Where.QUOTED and len(value) in _DIGESTS and _HEX.fullmatch(value) is not None)
 
 
-# Words that join others to one, and those that end like one: `case-sensitive`, `out-of-date`, `auto-generated`.
+# Words that join others to one, and the endings of such words: `case-sensitive`, `out-of-date`, `auto-generated`.
 _COMPOUND = late(
     r"(?:^|[-_])(?:of|to|the|in|by|up|and|or|not|on|at|for|with|as|is|be|non|pre|auto|self|re|un|per|multi|single|end|one"
     r"|two|well|built|hard|case|time|read|write|user|based|only|like|free|safe|side|end|level|type|id|name|file|path|url"
@@ -293,12 +293,12 @@ _COMPOUND = late(
 
 
 def is_compound(value: str) -> bool:
-    """A word that others are joined to, as a language does."""
+    """Whether a value is a compound word of natural language."""
     return _COMPOUND.search(value) is not None and not any(map(str.isdigit, value))
 
 
 def is_phrase(value: str) -> bool:
-    """Words joined by `-` or `_` that no language joins: `lantern-orbit-walrus`."""
+    """Whether a value is words joined by `-` or `_` as in no natural language: `lantern-orbit-walrus`."""
     return (
         len(value) >= 12
         and value.count("-") + value.count("_") > 1
@@ -310,7 +310,7 @@ def is_phrase(value: str) -> bool:
 
 
 def is_said(value: str) -> bool:
-    """What in a sentence can be no word: letters with digits or marks among them."""
+    """Whether a value in a sentence cannot be a word: letters with digits or marks among them."""
     value = value.strip("*_`'\"()")
     if len(value) < 6 or (value.isalpha() and (len(value) < 12 or (value.islower() and len(value) < 16))):
         return False
