@@ -1,4 +1,4 @@
-"""Brings sessions of coding agents in: hook, spool, worker, parsers of transcripts, where these lie.
+"""Captures sessions of coding agents: hook, spool, worker, transcript parsers, and where harnesses keep transcripts.
 
-Owns the spool in the state folder and the tables captures and live_transcripts. docs/harnesses.md tells of it.
+Owns the spool in the state folder and the tables captures and live_transcripts. Documented in docs/harnesses.md.
 """

@@ -1,4 +1,4 @@
-"""From a harness's transcript to artifacts of the vault: what it says since the last segment, and its compactions."""
+"""Writes a harness's transcript to the vault: what is new since the last segment, and its compactions."""
 
 from __future__ import annotations
 
@@ -34,23 +34,23 @@ from signet_sync.text.sanitizer import sanitize_transcript_v2
 READERS: Mapping[str, Callable[..., Conversation]] = {
     module.NAME: module.read for module in (claude_code, codex, gemini, openclaw)
 }
-# A note of more words than that is none that a person opens; each one that is written is read again whole.
+# Larger notes are too long for a person to open, and each new segment is read back in full.
 SEGMENT_BYTES = 8 * 1024 * 1024
-# How what the user has just submitted stands in a transcript later, where a harness has its own way.
+# How harnesses rewrite a submitted prompt in the transcript, for those that do.
 PROMPTS: Mapping[str, Callable[[str], str]] = {
     claude_code.NAME: claude_code.prompt_of, codex.NAME: codex.prompt_of,
 }  # fmt: skip
-# Its record may be timed a little before the hook that tells of it.
+# The transcript's record of a prompt may carry a time slightly before that of the hook.
 PROMPT_LEAD_US = 2 * SECOND
-# A record so near to the hook's time is the record of the compaction that the hook told of.
+# A compaction record this close to the hook's time belongs to the compaction that the hook reported.
 SAME_COMPACTION_US = 120 * SECOND
 
 
 @dataclass(frozen=True, slots=True)
 class Handed:
-    """A compaction's summary as a hook handed it over, sanitized; `at` is microseconds since 1970 UTC.
+    """A compaction's summary as a hook delivered it, sanitized; `at` is microseconds since 1970 UTC.
 
-    It is written where the transcript itself holds no record of this compaction; unless `final`, that may still come.
+    It is written if the transcript has no record of this compaction; unless `final`, that record may still come.
     """
 
     text: str
@@ -60,9 +60,9 @@ class Handed:
 
 @dataclass(slots=True)
 class Captured:
-    """What became of one transcript: paths of what was written, or why nothing was (`remark`).
+    """The result for one transcript: paths of the files written, or why there are none (`remark`).
 
-    `recorded` says that the transcript holds all compactions that hooks handed over.
+    `recorded`: the transcript contains all compactions that hooks delivered.
     """
 
     source: Source
@@ -76,12 +76,12 @@ class Captured:
 
     @property
     def wrote(self) -> bool:
-        """Whether the vault has more than before."""
+        """Whether anything was added to the vault."""
         return bool(self.segments or self.compactions)
 
 
 def read(source: Source) -> Conversation:
-    """A transcript, read as its harness wrote it; its session is named as it is kept. Raises `HarnessError`."""
+    """Reads a transcript in its harness's format, with the session id in our form. Raises `HarnessError`."""
     if source.harness == opencode.NAME:
         found = opencode.read(*transcripts.opencode_session(source.path, source.session_id))
     else:
@@ -89,7 +89,7 @@ def read(source: Source) -> Conversation:
     if not found.session_id:
         return found
     named = session_name(found.session_id)
-    if not is_session_id(named):  # blank: its file has a name
+    if not is_session_id(named):  # blank id: the file name is used
         named = session_name(file_stem(source.path))
     return replace(found, session_id=named)
 
@@ -106,12 +106,13 @@ def capture(
     prompt: Job | None = None,
     environ: Mapping[str, str] = os.environ,
 ) -> Captured:
-    """Writes what a transcript says since its last segment, and each of its compactions once.
+    """Writes what a transcript adds since its last segment, and each of its compactions once.
 
-    With `end` false the session goes on: its compactions alone are written, `handed` among them. `prompt` is the marker
-    of what the user submitted last, which goes along where the transcript lacks it. The names follow the records' own
-    times, so that two machines which read the same transcript write the same files. Raises `HarnessError`,
-    and what `sessions.operations.end` raises.
+    With `end` false the session is still running: only its compactions are written, those in `handed` included.
+    `prompt` is the stop marker with the user's last prompt, which is added if the transcript lacks it. File names
+    follow
+    from the times of the records, so two machines that read the same transcript write the same files. Raises
+    `HarnessError`, and what `sessions.operations.end` raises.
     """
     conversation = read(source)
     done = Captured(source, conversation.session_id)
@@ -128,14 +129,14 @@ def capture(
 
 
 def unwritten(workspace: Workspace, conversation: Conversation, agent_id: str, job: Job) -> tuple[Entry, ...]:
-    """The entries that no indexed segment holds yet, and what the user has just submitted."""
+    """Returns the entries that no indexed segment contains yet, and the user's last prompt."""
     rows = _indexed(workspace, conversation, agent_id)
     fresh = () if _nothing_in(conversation) else _fresh(conversation, rows)
     return (*fresh, *_heard(conversation, rows, job))
 
 
 def _heard(conversation: Conversation, rows: Sequence[Row], job: Job | None) -> tuple[Entry, ...]:
-    """What the user has just submitted, as an entry, where neither the transcript nor a segment holds it yet."""
+    """Returns the user's last prompt as an entry, if neither the transcript nor a segment contains it yet."""
     if job is None or job.prompt is None:
         return ()
     text, at_us = PROMPTS.get(job.harness, prompt_of)(job.prompt), parse_instant(job.at) or 0
@@ -151,7 +152,7 @@ def _heard(conversation: Conversation, rows: Sequence[Row], job: Job | None) -> 
 
 
 def _is_past(conversation: Conversation, at_us: int) -> bool:
-    """Whether a transcript tells of what came of something that the user submitted, in whatever words."""
+    """Whether a transcript shows activity after the user's prompt, whatever the wording."""
     return any(
         entry.at > at_us - (PROMPT_LEAD_US if entry.kind in ("user", "event", "compaction") else 0)
         for entry in conversation.entries
@@ -159,7 +160,7 @@ def _is_past(conversation: Conversation, at_us: int) -> bool:
 
 
 def _nothing_in(conversation: Conversation, prompt: Job | None = None) -> str:
-    """Why nothing of a transcript is kept; empty where it is worth keeping."""
+    """Returns why nothing of a transcript is kept; empty if it is worth keeping."""
     if conversation.parent is not None:
         return "a sub-agent's transcript: it is part of another session"
     if not conversation.turns and not _heard(conversation, (), prompt):
@@ -184,7 +185,7 @@ def _write(
     done.recorded = not unrecorded
     compactions = [*_compactions(conversation), *(_entry(one) for one in unrecorded if one.final)]
     if not end and all(_is_kept(entry, _indexed(workspace, conversation, done.agent_id)) for entry in compactions):
-        # Nobody is held up for that.
+        # Returns before the refresh below, which could delay others.
         done.remark = "no compaction in it that was not kept before"
         return
     rows = _rows(workspace, conversation, done.agent_id)
@@ -208,7 +209,7 @@ def _write(
         if chunk is chunks[-1] and heard:
             said = [Said("user", sanitize_transcript_v2(entry.text), iso(entry.at)) for entry in heard]
             text = with_live(sanitize_transcript_v2(text) if fresh else "", said, range(len(said)))
-        # One turn may be longer than a file: its parts are named by the milliseconds before the last one's.
+        # A turn may be longer than a file: its parts get names some milliseconds before that of the last part.
         moment = max(chunk[-1].at, after + 2000 * (len(utf8(text)) // room))
         after = moment // 1000 * 1000 + 1000
         given = replace(_segment(conversation, chunk, text, moment, done, now_us), more=chunk is not chunks[-1])
@@ -216,14 +217,14 @@ def _write(
 
 
 def _room(max_file_bytes: int) -> int:
-    """How many bytes of words go into one segment, whatever headings and fences come to them."""
+    """Returns how many bytes of text fit into one segment, with room for headings and fences."""
     return min(max(max_file_bytes - sessions_operations.HEADROOM, max_file_bytes // 2) * 3 // 4, SEGMENT_BYTES)
 
 
 def _chunks(entries: Sequence[Entry], limit: int) -> Iterator[Sequence[Entry]]:
-    """Entries in segments of at most some `limit` bytes, cut only where time moves on.
+    """Splits entries into segments of at most about `limit` bytes, only between entries of different milliseconds.
 
-    So each segment has a time of its own, and one that a crash left as the last tells where to go on.
+    So each segment has its own time, and after a crash the last segment shows where to continue.
     """
     start = size = 0
     for number, entry in enumerate(entries):
@@ -244,7 +245,7 @@ def _entry(handed: Handed) -> Entry:
 
 
 def _is_recorded(conversation: Conversation, handed: Handed) -> bool:
-    """Whether the transcript tells of the compaction that a hook handed over."""
+    """Whether the transcript records the compaction that a hook delivered."""
     return any(abs(entry.at - handed.at) <= SAME_COMPACTION_US for entry in _compactions(conversation))
 
 
@@ -261,9 +262,9 @@ def _indexed(workspace: Workspace, conversation: Conversation, agent_id: str) ->
 
 
 def _fresh(conversation: Conversation, rows: Sequence[Row]) -> tuple[Entry, ...]:
-    """The entries that no segment holds yet; none where they are nobody's words and no work.
+    """Returns the entries that no segment contains yet; none if only events and compactions follow the last segment.
 
-    A segment of live turns alone holds some words and says nothing of what else happened until then.
+    A segment that consists of live turns contains some words but nothing else that happened up to then.
     """
     transcripts = [row for row in rows if row.source_kind == "transcript"]
     said = [turn for row in transcripts for turn in live_in(row.content)]
@@ -271,7 +272,7 @@ def _fresh(conversation: Conversation, rows: Sequence[Row]) -> tuple[Entry, ...]
     fresh = conversation.entries
     if kept:
         boundary = max(row.membership_us for row in kept)
-        # Where a clock was set back, segments end in the same millisecond.
+        # If the clock was set back, several segments may end in the same millisecond.
         last = "\n\n".join(row.content for row in kept if row.membership_us == boundary)
         fresh = since(fresh, boundary, last)
     fresh = _without_held(fresh, said)
@@ -280,7 +281,7 @@ def _fresh(conversation: Conversation, rows: Sequence[Row]) -> tuple[Entry, ...]
 
 
 def _without_held(entries: tuple[Entry, ...], said: Sequence[Said]) -> tuple[Entry, ...]:
-    """The entries without those words that stand in a segment as live turns."""
+    """Returns the entries without those that a segment already contains as live turns."""
     if not said:
         return entries
     spoken = [place for place, entry in enumerate(entries) if entry.kind in ("user", "assistant")]
@@ -300,7 +301,7 @@ def _is_kept(entry: Entry, rows: Sequence[Row]) -> bool:
 
 
 def _after(rows: Sequence[Row]) -> int:
-    """The first moment whose name no segment has taken, in microseconds since 1970 UTC."""
+    """Returns the first time that is not yet used in a segment's name, in microseconds since 1970 UTC."""
     return max((row.captured_us // 1000 * 1000 + 1000 for row in rows if row.source_kind == "transcript"), default=0)
 
 

@@ -1,13 +1,13 @@
-"""A harness's hook: one event on stdin, one job in the spool, the context on stdout at a session's start; in no time.
+"""Handles a harness's hook quickly: an event on stdin, a job in the spool, context on stdout at a session's start.
 
-The standard library alone is imported here, and what is not needed for every event only where it is: a person waits.
-Nothing that goes wrong may fail the session: the exit code is 0 and the reason stands in `logs/hook.log` of the state
-folder (never a word of the payload), unless `--strict` asks for exit code 2 and a line on stderr.
+The user waits for it: only the standard library is imported at the top, and what few events need is imported on use. No
+error may fail the session: the exit code is 0 and the reason is in `logs/hook.log` of the state folder (never a word of
+the payload), unless `--strict` asks for exit code 2 and a line on stderr.
 
-A session start prints what `context` composes, between the marks that the parsers take out again, without MEMORY.md
-where others read the session (`formats.scope`); as data: for Claude Code, Codex and Gemini CLI as
-`hookSpecificOutput.additionalContext`, for the others (a plugin of ours asks) as plain text. Gemini CLI reads JSON only
-and gets `{}` wherever there is nothing to say.
+A session start prints what `context` composes, between the markers that the parsers remove again, without MEMORY.md
+if others read the session (`formats.scope`). Claude Code, Codex and Gemini CLI get JSON
+(`hookSpecificOutput.additionalContext`), the others (through our plugin) plain text. Gemini CLI accepts only JSON and
+gets `{}` if there is nothing to print.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from signet_sync.storage.durable import private_folder, write_all
 
 HARNESSES = ("claude-code", "codex", "gemini", "opencode", "openclaw")
 
-# What the harnesses call it, and what it is to us; all others are nothing. Our hook in OpenClaw speaks as Claude Code.
+# The harnesses' events and ours; all others are ignored. Our hook in OpenClaw uses Claude Code's names.
 EVENTS = {
     "SessionStart": "session-start",
     "session.created": "session-start",
-    # Somebody is at work: should the end never be told of, the sweep knows where to look.
+    # The session is active: if its end is never reported, the sweep knows where to look.
     "UserPromptSubmit": "stop",
     "BeforeAgent": "stop",
     "Stop": "stop",
@@ -46,23 +46,23 @@ EVENTS = {
     "dispose": "end",
 }
 PROMPTS = ("UserPromptSubmit", "BeforeAgent")
-_OBJECTS = ("claude-code", "codex", "gemini")  # their context goes into a JSON object
-_IN_STORES = ("opencode", "openclaw")  # their sessions stand in databases: there need be no transcript's path
+_OBJECTS = ("claude-code", "codex", "gemini")  # their context is put into a JSON object
+_IN_STORES = ("opencode", "openclaw")  # their sessions are in databases: a transcript's path may be missing
 
 PAYLOAD_LIMIT = 16 * 1024 * 1024  # bytes
-PATIENCE = 2.0  # seconds for all of stdin: a harness gives its hooks as few as three
-_MOVES = 5  # of the state folder, while a job is written; one is rare
-LOG_LIMIT = 256 * 1024  # bytes; one file before it is kept
-# A folder's path without any of these holds no secret; the others cost the sanitizer's import.
+PATIENCE = 2.0  # seconds for all of stdin: some harnesses give their hooks only three
+_MOVES = 5  # of the state folder while a job is written; even one is rare
+LOG_LIMIT = 256 * 1024  # bytes; one earlier file is kept
+# A folder's path without any of these holds no secret; any other is sanitized, which costs an import.
 _MAY_BE_SECRET = re.compile(r"[^\w./ -]|(?:^|/)(?=[^/]*\d)[^/]{16}|(?:key|token|secret|pass|pwd|auth)", re.IGNORECASE)
 
 
 class _Refused(Exception):
-    """Why an event is not taken, in words of ours alone."""
+    """Why an event is refused, without words of the payload."""
 
 
 def main(arguments: list[str]) -> int:
-    """`[--workspace PATH] hook HARNESS [--strict]`; gives the exit code: 0, or with `--strict` 2 after a refusal."""
+    """Runs `[--workspace PATH] hook HARNESS [--strict]`; returns the exit code: 0, or 2 if refused with `--strict`."""
     words, workspace, strict = _parsed(arguments)
     harness = words[0] if words else ""
     call, trouble = None, ""
@@ -74,7 +74,7 @@ def main(arguments: list[str]) -> int:
         trouble = display(str(error))
     except OSError as error:
         trouble = f"failed: {error.strerror or type(error).__name__}"
-    except Exception as error:  # noqa: BLE001 - whatever it is, no session of a person may fail for it
+    except Exception as error:  # noqa: BLE001 - no error may fail a session
         trouble = f"unexpected {type(error).__name__}"
     if harness == "gemini" and not (call is not None and call.answered):
         _print("{}")
@@ -92,7 +92,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _parsed(arguments: list[str]) -> tuple[list[str], str | None, bool]:
-    """The words after `hook`, the workspace and `--strict`; other options of the command line mean nothing here."""
+    """Returns the words after `hook`, the workspace and `--strict`; other options are ignored."""
     words: list[str] = []
     workspace = None
     rest = iter(arguments)
@@ -120,7 +120,7 @@ class _Call:
         self.folder = locations.locate(root)
 
     def run(self) -> None:
-        """Takes the event and answers it. Raises `_Refused`, `SignetSyncError`, `OSError`."""
+        """Handles the event and prints the answer. Raises `_Refused`, `SignetSyncError`, `OSError`."""
         if self.harness not in HARNESSES:
             raise _Refused("no such harness; one of: " + ", ".join(HARNESSES))
         payload = _payload()
@@ -128,7 +128,7 @@ class _Call:
         if not isinstance(name, str):
             raise _Refused("hook_event_name is missing")
         event = EVENTS.get(name)
-        if event is None or payload.get("agent_id"):  # inside a sub-agent: no session of its own
+        if event is None or payload.get("agent_id"):  # inside a sub-agent, which is no session of its own
             return
         cwd = payload.get("cwd")
         project = cwd if isinstance(cwd, str) and is_project(cwd) else None
@@ -151,7 +151,7 @@ class _Call:
         if not text:
             return
         if self.harness in _OBJECTS:
-            # No key but these: Codex takes an unknown one for an error.
+            # No other keys: Codex treats an unknown key as an error.
             text = json.dumps({"hookSpecificOutput": {"hookEventName": name, "additionalContext": text}})
         self.answered = True
         _print(text)
@@ -165,7 +165,7 @@ class _Call:
             raise _Refused("session_id is missing or blank")
         path = payload.get("transcript_path")
         if path is None and self.harness == "codex":
-            return None  # an ephemeral session: it is not to be kept
+            return None  # an ephemeral session, which is not to be kept
         if path is None and self.harness not in _IN_STORES:
             raise _Refused("transcript_path is missing")
         if path is not None:
@@ -176,7 +176,7 @@ class _Call:
             present = _transcript(path, may_be_absent=may_be_absent)
             if present is None and (event == "end" or (event == "stop" and payload.get("prompt") is None)):
                 return None
-            # The file of a session's first prompt is only made now.
+            # At a session's first prompt its file does not exist yet.
             path = str(path) if event == "stop" else present
         if not os.path.isdir(self.root) and not os.path.isdir(self.folder.path):
             raise _Refused("there is no workspace; make it with: signet-sync init")
@@ -196,19 +196,19 @@ class _Call:
         )
 
     def _was_at_work(self, agent: str, session_id: str) -> bool:
-        """Whether a stop of the session found its transcript; a prompt comes before the first is written."""
+        """Whether a stop of the session found its transcript; a prompt comes before the transcript is first written."""
         job = spool.Job(event="stop", harness=self.harness, session_id=session_id, agent_id=agent, at="")
         marker = spool.marker(self.folder.spool, job)
         return marker is not None and marker.transcript_path is not None and marker.prompt is None
 
     def _hand_over(self, job: spool.Job) -> None:
         self._put(job)
-        # A stop is only a mark for the next sweep. Where there is no workspace now, nobody could do anything yet.
+        # A stop is only a marker for the next sweep. Without a workspace no worker could do anything yet.
         if job.event != "stop" and os.path.isdir(self.root) and not _agent_listens(self.folder):
             _start_worker(self.root)
 
     def _put(self, job: spool.Job) -> None:
-        """Spools the job where it is looked for: a workspace that gets its id just now takes its state folder along."""
+        """Spools the job in the current state folder, which moves when a workspace gets its id."""
         for _ in range(_MOVES):
             put = None
             try:
@@ -225,7 +225,7 @@ class _Call:
         raise _Refused("the state folder keeps moving")
 
 
-# ── what comes in ──
+# ── input ──
 
 
 def _payload() -> dict[str, object]:
@@ -244,7 +244,7 @@ def _payload() -> dict[str, object]:
 
 
 def _read_stdin(until: float) -> bytearray:
-    """All of stdin, or what came in time; what is beyond the limit is read and dropped, so that no writer breaks."""
+    """Reads all of stdin that comes in time; drops what exceeds the limit, so that the writer never fails."""
     data = bytearray()
     while (left := until - time.monotonic()) > 0 and select.select([0], [], [], left)[0]:
         chunk = os.read(0, 1 << 20)
@@ -256,7 +256,7 @@ def _read_stdin(until: float) -> bytearray:
 
 
 def _transcript(path: object, *, may_be_absent: bool) -> str | None:
-    """The path of a transcript that may be read later: an absolute one, of a regular file of the user's."""
+    """Returns a transcript's path if it may be read later: absolute, of a regular file that the user owns."""
     import stat
 
     if not isinstance(path, str) or not path.startswith("/"):
@@ -277,7 +277,7 @@ def _transcript(path: object, *, may_be_absent: bool) -> str | None:
 
 
 def _word(value: object) -> str | None:
-    """A harness's word for why, such as `prompt_input_exit`; anything else is not kept."""
+    """Returns a harness's reason if it is a plain word such as `prompt_input_exit`, else None."""
     if isinstance(value, str) and len(value) <= 40 and value.isascii() and value.replace("_", "").isalnum():
         return value
     return None
@@ -292,7 +292,7 @@ def _sanitized(value: object) -> str | None:
 
 
 def _prompt(value: object) -> str | None:
-    """What the user has submitted, without what hooks have put before it."""
+    """Returns the user's prompt, sanitized and without what hooks put before it."""
     if not isinstance(value, str):
         return None
     from signet_sync.capture.harnesses.texts import prompt_of
@@ -301,9 +301,10 @@ def _prompt(value: object) -> str | None:
 
 
 def _rules(root: str, folder: locations.StateFolder) -> tuple[str, ...]:
-    """The setting `agents.projects`; the settings are read only where they speak of it, or spoke while they could be.
+    """Returns the setting `agents.projects`; settings files are parsed only if one mentions it.
 
-    Settings that are broken stop no session; what is wrong with them stands in the log.
+    A copy of the settings that were last readable counts, too. Broken settings never fail a session; the problem is
+    logged.
     """
     places = (locations.user_file(), os.path.join(root, "signet-sync.toml"), folder.settings)
     if "SIGNET_AGENTS_PROJECTS" not in os.environ and not any(_mentions(place, b"projects") for place in places):
@@ -335,11 +336,11 @@ def _now() -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%S", moment) + f".{nanoseconds // 1_000_000 % 1000:03d}Z"
 
 
-# ── who takes it ──
+# ── worker ──
 
 
 def _agent_listens(folder: locations.StateFolder) -> bool:
-    """Whether a `run` is alive that will take the job; in doubt it is not, a worker beside it does no harm."""
+    """Whether a live `run` will take the job; if in doubt False, since an additional worker does no harm."""
     beat = locations.read_heartbeat(folder)
     if beat is None or beat.get("boot") != locations.boot_id() or type(beat.get("pid")) is not int:
         return False
@@ -348,7 +349,7 @@ def _agent_listens(folder: locations.StateFolder) -> bool:
 
 
 def _start_worker(root: str) -> None:
-    """Starts the capture apart from us: it outlives us, our terminal and the harness, and holds none of their files."""
+    """Starts capture as a detached process: it outlives hook, terminal and harness, and holds none of their files."""
     import subprocess
 
     subprocess.Popen(
@@ -362,11 +363,11 @@ def _start_worker(root: str) -> None:
     )
 
 
-# ── what goes out ──
+# ── output ──
 
 
 def _print(text: str) -> None:
-    """Writes to stdout itself: a buffer that cannot be flushed at the end would change the exit code."""
+    """Writes to stdout directly: a buffer that cannot be flushed at exit would change the exit code."""
     _write(1, text + "\n")
 
 
@@ -378,11 +379,11 @@ def _write(descriptor: int, text: str) -> None:
     try:
         write_all(descriptor, text.encode("utf-8", "replace"))
     except OSError:
-        return  # whoever asked has gone
+        return  # the reader is gone
 
 
 def _log(folder: locations.StateFolder, text: str) -> None:
-    """One line in a log that never holds more than twice its limit; a state folder that cannot be written has none."""
+    """Appends a line to a log of at most twice its limit; does nothing if the state folder is not writable."""
     path = os.path.join(folder.logs, "hook.log")
     try:
         private_folder(folder.logs)

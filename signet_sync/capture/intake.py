@@ -1,4 +1,4 @@
-"""Works off what hooks have spooled, and sweeps the transcripts that no hook told of."""
+"""Processes the jobs that hooks spooled, and sweeps for transcripts that no hook reported."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ from signet_sync.storage import state_dir
 from signet_sync.sync.tombstones.removed import is_removed, removed_session
 from signet_sync.sync.workspace import Workspace
 
-# At the hook's time a harness has not yet written the record of its compaction.
+# When the hook runs, the harness has not yet written the record of its compaction.
 RECORD_WAIT, RECORD_LOOKS = 0.5, 4
-# A running session is read again no sooner than this, and a long one so that reading takes a twentieth of the time.
+# The minimum between two reads of a running session; for a long one, reading takes at most a twentieth of the time.
 LIVE_REST = 3 * SECOND
 LIVE_SHARE = 20
 
 
 @dataclass(slots=True)
 class Intake:
-    """What was taken: one outcome a transcript; `failed` is what has to be tried again."""
+    """The results of a run, one for each transcript; `failed` is to be tried again."""
 
     captured: list[Captured] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
@@ -49,7 +49,7 @@ class Intake:
 
 @dataclass(slots=True)
 class _Look:
-    """How often a transcript was looked at for the record of a compaction, and how it looked then."""
+    """How often a transcript was checked for the record of a compaction, and its shape then."""
 
     count: int = 0
     shape: str = ""
@@ -63,12 +63,14 @@ def take(
     environ: Mapping[str, str] = os.environ,
     rest: Callable[[float], None] = time.sleep,
 ) -> Intake:
-    """Works off the jobs that are due; with `sweep`, or where a session has begun, looks for forgotten transcripts.
+    """Processes the jobs that are due; with `sweep`, or if a session has begun, looks for forgotten transcripts.
 
-    Jobs of one session are one piece of work, and each session has its turn before any has a second one. Then the turns
-    of sessions that are at work are read, so that they can be asked for before anything is written. One process at a
-    time does this for a workspace; another one finds nothing to do. Trouble with one job never stops the others: it is
-    tried again later, a bounded number of times.
+    Jobs of one session are processed together, and each session has its turn before any has a second one. Then the
+    turns of
+    running sessions are read, so that they can be searched before anything is written. Only one process at a time does
+    this
+    for a workspace; another returns at once. An error in one job never stops the others: it is retried later, a bounded
+    number of times.
     """
     done = Intake()
     spool.sweep(workspace.state.spool, now_us())
@@ -91,16 +93,16 @@ def take(
                 raise
             return done
         if unrecorded:
-            # With the lock let go of: whatever comes meanwhile is taken in.
+            # Without the lock: jobs that arrive meanwhile are accepted.
             rest(RECORD_WAIT)
-        # One that has come while we held the lock has found nobody to take it.
+        # A job that arrived while the lock was held started no other worker.
         waiting = any(True for _ in due(workspace, now_us()))
     _enrich(workspace, now_us, environ)
     return done
 
 
 def by_session(jobs: Iterable[Job]) -> list[list[Job]]:
-    """Jobs by session, the one that waits longest first; the jobs of one as they came."""
+    """Groups jobs by session, the one that waits longest first; the jobs of a session in their order."""
     found: dict[tuple[str | None, ...], list[Job]] = {}
     for job in jobs:
         found.setdefault((job.agent_id, job.harness, job.session_id, job.transcript_path), []).append(job)
@@ -108,9 +110,9 @@ def by_session(jobs: Iterable[Job]) -> list[list[Job]]:
 
 
 def _enrich(workspace: Workspace, now_us: Callable[[], int], environ: Mapping[str, str]) -> None:
-    """Facts and paragraphs of a language model, once nobody waits, where there is one; see `graph.enrichment`."""
+    """Adds facts and paragraphs of a language model, if one is set, once no job waits; see `graph.enrichment`."""
     if not asks_anybody(workspace.settings):
-        return  # nearly everybody: nothing of a model is imported
+        return  # the usual case: nothing for models is imported
     from signet_sync.graph import enrichment
 
     def waiting() -> bool:
@@ -129,7 +131,7 @@ def _jobs(
     environ: Mapping[str, str],
     looks: dict[str, _Look],
 ) -> bool:
-    """Works off the jobs of one session; False where the record of a compaction is still to be waited for."""
+    """Processes the jobs of one session; False if the record of a compaction must still be waited for."""
     left = _superseded(jobs)
     ends = [job for job in left if job.event in ("stop", "end")]
     look = looks.setdefault(left[-1].place, _Look())
@@ -138,7 +140,7 @@ def _jobs(
             look.count += 1
             return False
         if all(job.compaction is None for job in left):
-            # It says now what it said at the first look: nothing.
+            # Unchanged since the first look, which found nothing.
             spool.finish(*left)
             return True
     begun = [job for job in left if look.count or spool.begin(job, now_us)]
@@ -149,7 +151,7 @@ def _jobs(
         return True
     last = begun[-1]
     look.shape = _looks(last)
-    # One that is tried again has waited long enough.
+    # A job that is retried has waited long enough.
     final = bool(ends) or look.count >= RECORD_LOOKS - 1 or last.tries > 1
     try:
         if is_removed(workspace, last.agent_id, token_of(last.agent_id, last.session_id), last.session_id):
@@ -174,11 +176,11 @@ def _jobs(
                 return False
             _add(done, captured)
         elif last.prompt is not None:
-            # Its harness never wrote a word of it down: it is not to be kept.
+            # The harness never wrote a transcript: the session is not to be kept.
             live.forget_now(workspace.database, last.agent_id, last.session_id)
         spool.finish(*begun)
     except UsageError as error:
-        # Nothing that waits can help: the session was removed, the transcript is none.
+        # Waiting cannot help: the session was removed, or the file is not a transcript.
         logger.warning("{} of {} {}: refused, {}", last.event, last.harness, short(last.session_id), error.code)
         done.failed.append(error.message)
         spool.finish(*begun)
@@ -192,9 +194,9 @@ def _jobs(
 
 
 def _superseded(jobs: Sequence[Job]) -> list[Job]:
-    """The jobs of one session without those that a later one does along; these are taken away.
+    """Drops the jobs of one session that a later one covers, and returns the others.
 
-    A summary that was handed over stands in its job alone.
+    A job with a summary is kept, because nothing else contains the summary.
     """
     ends = [job for job in jobs if job.event in ("stop", "end")]
     last = ends[-1] if ends else jobs[-1]
@@ -204,17 +206,17 @@ def _superseded(jobs: Sequence[Job]) -> list[Job]:
 
 
 def _looks(job: Job) -> str:
-    """How a job's transcript looks; of a database nobody can say whether it moved."""
+    """Returns the shape of a job's transcript; empty for a database, which does not show which session changed."""
     return "" if job.harness == opencode.NAME else shape_of(job)
 
 
 def _is_not_there(job: Job) -> bool:
-    """Whether a harness has never made the transcript of what a user submitted."""
+    """Whether the harness never made a transcript of what the user submitted."""
     return job.event == "stop" and job.prompt is not None and not os.path.lexists(job.transcript_path or "")
 
 
 def _follow(workspace: Workspace, now_us: int) -> None:
-    """Reads the turns of the sessions that are at work; their stop markers and marks of captures stay as they are."""
+    """Reads the turns of running sessions; their stop markers and capture rows are not changed."""
     try:
         for job, shape in running(workspace, now_us):
             look(workspace, job, shape, now_us)
@@ -224,17 +226,17 @@ def _follow(workspace: Workspace, now_us: int) -> None:
 
 
 def look(workspace: Workspace, job: Job, shape: str, now_us: int) -> None:
-    """Reads the turns of one session that is at work. Raises `DatabaseError`."""
+    """Reads the turns of one running session. Raises `DatabaseError`."""
     name, began = os.path.basename(job.place), time.monotonic()
-    # Before it is read: one that kills whoever reads it must not do so again at once.
+    # Recorded before reading: a transcript that kills the process must not do so again at once.
     begun = live.Mark("", job.at, now_us + LONGEST_REST)
     live.set_mark(workspace.database, name, begun)
     try:
         refuse_removed(workspace, job.agent_id, job.session_id, job.session_id)
-        # Whoever began to read it later has read more of it.
+        # A process that began to read later has read more.
         live_transcript.follow(workspace, job, lambda: live.mark_of(workspace.database, name) == begun)
     except (OSError, HarnessError, UsageError) as error:
-        # As it is it can't be read; its capture will tell.
+        # It is unreadable in this state; its capture will report that.
         logger.debug("a running session of {} {}: {}", job.harness, short(job.session_id), reason(error))
         if isinstance(error, UsageError) and error.code == "removed-session":
             spool.finish(job)
@@ -244,7 +246,7 @@ def look(workspace: Workspace, job: Job, shape: str, now_us: int) -> None:
 
 
 def length(job: Job) -> int:
-    """How many bytes are read for a job; those of a database are not all of them its session's."""
+    """Returns how many bytes are read for a job; 0 for a database, most of which belongs to other sessions."""
     try:
         return 0 if job.harness == opencode.NAME else os.stat(job.transcript_path or "").st_size
     except (OSError, ValueError):
@@ -252,7 +254,7 @@ def length(job: Job) -> int:
 
 
 def _handed(job: Job, *, final: bool) -> Handed | None:
-    """The summary that a hook handed over; `final` once no record of it is waited for any more."""
+    """Returns the summary that a hook delivered; `final` once its record is no longer waited for."""
     if job.compaction is None:
         return None
     return Handed(job.compaction, parse_instant(job.at) or 0, final=final)
@@ -261,7 +263,7 @@ def _handed(job: Job, *, final: bool) -> Handed | None:
 def _sweep(
     workspace: Workspace, done: Intake, now_us: int, propose: Propose | None, environ: Mapping[str, str]
 ) -> None:
-    """Transcripts of the harnesses that feed this workspace, changed since they were plugged in, idle and unread."""
+    """Captures transcripts of the connected harnesses that changed since they were connected, are idle and unread."""
     for harness, since_us in feeding(workspace).items():
         try:
             sources = list(transcripts.sources(harness, environ))
@@ -275,7 +277,7 @@ def _sweep(
             known = _mark(workspace, source)
             if known is not None and _is_as(known, source):
                 continue
-            # A hook may have known by its harness's environment whose it is.
+            # A hook may have derived the agent from its harness's environment.
             agent_id = known.agent_id or None if known is not None else None
             one(workspace, source, done, now_us=now_us, agent_id=agent_id, propose=propose, environ=environ)
 
@@ -290,9 +292,9 @@ def one(
     propose: Propose | None = None,
     environ: Mapping[str, str] = os.environ,
 ) -> Captured | None:
-    """Captures one transcript; what can't be read or is refused is remembered, so that it is not read again as it is.
+    """Captures one transcript; records one that is unreadable or refused, so that it is not read again unchanged.
 
-    Gives None where it failed; other trouble is raised.
+    Returns None if it failed; other errors are raised.
     """
     try:
         captured = capture.capture(
@@ -301,7 +303,7 @@ def one(
     except (UsageError, HarnessError) as error:
         done.failed.append(f"{source.path}: {error.message}")
         logger.warning("a transcript of {}: {}", source.harness, error.code)
-        # A wrong setting says nothing about the transcript.
+        # A wrong setting is not the transcript's fault.
         if error.code != "agent-invalid":
             seen = Mark(source.size, source.mtime_ns, agent_id or "", error.code)
             capture_store.mark(workspace.database, source.harness, source.place, source.session_id, seen, iso(now_us))
@@ -311,7 +313,7 @@ def one(
 
 
 def _add(done: Intake, captured: Captured, *, once: bool = False) -> None:
-    """Notes what became of a transcript; with `once` only where something was written."""
+    """Adds the result for a transcript; with `once` only if something was written."""
     if captured.wrote or not once:
         done.captured.append(captured)
     if captured.wrote:
@@ -325,12 +327,12 @@ def _add(done: Intake, captured: Captured, *, once: bool = False) -> None:
 
 
 def short(session_id: str) -> str:
-    """So much of an id as tells it from others: a log outlives the removal of a session."""
+    """Shortens an id to what distinguishes it from others: logs outlive the removal of a session."""
     return display(session_id if len(session_id) <= 8 else f"{session_id[:8]}…")
 
 
 def is_read(workspace: Workspace, source: Source, agent_id: str | None = None) -> bool:
-    """Whether a transcript was read as it is now, for this agent where one is named."""
+    """Whether a transcript was read in its present state, for this agent if one is named."""
     mark = _mark(workspace, source)
     return mark is not None and _is_as(mark, source) and (not mark.agent_id or agent_id in (None, mark.agent_id))
 
@@ -344,7 +346,7 @@ def _is_as(mark: Mark, source: Source) -> bool:
 
 
 def feeding(workspace: Workspace) -> dict[str, int]:
-    """The harnesses whose hooks were installed for this workspace, and since when (µs since 1970 UTC)."""
+    """Returns the harnesses whose hooks were installed for this workspace, and since when (µs since 1970 UTC)."""
     found = {}
     for harness, entry in (state_dir.read_json(workspace.state.harnesses) or {}).items():
         since = entry.get("since") if isinstance(entry, dict) else None

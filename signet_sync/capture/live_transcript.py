@@ -1,4 +1,4 @@
-"""The turns of a running session out of the transcript that its harness writes, and what its hook says of them."""
+"""Reads the turns of a running session from the transcript that its harness writes, and from what its hook reports."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from signet_sync.text.sanitizer import sanitize_transcript_v2
 
 
 def source_of(job: Job) -> Source | None:
-    """The transcript of a job; None where the job tells of none. Raises `HarnessError` where it is gone."""
+    """Returns the transcript of a job, or None if the job names none. Raises `HarnessError` if it is gone."""
     path = job.transcript_path
     if job.event == "session-start" or path is None:
         return None
     gone = HarnessError("the transcript is gone", path=path, hint="nothing of it can be captured")
-    # It was a file when the hook looked; a link or a folder in its place may lead to what nobody meant.
+    # It was a file when the hook checked it; a link or folder in its place may lead anywhere.
     if os.path.islink(path) or not os.path.isfile(path):
         raise gone
     for source in transcripts.sources(job.harness, where=path):
@@ -39,11 +39,11 @@ def source_of(job: Job) -> Source | None:
 
 
 def follow(workspace: Workspace, job: Job, wanted: Callable[[], bool] = lambda: True) -> int:
-    """Makes the live turns of a running session those of its transcript that no segment holds; gives how many are new.
+    """Updates a running session's live turns to what no segment contains of its transcript; returns how many are new.
 
-    What the user has just submitted is one of them before the transcript says so. `wanted` is asked in the transaction
-    in which they are written. The session's key is its id, as when it is captured; where somebody streams it, nothing
-    is done. Raises `HarnessError`, `UsageError` (`removed-session`), `DatabaseError`.
+    The user's last prompt is included before the transcript contains it. `wanted` is called inside the transaction that
+    writes the turns. The session's key is its id, as at its capture; if a client streams the session, nothing is done.
+    Raises `HarnessError`, `UsageError` (`removed-session`), `DatabaseError`.
     """
     database, agent_id = workspace.database, job.agent_id
     conversation = _read(job)
@@ -56,14 +56,14 @@ def follow(workspace: Workspace, job: Job, wanted: Callable[[], bool] = lambda: 
     with database.transaction():
         refuse_removed(workspace, agent_id, session_id, session_id)
         if segments != live.segments(database, agent_id, token, session_id):
-            return 0  # it was ended meanwhile: what is new since then is for the next look
+            return 0  # it was ended meanwhile: the next look reads what is new since then
         if live.streamed(database, agent_id, session_id) or not wanted():
             return 0
         return live.mirror(database, agent_id, session_id, session_id, turns)
 
 
 def _read(job: Job) -> Conversation | None:
-    """The conversation of a job; an empty one where the user has submitted something and no transcript is there yet."""
+    """Returns a job's conversation; an empty one if the user submitted a prompt and there is no transcript yet."""
     try:
         source = source_of(job)
     except HarnessError:
@@ -74,7 +74,7 @@ def _read(job: Job) -> Conversation | None:
 
 
 def _turns(conversation: Conversation, fresh: Sequence[Entry]) -> Iterator[LiveTurn]:
-    """Words of the user and the assistant, numbered from 1 in the whole conversation: a segment moves no number."""
+    """Yields words of the user and the assistant, numbered from 1 over the whole conversation, not by segment."""
     known = {id(entry) for entry in conversation.entries}
     unread = [entry for entry in fresh if id(entry) not in known]
     numbers = {id(entry) for entry in fresh}
@@ -84,6 +84,6 @@ def _turns(conversation: Conversation, fresh: Sequence[Entry]) -> Iterator[LiveT
             continue
         number += 1
         if id(entry) in numbers:
-            # Role and time stand beside the words.
+            # Role and time are stored next to the words.
             _, _, words = render((entry,)).partition("\n\n")
             yield LiveTurn(number, entry.kind, sanitize_transcript_v2(words), iso(entry.at))

@@ -1,16 +1,17 @@
-"""The spool: jobs that harness hooks leave for the capture, one durable file each, in the state folder.
+"""Stores jobs that harness hooks leave for capture, one durable file each, in the state folder.
 
-A job is an allow-list: what happened, to which session, and where its transcript is; no other word of a hook's payload
-reaches the disk. `put` is called by a hook and may cost milliseconds only; the rest is for whoever works the jobs off:
+A job is an allow-list: what happened, in which session, and where its transcript is; no other word of a hook's payload
+reaches the disk. A hook calls `put`, which may take only milliseconds; the rest is for the worker:
 
     for job in spool.jobs(workspace.state.spool):   # due ones, oldest first
-        ...                                         # capture; idempotent, because a crash here means: once more
         spool.begin(job)
+        ...                                         # capture; idempotent, because it is repeated after a crash
         spool.finish(job)                           # or spool.retry_later(job, "why")
 
-Files are named by time. A stop marker is named by its session instead, so that the next one takes its place; a marker
-that was renewed while somebody worked on it stays. What cannot be read, or has failed too often, goes to `bad/`, its
-reason at the end of its name, and from there after `BAD_DAYS`. What a newer signet-sync has left stays for it.
+Files are named by time. A stop marker is named by its session, so that the next one replaces it; a marker that was
+renewed while a worker processed it is kept. A file that cannot be read, or has failed too often, goes to `bad/` with
+the
+reason at the end of its name, and is deleted after `BAD_DAYS`. Jobs of a newer signet-sync are left for it.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
 VERSION = 1
 EVENTS = ("session-start", "stop", "compact", "end")
-SIZE_LIMIT = 32 * 1024 * 1024  # bytes; a compaction's summary comes out of at most 16 MiB of a payload
+SIZE_LIMIT = 32 * 1024 * 1024  # bytes; a compaction's summary comes from a payload of at most 16 MiB
 MOST_TRIES = 8
 MOST_DAYS, BAD_DAYS = 7, 30
 LONGEST_WAIT = 6 * 3600  # seconds between two tries
@@ -50,13 +51,16 @@ _AT = late(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", re.ASCII)
 
 
 class Job:
-    """One thing that a hook told of.
+    """One event that a hook reported.
 
     `event` is one of `EVENTS`; `at` is ISO 8601 UTC with milliseconds; `agent_id` is ours. `transcript_path` and `cwd`
-    are absolute or None; `reason` is the harness's word for why (its `reason`, `source` or `trigger`). `compaction` is
-    the sanitized summary of a compaction where the harness handed one over, `prompt` sanitized what the user has just
-    submitted: a hook is told before the harness writes it down. `tries`, `retry_at` (seconds since 1970)
-    and `trouble` belong to `retry_later`; `place` and `mark` say which file this was read from, and which state of it.
+    are
+    absolute or None; `reason` is the harness's word for why (its `reason`, `source` or `trigger`). `compaction` is the
+    sanitized summary of a compaction if the harness delivered one; `prompt` is the user's sanitized prompt, which a
+    hook
+    gets before the harness writes it down. `tries`, `retry_at` (seconds since 1970) and `trouble` belong to
+    `retry_later`;
+    `place` and `mark` identify the file this was read from, and its state.
     """
 
     def __init__(
@@ -95,8 +99,8 @@ class Job:
         self.mark = mark
 
     def document(self) -> dict[str, object]:
-        """What stands in the file."""
-        # Without one it is as versions write and read it that knew of none.
+        """Returns the file's content."""
+        # Without a prompt the file has the form that older versions write and read.
         prompt = {} if self.prompt is None else {"prompt": self.prompt}
         return {"v": VERSION, **{name: getattr(self, name) for name in _FIELDS}, **prompt}
 
@@ -108,25 +112,25 @@ _FIELDS = (
 
 
 class _OfAnother(OSError):
-    """A job of a newer signet-sync, left to it: of this one nothing can be said yet."""
+    """A job of a newer signet-sync, left for it."""
 
 
 class _Unusable(Exception):
-    """A file that is no job of ours; the reason is one word, which becomes part of its new name."""
+    """A file that is not a job; the reason is one word, which becomes part of its new name."""
 
 
-# ── giving ──
+# ── writing ──
 
 
 def prepare(folder: str) -> None:
-    """Makes the folder, so that it can be watched before the first job comes. Raises `OSError`."""
+    """Creates the folder, so that it can be watched before the first job comes. Raises `OSError`."""
     private_folder(folder)
 
 
 def put(folder: str, job: Job) -> Job:
-    """Writes a job: one new file, durable when this returns; a stop marker takes its forerunner's place, not synced.
+    """Writes a job: a new durable file; a stop marker replaces its predecessor and is not synced.
 
-    `folder` is `StateFolder.spool`, made where it is missing. Gives the job with its `place`. Raises `OSError`.
+    `folder` is `StateFolder.spool`, created if missing. Returns the job with its `place`. Raises `OSError`.
     """
     private_folder(folder)
     marker = job.event == "stop"
@@ -148,16 +152,16 @@ def _write(job: Job, *, durable: bool) -> None:
     os.close(handle)
 
 
-# ── taking ──
+# ── processing ──
 
 
 def waiting(folder: str) -> bool:
-    """Whether there is any job, due or not: one look at names."""
+    """Whether there is any job, due or not; reads only names."""
     return any(name.endswith(_SUFFIX) for name in _names(folder))
 
 
 def jobs(folder: str, now_us: int | None = None) -> list[Job]:
-    """The jobs that are due, oldest first. What is no job is moved to `bad/`; what cannot be opened now stays."""
+    """Returns the jobs that are due, oldest first. Moves what is no job to `bad/`; skips what cannot be opened now."""
     now = time.time() if now_us is None else now_us / _SECOND
     found = []
     for name in _names(folder):
@@ -171,17 +175,18 @@ def jobs(folder: str, now_us: int | None = None) -> list[Job]:
             continue
         except OSError:
             continue
-        # A clock that was set back must not put a job off for years.
+        # A clock that was set back must not delay a job for years.
         if not now < job.retry_at <= now + LONGEST_WAIT:
             found.append(job)
     return sorted(found, key=lambda job: (job.at, job.place))
 
 
 def begin(job: Job, now_us: int | None = None) -> bool:
-    """Counts a try before it is made; False where the job is given up instead.
+    """Counts a try before it is made; False if the job is given up instead.
 
-    So one that kills whoever works on it is put off like others: not after the first time, which may have been a power
-    cut. Raises `OSError`.
+    So a job that kills its worker is delayed like others, though not after the first time, which may have been a power
+    cut.
+    Raises `OSError`.
     """
     if not _unchanged(job):
         return True
@@ -201,17 +206,18 @@ def _wait(tries: int) -> float:
 
 
 def finish(*jobs: Job) -> None:
-    """Takes jobs of one spool away for good. Raises `OSError`."""
+    """Deletes jobs of one spool. Raises `OSError`."""
     gone = [job for job in jobs if _unchanged(job) and unlink(job.place)]
     if gone:
         sync_folder(os.path.dirname(gone[0].place))
 
 
 def retry_later(job: Job, reason: str, now_us: int | None = None) -> bool:
-    """Puts a job off: a minute, then four times as long each time, at most six hours; False where it is given up.
+    """Delays a job: a minute, then four times as long each time, at most six hours; False if it is given up.
 
-    It is given up, into `bad/`, after 8 tries or 7 days. `reason` is written down: it must hold no text of a session.
-    Raises `OSError`.
+    A job moves to `bad/` after 8 tries or 7 days. `reason` is written to disk: it must contain no text of a session.
+    Raises
+    `OSError`.
     """
     if not _unchanged(job):
         return True
@@ -227,7 +233,7 @@ def retry_later(job: Job, reason: str, now_us: int | None = None) -> bool:
 
 
 def size(folder: str) -> tuple[int, int]:
-    """How many jobs wait, and how many bytes the spool holds in all, `bad/` included."""
+    """Returns how many jobs wait, and how many bytes the spool takes, `bad/` included."""
     count = total = 0
     for place in (folder, _bad(folder)):
         for name in _names(place):
@@ -242,7 +248,7 @@ def size(folder: str) -> tuple[int, int]:
 
 
 def marker(folder: str, job: Job) -> Job | None:
-    """The stop marker of a job's session, due or not; None where there is none, or it cannot be read."""
+    """Returns the stop marker of a job's session, due or not; None if there is none or it cannot be read."""
     try:
         return _read(os.path.join(folder, _marker_name(job) + _SUFFIX))
     except (OSError, _Unusable):
@@ -250,31 +256,31 @@ def marker(folder: str, job: Job) -> Job | None:
 
 
 def oldest(folder: str) -> float | None:
-    """When the job that has waited longest was put, in seconds since 1970; None where none waits. Markers aside."""
+    """Returns when the oldest waiting job was put, in seconds since 1970, or None. Markers are not counted."""
     put = [name[:14] for name in _names(folder) if name.endswith(_SUFFIX)]
     return min((int(at) / 1000 for at in put if at.isascii() and at.isdigit()), default=None)
 
 
 def marked(folder: str) -> int:
-    """How many of the jobs that wait are stop markers: sessions that the sweep looks at once they are idle."""
+    """Counts the stop markers: sessions that the sweep captures once they are idle."""
     return len(markers(folder))
 
 
 def markers(folder: str) -> list[str]:
-    """The names of the stop markers, due or not: each one is that of a session."""
+    """Returns the names of the stop markers, due or not; each belongs to one session."""
     return [name for name in _names(folder) if name.startswith("stop-") and name.endswith(_SUFFIX)]
 
 
 def given_up(folder: str) -> int:
-    """How many jobs lie in `bad/`."""
+    """Counts the jobs in `bad/`."""
     return len(_names(_bad(folder)))
 
 
 def drop(folder: str, unwanted: Callable[[Job], bool]) -> int:
-    """Deletes the jobs that nobody may do any more (their session was removed), `bad/` included; gives how many.
+    """Deletes the jobs of removed sessions (`unwanted`), `bad/` included; returns how many.
 
-    A file that is no job goes too: nobody could do it, and it may hold anything. What a living process is just writing
-    stays; it becomes a job, and whoever takes that finds the session removed. Raises `OSError`.
+    Files that are not jobs are deleted, too: they are useless and may contain anything. A file that a live process is
+    writing is kept; its worker will find the session removed. Raises `OSError`.
     """
     dropped = 0
     for place in (folder, _bad(folder)):
@@ -297,7 +303,7 @@ def drop(folder: str, unwanted: Callable[[Job], bool]) -> int:
 
 
 def sweep(folder: str, now_us: int | None = None) -> None:
-    """Removes temporary files whose writer is dead (or that are a day old), and what lay in `bad/` for long."""
+    """Removes temporary files whose writer is dead (or that are a day old), and old files in `bad/`."""
     now = time.time() if now_us is None else now_us / _SECOND
     for place, names, longest in ((folder, TEMPORARY, DAY), (_bad(folder), _ANY, BAD_DAYS * DAY)):
         try:
@@ -310,7 +316,7 @@ def sweep(folder: str, now_us: int | None = None) -> None:
 
 
 def _read(path: str) -> Job:
-    """A job from its file. Raises `OSError`, or `_Unusable` where it can never be read."""
+    """Reads a job from its file. Raises `OSError`, or `_Unusable` if it can never be read."""
     status = os.lstat(path)
     if not stat.S_ISREG(status.st_mode):
         raise _Unusable("not-a-file")
@@ -336,7 +342,7 @@ def _read(path: str) -> Job:
 
 
 def _is_sound(document: Mapping[str, Any]) -> bool:
-    """Whether these are the fields of a job, each of its kind: a file in the state folder may be anybody's."""
+    """Whether these are a job's fields with valid values: any program can write to the state folder."""
     at, tries, retry_at = document.get("at"), document.get("tries"), document.get("retry_at")
     texts = (document.get(name) for name in ("transcript_path", "cwd", "reason", "compaction", "prompt", "trouble"))
     return (
@@ -357,7 +363,7 @@ def _is_sound(document: Mapping[str, Any]) -> bool:
 
 
 def _give_up(job: Job) -> None:
-    """Puts a job aside that nobody does any more, without the secrets in its paths: nothing follows them any more."""
+    """Moves a job to `bad/`, without the secrets in its paths, which are no longer needed."""
     from signet_sync.formats.paths import storable
 
     path, cwd = job.transcript_path, job.cwd
@@ -373,7 +379,7 @@ def _put_aside(path: str, reason: str) -> None:
         private_folder(_bad(folder))
         os.replace(path, os.path.join(_bad(folder), f"{os.path.basename(path)}.{reason}"))
     except OSError:
-        return  # it is tried again at the next look
+        return  # tried again at the next look
     sync_folder(folder)
 
 
@@ -393,7 +399,7 @@ def _mark(status: os.stat_result) -> tuple[int, int]:
 
 
 def _unchanged(job: Job) -> bool:
-    """Whether the file is still the one that was read: a marker may have been renewed in the meantime."""
+    """Whether the file is still the one that was read: a marker may have been renewed meanwhile."""
     try:
         return _mark(os.lstat(job.place)) == job.mark
     except FileNotFoundError:
@@ -401,7 +407,7 @@ def _unchanged(job: Job) -> bool:
 
 
 def _is_being_written(path: str, name: str) -> bool:
-    """Whether a living process is writing this file: it takes milliseconds, and ids of processes are used again."""
+    """Whether a live process is writing this file: that takes milliseconds, and process ids are reused."""
     writer = TEMPORARY.fullmatch(name)
     try:
         return writer is not None and process_alive(int(writer[1])) and time.time() - os.lstat(path).st_mtime < _WRITING
@@ -410,7 +416,7 @@ def _is_being_written(path: str, name: str) -> bool:
 
 
 def _remove(path: str) -> bool:
-    """Deletes whatever stands there; a folder that somebody made is emptied by nobody, and stays."""
+    """Deletes the file; a folder in its place is left as it is."""
     try:
         return unlink(path)
     except OSError:
@@ -420,7 +426,7 @@ def _remove(path: str) -> bool:
 
 
 def _moment(at: str) -> float:
-    """Seconds since 1970 of a job's time; 0 where the text names no day, so that such a job counts as old."""
+    """Returns a job's time in seconds since 1970; 0 for an invalid date, so that such a job counts as old."""
     from signet_sync.formats.timestamps import SECOND, parse_instant
 
     return (parse_instant(at) or 0) / SECOND

@@ -1,4 +1,4 @@
-"""Has marks of captured sessions follow removals and the sanitizer."""
+"""Updates records of captured transcripts after removals and changes of the sanitizer."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from signet_sync.sync.stages import Eraser
 
 
 class Captures(Eraser):
-    """Keeps marks of captured sessions true."""
+    """Keeps the captures table in step with removals and redactions."""
 
     name = "captures"
 
     def lift(self, database: Database) -> None:
-        """Has a session whose removal was undone captured again."""
+        """Lets a session be captured again after its removal was undone."""
         capture_store.forget_removed(database)
 
     def sanitize(self, database: Database) -> None:
-        """Sanitizes what marks say."""
+        """Sanitizes the rows."""
         capture_store.redact(database)

@@ -1,6 +1,6 @@
-"""Which transcripts of harnesses were read, and what they looked like then; of removed sessions, a hash of where.
+"""Records which transcripts were read and their state then; for removed sessions, only a hash of the place.
 
-A path or an id that holds a secret stands in no row: what `storable` makes of it does.
+A path or id that contains a secret is stored only as `storable` makes it.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from signet_sync.formats.paths import storable
 from signet_sync.formats.session_token import token_of
 from signet_sync.storage.database.connection import Database
 
-# The outcome of a transcript whose session was removed.
+# The outcome for a transcript whose session was removed.
 REMOVED = "removed-session"
-# No file is so small: what was read of it was not all.
+# A size that no file has: only part of the transcript was read.
 UNREAD = -1
 
 
 class Mark(NamedTuple):
-    """A transcript as it was when it was read; size in bytes, time in nanoseconds, `outcome` for a person.
+    """A transcript's state when it was read; size in bytes, time in nanoseconds, `outcome` for a person.
 
-    `conversation` is the session that it holds as the harness calls it, empty where that is not known.
+    `conversation` is the harness's name of the session that it contains, empty if unknown.
     """
 
     size: int
@@ -33,7 +33,7 @@ class Mark(NamedTuple):
 
 
 def mark_of(database: Database, harness: str, path: str, session_id: str) -> Mark | None:
-    """The mark of a transcript, or None where it was never read."""
+    """Returns the record of a transcript, or None if it was never read."""
     place = path, session_id
     found = _mark_at(database, harness, *place) or _mark_at(database, harness, *_hidden(*place))
     if found is None and (clean := _storable(*place)) != place:
@@ -52,9 +52,9 @@ def _mark_at(database: Database, harness: str, path: str, session_id: str) -> Ma
 
 
 def mark(database: Database, harness: str, path: str, session_id: str, seen: Mark, at: str) -> None:
-    """Remembers a transcript as it was read; only if something about it differs.
+    """Records a transcript as it was read, if anything about it differs.
 
-    Of one whose session was removed neither path nor id is kept, but so much that it is not read again as it is.
+    For a removed session neither path nor id is kept, only a hash, so that the unchanged file is not read again.
     """
     clean = _storable(path, session_id)
     place = clean
@@ -79,18 +79,18 @@ def mark(database: Database, harness: str, path: str, session_id: str, seen: Mar
 
 
 def read_lately(database: Database) -> dict[str, tuple[int, str]]:
-    """Of each harness how many transcripts were read, and when last (ISO 8601)."""
+    """Returns for each harness how many transcripts were read, and when last (ISO 8601)."""
     rows = database.execute("select harness, count(*), max(at) from captures group by harness")
     return {harness: (count, at) for harness, count, at in rows}
 
 
 def places(database: Database, agent_id: str, ids: Collection[str], token: str | None = None) -> list[str]:
-    """Where transcripts were read, by absolute paths: of the sessions with these ids, and of those of the token."""
+    """Returns the absolute paths where transcripts of the sessions with these ids, or with this token, were read."""
     return sorted({path for _, path, _ in _of(database, agent_id, ids, token)})
 
 
 def hide(database: Database, agent_id: str, ids: Collection[str], token: str | None = None) -> None:
-    """Forgets where the transcripts of removed sessions are, not that they were read. In the caller's transaction."""
+    """Hides where the transcripts of removed sessions are, not that they were read. In the caller's transaction."""
     for harness, path, session_id in _of(database, agent_id, ids, token):
         database.execute(
             "update or replace captures set path = ?, session_id = ?, agent_id = '', outcome = ?, conversation = ''"
@@ -100,7 +100,7 @@ def hide(database: Database, agent_id: str, ids: Collection[str], token: str | N
 
 
 def move(database: Database, moved: Callable[[str], str]) -> None:
-    """Has every transcript where `moved` says: another machine has another home. In the caller's transaction."""
+    """Changes each path to what `moved` returns, since home folders differ by machine. In the caller's transaction."""
     paths = [path for (path,) in database.execute("select distinct path from captures")]
     database.executemany(
         "update or replace captures set path = ? where path = ?",
@@ -109,7 +109,7 @@ def move(database: Database, moved: Callable[[str], str]) -> None:
 
 
 def redact(database: Database) -> None:
-    """Takes secrets out of rows that another sanitizer let through. In the caller's transaction."""
+    """Redacts secrets in rows that an earlier sanitizer wrote. In the caller's transaction."""
     columns = ("path", "session_id", "conversation")
     for harness, *said in list(database.execute(f"select harness, {', '.join(columns)} from captures")):
         if (clean := [storable(text) for text in said]) != said:
@@ -121,12 +121,12 @@ def redact(database: Database) -> None:
 
 
 def forget_removed(database: Database) -> None:
-    """Lets transcripts of removed sessions be read again: one of the removals was lifted."""
+    """Lets transcripts of removed sessions be read again after a removal was undone."""
     database.execute("delete from captures where outcome = ?", (REMOVED,))
 
 
 def _of(database: Database, agent_id: str, ids: Collection[str], token: str | None) -> list[tuple[str, str, str]]:
-    """Harness, path and session id of the marks whose conversation is one of the sessions."""
+    """Returns harness, path and session id of the rows whose conversation is one of the sessions."""
     return [
         (harness, path, session_id)
         for harness, path, session_id, conversation in database.execute(

@@ -1,4 +1,4 @@
-"""The process beside the agent that takes transcripts in: a long one, or a slow model, never holds up the watch."""
+"""Runs capture in a process beside the agent, so that a long transcript or a slow model never delays the watch."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ from signet_sync.formats.timestamps import SECOND, parse_instant
 from signet_sync.sessions.store import live
 from signet_sync.sync.workspace import Workspace
 
-# After a worker that ended badly, and before another look at jobs that one has left.
+# Seconds after a worker failed, and before jobs that it left are looked at again.
 PATIENCE = 60.0
-# A session that is at work is read again after so many microseconds, whatever there is to say for more patience.
+# The maximum time between two reads of a running session, in microseconds.
 LONGEST_REST = 60 * SECOND
 
 
 def due(workspace: Workspace, now_us: int) -> Iterator[Job]:
-    """Jobs to be worked off now; a stop marker waits until its transcript has been idle for a while."""
+    """Yields the jobs to process now; a stop marker waits until its transcript has been idle for a while."""
     for job in spool.jobs(workspace.state.spool, now_us):
         if job.event != "stop" or _idle(workspace, job, now_us):
             yield job
 
 
 def running(workspace: Workspace, now_us: int) -> Iterator[tuple[Job, str]]:
-    """Stop markers of sessions at work whose turns are to be read now, and what their transcripts look like."""
+    """Yields stop markers of running sessions whose turns are to be read now, and the shapes of their transcripts."""
     for job, shape, wait in at_work(workspace, now_us):
         if wait <= 0:
             yield job, shape
 
 
 def at_work(workspace: Workspace, now_us: int) -> Iterator[tuple[Job, str, int]]:
-    """Stop markers of sessions whose transcripts moved since their turns were read, how they look, how long they rest.
+    """Yields stop markers of sessions whose transcripts changed since the last read, with shape and time to wait (µs).
 
-    That is in microseconds. A hook that tells of more ends the rest soon; what is written without a word can wait.
+    A further hook event ends the wait early; changes without an event wait longer.
     """
     for job in spool.jobs(workspace.state.spool, now_us):
         if job.event != "stop" or _idle(workspace, job, now_us):
@@ -54,9 +54,9 @@ def at_work(workspace: Workspace, now_us: int) -> Iterator[tuple[Job, str, int]]
 
 
 def unheard(workspace: Workspace, now_us: int) -> Iterator[tuple[Job, str]]:
-    """Stop markers of sessions whose transcripts moved since their turns were read, however little they have rested.
+    """Yields stop markers of sessions whose transcripts changed since the last read, ignoring the time to wait.
 
-    Those that nobody reads at this moment: one that ends whoever reads it is left to the worker.
+    Sessions being read at this moment are left out: a transcript that kills its reader is left to the worker.
     """
     for job in spool.jobs(workspace.state.spool, now_us):
         shape = shape_of(job) if job.event == "stop" else ""
@@ -67,12 +67,12 @@ def unheard(workspace: Workspace, now_us: int) -> Iterator[tuple[Job, str]]:
 
 
 def shape_of(job: Job) -> str:
-    """What of a transcript moves when something is added to it; empty where there is none."""
+    """Returns what changes when something is added to a transcript; empty if there is none."""
     path = job.transcript_path or ""
     told = f" {job.at}" if job.harness == opencode.NAME or job.prompt is not None else ""
     if not (found := _status(path)):
         return f"none{told}" if job.prompt is not None else ""
-    # What OpenCode adds stands in the log of its database for a while.
+    # OpenCode's additions stay in the log of its database for a while.
     log = _status(f"{path}-wal") if job.harness == opencode.NAME else ""
     return f"{found}{log}{told}"
 
@@ -89,13 +89,13 @@ def _idle(workspace: Workspace, job: Job, now_us: int) -> bool:
     try:
         changed_us = os.stat(job.transcript_path or "").st_mtime_ns // 1000
     except (OSError, ValueError):
-        # Its harness has yet to make it.
+        # The harness has not created it yet.
         changed_us = parse_instant(job.at) or 0 if job.prompt is not None else 0
     return now_us - changed_us >= workspace.settings.capture_idle * SECOND
 
 
 class Worker:
-    """At most one process at a time, started when there is something to take; used by one thread."""
+    """Runs at most one process at a time, started when there is something to capture; used by one thread."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
@@ -103,7 +103,7 @@ class Worker:
         self._not_before = 0.0
 
     def start(self, *, sweep: bool) -> bool:
-        """Starts the process unless one works already, or one has just failed; True where it was started."""
+        """Starts the process unless one is running or has just failed; returns whether it was started."""
         if self.working() or time.monotonic() < self._not_before:
             return False
         words = ("session", "take-spool", *(["--sweep"] if sweep else []))
@@ -111,7 +111,7 @@ class Worker:
         return True
 
     def working(self) -> bool:
-        """Whether the process still runs; one that has ended is reaped here."""
+        """Whether the process is running; reaps one that has ended."""
         if self._process is None:
             return False
         code = self._process.poll()
@@ -123,14 +123,14 @@ class Worker:
         return False
 
     def leave(self) -> None:
-        """Lets go of the process: what it is at is journalled, whether it ends by itself or is ended."""
+        """Stops tracking the process: its work is journalled, whether it ends by itself or is killed."""
         if self._process is not None:
             let_go(self._process)
             self._process = None
 
 
 def started(workspace: Workspace, *words: str, stderr: int = subprocess.DEVNULL) -> subprocess.Popen[bytes]:
-    """A command of ours on the workspace, in a process that outlives us where it has to."""
+    """Starts one of our commands on the workspace in a process that may outlive this one."""
     place = [] if workspace.own_place else ["--db", workspace.database.path]
     return subprocess.Popen(
         [sys.executable, "-m", "signet_sync", "--workspace", workspace.root, *place, *words],
@@ -144,6 +144,6 @@ def started(workspace: Workspace, *words: str, stderr: int = subprocess.DEVNULL)
 
 
 def let_go(process: subprocess.Popen[bytes]) -> None:
-    """Waits for a process no longer: not a forgotten child, it outlives us on purpose."""
+    """Stops waiting for a process, which may outlive this one, and prevents a warning about it."""
     process.poll()
     process.returncode = process.returncode or 0

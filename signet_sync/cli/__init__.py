@@ -1,4 +1,4 @@
-"""Parses command lines, calls operations, prints answers; a command is loaded when it is called.
+"""Parses command lines, calls operations, prints answers; a command's module is loaded when it is called.
 
-docs/commands.md is made of it.
+docs/commands.md is generated from it.
 """

@@ -1,4 +1,4 @@
-"""Says of a command line that lacks an option first that what it names is not there: the option would not help."""
+"""Reports that what a command names does not exist, before reporting a missing option, which would not help."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from signet_sync.sync.read_only import reading
 
 
 def look(error: click.MissingParameter) -> None:
-    """Raises `UsageError` or `WorkspaceError` where the thing that the command names is known to be absent."""
+    """Raises `UsageError` or `WorkspaceError` if the thing that the command names is known to be absent."""
     if error.ctx is None or not isinstance(error.param, click.Option):
         return
     context, said = error.ctx.find_object(Context), error.ctx.params
     words = error.ctx.command_path.split()[1:]
     if context is None:
         return
-    with suppress(DatabaseError):  # without an index nobody can tell
+    with suppress(DatabaseError):  # without an index it is unknown
         _look(context, words, said)
 
 
@@ -40,7 +40,7 @@ def _look(context: Context, words: list[str], said: Mapping[str, Any]) -> None:
         if any(sign in path for sign in "*?["):
             return
         with reading(context.place()) as database:
-            if seal_of(database, path) is None:  # one that is sealed may have changed just now
+            if seal_of(database, path) is None:  # a sealed one may have just changed
                 difference(database, context.root, path, 0)
     elif words == ["history", "restore"]:
         from signet_sync.history.git import repository

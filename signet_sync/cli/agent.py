@@ -1,4 +1,4 @@
-"""`run`: the background agent in the foreground of this process."""
+"""`run`: runs the background agent in the foreground of this process."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def run(context: Context, interval: float | None, debounce: float | None, no_wat
     except AnotherAgent:
         raise
     except SignetSyncError as error:
-        # systemd starts a unit of its own for that (`OnFailure=`); who sits at a terminal reads it there.
+        # systemd starts a separate unit for that (`OnFailure=`); a person at a terminal reads it there.
         if "NOTIFY_SOCKET" not in os.environ and not sys.stderr.isatty():
             notifications.stopped(context.root, error)
         raise

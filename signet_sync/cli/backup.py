@@ -1,4 +1,4 @@
-"""`backup`: what exists in rows alone, written to a file, listed, and brought back."""
+"""`backup`: writes what exists only in rows to a file, lists backups, and restores them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from signet_sync.backup.operations import Brought, Listed
     from signet_sync.sync.workspace import Workspace
 
-# What a person calls the rows of each table.
+# The names that a person uses for the rows of each table.
 _KINDS = {
     "memories": ("memory", "memories"),
     "pins": ("pin", "pins"),
@@ -160,7 +160,7 @@ def restore(context: Context, source: str | None, yes: bool, now: str | None, as
 
 
 def opened(context: Context, *, touch_nothing: bool = False) -> AbstractContextManager[Workspace]:
-    """The workspace with a database that outlasts the command."""
+    """Opens the workspace with a database that outlasts the command."""
     from signet_sync.app.workspace import opened as workspace_opened
 
     if context.chosen_database == ":memory:":
@@ -171,7 +171,7 @@ def opened(context: Context, *, touch_nothing: bool = False) -> AbstractContextM
 
 
 def say_events(context: Context, workspace: Workspace) -> None:
-    """What happened on the way."""
+    """Prints what happened meanwhile."""
     for line in workspace.events:
         context.say(line)
 
@@ -192,7 +192,7 @@ def told_size(size: int) -> str:
 
 
 def told_sifted(sifted: Sifted) -> list[str]:
-    """What was left out, and why, a line each."""
+    """Lists what was left out, and why, a line each."""
     them = (
         (sifted.sessions, "session that was removed since", "sessions that were removed since"),
         (
@@ -211,13 +211,13 @@ def told_sifted(sifted: Sifted) -> list[str]:
 
 
 def warn_of_another(context: Context, workspace: Workspace, rows: Incoming) -> None:
-    """Says that the rows come from a workspace that is not this one by its id."""
+    """Warns that the rows come from a workspace with another id."""
     if rows.workspace and rows.workspace != workspace.state.key:
         context.say("note: it was written from a workspace with another id, another one or a copy of it")
 
 
 def ask(comes: dict[str, int], sifted: Sifted, *, yes: bool, as_json: bool) -> None:
-    """Asks a person on a terminal; a removal that takes files away needs an answer wherever it is."""
+    """Asks a person on a terminal; a removal that deletes files needs an answer everywhere."""
     if yes:
         return
     if sifted.goes:
@@ -233,7 +233,7 @@ def ask(comes: dict[str, int], sifted: Sifted, *, yes: bool, as_json: bool) -> N
 
 
 def tell(context: Context, source: str, done: Brought, sifted: Sifted, *, as_json: bool, **more: object) -> None:
-    """What came in."""
+    """Prints what was restored."""
     if done.waiting:
         context.say(f"pages follow with the next pass: {done.waiting}")
     if as_json:
@@ -257,7 +257,7 @@ def tell(context: Context, source: str, done: Brought, sifted: Sifted, *, as_jso
 
 
 def left_out(sifted: Sifted) -> dict[str, int]:
-    """What was left out, as JSON tells it."""
+    """Returns what was left out, for JSON."""
     return {
         "removed_sessions": sifted.sessions,
         "forgotten_memories": sifted.memories,

@@ -1,4 +1,4 @@
-"""`export` and `import-bundle`: what exists in rows alone as JSON Lines, and rows of another such file taken in."""
+"""`export` and `import-bundle`: write what exists only in rows as JSON Lines, and add the rows of such a file."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def export(context: Context, file: str, no_seals: bool, agent: str | None, now: 
         if file != "-":
             size = backup_operations.write_bundle(workspace, file, lines)
     if file == "-":
-        # JSON Lines are what --json could ask for here.
+        # The output is JSON Lines already, so --json changes nothing.
         for line in lines:
             sys.stdout.buffer.write(line)
         sys.stdout.buffer.flush()
@@ -142,7 +142,7 @@ def _reading(file: str) -> Iterator[BinaryIO]:
             code="bundle-unreadable",
         ) from None
     with stream:
-        if backup_operations.is_backup(stream.peek(_HEAD)):  # of a pipe nothing can be read twice
+        if backup_operations.is_backup(stream.peek(_HEAD)):  # a pipe cannot be read twice
             raise UsageError(
                 "this is a backup and no bundle",
                 path=file,

@@ -1,4 +1,4 @@
-"""`check`: the verdicts of every file, for people and for CI; the vault is only read."""
+"""`check`: prints the verdicts of every file, for people and for CI; only reads the vault."""
 
 from __future__ import annotations
 
@@ -121,13 +121,13 @@ def _told(
     strict: bool,
     instant: int,
 ) -> int:
-    """Says what was found in the form that was asked for, and in the files that were named; gives the exit code."""
+    """Prints the findings in the requested form and writes the named files; returns the exit code."""
     from signet_sync.cli.formats import check as formats_check
     from signet_sync.integrity import check as integrity_check
 
     document = integrity_check.document(context.root, checked, instant, strict=strict)
     below = _below(context.root)
-    # Annotations carry them; a line of a job's log that is none could be taken for a command.
+    # Annotations contain them; another line in a job's log could be mistaken for a command.
     for note in document["notes"] if form != "github" else ():
         if note["code"] == "setting-ignored":
             context.say(f"warning: {note['path']}: {note['message']}")
@@ -149,7 +149,7 @@ def _told(
 
 
 def _below(root: str) -> str:
-    """What stands before the paths of annotations: they count from where the command runs, the top of a checkout."""
+    """Returns the prefix for paths of annotations, which are relative to the current folder, the top of a checkout."""
     relative = os.path.relpath(os.path.realpath(root), os.path.realpath(os.getcwd()))
     return "" if relative == "." or relative.startswith("..") else f"{relative}/"
 
@@ -173,7 +173,7 @@ def _known(path: str) -> frozenset[tuple[str, str]]:
 
 
 def _write(path: str, text: str, *, append: bool = False) -> None:
-    """A report in the file that was named; a link in its place, which a checkout may hold, is not followed."""
+    """Writes a report to the named file; does not follow a link, which a checkout may contain."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_APPEND
     try:
         with open(os.open(path, flags, 0o666), "wb") as file:

@@ -1,10 +1,10 @@
-"""`completion`: a shell's completion script, with a word on where to put it."""
+"""`completion`: prints a shell's completion script, with a line on where to save it."""
 
 from __future__ import annotations
 
 import click
 
-# Where each shell looks by itself.
+# Where each shell searches by default.
 _PLACES = {
     "bash": "~/.local/share/bash-completion/completions/signet-sync",
     "zsh": "~/.zfunc/_signet-sync",
@@ -28,7 +28,7 @@ def completion(shell: str) -> int:
     kind = get_completion_class(shell)
     assert kind is not None
     script = kind(group, {}, "signet-sync", "_SIGNET_SYNC_COMPLETE").source().strip("\n")
-    # zsh takes the file for a completion only if its first line says so.
+    # zsh recognises a completion file only by its first line.
     first, newline, rest = script.partition("\n") if script.startswith("#compdef") else ("", "", script)
     click.echo(first + newline + _about(shell) + rest)
     return 0

@@ -1,4 +1,4 @@
-"""`context`: what a session is told at its start or at a prompt, printed as it would be."""
+"""`context`: prints the context that a session gets at its start or at a prompt."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def context(
     from signet_sync.pages import operations as pages_operations
     from signet_sync.storage.safe_paths import require_root
 
-    resolve_now(now)  # the files alone are asked, but a time that is none is a slip all the same
+    resolve_now(now)  # only files are read, but an invalid time is an error all the same
     require_agent(agent)
     require_root(context.root)
     shared = scope == "shared"

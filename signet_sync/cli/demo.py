@@ -1,4 +1,4 @@
-"""`demo`: the main job on sample sessions, shown from end to end."""
+"""`demo`: shows the main functions on sample sessions, from end to end."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def demo(context: Context, path: str, as_json: bool) -> int:
     instant = resolve_now(None)
     sessions.make(root)
     settings, _ = load(root)
-    # In an index of its own, as on another machine: ours sees all of it for the first time, what was spoiled, too.
+    # In a separate index, as on another machine: our own index then sees all of it for the first time, damage included.
     with opened(root, settings, database=":memory:") as elsewhere:
         made = sessions.tell(elsewhere, instant)
     with opened(root, settings) as workspace:
@@ -67,14 +67,14 @@ def demo(context: Context, path: str, as_json: bool) -> int:
 
 
 def _first_handle(page: str) -> str:
-    """The handle of the first line of the page, as an id that no shell reads in its own way."""
+    """Returns the handle of the page's first line, as an id without characters special to shells."""
     import re
 
     return next(match[1] for match in re.finditer(r"\^([a-z]-[a-z2-7]+)$", page, re.MULTILINE))
 
 
 def _program() -> list[str]:
-    """How this program was called, so that the commands shown can be pasted."""
+    """Returns how this program was called, so that the commands shown can be pasted."""
     if shutil.which("signet-sync"):
         return ["signet-sync"]
     called = sys.argv[0]
@@ -82,7 +82,7 @@ def _program() -> list[str]:
 
 
 def _show_page(page: str) -> None:
-    """The page as a person reads it: headings stand out, links are dimmed, nothing is cut."""
+    """Prints the page for a person: headings highlighted, links dimmed, nothing cut."""
     import re
 
     for line in page.split("\n"):

@@ -1,4 +1,4 @@
-"""`doctor`: the installation end to end, each finding with its remedy; `--fix` applies the safe ones."""
+"""`doctor`: checks the installation end to end, with a remedy for each finding; `--fix` applies the safe ones."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def doctor(context: Context, fix: bool, as_json: bool) -> int:
 
 
 def _heal(context: Context, names: set[str], as_json: bool) -> dict[str, object]:
-    """Applies the safe remedies and says so; gives what a program is told of it."""
+    """Applies the safe remedies and prints them; returns them for JSON."""
     from signet_sync.admin.doctor.fix import heal
     from signet_sync.formats.paths import display
 

@@ -1,4 +1,4 @@
-"""`dream` and `stats`: what rose into MEMORY.md and why, and how much of everything there is."""
+"""`dream` and `stats`: promote memories into MEMORY.md and explain why; count what is stored."""
 
 from __future__ import annotations
 

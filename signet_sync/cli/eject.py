@@ -1,4 +1,4 @@
-"""`eject`: leaves a workspace cleanly, after a person has seen what goes and agreed."""
+"""`eject`: leaves a workspace cleanly, after a person has seen what is deleted and agreed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from signet_sync.admin.eject import Change, Done, Plan
 
-# What is in the state folder and nowhere else: one of it, several of it.
+# What exists only in the state folder: singular and plural.
 _ONLY_HERE = {
     "memories": ("memory", "memories"),
     "pins": ("pin", "pins"),
@@ -121,7 +121,7 @@ def _show(context: Context, plan: Plan, *, keep_state: bool) -> None:
 
 
 def _show_pages(pages: Sequence[tuple[str, Change]]) -> None:
-    """MEMORY.md and the like one by one, the ledger's many pages as one."""
+    """Lists MEMORY.md and other pages one by one, the many pages of the session log as one."""
     ledger = [path for path, _ in pages if "ledger/" in path]
     for path, change in pages:
         if path not in ledger:

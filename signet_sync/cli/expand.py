@@ -1,4 +1,4 @@
-"""`expand`: from a handle to the thing, what lies around it, and its words in the transcript."""
+"""`expand`: follows a handle to its node, the surroundings, and its words in the transcript."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def _title(node: dict[str, Any]) -> None:
 
 
 def _recalled(document: dict[str, Any]) -> None:
-    """How often recall found a memory, and when it rose for that."""
+    """Prints how often recall found a memory, and when it was promoted."""
     if found := document.get("recalled"):
         queries = counted(found["queries"], "query", "queries")
         hits, days = counted(found["hits"], "time"), counted(found["days"], "day")
@@ -117,7 +117,7 @@ def _relatives(heading: str, ids: list[str], labels: dict[str, str]) -> None:
     told = [thing for thing in ids[:LABELLED] if thing in labels]
     for thing in told:
         click.echo("    " + click.style(f"^{thing}", fg="cyan") + f"  {labels[thing]}")
-    # What the budget left no line for is named all the same: it can be followed.
+    # Ids for which the budget left no line are listed all the same, since they can be followed.
     bare = [thing for thing in ids if thing not in labels]
     named, more = bare[:_BARE], len(bare[_BARE:])
     if named:

@@ -1,4 +1,4 @@
-"""`graph`: the temporal graph as a picture or as JSON."""
+"""`graph`: prints the temporal graph as a picture or as JSON."""
 
 from __future__ import annotations
 

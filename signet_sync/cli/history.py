@@ -1,4 +1,4 @@
-"""`checkpoint` and `history`: the workspace committed, listed, compared, and a file of it brought back."""
+"""`checkpoint` and `history`: commit the workspace, list and compare commits, and restore a file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`hook` as click knows it: its help; it is dispatched before click is imported (`signet_sync.capture.hook`)."""
+"""`hook` for click: only its help, since `signet_sync.capture.hook` runs it before click is imported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`hooks`: plugs signet-sync into the settings of coding agents, and out again."""
+"""`hooks`: adds signet-sync to the settings of coding agents, and removes it."""
 
 from __future__ import annotations
 

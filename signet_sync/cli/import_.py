@@ -1,4 +1,4 @@
-"""`import`: back-fills the vault with past sessions from a harness's own folder."""
+"""`import`: adds past sessions from a harness's own folder to the vault."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def import_(context: Context, harness: str, path: str | None, agent: str | None,
     context.log_to_person()
     settings = context.settings()
     if agent is None:
-        # What names no agent is found out before anything is read.
+        # Raises for an invalid agent before anything is read.
         agent_for(None, os.environ, settings.agents_projects)
     elif AGENT_ID.fullmatch(agent) is None:
         raise UsageError(
@@ -134,7 +134,7 @@ def _tell(document: dict[str, Any], path: str | None) -> None:
         f"{counted(document['transcripts'], 'transcript')}: {written} and "
         f"{counted(len(document['compactions']), 'compaction')} written."
     )
-    # Numbers in them differ from file to file.
+    # Numbers in the reasons differ from file to file.
     reasons = Counter(entry["reason"].partition(": ")[0] for entry in document["nothing"])
     for reason, number in reasons.most_common():
         click.echo(f"  {number:>5}  {reason}")

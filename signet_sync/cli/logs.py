@@ -1,4 +1,4 @@
-"""`logs`: where the log file is, its last lines, and what comes next."""
+"""`logs`: prints where a log file is, its last lines, and new ones as they come."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def logs(context: Context, log: str, follow: bool, lines: int, as_json: bool) ->
         if name != log and os.path.exists(other):
             click.echo(f"{other} ({about}: signet-sync logs {name})", err=True)
     try:
-        handle = open(path, encoding="utf-8", errors="replace")  # noqa: SIM115 - followed for as long as a person likes
+        handle = open(path, encoding="utf-8", errors="replace")  # noqa: SIM115 - followed until interrupted
     except FileNotFoundError:
         require_root(context.root)
         raise UsageError("nothing was logged yet", path=path, hint=_WRITERS[log], code="no-log") from None
@@ -57,7 +57,7 @@ def _path(context: Context, log: str) -> str:
 
 
 def _follow(path: str, handle: TextIO) -> None:
-    """Prints what is added, over rotations too, until somebody interrupts it."""
+    """Prints added lines, across rotations, until interrupted."""
     with ExitStack() as stack:
         while True:
             for line in handle:

@@ -1,4 +1,4 @@
-"""The command line: click with commands loaded on demand, one place where errors become exit codes and JSON."""
+"""Runs the command line: click commands loaded on demand, errors turned into exit codes and JSON in one place."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from signet_sync.storage.state_dir import StateFolder
     from signet_sync.sync.read_only import Place
 
-# Name: module and one line of help; the module holds a click command of the same name ("-" as "_"). No module may be
-# called `run`: it would take the place of the function of that name.
+# Name: module and one line of help; the module contains a click command of the same name ("-" as "_"). No module may be
+# called `run`: it would replace the function of that name.
 COMMANDS: dict[str, tuple[str, str]] = {
     "init": ("setup", "Make an empty workspace."),
     "demo": ("demo", "Make and index a workspace of sample sessions, and show what comes of it."),
@@ -72,7 +72,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 
 
 class _ReaderGone(Exception):
-    """The reader of our stdout has gone away. click would end with 1, which says that problems were found."""
+    """The reader of our stdout is gone. click would exit with 1, which means that problems were found."""
 
 
 @contextmanager
@@ -104,7 +104,7 @@ class LazyGroup(click.Group):
         if entry is None:
             return None
         module = import_module(f"signet_sync.cli.{entry[0]}")
-        # A command named like a builtin carries a trailing underscore in its module.
+        # A command named like a builtin has a trailing underscore in its module.
         name = cmd_name.replace("-", "_")
         command: click.Command = getattr(module, f"{name}_", None) or getattr(module, name)
         return command
@@ -115,7 +115,7 @@ class LazyGroup(click.Group):
 
 
 class Context:
-    """What the options before the command's name say; the rest is worked out when it is asked for."""
+    """The options before the command's name; everything else is computed on use."""
 
     def __init__(
         self,
@@ -138,7 +138,7 @@ class Context:
         return locate_workspace(self.workspace_flag)
 
     def command_line(self, words: str, root: str | None = None) -> str:
-        """A command line that can be pasted into a shell; it names the workspace only where it has to."""
+        """Returns a command line that can be pasted into a shell; it names the workspace only if necessary."""
         import shlex
 
         from signet_sync.storage.locations import locate_workspace
@@ -148,13 +148,13 @@ class Context:
         return f"signet-sync {place}{words}"
 
     def state(self) -> StateFolder:
-        """The state folder, looked up without writing."""
+        """Returns the state folder, located without writing."""
         from signet_sync.storage import state_dir
 
         return state_dir.locate(self.root)
 
     def database_path(self) -> str:
-        """Where the database is: `--db`, `SIGNET_DB`, else the state folder."""
+        """Returns the path of the database: `--db`, `SIGNET_DB`, else in the state folder."""
         chosen = self.database_flag or os.environ.get("SIGNET_DB")
         if chosen:
             return chosen if chosen == ":memory:" else os.path.abspath(os.path.expanduser(chosen))
@@ -162,14 +162,14 @@ class Context:
 
     @property
     def chosen_database(self) -> str | None:
-        """The database that flag or environment name, or None for the usual place."""
+        """The database that flag or environment name, or None for the default path."""
         chosen = self.database_flag or os.environ.get("SIGNET_DB")
         if not chosen or chosen == ":memory:":
             return chosen or None
         return os.path.abspath(os.path.expanduser(chosen))
 
     def place(self, *, anyway: bool = False) -> Place:
-        """Where the workspace and its index are, for what is asked of them; `anyway` as in `settings`."""
+        """Returns where the workspace and its index are, for reading; `anyway` as in `settings`."""
         from functools import partial
 
         from signet_sync.sync.read_only import Place
@@ -177,10 +177,11 @@ class Context:
         return Place(self.root, self.chosen_database, partial(self.settings, anyway=anyway), self.command_line)
 
     def settings(self, *, anyway: bool = False) -> Settings:
-        """The settings; what is wrong with the workspace's own file goes to stderr.
+        """Returns the settings; prints problems of the workspace's own file to stderr.
 
-        So does what is wrong with the person's, with `anyway`: for what a program calls, and nobody could call again.
-        Raises `ConfigError` without.
+        With `anyway` also prints problems of the user's file instead of raising `ConfigError`: for commands that
+        programs call
+        and that could not be repeated.
         """
         from signet_sync.settings import model
 
@@ -191,13 +192,13 @@ class Context:
         return settings
 
     def log_to_person(self) -> None:
-        """What is logged from now on goes to stderr as plain lines; warnings not when quiet."""
+        """Sends log lines to stderr as plain text from now on; no warnings if quiet."""
         from signet_sync import log
 
         log.for_people("ERROR" if self.quiet else "WARNING")
 
     def say(self, text: str) -> None:
-        """A line for the person, on stderr, unless quiet."""
+        """Prints a line for the person on stderr, unless quiet."""
         if not self.quiet:
             click.echo(text, err=True)
 
@@ -230,7 +231,7 @@ def group(ctx: click.Context, workspace: str | None, database: str | None, verbo
 
 
 def run(arguments: list[str]) -> int:
-    """Runs one command line; gives the exit code. No traceback reaches a person without `-vv`."""
+    """Runs one command line; returns the exit code. Prints no traceback without `-vv`."""
     wants_json = "--json" in arguments
     verbose = sum(a.count("v") for a in arguments if a.startswith("-v") and set(a[1:]) == {"v"})
     try:
@@ -251,11 +252,11 @@ def run(arguments: list[str]) -> int:
             except SignetSyncError as first:
                 return _fail(first.code, first.message, first.hint, first.path, first.exit_code, wants_json)
         if error.format_message().startswith("Usage: ") and not wants_json:
-            # Of a group without a command click tells all its help.
+            # For a group without a command click's error is the whole help.
             click.echo(error.format_message(), err=True)
             return 2
         command = error.ctx.command_path if error.ctx is not None else "signet-sync"
-        # click lists choices on lines of their own.
+        # click lists choices on separate lines.
         message = " ".join(error.format_message().split()).removesuffix(".")
         return _fail("usage", message, f"see {command} --help", None, 2, wants_json)
     except click.ClickException as error:
@@ -293,7 +294,7 @@ def _translated(error: Exception) -> SignetSyncError | None:
 
 
 def _silence_stdout() -> None:
-    """Keeps the interpreter from complaining about a closed pipe at exit."""
+    """Prevents the interpreter's error about a closed pipe at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -308,7 +309,7 @@ def _fail(
 ) -> int:
     from signet_sync.formats.paths import display
 
-    with suppress(OSError):  # a full disk may hold stderr too; the exit code still tells
+    with suppress(OSError):  # a full disk may affect stderr, too; the exit code still reports the error
         if wants_json:
             told = {"code": code, "message": message, "hint": hint, "path": path}
             document: dict[str, object] = {"error": told, **(details or {})}
@@ -321,11 +322,11 @@ def _fail(
 
 
 def emit(document: Any) -> None:
-    """One JSON document on stdout."""
+    """Prints one JSON document on stdout."""
     click.echo(_json(document, indent=2))
 
 
-# What a terminal obeys, or nobody sees: a value says it exactly, as an escape.
+# Characters that control a terminal or are invisible: written as exact escapes.
 _OBEYED = re.compile("[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
 
 
@@ -335,7 +336,7 @@ def _json(document: Any, *, indent: int | None = None) -> bytes:
 
 
 def resolve_now(text: str | None) -> int:
-    """`--now` as microseconds since 1970 UTC; the present where it is not given."""
+    """Returns `--now` as microseconds since 1970 UTC; the present if it is not given."""
     from signet_sync.formats.timestamps import instant_of, parse_instant
 
     if text is None:
@@ -349,7 +350,7 @@ def resolve_now(text: str | None) -> int:
 
 
 def agreed(question: str, *, yes: bool, as_json: bool) -> None:
-    """Asks a person before something is done that cannot be undone by itself; where nobody can answer, `--yes` must."""
+    """Asks a person before something that cannot be undone; requires `--yes` if no answer is possible."""
     if yes:
         return
     if as_json or not sys.stdin.isatty():
@@ -358,13 +359,13 @@ def agreed(question: str, *, yes: bool, as_json: bool) -> None:
 
 
 def stdin_text(limit: int) -> str:
-    """What stands on stdin, UTF-8 with or without a byte order mark; of more than `limit` bytes the first ones.
+    """Reads stdin, UTF-8 with or without a byte order mark, at most the first `limit` bytes.
 
     Raises `UsageError` (`input-invalid`).
     """
     raw = sys.stdin.buffer.read(limit)
     try:
-        # Cut off inside a letter, it is too long all the same.
+        # A text cut inside a character is too long in any case.
         return raw.decode("utf-8-sig", "strict" if len(raw) < limit else "replace")
     except UnicodeDecodeError as error:
         raise UsageError(

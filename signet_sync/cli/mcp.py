@@ -1,4 +1,4 @@
-"""`mcp`: an agent's memory as tools and resources of the Model Context Protocol."""
+"""`mcp`: serves an agent's memory as tools and resources of the Model Context Protocol."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from signet_sync.mcp_server.memory import Memory
 
 _TOKEN = "SIGNET_MCP_TOKEN"  # noqa: S105 -- the name of a variable
-_SHORTEST = 16  # characters of a token that somebody chose
+_SHORTEST = 16  # characters of a token chosen by a person
 
 
 @click.command()

@@ -1,4 +1,4 @@
-"""`remember` and `forget`, `pin` and `unpin`: what a person decides about the head of MEMORY.md."""
+"""`remember` and `forget`, `pin` and `unpin`: let a person decide what is at the top of MEMORY.md."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from signet_sync.sync.workspace import Workspace
 
-_ENOUGH = LONGEST * 32  # bytes: more than may be remembered, however it is written
+_ENOUGH = LONGEST * 32  # bytes: more than a memory may have, in any encoding
 
 _REMEMBER = f"""Remember a text: it stands in MEMORY.md from now on, and recall finds it.
 

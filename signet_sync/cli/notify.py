@@ -1,4 +1,4 @@
-"""`notify`: one line to the person by the ways of `[notify]`; for a try, and for a unit that failed."""
+"""`notify`: sends one line to the person through the channels of `[notify]`; for a test, and for a failed unit."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def notify(context: Context, text: str | None, unit: str | None, as_json: bool) 
     except ConfigError:
         if unit is None:
             raise
-        desktop, command = False, ()  # the settings may be why it failed; the journal has the line
+        desktop, command = False, ()  # the settings may be the cause of the failure; the journal has the line
     ways = [way for way, is_set in (("desktop", desktop), ("command", bool(command))) if is_set]
     if not ways and unit is None:
         raise UsageError(

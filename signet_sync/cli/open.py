@@ -1,4 +1,4 @@
-"""`open`: one session with its segments, paths and lineage, or what an event token leads to."""
+"""`open`: prints one session with its segments, paths and lineage, or the source of an event token."""
 
 from __future__ import annotations
 

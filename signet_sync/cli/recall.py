@@ -1,4 +1,4 @@
-"""`recall`: what an agent remembers that answers a question, from memories and facts down to transcripts."""
+"""`recall`: finds what answers a question, from memories and facts down to transcripts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`redact`: what the sanitizer finds in sealed files today is taken out of them, after it was listed and agreed to."""
+"""`redact`: removes from sealed files what the sanitizer finds today, after listing it and asking."""
 
 from __future__ import annotations
 

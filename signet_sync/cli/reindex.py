@@ -1,4 +1,4 @@
-"""`reindex`: one full pass, the same as the agent's."""
+"""`reindex`: runs one full pass, the same as the agent's."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _pass(
     *,
     show_progress: bool,
 ) -> dict[str, Any]:
-    """The pass itself; gives its document, and leaves what tells the next one that nothing changed."""
+    """Runs the pass and returns its document; saves what shows the next one that nothing changed."""
     from signet_sync.app import unchanged
     from signet_sync.app.workspace import opened
     from signet_sync.integrity import report
@@ -93,12 +93,12 @@ def _pass(
 
 
 def _take_spool(context: Context, workspace: Workspace) -> bool:
-    """Takes in what hooks have left, where no agent has done so; True where that wrote anything."""
+    """Captures what hooks spooled, if no agent has done so; returns whether anything was written."""
     from signet_sync.capture import spool
     from signet_sync.pages.stage import now_us
 
     if not spool.jobs(workspace.state.spool, now_us()):
-        return False  # nearly always, and what reads jobs is not loaded
+        return False  # the usual case, in which the worker is not imported
     from signet_sync.capture.worker import due
 
     if next(due(workspace, now_us()), None) is None:
@@ -114,7 +114,7 @@ def _take_spool(context: Context, workspace: Workspace) -> bool:
 
 
 def show(document: dict[str, Any]) -> None:
-    """The outcome of a pass for a person."""
+    """Prints the outcome of a pass for a person."""
     counts = document["counts"]
     halted = document["halted"]
     if halted:
@@ -144,7 +144,7 @@ def show(document: dict[str, Any]) -> None:
 
 
 def show_problems(problems: list[dict[str, str]], notes: list[dict[str, str]], *, limit: int = 40) -> None:
-    """Problems one by one with their remedies, foreign files and notes as counts."""
+    """Prints problems one by one with remedies, foreign files and notes as counts."""
     foreign = [p for p in problems if p["code"] in ("foreign-name", "temporary")]
     real = [p for p in problems if p not in foreign]
     for problem in real[:limit]:
@@ -164,7 +164,7 @@ def show_problems(problems: list[dict[str, str]], notes: list[dict[str, str]], *
 
 @contextmanager
 def progress_bar(what: str, *, show: bool) -> Iterator[Callable[[int, int], None] | None]:
-    """A progress bar on a terminal, for work that may outlast a second; nothing in a pipe."""
+    """Shows a progress bar on a terminal, for work that may take over a second; nothing in a pipe."""
     if not show or not sys.stderr.isatty():
         yield None
         return

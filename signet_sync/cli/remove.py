@@ -1,4 +1,4 @@
-"""`remove`: a session goes for good, after its files were listed and a person agreed."""
+"""`remove`: removes a session for good, after listing its files and asking."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def remove(
         raise click.UsageError("--undo goes with neither --reason nor --purge-history")
     if undo and quoting is not None:
         raise click.UsageError("--undo goes without --quoting")
-    reason = sanitize_line(reason or "") or None  # a blank one is none
+    reason = sanitize_line(reason or "") or None  # a blank reason counts as none
     instant = resolve_now(now)
     if dry_run:
         require_index(context.place())
@@ -184,7 +184,7 @@ def _undo(
     undo = remove.undoable(workspace, agent, name)
     stone = undo.stone
     if not dry_run:
-        # Nothing is lost by it, so that only a person who sits there is asked.
+        # Nothing is lost by it, so only a person at a terminal is asked.
         if sys.stdin.isatty() and not as_json:
             _tell_undo(undo)
             agreed("let it come back?", yes=yes, as_json=as_json)
@@ -227,7 +227,7 @@ def _tell_undo(undo: Undo) -> None:
 
 
 def purged_document(done: Done) -> dict[str, object]:
-    """What a purge did, as JSON tells it."""
+    """Returns the result of a purge, for JSON."""
     return {
         "commits": done.commits,
         "objects": done.objects,
@@ -239,12 +239,12 @@ def purged_document(done: Done) -> dict[str, object]:
 
 
 def is_waiting(done: Done | None) -> bool:
-    """Whether a purge was asked for and is not done."""
+    """Whether a purge was requested and is not done."""
     return done is not None and not done.is_done
 
 
 def say_purged(done: Done, again: str) -> None:
-    """Tells a person what a purge did, and where it was refused how to ask for it `again`."""
+    """Prints the result of a purge for a person, and how to request it `again` if it was refused."""
     if done.waiting:
         click.secho(f"  the git history still holds the text, every pass tries again: {done.waiting}", fg="red")
         return
@@ -264,7 +264,7 @@ _NO_REASON = "give a --reason; it stands in the tombstone"
 
 
 def refresh(workspace: Workspace, instant: int, what: str = "removed") -> None:
-    """The index as the disk is now: nobody agrees to yesterday's list. Raises `Halted` where the files are away."""
+    """Updates the index, so that no outdated list is agreed to. Raises `Halted` if the files are missing."""
     from signet_sync.errors import Halted
     from signet_sync.sync.engine import run_pass
     from signet_sync.sync.request import Request
@@ -306,7 +306,7 @@ def _dry(plans: list[Removal], quoted_in: Sequence[str], purges: list[Begun | Do
 
 
 def say_would(purge: Begun | Done) -> None:
-    """Tells a person what a purge would do."""
+    """Prints what a purge would do, for a person."""
     told = would(purge)
     if told["refused"] or told["nothing"]:
         click.echo(f"git history: nothing would be rewritten: {told['refused'] or told['nothing']}")
@@ -318,7 +318,7 @@ def say_would(purge: Begun | Done) -> None:
 
 
 def would(purge: Begun | Done) -> dict[str, Any]:
-    """What a purge would do, as JSON tells it."""
+    """Returns what a purge would do, for JSON."""
     from signet_sync.history.purge import Begun
 
     found: dict[str, Any] = {"commits": 0, "versions": 0, "messages": 0, "refused": None, "nothing": None}

@@ -1,4 +1,4 @@
-"""`render`: the page of an agent, printed or written."""
+"""`render`: prints or writes an agent's page."""
 
 from __future__ import annotations
 

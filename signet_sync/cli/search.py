@@ -1,4 +1,4 @@
-"""`search`: full text over one agent's artifacts; any input is safe."""
+"""`search`: searches the full text of one agent's artifacts; any input is safe."""
 
 from __future__ import annotations
 

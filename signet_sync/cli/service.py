@@ -1,4 +1,4 @@
-"""`service`: the agent as a service of systemd or launchd, one unit a workspace."""
+"""`service`: installs the agent as a service of systemd or launchd, one unit for each workspace."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _parts(context: Context, *, system: bool) -> dict[str, Any]:
     tells = [os.path.expanduser(word) for word in settings.notify_command[:1]]
     return {
         "readable": [*homes(), *(os.path.dirname(program) for program in tells if os.path.isabs(program))],
-        # Whoever has a program told has it told on to somewhere: a server of mail, of messages.
+        # A notification program usually sends its message over the network: to a mail or chat server.
         "network": _asks_a_model(settings, context.root) or bool(tells),
         "desktop": settings.notify_desktop,
         "executable": _executable(),
@@ -54,7 +54,7 @@ def _asks_a_model(settings: Settings, root: str) -> bool:
 
 
 def _executable() -> list[str]:
-    """The program that the unit starts: the console script beside this interpreter, else the module."""
+    """Returns the program that the unit starts: the console script beside this interpreter, else the module."""
     script = os.path.join(os.path.dirname(sys.executable), "signet-sync")
     if os.access(script, os.X_OK):
         return [os.path.abspath(script)]

@@ -1,4 +1,4 @@
-"""`session end` and `session compact`: a JSON document in, a JSON document out."""
+"""`session end` and `session compact`: read a JSON document and print one."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def _write(context: Context, source: str, agent: str | None, as_json: bool, *, k
 
 
 def read_input(source: str, command: str) -> Any:
-    """The JSON document of a file, or of stdin for `-`. Raises `UsageError`; the help of `command` has its shape."""
+    """Parses JSON from a file, or from stdin for `-`. Raises `UsageError`, which refers to the help of `command`."""
     try:
         if source == "-":
             raw = sys.stdin.buffer.read()

@@ -1,4 +1,4 @@
-"""`init`: an empty workspace with a commented settings file."""
+"""`init`: creates an empty workspace with a commented settings file."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def init(context: Context, path: str | None, as_json: bool) -> int:
 
 
 def template() -> str:
-    """A settings file in which every setting that a workspace may set stands as a comment."""
+    """Returns a settings file with every setting of a workspace as a comment."""
     import textwrap
     from dataclasses import fields
 

@@ -1,4 +1,4 @@
-"""`status`: is the agent alive, what is indexed, what is wrong; a stale heartbeat is told from a living agent."""
+"""`status`: reports whether the agent is alive, what is indexed and what is wrong; recognises a stale heartbeat."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ def status(context: Context, check: bool, watch: bool, every: float | None, prom
         for line in formats_status.lines(document):
             click.echo(line)
     if not document["running"]:
-        # What the state folder knows was told all the same; an agent that lives waits for its workspace.
+        # The state folder's part was printed already; an agent that is alive waits for its workspace.
         try:
             require_root(context.root)
         except WorkspaceError as error:
-            if as_json:  # one document is out, and says why
+            if as_json:  # the document was printed, and contains the reason
                 return error.exit_code
             raise
     return 1 if check and not healthy(document) else 0

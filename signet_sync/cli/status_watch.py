@@ -1,4 +1,4 @@
-"""`status --watch`: the same status again and again, in place on a terminal, line by line anywhere else."""
+"""`status --watch`: repeats the status, in place on a terminal, line by line elsewhere."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from signet_sync.formats.timestamps import instant_of, iso
 
 Document = Mapping[str, Any]
 
-# A look is followed by a rest of so many times its own length at least: to watch a large vault must not tire a machine.
+# After each look it waits at least so many times the look's duration, so that watching a large vault costs little.
 _SHARE = 20
 
 
 def watch(look: Callable[[], Document], every: float, *, as_json: bool) -> int:
-    """Shows what `look` gives until Ctrl-C, or until whoever reads it has gone; gives the exit code."""
+    """Shows what `look` returns until Ctrl-C, or until the reader is gone; returns the exit code."""
     screen = not as_json and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
     show = _Screen(every).show if screen else _Changes(as_json=as_json).show
     with suppress(KeyboardInterrupt):
@@ -40,10 +40,10 @@ def _timed(act: Callable[[], None]) -> float:
 
 
 def _rest(seconds: float) -> bool:
-    """Waits; False as soon as nobody reads our stdout any more: nothing may change for hours that would tell us."""
+    """Waits; False as soon as stdout has no reader, which hours without a change would not show otherwise."""
     reader = select.poll()
     try:
-        reader.register(sys.stdout.fileno(), 0)  # no event but the end is asked for
+        reader.register(sys.stdout.fileno(), 0)  # only its end is reported
     except OSError:
         time.sleep(seconds)
         return True
@@ -51,7 +51,7 @@ def _rest(seconds: float) -> bool:
 
 
 class _Changes:
-    """One line whenever something has changed; that time goes by is no change."""
+    """Prints one line whenever something has changed, other than elapsed time."""
 
     def __init__(self, *, as_json: bool) -> None:
         self._as_json = as_json
@@ -68,7 +68,7 @@ class _Changes:
 
 
 class _Screen:
-    """The whole status, drawn over what was drawn before."""
+    """Draws the whole status over the previous one."""
 
     def __init__(self, every: float) -> None:
         self._footer = f"every {every:g} s · Ctrl-C ends"
@@ -79,12 +79,12 @@ class _Screen:
     def show(self, document: Document) -> None:
         size = shutil.get_terminal_size()
         up = f"\x1b[{self._drawn}F" if self._drawn else "\r"
-        if size != self._size:  # the terminal has broken the old lines anew
+        if size != self._size:  # the terminal has rewrapped the old lines
             up, self._size = "\x1b[H\x1b[2J", size
         text = [*lines(document), "", click.style(f"{_now()} · {self._footer}", dim=True)][: max(size.lines - 1, 1)]
         if self._plain:
             text = [click.unstyle(line) for line in text]
-        # Long lines are cut off by the terminal itself: broken ones would be more lines than we know of.
+        # The terminal cuts off long lines: wrapped ones would add lines that are not counted.
         drawn = "".join(f"{line}\x1b[K\n" for line in text)
         sys.stdout.write(f"\x1b[?7l{up}{drawn}\x1b[J\x1b[?7h")
         sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""`telemetry`: access counters, shown and reset; only this command resets them."""
+"""`telemetry`: shows and resets access counters; only this command resets them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`transcript append`: the turns of a session while it runs, one line of JSON each."""
+"""`transcript append`: keeps the turns of a running session, one line of JSON each."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def append(context: Context, key: str, session_id: str | None, agent: str, as_js
     now_us = resolve_now(None)
     if sys.stdin.isatty():
         context.say("reading turns from the keyboard, one line of JSON each; Ctrl-D ends")
-    # Read before anything is opened: a harness may take its time.
+    # Read before anything is opened, because a harness may be slow.
     turns = [turn_of(line, number, now_us=now_us) for number, line in _lines(sys.stdin.buffer)]
     with opened(context.root, context.settings(anyway=True), database=context.chosen_database) as workspace:
         answer = live.append(workspace, turns, agent_id=agent, session_key=key, session_id=session_id)
@@ -72,7 +72,7 @@ def append(context: Context, key: str, session_id: str | None, agent: str, as_js
 
 
 def _lines(stream: BinaryIO) -> Iterator[tuple[int, bytes]]:
-    """The lines that say something, with their numbers from 1. Raises `UsageError` where there is too much."""
+    """Yields the lines that are not blank, with their numbers from 1. Raises `UsageError` if the input is too long."""
     total = number = 0
     while line := stream.readline(LINE_LIMIT + 1):
         number += 1

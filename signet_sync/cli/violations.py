@@ -1,4 +1,4 @@
-"""`violations`: sealed files that changed or went, shown with a diff, restored from the seal or accepted."""
+"""`violations`: shows sealed files that changed or disappeared, restores or accepts them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def violations() -> None:
 
 
 def _refreshed(workspace: Workspace, instant: int) -> None:
-    """The verdicts as the disk has them now: nobody heals by yesterday's list."""
+    """Updates the verdicts from disk, so that no outdated list is used."""
     from signet_sync.sync.engine import run_pass
     from signet_sync.sync.request import Request
 
@@ -104,7 +104,7 @@ def show(context: Context, path: str, as_json: bool) -> int:
 
 
 def _which(function: _Command) -> _Command:
-    """Adds the ways to say which violations are meant."""
+    """Adds the options that choose violations."""
     for decorate in (
         click.option("--yes", is_flag=True, help="Do not ask, where it is about several."),
         click.option("--batch", metavar="ID", help="Those of one batch; list shows its id."),
@@ -119,7 +119,7 @@ def _which(function: _Command) -> _Command:
 def _chosen(
     paths: tuple[str, ...], everything: bool, vanished: bool, batch: str | None, *, accepted: bool = False
 ) -> Chosen:
-    """What the options say. Raises `click.UsageError` where they say nothing, or two things."""
+    """Returns the choice that the options make. Raises `click.UsageError` if there is none, or more than one."""
     from signet_sync.integrity.operations import Chosen
 
     which = Chosen(paths, everything, vanished, batch, accepted)
@@ -133,7 +133,7 @@ def _chosen(
 
 
 def _agree(workspace: Workspace, which: Chosen, does: str, *, yes: bool, as_json: bool) -> list[str]:
-    """The paths that are meant, agreed to by a person where it is not one that was named."""
+    """Returns the chosen paths, after a person agreed unless exactly one was named."""
     from signet_sync.integrity.operations import chosen
 
     paths = chosen(workspace.database, which)

@@ -1,4 +1,4 @@
-"""`ui`: the page for people, served on this machine alone."""
+"""`ui`: serves the web page for people, on this machine only."""
 
 from __future__ import annotations
 
@@ -59,10 +59,10 @@ def ui(context: Context, port: int, no_open: bool, agent: str, as_json: bool) ->
 
 
 def _open(address: str) -> None:
-    """Shows the address in a browser with windows; one of the terminal would take the place of this command."""
+    """Opens the address in a graphical browser; one in the terminal would take over this command's terminal."""
     import threading
     import webbrowser
 
     if sys.platform == "darwin" or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"):
-        # Some browsers are waited for until they have answered, and what they ask for is served by us.
+        # Some browsers block until the page has loaded, and the page is served by this process.
         threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()

@@ -1,4 +1,4 @@
-"""The workspace's history as one agent may see it: its own commits and files, and nothing that has gone since."""
+"""Shows the workspace's history as one agent may see it: its own commits and files, and nothing since removed."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ SOMEBODY = "another"
 
 
 def listed(place: Place, agent_id: str, limit: int, *, with_diff: bool = False) -> Listed:
-    """The newest commits; of those of other agents only when and what kind, of the diff only what stands today.
+    """Returns the newest commits; of other agents' only time and kind, and of the diff only lines that still exist.
 
-    A line that went is not shown: what was removed or forgotten does not come back through the history.
-    Raises what `history.listed` and reading the index raise.
+    Other lines are not shown: what was removed or forgotten must not come back through the history. Raises what
+    `history.listed` and reading the index raise.
     """
     settings = place.settings()
     with reading(place) as database:
-        # Commits of before say who by their author alone, and under a name of the settings all agents committed. Of
-        # one that has gone nothing but its commits may be left.
+        # Older commits name the agent only as author, and if the settings name an author, all agents committed under
+        # that name. Of an agent that is gone, only its commits may be left.
         agents, named = set(counts.agents(database)) | {agent_id}, settings.history_author_name
         authors = {agent_id} if not named or named not in agents or len(agents) == 1 else set[str]()
         if len(agents) == 1 and named:
@@ -43,7 +43,7 @@ def listed(place: Place, agent_id: str, limit: int, *, with_diff: bool = False) 
 
 @dataclass(slots=True)
 class _Seer:
-    """What an agent sees of commits and patches; `authors` are names of its own commits that no committer tells of."""
+    """Filters commits and patches for an agent; `authors` are names of its own commits that no committer identifies."""
 
     database: Database
     root: str
@@ -53,7 +53,7 @@ class _Seer:
     lines_left: int = 0
 
     def commit(self, commit: Commit) -> Commit:
-        """A commit of this agent with its words, without sessions that are gone or others'; of any other its kind."""
+        """Returns an own commit with its text, without sessions that are gone or others'; of others only the kind."""
         kind, colon, _ = commit.subject.partition(": ")
         name, address = commit.committer
         if name != self.agent_id if address == history_operations.AGENTS_ADDRESS else commit.author not in self.authors:
@@ -67,13 +67,13 @@ class _Seer:
         return replace(commit, subject=subject, body="\n".join(f"- {name}" for name in names))
 
     def _session(self, line: str) -> str:
-        """The name of a session in a line of a commit's body; "" where it is another agent's, or gone."""
+        """Returns the session's name in a line of a commit's body; "" if it is another agent's, or gone."""
         name, _, whose = line.removeprefix("- ").rpartition(" (agent ")
         known = whose == f"{self.agent_id})" and sessions.find(self.database, self.agent_id, name.removesuffix("…"))
         return name if known else ""
 
     def patch(self, path: str, patch: str) -> str:
-        """Of a patch what was added and stands today; "" where none of it does, or the file is not this agent's."""
+        """Returns the added lines of a patch that still exist; "" if there are none or the file is not this agent's."""
         found = files.read(self.root, path, _SIZE_LIMIT) if belongs(self.database, self.agent_id, path) else None
         if not isinstance(found, Found):
             self.files_left += 1
@@ -84,17 +84,17 @@ class _Seer:
         return "\n".join((head, *shown, "")) if shown else ""
 
     def _hunk(self, text: str, standing: set[str]) -> str:
-        """A part of a patch, without the lines that stand no longer; "" where nothing of it was added."""
+        """Returns a hunk without the lines that no longer exist; "" if none of the rest was added."""
         numbers, *lines = text.split("\n")
         told = [line for line in lines if line.startswith((" ", "+")) and line[1:] in standing]
         self.lines_left += sum(line.startswith((" ", "+", "-")) for line in lines) - len(told)
         if not any(line.startswith("+") for line in told):
             return ""
-        # Behind its numbers git repeats a line of the file.
+        # After its numbers git repeats a line of the file.
         return "\n".join((f"@@{numbers.partition('@@')[0]}@@", *told))
 
     def left(self) -> str:
-        """What of the diff is not shown, in words."""
+        """Describes what of the diff is not shown."""
         told = []
         if self.lines_left:
             told.append(f"{counted(self.lines_left, 'line')} that stand no longer are not shown")

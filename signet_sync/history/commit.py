@@ -1,6 +1,6 @@
-"""The workspace's history: create it, and commit what changed; `past` reads it.
+"""Creates the workspace's history and commits what changed; `log` reads it.
 
-An adopted repository keeps `HEAD`, branches, index and working files as they are: our commits go to a ref of our own.
+An adopted repository keeps `HEAD`, branches, index and working files as they are: our commits go to a separate ref.
 """
 
 from __future__ import annotations
@@ -47,16 +47,16 @@ __all__ = [
 ]
 
 SUBJECT_LENGTH = 200  # characters
-TOLD = 100  # skipped files that a commit's body names
+TOLD = 100  # skipped files listed in a commit's body
 
 Outcome = Literal["committed", "clean", "busy"]
 
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """The outcome. `oid` is the commit's 40 hex digits, None where none was made; `reason` says why it was `busy`.
+    """The outcome. `oid` is the commit's 40 hex digits, or None if none was made; `reason` explains `busy`.
 
-    `learnt` and `forgotten` bring the caller's cache up to date, whatever the outcome.
+    `learnt` and `forgotten` update the caller's cache, whatever the outcome.
     """
 
     outcome: Outcome
@@ -67,7 +67,7 @@ class Committed:
     forgotten: frozenset[str] = frozenset()
 
 
-# ── making one ──
+# ── creating ──
 
 IGNORES = b"""\
 # Written once by signet-sync; change it as you like.
@@ -96,15 +96,15 @@ _BUILDING = f"{TEMPORARY}/history"
 
 
 def create(root: str, workspace_id: str, *, inside: bool = False) -> None:
-    """Makes the repository: branch `main`, no commit yet, no remote; `.gitignore` and `.gitattributes` if absent.
+    """Creates the repository: branch `main`, no commit, no remote; `.gitignore` and `.gitattributes` if absent.
 
-    Where it is ours already nothing is done. `inside`: also where the workspace lies in another repository. Raises
+    Does nothing if it is ours already. `inside`: also if the workspace is inside another repository. Raises
     `RepositoryRefused` (`existing-repository`, `unsafe-repository`, `inside-repository`, `extra-missing`), `OSError`.
     """
     standing = repository.look(root, workspace_id)
     if standing.state == "ours":
         with suppress(OSError):
-            os.rmdir(os.path.join(root, _BUILDING))  # left behind, empty, by a creation that was cut off at its end
+            os.rmdir(os.path.join(root, _BUILDING))  # left, empty, by a creation that was interrupted at its end
         return
     if standing.state != "none" or (standing.outer and not inside):
         raise repository.refusal(standing)
@@ -116,7 +116,7 @@ def create(root: str, workspace_id: str, *, inside: bool = False) -> None:
 
 
 def _initialise(root: str, workspace_id: str) -> None:
-    """Builds `.git` in `.signet/tmp` and moves it to its place: it is there whole or not at all."""
+    """Builds `.git` in `.signet/tmp` and renames it into place: it is complete or absent."""
     import pygit2
     from pygit2.enums import RepositoryInitFlag
 
@@ -124,7 +124,7 @@ def _initialise(root: str, workspace_id: str) -> None:
     with folder(root, TEMPORARY, create=True):
         pass
     building = os.path.join(root, _BUILDING)
-    shutil.rmtree(building, ignore_errors=True)  # a creation that was cut off
+    shutil.rmtree(building, ignore_errors=True)  # of an interrupted creation
     with repository.readable():
         flags = RepositoryInitFlag.NO_REINIT | RepositoryInitFlag.MKDIR
         with repository.private():
@@ -132,7 +132,7 @@ def _initialise(root: str, workspace_id: str) -> None:
     dot = os.path.join(building, ".git")
     with repository.private(), open(os.path.join(dot, repository.MARK), "xb") as handle:
         handle.write(workspace_id.encode("utf-8", "surrogateescape") + b"\n")
-    # The workspace's files are its owner's alone, and so are their earlier versions.
+    # Only the owner may read the workspace's files, and so it is with their earlier versions.
     os.chmod(dot, 0o700)
     _sync(dot)
     os.rename(dot, os.path.join(root, ".git"))
@@ -155,9 +155,9 @@ FIRST = "workspace init"
 def begin(
     place: Opened, *, author: tuple[str, str], agent: tuple[str, str] | None = None, now_us: int, limits: Limits
 ) -> None:
-    """The first commit of our own repository: what `create` wrote, so that the next one bears a subject of its own.
+    """Makes the first commit of our own repository: the files of `create`, so that the next commit has its own subject.
 
-    Where there is a commit already nothing is done. Raises what `commit` raises.
+    Does nothing if there is a commit. Raises what `commit` raises.
     """
     if not place.ours or repository.tip(place) is not None or _hindrance(place):
         return
@@ -184,12 +184,14 @@ def commit(
     limits: Limits,
     cache: Mapping[str, Known],
 ) -> Committed:
-    """Commits every file that is not ignored, as it is now; `author` is name and address, `now_us` microseconds.
+    """Commits every file that is not ignored; `author` is name and address, `now_us` is microseconds.
 
-    `agent` is the committer: who it was, whatever the settings call the author (None: the author). A tracked file that
-    cannot be taken (too large, a secret in it, unreadable) keeps its last version. The caller holds the history's lock.
-    Whatever kills it, the repository stays valid: objects are durable before the ref moves. Raises
-    `RepositoryRefused` where the repository is damaged, `OSError` where the disk refuses.
+    `agent` is the committer and identifies the agent, whatever the settings call the author (None: the author). A
+    tracked
+    file that cannot be committed (too large, contains a secret, unreadable) keeps its last version. The caller holds
+    the
+    history lock. A kill never leaves an invalid repository: objects are durable before the ref moves. Raises
+    `RepositoryRefused` if the repository is damaged, `OSError` if the disk refuses.
     """
     reason = _hindrance(place)
     if reason:
@@ -203,7 +205,7 @@ def commit(
 
 
 def _hindrance(place: Opened) -> str:
-    """Why nothing is committed now: somebody is at work, or looks at an old version. First our own litter goes."""
+    """Returns why nothing is committed now (git is running, HEAD is detached). First removes our own leftover locks."""
     lock.mend(place.folder)
     if repository.branch(place) is None:
         return "HEAD stands at an old commit; `git switch main` leads back"
@@ -246,7 +248,7 @@ def _committed(
 
 
 def _tidy(place: Opened) -> None:
-    """Keeps our own repository small, which nobody else does; the commit stands whatever becomes of this."""
+    """Packs loose objects of our own repository, as no other program does; the commit is valid in any case."""
     import pygit2
 
     if repository.tidying(place.folder):
@@ -268,7 +270,7 @@ def _gathering(
     raw = config.raw if isinstance(config, Found) else b""
     any_case = git_config.flag(raw, "core", "ignorecase", False)
     exclude = files.read(place.root, ".git/info/exclude", worktree.RULES_LIMIT)
-    # Where we wrote no `.gitignore`, what it would have said counts for less than everything else.
+    # If we wrote no `.gitignore`, the rules that it would have contained have the lowest priority.
     texts = [exclude.raw if isinstance(exclude, Found) else b"", b"" if place.ours else IGNORES]
     layers = (worktree.rules("", text, any_case=any_case) for text in texts)
     return Gathering(
@@ -284,7 +286,7 @@ def _gathering(
 
 
 def _mend_index(place: Opened, found: Gathered) -> None:
-    """A kill between ref and index leaves an index that lags behind, and nothing else that would be committed."""
+    """Updates an index that a kill between ref and index left behind; nothing else would be committed."""
     index = lock.index(place.folder)
     if place.ours and index.unfinished() and index.stage(git_index.serialised(found.flat, found.stats)):
         index.publish()
@@ -293,7 +295,7 @@ def _mend_index(place: Opened, found: Gathered) -> None:
 def _publish(place: Opened, parent: bytes | None, made: bytes, found: Gathered) -> bool:
     """Moves the ref from one commit to the next, and the index of our own repository with it.
 
-    False where somebody else holds either, or moved the ref meanwhile: then nothing was changed.
+    Returns False, without any change, if another program holds either lock or has moved the ref.
     """
     name = repository.branch(place)
     assert name is not None
@@ -307,7 +309,7 @@ def _publish(place: Opened, parent: bytes | None, made: bytes, found: Gathered) 
         if not ref.stage(made.hex().encode() + b"\n"):
             return False
         staged.append(ref)
-        # Read again only now: `HEAD` may have gone to another branch, which this lock does not hold.
+        # Read again under the lock: `HEAD` may have moved to another branch, which this lock does not cover.
         if repository.branch(place) != name or repository.tip(place) != parent:
             return False
         while staged:
@@ -323,7 +325,7 @@ def _publish(place: Opened, parent: bytes | None, made: bytes, found: Gathered) 
 
 
 def message(subject: str, body: str, skipped: list[Skipped]) -> str:
-    """Subject, body and what was not committed, sanitized; the subject is one line."""
+    """Composes subject, body and the list of skipped files, sanitized; the subject is one line."""
     parts = [sanitize_line(subject)[:SUBJECT_LENGTH].strip() or "(no subject)", sanitize_transcript_v2(body).strip()]
     if skipped:
         told = [f"- {sanitize_line(display(path))} ({why})" for path, why in skipped[:TOLD]]
@@ -343,5 +345,5 @@ def _commit_object(
 
 
 def _identity(text: str) -> str:
-    # Git's own rule: what would end a name or an address early is left out.
+    # As in git itself, characters that would end a name or an address early are left out.
     return sanitize_line(text).translate(dict.fromkeys(map(ord, "<>"))).strip(" .,:;\"'") or "unknown"

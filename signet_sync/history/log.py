@@ -1,4 +1,4 @@
-"""Reading the history: its commits, what changed since one of them, a file as it was."""
+"""Reads the history: its commits, what changed since one of them, a file as it was."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 LOG_LIMIT = 100
 DIFF_LIMIT = 1024 * 1024  # characters
 BLOB_LIMIT = 64 * 1024 * 1024  # bytes
-_COMPARED = 1024 * 1024  # bytes of a file that is compared line by line; the worst one takes seconds
+_COMPARED = 1024 * 1024  # bytes of a file that is compared line by line; the worst case takes seconds
 
 _REVISION = re.compile(r"HEAD(?:~(\d{1,4}))?|([0-9a-f]{4,40})", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """A commit as it may be shown: texts are sanitized; `timestamp` is Unix seconds.
+    """A commit for display: texts are sanitized; `timestamp` is Unix seconds.
 
-    `committer` is name and address: the agent, whatever name the author goes by.
+    `committer` is name and address: the agent, whatever the author's name.
     """
 
     oid: str
@@ -46,7 +46,7 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class Diff:
-    """A unified diff, as it may be shown; `cut` says what was left out (empty: nothing)."""
+    """A unified diff for display; `cut` names what was left out (empty: nothing)."""
 
     text: str
     cut: str = ""
@@ -54,7 +54,7 @@ class Diff:
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A file as a commit holds it: the ids of commit and blob (hex), and its bytes."""
+    """A file in a commit: the ids of commit and blob (hex), and its bytes."""
 
     commit: str
     oid: str
@@ -65,7 +65,7 @@ class Version:
 
 
 def log(place: Opened, limit: int) -> list[Commit]:
-    """The newest commits first, `limit` clamped to 1..100; none where nothing was committed yet."""
+    """Returns the newest commits first, `limit` clamped to 1..100; none before the first commit."""
     import pygit2
 
     with repository.readable():
@@ -94,10 +94,10 @@ def _name(raw: bytes) -> str:
 
 
 def resolve(place: Opened, revision: str) -> bytes:
-    """The commit that a revision means, 20 bytes: hex digits (at least 4, one commit alone), `HEAD` or `HEAD~n`.
+    """Resolves a revision to a commit's 20 bytes: hex digits (at least 4, unambiguous), `HEAD` or `HEAD~n`.
 
-    `HEAD` is the newest commit of the history, `~n` goes back along first parents. Nothing else of git's revision
-    syntax is understood: it could ask for more than a commit. Raises `UsageError` (`unknown-revision`).
+    `HEAD` is the newest commit of the history, `~n` follows first parents. The rest of git's revision syntax is not
+    supported, because it can name more than a commit. Raises `UsageError` (`unknown-revision`).
     """
     match = _REVISION.fullmatch(revision)
     found = None
@@ -138,7 +138,10 @@ def _commit(place: Opened, oid: bytes) -> pygit2.Commit:
 
 
 def blob(place: Opened, path: str, revision: str) -> Version:
-    """A file as it was. Raises `PathEscape`, `UsageError` (`unknown-revision`, `not-in-revision`, `too-large`)."""
+    """Returns a file as it was.
+
+    Raises `PathEscape`, `UsageError` (`unknown-revision`, `not-in-revision`, `too-large`).
+    """
     import pygit2
 
     parts = checked_parts(path)
@@ -168,15 +171,16 @@ def _named(place: Opened, folder: Entry) -> Iterator[tuple[str, Entry]]:
 # ── what changed ──
 
 
-# How much of a file's patch (path, patch) is shown to whoever asks; "" leaves it out.
+# Returns how much of a file's patch (path, patch) is shown; "" leaves it out.
 Told = Callable[[str, str], str]
 
 
 def diff(place: Opened, oldest: str, *, limit: int = DIFF_LIMIT, told: Told | None = None) -> Diff:
-    """What changed from a commit's tree (`oldest` is a revision) to the newest one's, at most `limit` characters.
+    """Returns what changed from one commit's tree (`oldest` is a revision) to the newest, at most `limit` characters.
 
-    Made of bytes alone: neither attributes nor drivers of the repository have a say. Secrets that somebody else
-    committed are redacted, control characters shown as escapes.
+    Uses only bytes: attributes and drivers of the repository have no effect. Secrets that others committed are
+    redacted,
+    control characters shown as escapes.
     """
     with repository.readable():
         newest = repository.tip(place)
@@ -202,7 +206,7 @@ Change = tuple[str, Entry | None, Entry | None]
 
 
 def _changes(place: Opened, where: str, old: bytes | None, new: bytes | None) -> Iterator[Change]:
-    """Paths whose entries differ; folders that are equal are not opened."""
+    """Yields paths whose entries differ; equal folders are not opened."""
     if old == new:
         return
     before, after = (dict(_named(place, Entry(trees.FOLDER, oid))) if oid else {} for oid in (old, new))
@@ -232,12 +236,12 @@ def _patch(place: Opened, path: str, old: Entry | None, new: Entry | None) -> st
 
 
 def presentable(raw: bytes) -> str:
-    """Text of a version as a diff shows it: without secrets, control characters as escapes."""
+    """Returns a version's text for a diff: without secrets, control characters as escapes."""
     return _CONTROL.sub(lambda match: escaped_character(match[0]), redact(raw.decode("utf-8", "replace"))[0])
 
 
 class _TooLarge:
-    """Stands for the bytes of a file that is not compared."""
+    """Replaces the bytes of a file that is too large to compare."""
 
 
 def _compared(place: Opened, entry: Entry | None) -> bytes | _TooLarge | None:

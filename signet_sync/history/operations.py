@@ -1,4 +1,4 @@
-"""The workspace's history: what is committed when, by whom and under which words, and how it is listed."""
+"""Commits the workspace's history and lists it; decides when, under whose name and with which text."""
 
 from __future__ import annotations
 
@@ -31,26 +31,26 @@ from signet_sync.text.sanitizer import sanitize_line, sanitizer_stamp
 
 CLEAN = "workspace tree is clean; no commit created"
 DISABLED = "history-disabled"
-# How to turn it on, for a person.
+# How to enable it, for a person.
 REMEDY = "`enabled = true` under [history] in your own config.toml turns it on; it needs pip install 'signet-sync[git]'"
 SHORT = 7  # hex digits
 ADDRESS = "agent@localhost"
-# The committer's: it says that the name is an agent's id, which no setting can.
+# The committer's address: it marks the name as an agent's id, which no setting can do.
 AGENTS_ADDRESS = "signet-sync@localhost"
-# A subject has to fit into a list; the rest of a note stands in the body.
+# A subject has to fit into a list; the rest of a note is in the body.
 _SUBJECT = 200
 _KEY = 120
-# Nothing is wrong with these, nor with asking: somebody else's repository is left alone, or is being worked on.
+# Not errors: another program's repository is left alone, or is in use.
 _LEFT_ALONE = frozenset({"existing-repository", "inside-repository", "history-busy"})
-# Seconds that a commit waits for another one; one that comes of itself is made later just as well.
+# Seconds to wait for another commit; an automatic one can just as well be made later.
 _PATIENCE, _LITTLE_PATIENCE = 60.0, 2.0
-# An end that waited for a model is written down after ends that were begun later than it.
+# An end that waited for a model is recorded after ends that began later.
 _BACK = 3600 * SECOND
 
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """What became of a commit. `oid` are the first seven hex digits; `skipped` says that there is none.
+    """The result of a commit. `oid` is the first seven hex digits; `skipped` means that none was made.
 
     `reason` is a code or a sentence, and `hint` what a person can do; `skipped_files` were not committed as they are.
     """
@@ -66,7 +66,7 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """The newest commits first, and what changed from the oldest of them to the newest where that was asked for."""
+    """The newest commits first, and the diff from the oldest of them to the newest, if requested."""
 
     commits: list[Commit]
     diff: Diff | None = None
@@ -75,7 +75,7 @@ class Listed:
 def checkpoint(workspace: Workspace, agent_id: str, note: str, now_us: int) -> Checkpoint:
     """Commits the workspace as it is now.
 
-    Raises `UsageError`, `ConfigError` where the extra is missing, `RepositoryRefused` for an unsafe repository,
+    Raises `UsageError`, `ConfigError` if the extra is missing, `RepositoryRefused` for an unsafe repository,
     `WorkspaceError` (`busy`), `OSError`.
     """
     require_agent(agent_id)
@@ -88,9 +88,9 @@ def checkpoint(workspace: Workspace, agent_id: str, note: str, now_us: int) -> C
 
 
 def after_dreams(workspace: Workspace, now_us: int, *, patience: float = _PATIENCE) -> Checkpoint | None:
-    """Commits what sweeps have promoted since the last time: ids, scores and counts, never a memory's text.
+    """Commits what sweeps have promoted since the last commit: ids, scores and counts, never a memory's text.
 
-    One commit an agent; None where nothing has risen. Raises as `checkpoint` does.
+    One commit for each agent; None if nothing was promoted. Raises as `checkpoint` does.
     """
     if not workspace.settings.history_enabled:
         return None
@@ -103,28 +103,28 @@ def after_dreams(workspace: Workspace, now_us: int, *, patience: float = _PATIEN
         if not done.ok:
             return done
     if done is not None:
-        # Nothing is lost where this fails: they are told once more, with a tree that is clean.
+        # If this fails nothing is lost: they are committed once more, with a clean tree.
         with suppress(DatabaseError), workspace.database.transaction():
             committed.set_dreams(workspace.database, newest)
     return done
 
 
 def _risen(workspace: Workspace, now_us: int) -> dict[str, list[Promotion]]:
-    """What has risen and no commit has told of; the first history begins with what rose just now."""
+    """Returns promotions that no commit lists yet; a new history begins with the most recent ones."""
     told = committed.dreams(workspace.database) or sweep_id(now_us - _BACK)
     return promotions.risen_since(workspace.database, told)
 
 
 def close_dreams(workspace: Workspace, now_us: int) -> None:
-    """What a process does that has swept: it commits. Trouble becomes an event of the workspace.
+    """Commits after a sweep, as its process must. Errors become an event of the workspace.
 
-    What was promoted stands in the ledger, and the next commit of its kind takes it up.
+    The promotions are recorded, and the next commit of this kind includes them.
     """
     _quietly(workspace, lambda: after_dreams(workspace, now_us, patience=_LITTLE_PATIENCE))
 
 
 def after_sessions(workspace: Workspace, now_us: int) -> Checkpoint | None:
-    """Commits what has ended since the last time; None where nothing has. Raises as `checkpoint` does."""
+    """Commits what has ended since the last commit; None if nothing has. Raises as `checkpoint` does."""
     if not workspace.settings.history_enabled:
         return None
     ends = _Ends.of(workspace, now_us)
@@ -133,32 +133,32 @@ def after_sessions(workspace: Workspace, now_us: int) -> Checkpoint | None:
     subject, body = _closed(ends.due)
     done = _commit(workspace, ends.due[-1].agent_id, subject, body, now_us)
     if done.ok:
-        # Nothing is lost where this fails: they are told once more, with a tree that is clean.
+        # If this fails nothing is lost: they are committed once more, with a clean tree.
         with suppress(DatabaseError):
             ends.keep(workspace)
     return done
 
 
 def close_sessions(workspace: Workspace, now_us: int) -> None:
-    """What a process does that has written a session's end: it commits, unless an agent lives, which will.
+    """Commits after a session's end, as its process must, unless an agent runs, which will do it.
 
-    Trouble becomes an event of the workspace: the session is kept whatever becomes of its commit.
+    Errors become an event of the workspace: the session is kept whether or not it is committed.
     """
     if workspace.settings.history_enabled and not state_dir.run_lock_holder(workspace.state):
         _quietly(workspace, lambda: after_sessions(workspace, now_us))
 
 
 def is_due(workspace: Workspace, now_us: int) -> bool:
-    """Whether a session has ended, or a memory has risen, since the last commit that told of such."""
+    """Whether a session ended or a memory was promoted since the last commit that lists such."""
     if not workspace.settings.history_enabled:
         return False
     return bool(_Ends.of(workspace, now_us).due or _risen(workspace, now_us))
 
 
 def listed(root: str, settings: Settings, limit: int, *, with_diff: bool = False, told: Told | None = None) -> Listed:
-    """The newest commits (at most 100); without any repository there are none. Raises `RepositoryRefused`.
+    """Returns the newest commits (at most 100); none without a repository. Raises `RepositoryRefused`.
 
-    `told` says how much of each file's patch is shown.
+    `told` returns how much of each file's patch is shown.
     """
     require_root(root)
     key = state_dir.locate(root).key
@@ -175,7 +175,7 @@ def listed(root: str, settings: Settings, limit: int, *, with_diff: bool = False
 
 
 def checkpoint_document(done: Checkpoint) -> dict[str, Any]:
-    """The document of `checkpoint --json`."""
+    """Returns the document of `checkpoint --json`."""
     return {
         "ok": done.ok,
         "oid": done.oid,
@@ -187,7 +187,7 @@ def checkpoint_document(done: Checkpoint) -> dict[str, Any]:
 
 
 def document(listed: Listed) -> dict[str, Any]:
-    """The document of `history --json`."""
+    """Returns the document of `history --json`."""
     entries = [
         {
             "oid": commit.oid,
@@ -212,7 +212,7 @@ def _commit(
         return Checkpoint(False, None, subject, True, (), DISABLED, REMEDY)
     purge_plan.resume(workspace)
     if tombstones_store.any_stand(workspace.database):
-        # What a sync service has just brought back of a removed session must not get into a history.
+        # Files of a removed session that a sync service has just brought back must not get into a history.
         engine.run_pass(workspace, Request(now_us=now_us))
     try:
         with state_dir.history_lock(workspace.state, patience):
@@ -232,7 +232,7 @@ def _commit(
 
 
 def _written(workspace: Workspace, agent_id: str, subject: str, body: str, now_us: int) -> Committed:
-    """The commit, behind a first one where the history begins here; the history's lock is held."""
+    """Makes the commit, after a first one if the history begins here; the history lock is held."""
     settings, root, key = workspace.settings, workspace.root, workspace.state.key
     if repository.look(root, key).state == "none":
         commit.create(root, key, inside=settings.history_adopt)
@@ -246,7 +246,7 @@ def _written(workspace: Workspace, agent_id: str, subject: str, body: str, now_u
         done = commit.commit(
             place, subject=subject, body=body, author=author, agent=agent, now_us=now_us, limits=limits, cache=cache
         )
-    # It is there to be quick: where it cannot be written, everything is read once more.
+    # The cache only saves time: if it cannot be written, all files are read once more.
     with suppress(DatabaseError), workspace.database.transaction():
         versions.keep(workspace.database, rules, done.learnt, done.forgotten)
     return done
@@ -263,7 +263,7 @@ def _quietly(workspace: Workspace, act: Callable[[], Checkpoint | None]) -> Chec
     return done
 
 
-# ── the words of a commit ──
+# ── a commit's text ──
 
 
 def _line(text: str) -> str:
@@ -280,22 +280,23 @@ def _promoted(promotion: Promotion) -> str:
 
 
 def _closed(ends: Sequence[Ended]) -> tuple[str, str]:
-    """Subject and body for the end of some sessions: the newest gives its name, the body names all, oldest first."""
+    """Composes subject and body for ended sessions: the newest names the commit, the body lists all, oldest first."""
     names = list(dict.fromkeys((_cut(_line(end.session), _KEY), end.agent_id) for end in ends))
     newest = _cut(_line(ends[-1].session), _KEY)
     more = f" and {len(names) - 1} more" if len(names) > 1 else ""
     return f"session-close: {newest}{more}", "\n".join(f"- {name} (agent {agent})" for name, agent in names)
 
 
-# ── which ends are told already ──
+# ── which ends are committed ──
 
 
 @dataclass(frozen=True, slots=True)
 class _Ends:
-    """Session ends that no commit has told of (`due`, oldest first), and how far those go that one has.
+    """Session ends that no commit lists (`due`, oldest first), and up to when commits list them.
 
-    `newest` is where the mark will stand, `read` everything that was looked at. An end is written down under the time
-    when it was begun, so that a late one may lie before the mark: those a while before it are remembered by name.
+    `newest` is the next mark, `read` all ends that were read. An end is recorded under the time when it began, so a
+    late
+    one may be older than the mark: those shortly before the mark are remembered by key.
     """
 
     due: list[Ended]
@@ -306,7 +307,7 @@ class _Ends:
     def of(cls, workspace: Workspace, now_us: int) -> _Ends:
         newest, told = 0, frozenset[str]()
         if (stored := committed.ends(workspace.database)) is not None:
-            # A clock that was ahead must not keep the ends of a year from being told.
+            # A clock that was ahead must not hide the ends of a year.
             newest, told = min(parse_instant(stored[0]) or 0, now_us), stored[1]
         read = results.ended_since(workspace.database, iso((newest or now_us) - _BACK))
         due = [end for end in read if end.flow_key not in told]
@@ -314,7 +315,7 @@ class _Ends:
         return cls(due, min(newest, now_us), read)
 
     def keep(self, workspace: Workspace) -> None:
-        """Writes down that all of them are told."""
+        """Records that all of them are committed."""
         since = iso(self.newest - _BACK)
         keys = [end.flow_key for end in self.read if end.at > since]
         with workspace.database.transaction():

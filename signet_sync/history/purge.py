@@ -1,7 +1,7 @@
-"""Purging the workspace's history: what was removed leaves every commit, and objects that nothing needs are deleted.
+"""Purges the workspace's history: removes text from every commit, and deletes objects that are no longer needed.
 
-A purge is begun (a record of ids and paths in `.git`, without a word of what goes) and finished, at once or by whoever
-comes next: finishing goes by the record alone, and after a kill it is done again from its beginning.
+A purge is begun (a record of ids and paths in `.git`, without a word of what is removed) and finished, at once or by
+the next process: finishing needs only the record, and after a kill it starts again.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ _INDEX = ".git/index"
 _STASH, _STASH_LOG = "refs/stash", ".git/logs/refs/stash"
 _VERSION = 1
 _TRIES = 3
-_DEEPEST = 50  # objects that are told by one another: git's own bound
-# What git keeps beside refs and objects of what it did last: ids, and messages as they were written.
+_DEEPEST = 50  # length of a chain of deltas, as in git
+# Git's notes about its last operation, beside refs and objects: ids, and messages as they were written.
 _TRACES = late(r"(?:[A-Z]+_HEAD|AUTO_MERGE|[A-Z]+_EDITMSG|MERGE_(?:MSG|MODE|RR)|SQUASH_MSG|gc\.log)")
 _LOG_LINE = late(rb"([0-9a-f]{40}) ([0-9a-f]{40}) ([^\t\n]*)(?:\t([^\n]*))?")
 _NOTHING = bytes(20)
@@ -51,7 +51,7 @@ Note = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """What a purge changes: commits that are rewritten, versions of files, messages."""
+    """What a purge changes: number of rewritten commits, versions of files, messages."""
 
     commits: int
     versions: int
@@ -60,7 +60,7 @@ class Begun:
 
 @dataclass(frozen=True, slots=True)
 class Purged:
-    """What a purge did: commits rewritten, objects deleted."""
+    """The result of a purge: number of commits rewritten, objects deleted."""
 
     commits: int
     objects: int
@@ -68,7 +68,7 @@ class Purged:
 
 @dataclass(slots=True)
 class _Record:
-    """A begun purge. `note` is the caller's; `doomed` are objects that go from a repository that is not ours."""
+    """A begun purge. `note` is the caller's; `doomed` are objects to delete from a repository that is not ours."""
 
     note: dict[str, str]
     rulings: Rulings
@@ -77,7 +77,7 @@ class _Record:
 
 @dataclass(frozen=True, slots=True)
 class _Next:
-    """Where refs stand and will stand, the stash's log and the index as they will be, and all that must be kept."""
+    """Present and next targets of refs, the next stash log and index, and all objects to keep."""
 
     refs: dict[str, tuple[bytes, bytes | None]]
     stash_log: bytes
@@ -90,7 +90,7 @@ class _Next:
 
 
 def preview(root: str, workspace_id: str, judge: Judge) -> Begun:
-    """What `begin` and `finish` would change; nothing is written. Raises as `begin` does."""
+    """Returns what `begin` and `finish` would change; writes nothing. Raises as `begin` does."""
     with _ready(root, workspace_id, mend=False, beside=True) as repository:
         store = Store(repository.git)
         rulings = _looked(root, repository, store, judge, partial(hashed, BLOB))
@@ -102,11 +102,13 @@ def preview(root: str, workspace_id: str, judge: Judge) -> Begun:
 
 
 def begin(root: str, workspace_id: str, judge: Judge, note: Note) -> Begun:
-    """Finds what has to go and records it durably, with a note that tells whoever finishes it what it belongs to.
+    """Finds what has to be removed and records it durably, with a note for the process that finishes it.
 
-    From then on the text itself is no longer needed. A begun purge is added to. `commits` of the answer is 0: it is
-    known when they are rewritten. Another git command that is at work only holds up finishing. Raises
-    `RepositoryRefused`, `WorkspaceError`, `OSError`; then nothing was changed.
+    From then on the text itself is no longer needed. A purge that was begun already is extended. `commits` of the
+    answer is
+    0, because it is known only after rewriting. A running git command delays only finishing. Raises
+    `RepositoryRefused`,
+    `WorkspaceError`, `OSError`; then nothing was changed.
     """
     with _ready(root, workspace_id, beside=True) as repository:
         store = Store(repository.git)
@@ -124,18 +126,18 @@ def begin(root: str, workspace_id: str, judge: Judge, note: Note) -> Begun:
 
 
 def is_begun(root: str) -> bool:
-    """Whether there is a begun purge; costs one look."""
+    """Whether a purge was begun; costs one stat."""
     return files.look(root, BEGUN_PURGE) is not None
 
 
 def pending(root: str) -> Note | None:
-    """The note of a purge that was begun and not finished. Raises `WorkspaceError` where it cannot be read."""
+    """Returns the note of an unfinished purge. Raises `WorkspaceError` if it cannot be read."""
     record = _read(root)
     return None if record is None else record.note
 
 
 def abandon(root: str) -> None:
-    """Forgets a begun purge: what it belongs to never happened."""
+    """Deletes the record of a purge whose removal never happened."""
     files.unlink(root, BEGUN_PURGE)
 
 
@@ -145,9 +147,9 @@ def _begun(rulings: Rulings, commits: int) -> Begun:
 
 @contextmanager
 def _ready(root: str, workspace_id: str, *, mend: bool = True, beside: bool = False) -> Iterator[Opened]:
-    """The repository, where a purge can be done now. With `mend` the lock that a killed one of us left is taken away.
+    """Opens the repository if it can be purged now. With `mend` removes the lock that a killed process of ours left.
 
-    With `beside` another git command may be at work. Raises `RepositoryRefused`, `WorkspaceError`.
+    With `beside` another git command may be running. Raises `RepositoryRefused`, `WorkspaceError`.
     """
     with opened(root, workspace_id, adopt=True) as repository:
         if mend:
@@ -194,7 +196,7 @@ def _looked(root: str, repository: Opened, store: Store, judge: Judge, write: Ca
 
 
 def _all_refs(git: pygit2.Repository) -> dict[str, bytes]:
-    """What refs and a detached HEAD name directly."""
+    """Returns what refs and a detached HEAD name directly."""
     from pygit2.enums import ReferenceType
 
     found = {}
@@ -206,36 +208,36 @@ def _all_refs(git: pygit2.Repository) -> dict[str, bytes]:
 
 
 def _tips(repository: Opened) -> dict[str, bytes]:
-    """The refs that are ours to rewrite."""
+    """Returns the refs that we may rewrite."""
     refs = _all_refs(repository.git)
     return refs if repository.ours else {name: oid for name, oid in refs.items() if name == HISTORY_REF}
 
 
 def _others(repository: Opened, store: Store) -> set[bytes]:
-    """Commits of other refs: in a repository that is not ours they stay what they are."""
+    """Returns the commits of other refs: in a repository that is not ours they are not changed."""
     if repository.ours:
         return set()
     return store.commits(oid for name, oid in _all_refs(repository.git).items() if name != HISTORY_REF)
 
 
 def _stash(root: str) -> list[re.Match[bytes]]:
-    """The lines of the stash's log: all but the newest of what was put away stands only there."""
+    """Returns the lines of the stash's log, which alone names all but the newest stash."""
     found = files.read(root, _STASH_LOG, OWN_LIMIT)
     return list(_LOG_LINE.finditer(found.raw)) if isinstance(found, Found) else []
 
 
 def _stashed(root: str, store: Store) -> set[bytes]:
-    """The commits that the stash's log names."""
+    """Returns the commits that the stash's log names."""
     return {oid for line in _stash(root) for oid in _named(line) if store.has(oid)}
 
 
 def _named(line: re.Match[bytes]) -> list[bytes]:
-    """The objects that a line of a log names."""
+    """Returns the objects that a line of a log names."""
     return [oid for oid in (bytes.fromhex(line[1].decode()), bytes.fromhex(line[2].decode())) if oid != _NOTHING]
 
 
 def _index(root: str, repository: Opened) -> list[pygit2.IndexEntry]:
-    """What is staged."""
+    """Returns what is staged."""
     import pygit2
 
     if files.look(root, _INDEX) is None:
@@ -247,10 +249,10 @@ def _index(root: str, repository: Opened) -> list[pygit2.IndexEntry]:
 
 
 def finish(root: str, workspace_id: str) -> Purged:
-    """Rewrites what a begun purge wants, moves the refs, and deletes every object that is no longer reached.
+    """Rewrites what a begun purge requires, moves the refs, and deletes every object that is no longer reached.
 
-    In a repository that is not ours only our own ref moves, and only what nothing else reaches is deleted. Raises
-    `RepositoryRefused`, `WorkspaceError`, `OSError`: then the history is valid, and the purge stays begun.
+    In a repository that is not ours, only our ref moves and only what nothing else reaches is deleted. Raises
+    `RepositoryRefused`, `WorkspaceError`, `OSError`: then the history is valid, and the purge is still begun.
     """
     for _ in range(_TRIES):
         record = _read(root)
@@ -270,7 +272,7 @@ def finish(root: str, workspace_id: str) -> Purged:
 
 
 def _prepare(root: str, workspace_id: str, record: _Record) -> _Next:
-    """Makes the new objects, durably, and thinks out all that follows; no ref moves."""
+    """Writes the new objects durably and prepares the next state; no ref moves."""
     with _ready(root, workspace_id) as repository:
         store = Store(repository.git)
         with _Made.of(repository) as made:
@@ -290,7 +292,7 @@ def _prepare(root: str, workspace_id: str, record: _Record) -> _Next:
 
 
 class _Made:
-    """New objects on their way into one pack, trees by what makes them of the one before of the same folder."""
+    """New objects for one pack; each tree is stored as a delta of the previous one of its folder."""
 
     def __init__(self, pack: Pack) -> None:
         self._pack = pack
@@ -300,7 +302,7 @@ class _Made:
     @classmethod
     @contextmanager
     def of(cls, repository: Opened) -> Iterator[_Made]:
-        """Nothing is visible before the end of the `with`, everything is durable after it."""
+        """Opens the pack: nothing is visible before the end of the `with`, everything is durable after it."""
         made = cls(Pack(os.path.join(repository.folder, "objects", "pack")))
         try:
             yield made
@@ -313,7 +315,7 @@ class _Made:
             made._pack.abandon()
 
     def write(self, kind: int, raw: bytes, like: str | None) -> bytes:
-        """Takes an object and gives its id."""
+        """Adds an object and returns its id."""
         oid = hashed(kind, raw)
         depth, base, base_raw = self._last.get(like, (_DEEPEST, b"", b"")) if like is not None else (_DEEPEST, b"", b"")
         self._any = True
@@ -332,7 +334,7 @@ def _map(rewriting: Rewriting, repository: Opened, store: Store) -> dict[str, tu
 
 
 def _stash_anew(root: str, stashed: Mapping[bytes, bytes | None], store: Store) -> bytes:
-    """The log of the stash with the new commits and their messages."""
+    """Returns the stash's log with the new commits and their messages."""
     lines = []
     for line in _stash(root):
         old, new = (stashed.get(bytes.fromhex(line[part].decode())) or _NOTHING for part in (1, 2))
@@ -343,7 +345,7 @@ def _stash_anew(root: str, stashed: Mapping[bytes, bytes | None], store: Store) 
 
 
 def _index_anew(root: str, repository: Opened, rewriting: Rewriting, needed: set[bytes]) -> bytes:
-    """The index with the new blobs; adds those that it names to the needed."""
+    """Returns the index with the new blobs, and adds these to `needed`."""
     flat = {}
     for entry in _index(root, repository):
         path = os.fspath(entry.path)
@@ -351,12 +353,12 @@ def _index_anew(root: str, repository: Opened, rewriting: Rewriting, needed: set
         if oid is not None:
             flat[path] = Entry(int(entry.mode), oid)
             needed |= set() if entry.mode == REPOSITORY else {oid}
-    # Without the times of the files: whoever asks git for its status compares their bytes once.
+    # Without the files' times: the next `git status` compares their bytes once.
     return git_index.serialised(flat, {})
 
 
 def _roots(root: str, repository: Opened, store: Store) -> set[bytes]:
-    """All by which a repository that is not ours reaches objects, besides our ref."""
+    """Returns all objects through which a repository that is not ours reaches others, except our ref."""
     found = {oid for name, oid in _all_refs(repository.git).items() if name != HISTORY_REF}
     found |= {entry.id.raw for entry in _index(root, repository) if entry.mode != REPOSITORY}
     for path in _below(root, ".git/logs"):
@@ -371,7 +373,7 @@ def _roots(root: str, repository: Opened, store: Store) -> set[bytes]:
 
 
 def _turn(root: str, workspace_id: str, record: _Record, coming: _Next) -> int | None:
-    """Moves refs and index, and deletes what is not kept; None where refs have moved meanwhile."""
+    """Moves refs and index, and deletes what is not kept; None if refs have moved meanwhile."""
     with _ready(root, workspace_id) as repository:
         with _locked(repository, coming.index) as lock:
             if _tips(repository) != {name: old for name, (old, _) in coming.refs.items()}:
@@ -384,7 +386,7 @@ def _turn(root: str, workspace_id: str, record: _Record, coming: _Next) -> int |
                     lock.publish()
             else:
                 files.unlink(root, f".git/logs/{HISTORY_REF}")
-        # Whoever commits now builds on what is deleted then: all of it stays as it is until that is over.
+        # A commit made now would build on objects to be deleted: commits are locked out until that is done.
         with _locked(repository, b""):
             if _tips(repository) != {name: new for name, (_, new) in coming.refs.items() if new is not None}:
                 return None
@@ -395,7 +397,7 @@ def _turn(root: str, workspace_id: str, record: _Record, coming: _Next) -> int |
 
 @contextmanager
 def _locked(repository: Opened, index: bytes) -> Iterator[Replacement]:
-    """Keeps other programs from staging and committing, as git does: by the lock of the index.
+    """Keeps other programs from staging and committing, as git does, with the lock of the index.
 
     Raises `RepositoryRefused`.
     """
@@ -423,7 +425,7 @@ def _move(repository: Opened, refs: Mapping[str, tuple[bytes, bytes | None]]) ->
 
 
 def _forget_logs(root: str, stash_log: bytes) -> None:
-    """Empties the logs of refs, but for the stash's, and deletes what git noted of what it did last."""
+    """Empties the logs of refs, except the stash's, and deletes git's notes about its last operation."""
     if stash_log:
         files.replace(root, _STASH_LOG, stash_log, None)
     for path in _below(root, ".git/logs"):
@@ -435,14 +437,14 @@ def _forget_logs(root: str, stash_log: bytes) -> None:
 
 
 def _traces(root: str) -> list[str]:
-    """Files in which git noted what it did last."""
+    """Returns the files with git's notes about its last operation."""
     return [f".git/{name}" for name in files.listing(root, ".git", "") if _TRACES.fullmatch(name)]
 
 
 def _below(root: str, path: str) -> Iterator[str]:
-    """The files below a folder of `.git`; links are not followed."""
+    """Yields the files below a folder of `.git`; links are not followed."""
     try:
-        # Every name: that of a branch may hold what nobody sees.
+        # All names: a branch's name may contain invisible characters.
         with folder(root, path) as descriptor:
             names = sorted(os.listdir(descriptor))
     except (FileNotFoundError, WorkspaceError):
@@ -474,7 +476,7 @@ def _write(root: str, record: _Record) -> None:
 
 
 def _read(root: str) -> _Record | None:
-    """The record of a begun purge, None where there is none. Raises `WorkspaceError` where it makes no sense."""
+    """Reads the record of a begun purge, None if there is none. Raises `WorkspaceError` if it is invalid."""
     found = files.read(root, BEGUN_PURGE, OWN_LIMIT)
     if not isinstance(found, Found):
         if found.code == "gone":
@@ -515,7 +517,7 @@ def _unreadable(why: str) -> WorkspaceError:
 
 
 def left(root: str, workspace_id: str, tells: Callable[[bytes], bool]) -> list[str]:
-    """What still holds something, of every object but trees, and of every other file of `.git` that has words in it.
+    """Lists what still contains removed text: objects other than trees, and other files of `.git` with text.
 
     Raises `RepositoryRefused`, `WorkspaceError`.
     """

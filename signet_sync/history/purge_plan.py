@@ -1,4 +1,4 @@
-"""Purging the history of what is removed: what becomes of each file and message in it, and who finishes it."""
+"""Purges removed sessions and memories from the history: decides on each file and message, and resumes after a kill."""
 
 from __future__ import annotations
 
@@ -33,20 +33,22 @@ if TYPE_CHECKING:
 REMOVED = b"[removed]"
 _HANDLE = late(rb"\b[skcaetfmx]-[a-z2-7]{12}\b")
 _KEPT = late(r"\.(?:signet|user)-[^/.]+(?=\.md$)")
-_LISTED = 120  # characters of a session's key that a commit names
+_LISTED = 120  # characters of a session's key that a commit contains
 _OF_OTHERS = ("existing-repository", "inside-repository")
-_LONG = 8  # characters from which a name means something wherever it stands
+_LONG = 8  # characters from which a name is distinctive in any text
 
 IsOfIt = Callable[[str, bytes], bool]
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What a purge did: commits rewritten, objects deleted; what is `left` and holds text of it.
+    """The result of a purge: commits rewritten, objects deleted; `left` still contains removed text.
 
-    `left` are people's files by their paths (in some version that the history has), and objects and files of `.git`.
-    Where it is not done, the reason stands in one of three: `waiting`, it is begun, and every pass tries again;
-    `refused`, it could not begin, and has to be asked for again; `nothing`, no history of ours holds anything.
+    `left` are people's files by their paths (in some version in the history), and objects and files of `.git`. If the
+    purge
+    is not done, one of three gives the reason: `waiting`, it is begun, and every pass tries again; `refused`, it could
+    not
+    begin, and has to be requested again; `nothing`, no history of ours contains anything.
     """
 
     commits: int
@@ -58,31 +60,30 @@ class Done:
 
     @property
     def is_done(self) -> bool:
-        """Whether nothing is left for anybody to do."""
+        """Whether nothing is left to do."""
         return not (self.waiting or self.refused)
 
     def history(self, held: Callable[[], str]) -> str:
-        """`clean` or `contains`; where the history was not looked at, what `held` finds out about it."""
+        """Returns `clean` or `contains`; if the history was not searched, what `held` finds out about it."""
         if self.refused or self.nothing:
             return held()
         return "contains" if self.left or self.waiting else "clean"
 
 
 class HistoryRules(Judge, Protocol):
-    """What becomes of the history, and what of it has to be left: `left` are paths of people's files."""
+    """Decides on files and messages, and collects what has to be left: `left` are paths of people's files."""
 
     left: set[str]
 
     def unexpected(self, raw: bytes) -> bool:
-        """Whether an object still tells something, and is not one that was left on purpose."""
+        """Whether an object still contains removed text and was not left on purpose."""
 
 
 class Verdicts:
-    """What becomes of every file and message of the history: a `Judge` that remembers whose text it has to leave.
+    """Decides on every file and message of the history: a `Judge` that remembers what it has to leave.
 
-    `needles` are words and phrases, `handles` ids of facts and the like that stand on pages, `names` the keys and ids
-    under which commits name the sessions; `is_of_it` knows the artifacts that go whole; `mend` takes out of others what
-    they quote.
+    `needles` are words and phrases, `handles` ids of facts and the like on pages, `names` the keys and ids under which
+    commits name the sessions; `is_of_it` recognises artifacts to delete whole; `mend` removes quotations from others.
     """
 
     def __init__(
@@ -107,7 +108,7 @@ class Verdicts:
         self.left: set[str] = set()
 
     def file(self, path: str, raw: bytes) -> bytes | None:
-        """An artifact goes, lines of what we generate go, what people wrote stays and is named (`history.purge`)."""
+        """Deletes an artifact, deletes lines that we generated, keeps and lists what people wrote (`history.purge`)."""
         if path.startswith(f"{TOMBSTONES}/"):
             self._left.add(sha256(raw).digest())
             return raw
@@ -121,11 +122,11 @@ class Verdicts:
         return after
 
     def message(self, raw: bytes) -> bytes:
-        """Every line that tells something is replaced by one that says so."""
+        """Replaces every line that contains removed text by a placeholder."""
         return b"\n".join(REMOVED if self._tells(line) or self._names(line) else line for line in raw.split(b"\n"))
 
     def unexpected(self, raw: bytes) -> bool:
-        """Whether an object still tells something, and is not one that was left on purpose."""
+        """Whether an object still contains removed text and was not left on purpose."""
         return self._tells(raw) and sha256(raw).digest() not in self._left
 
     def _tells(self, raw: bytes) -> bool:
@@ -149,7 +150,7 @@ class Verdicts:
 
 
 def _is_of_entity(path: str) -> bool:
-    """Whether a file is an entity's, or a page of their ledger: what rests on a removed session leaves it, too."""
+    """Whether a file is an entity's, or a page of the event log: it may rest on a removed session."""
     return parse_path(path) is not None or parse_ledger_page(path) is not None
 
 
@@ -159,12 +160,12 @@ def is_kept_page(path: str) -> bool:
 
 
 def kept_page_agent(path: str) -> str | None:
-    """The agent of whose page this is a kept copy, or None where it is none."""
+    """Returns the agent whose page this is a kept copy of, or None."""
     return page_agent(_KEPT.sub("", path)) if KEPT_COPY.fullmatch(path) else None
 
 
 def of_sessions(agent_id: str, token: str, ids: Iterable[str], paths: Iterable[str], *, everyone: bool) -> IsOfIt:
-    """Whether a file of the history is an artifact of some sessions, or a conflict copy of one, in any version."""
+    """Returns a test for artifacts of some sessions in the history, and their conflict copies, in any version."""
     mine, gone = frozenset(ids), frozenset(paths)
 
     def is_of_it(path: str, raw: bytes) -> bool:
@@ -174,7 +175,7 @@ def of_sessions(agent_id: str, token: str, ids: Iterable[str], paths: Iterable[s
         if folder != MEMORY or carried_token(name) != token:
             return False
         fields = _fields(raw)
-        # Another agent's token is another one: tokens are made of agent and key.
+        # Another agent has another token: tokens are derived from agent and key.
         return (
             everyone if fields is None else fields.get("session_id") in mine or (everyone and _is_by(fields, agent_id))
         )
@@ -193,11 +194,11 @@ def _is_by(fields: dict[str, object], agent_id: str) -> bool:
     return fields.get("agent_id") in (None, agent_id)
 
 
-# ── walking ──
+# ── steps ──
 
 
 def preview(workspace: Workspace, judged: Callable[[], HistoryRules], held: Callable[[], str]) -> Begun | Done:
-    """What a purge would change, or why it would not; as `begin` takes it."""
+    """Returns what a purge would change, or why it would not; takes the arguments of `begin`."""
     try:
         return purge.preview(workspace.root, workspace.state.key, judged())
     except (RepositoryRefused, WorkspaceError, OSError) as error:
@@ -207,10 +208,11 @@ def preview(workspace: Workspace, judged: Callable[[], HistoryRules], held: Call
 def begin(
     workspace: Workspace, judged: Callable[[], HistoryRules], note: dict[str, str], held: Callable[[], str]
 ) -> HistoryRules | Done:
-    """Records what has to go from the history, before the rows go that know it.
+    """Records what has to be removed from the history, before the rows that name it are deleted.
 
-    Gives what `judged` gives. Where the history cannot be purged nothing happens to it, and the answer says why: what
-    is removed goes all the same. `held` finds out whether a repository that is not ours holds any of it.
+    Returns what `judged` returns. If the history cannot be purged it is not changed, and the answer gives the reason;
+    the
+    removal itself continues. `held` finds out whether a repository that is not ours contains any of it.
     """
     try:
         verdicts = judged()
@@ -232,7 +234,7 @@ def _refused(error: SignetSyncError | OSError, held: Callable[[], str]) -> Done:
 
 
 def finish(workspace: Workspace, begun: HistoryRules | Done, note: dict[str, str]) -> Done:
-    """Takes up what was committed since `begin`, rewrites the history, and looks at all that is left of it."""
+    """Adds what was committed since `begin`, rewrites the history, and searches all that is left of it."""
     if isinstance(begun, Done):
         return begun
     root, key, verdicts = workspace.root, workspace.state.key, begun
@@ -248,15 +250,15 @@ def finish(workspace: Workspace, begun: HistoryRules | Done, note: dict[str, str
 
 def _finish(workspace: Workspace) -> purge.Purged:
     with workspace.database.transaction():
-        # It names blobs that will be gone: the next commit must not take one for written.
+        # It names blobs that will be deleted: the next commit must not rely on them.
         versions.keep(workspace.database, "", {}, ())
     return purge.finish(workspace.root, workspace.state.key)
 
 
 def resume(workspace: Workspace) -> None:
-    """Finishes a purge that somebody began and did not end, or forgets it where its removal never came about.
+    """Finishes an interrupted purge, or drops it if its removal never happened.
 
-    Trouble becomes an event of the workspace: whoever comes next tries again.
+    Errors become an event of the workspace; the next pass tries again.
     """
     if workspace.touch_nothing or not purge.is_begun(workspace.root):
         return
@@ -277,18 +279,18 @@ def resume(workspace: Workspace) -> None:
 
 
 def note_of_sessions(agent_id: str, token: str, ids: Sequence[str]) -> dict[str, str]:
-    """What tells later whether the removal came about; no ids: all sessions of the token."""
+    """Returns what shows later whether the removal happened; no ids: all sessions of the token."""
     return {"agent_id": agent_id, "session_token": token, "session_ids": json.dumps(sorted(ids))}
 
 
 def note_of_memory(agent_id: str, memory_id: str) -> dict[str, str]:
-    """The same for a memory."""
+    """Returns the same for a memory."""
     return {"agent_id": agent_id, "memory_id": memory_id}
 
 
 def _came_about(workspace: Workspace, note: purge.Note) -> bool:
     if "redacted" in note:
-        return True  # what is a secret goes, whatever became of the files
+        return True  # a secret is removed, whatever happened to the files
     agent_id = note.get("agent_id", "")
     if "memory_id" in note:
         return memories.get(workspace.database, agent_id, note["memory_id"]) is None

@@ -1,4 +1,4 @@
-"""A file brought back from the history: nothing that was removed returns, nothing that stands there is lost."""
+"""Restores a file from the history: nothing removed returns, and nothing present is lost."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ _NOWHEN = Signature(0, 0, 0, 0)
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """What became of a path: the commit it came from (40 hex digits), whether bytes were written.
+    """The result for a path: the commit it came from (40 hex digits), and whether bytes were written.
 
-    `kept` is where bytes are kept that stood there before and that the newest commit does not hold.
+    `kept` is where the replaced bytes were saved, if the newest commit does not contain them.
     """
 
     path: str
@@ -43,7 +43,7 @@ class Restored:
 
 
 def restore(workspace: Workspace, path: str, revision: str, now_us: int) -> Restored:
-    """Writes a file as a commit holds it, and passes over it; of a generated page the part that people wrote.
+    """Writes a file as a commit has it, and runs a pass over it; of a generated page only people's part.
 
     Raises `UsageError` (`removed-session`, `sealed`, `not-restorable`, `unknown-revision`, `not-in-revision`),
     `PathEscape`, `RepositoryRefused`, `WorkspaceError`, `DatabaseError`, `OSError`.
@@ -54,7 +54,7 @@ def restore(workspace: Workspace, path: str, revision: str, now_us: int) -> Rest
         newest = _newest(place, path)
     # From here until it is written nothing can be removed.
     with state_dir.workspace_lock(workspace.state):
-        # A tombstone or an artifact that a sync service has just brought counts, too.
+        # Includes a tombstone or an artifact that a sync service has just brought.
         stones = (f"{TOMBSTONES}/{name}" for name in files.listing(workspace.root, TOMBSTONES, ""))
         engine.run_locked(workspace, Request(now_us=now_us, paths=frozenset({path, *stones}), project=False))
         _refuse_removed(workspace, path, version, now_us)
@@ -65,7 +65,7 @@ def restore(workspace: Workspace, path: str, revision: str, now_us: int) -> Rest
 
 
 def _newest(place: Opened, path: str) -> bytes | None:
-    """What the newest commit holds under the path."""
+    """Returns what the newest commit has at the path."""
     try:
         return commit.blob(place, path, "HEAD").data
     except UsageError:
@@ -73,11 +73,11 @@ def _newest(place: Opened, path: str) -> bytes | None:
 
 
 def _checked(root: str, path: str) -> str:
-    """The path in the workspace. Raises `PathEscape` for one outside, `UsageError` for what no one restores."""
+    """Returns the path in the workspace. Raises `PathEscape` for one outside, `UsageError` for one never restored."""
     if os.path.isabs(path):
         path = os.path.relpath(path, root)
     parts = checked_parts(path.removeprefix("./"))
-    # As some file system reads them: a history may hold names that others made.
+    # As any file system may read them: a history may contain names from other systems.
     if any(is_gits(part) or part.casefold() == OWN for part in parts):
         raise UsageError(
             "this is no file of the workspace's own",
@@ -94,7 +94,7 @@ def _checked(root: str, path: str) -> str:
             code="not-restorable",
         )
     if purge_plan.is_kept_page(path):
-        # Its generated lines stand among a person's, and nobody knows which of them tell of what was forgotten since.
+        # Its generated lines are mixed with a person's, and it is unknown which contain text that was forgotten since.
         raise UsageError(
             "a kept copy of a page is not restored: it may tell of what was removed since",
             path=path,
@@ -133,7 +133,7 @@ def _refuse_other_than_sealed(workspace: Workspace, path: str, version: Version)
 
 
 def _put(workspace: Workspace, path: str, old: bytes, newest: bytes | None, now_us: int) -> tuple[bool, str | None]:
-    """Brings the bytes to their place; tells whether it had to, and where it kept what stood there."""
+    """Writes the bytes; returns whether it had to, and where it saved what was there."""
     root = workspace.root
     found = files.read(root, path, PAGE_LIMIT)
     if not isinstance(found, Found) and found.code != "gone":
@@ -156,7 +156,7 @@ def _put(workspace: Workspace, path: str, old: bytes, newest: bytes | None, now_
 
 
 def _persons(path: str, old: bytes, present: bytes | None) -> bytes:
-    """A page with what people had written, around what is generated now: old lines may tell of what was removed."""
+    """Combines people's old text with the present generated block: the old block may contain removed text."""
     generated = managed_block.generated(present) if present is not None else None
     if generated is not None:
         return managed_block.merge(old, generated).data
@@ -172,10 +172,10 @@ def _persons(path: str, old: bytes, present: bytes | None) -> bytes:
 
 
 def _would_be_lost(path: str, present: bytes, data: bytes, newest: bytes | None) -> bool:
-    """Whether something of what stands there stands neither in what is put there nor in the newest commit."""
+    """Whether the present bytes contain something that neither the new bytes nor the newest commit contain."""
     if page_agent(path) is None or not managed_block.is_generated(present):
         return present != newest
-    # What is generated is made anew whenever it is wanted.
+    # Generated text can be generated again.
     words = managed_block.without_block(present)
     held = [managed_block.without_block(one) for one in (data, newest) if one is not None]
     return words is not None and words not in held

@@ -1,4 +1,4 @@
-"""When the agent commits what sessions have left: some quiet time after they have ended, in a process beside it."""
+"""Schedules the agent's commits: some quiet time after sessions have ended, in a separate process."""
 
 from __future__ import annotations
 
@@ -13,21 +13,23 @@ from signet_sync.history import operations as history_operations
 from signet_sync.pages.stage import now_us
 from signet_sync.sync.workspace import Workspace
 
-# A vault that is never quiet is committed after so many times the quiet time.
+# A vault that is never quiet is committed after this many times the quiet time.
 LONGEST = 10
-# After a commit that failed, and at most; in seconds.
+# Seconds to wait after a failed commit, first and at most.
 PATIENCE = 60.0
 LONGEST_PATIENCE = 3600.0
-_MOMENT = 1.0  # seconds until another look at a process that is still at it
-_LINE = 600  # characters of what a process said that are worth a warning
+_MOMENT = 1.0  # seconds until the next check of a running process
+_LINE = 600  # characters of a process's output in a warning
 
 
 class Committing:
-    """At most one process at a time, which commits what has ended since the last one; used by one thread.
+    """Runs at most one process at a time, which commits what ended since the last commit; used by one thread.
 
     `due` is when there is something to do, an instant of `time.monotonic`. The first commit of a large vault takes
-    long, and a repository may stand on a slow disk: neither may hold up the watch. Trouble is said once, and tried
-    again with growing patience.
+    long,
+    and a repository may be on a slow disk: neither may delay the watch. An error is logged once, and retried with
+    growing
+    delays.
     """
 
     def __init__(self, workspace: Workspace) -> None:
@@ -40,7 +42,7 @@ class Committing:
         self._said = ""
 
     def hear(self) -> None:
-        """Something moved in the vault, perhaps a session has ended: puts off what is due until it is quiet."""
+        """Postpones the commit until the vault is quiet, because something in it changed, perhaps a session's end."""
         settings = self._workspace.settings
         if not settings.history_enabled:
             return
@@ -50,7 +52,7 @@ class Committing:
         self.due = max(quiet, self._not_before)
 
     def work(self) -> None:
-        """Starts the process where one is due, and notices how the last one ended."""
+        """Starts the process if one is due, and checks how the last one ended."""
         now = time.monotonic()
         if self._is_running():
             self.due = max(self.due, now + _MOMENT)
@@ -62,7 +64,7 @@ class Committing:
             self._process = started(self._workspace, "history", "close-sessions", stderr=subprocess.PIPE)
 
     def leave(self) -> None:
-        """Lets go of the process: a commit is whole or not there, whether it ends by itself or is ended."""
+        """Stops tracking the process: a commit is complete or absent, even if the process is killed."""
         if self._process is not None:
             if self._process.stderr is not None:
                 self._process.stderr.close()

@@ -1,4 +1,4 @@
-"""Speaks to the machine: service managers, notifications, the installed version.
+"""Connects to the machine: service managers, settings of harnesses, notifications, the installed version.
 
 Owns the units of the service.
 """

@@ -1,4 +1,4 @@
-"""The signet-sync that is installed now, perhaps not the one that runs: noticed, tried beside it, put in its place."""
+"""Detects a newly installed signet-sync, tries it in a separate process, and replaces the running one with it."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ print(json.dumps([signet_sync.__version__, VERSION]))
 """
 _LINE = 200
 
-Mark = tuple[int, int, int, int]  # device, inode, size and time of change
+Mark = tuple[int, int, int, int]  # device, inode, size and time of modification
 
 
 class Tried(NamedTuple):
-    """What a trial has shown: the version and the database's schema that it knows, or in `trouble` why it is none."""
+    """The result of a trial: the version and the database schema that it supports, or in `trouble` why it failed."""
 
     version: str = ""
     schema: int = 0
@@ -33,7 +33,7 @@ class Tried(NamedTuple):
 
 
 def mark() -> Mark | None:
-    """Changes with every installation, because each replaces the file that holds the version; None while it is away."""
+    """Returns a value that changes with every installation, which replaces this file; None while it is missing."""
     try:
         status = os.stat(signet_sync.__file__)
     except OSError:
@@ -42,7 +42,7 @@ def mark() -> Mark | None:
 
 
 class Trial:
-    """A process that loads all that an agent is made of, from where this program was loaded, and changes nothing."""
+    """A process that imports everything an agent needs, from where this program was loaded, and changes nothing."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[str] | None = None
@@ -61,7 +61,7 @@ class Trial:
             self._trouble = error.strerror or str(error)
 
     def result(self) -> Tried | None:
-        """What it has shown; None while it still works."""
+        """Returns the result, or None while the process runs."""
         if self._process is None:
             return Tried(trouble=self._trouble)
         if self._process.poll() is None:
@@ -75,7 +75,7 @@ class Trial:
         return Tried(version, schema)
 
     def end(self) -> None:
-        """Ends it, whatever it is at."""
+        """Kills the process if it runs."""
         if self._process is None:
             return
         with suppress(OSError):
@@ -85,26 +85,26 @@ class Trial:
 
 
 def prepare_to_go() -> None:
-    """From here on SIGTERM and SIGINT end the process at once, and a hangup waits for the one that comes."""
+    """Makes SIGTERM and SIGINT end the process at once, and ignores SIGHUP until the new program runs."""
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_DFL)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
 
 def start_again() -> None:
-    """Puts what is installed in the place of this program: the same process, the same words. Raises `OSError`.
+    """Replaces this program by the installed one: same process, same arguments. Raises `OSError`.
 
-    All files and locks are let go of by that; a service manager sees one process that goes on.
+    This closes all files and locks; a service manager sees one process that continues.
     """
     for stream in (sys.stdout, sys.stderr):
         if stream is not None:
             with suppress(OSError, ValueError):
                 stream.flush()
-    os.execv(_interpreter(), [_interpreter(), *sys.orig_argv[1:]])  # noqa: S606 - a shell is what is not wanted
+    os.execv(_interpreter(), [_interpreter(), *sys.orig_argv[1:]])  # noqa: S606 - without a shell on purpose
 
 
 def _interpreter() -> str:
-    """The Python of this program; where an upgrade has moved it, the one that the program's script names now."""
+    """Returns this program's Python; if an upgrade has moved it, the one that the program's script names now."""
     if not os.path.isfile(sys.executable) and len(sys.orig_argv) > 1:
         named = interpreter_of(sys.orig_argv[1])
         if named is not None and os.path.isfile(named):
@@ -113,7 +113,7 @@ def _interpreter() -> str:
 
 
 def interpreter_of(script: str) -> str | None:
-    """The program that a script names in its first line to be read by; None where it names none."""
+    """Returns the interpreter that a script's first line names, or None."""
     try:
         with open(script, "rb") as file:
             first = file.readline(4096)

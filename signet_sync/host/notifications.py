@@ -1,7 +1,8 @@
-"""Messages to the person: a notification on the desktop, or a program of theirs; nothing is spliced into a script.
+"""Sends messages to the user: a desktop notification, or a program of theirs; text is never inserted into a script.
 
-Each is tried with a time limit and in a process group of its own, which is killed as a whole when the limit is over.
-What goes wrong is an answer, never an exception: who tells of trouble must not make more of it.
+Each runs with a time limit in a process group of its own, which is killed as a whole at the limit. An error is
+returned,
+never raised: reporting a problem must not cause another one.
 """
 
 from __future__ import annotations
@@ -20,26 +21,26 @@ from signet_sync.host.service import with_runtime_folder
 TITLE = "signet-sync"
 LIMIT = 15.0  # seconds
 _REAPING = 1.0
-# The text comes as an argument: in the script itself a quote would end the string.
+# The text is passed as an argument: in the script itself a quote would end the string.
 _SCRIPT = ("on run argv", "display notification (item 2 of argv) with title (item 1 of argv)", "end run")
 
 
 def on_desktop(text: str, environ: Mapping[str, str] = os.environ, *, limit: float = LIMIT) -> str:
-    """Shows a line on the desktop; gives why it could not be shown, or nothing."""
+    """Shows a line on the desktop; returns why it could not be shown, or an empty text."""
     return _ran(_desktop(text), environ, limit)
 
 
 def by_program(
     command: Sequence[str], text: str, environ: Mapping[str, str] = os.environ, *, limit: float = LIMIT
 ) -> str:
-    """Runs a program with a line as its last argument; gives why that did not work, or nothing."""
+    """Runs a program with a line as its last argument; returns why that failed, or an empty text."""
     return _ran([os.path.expanduser(command[0]), *command[1:], text], environ, limit)
 
 
 def _desktop(text: str) -> list[str]:
     if sys.platform == "darwin":
         return ["osascript", *(word for line in _SCRIPT for word in ("-e", line)), TITLE, text]
-    # A server of notifications may read the text as markup (source: Desktop Notifications Specification, *Markup*).
+    # A notification server may parse the text as markup (source: Desktop Notifications Specification, *Markup*).
     return ["notify-send", f"--app-name={TITLE}", "--", TITLE, html.escape(text, quote=False)]
 
 
@@ -55,7 +56,7 @@ def _ran(command: Sequence[str], environ: Mapping[str, str], limit: float) -> st
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             cwd=home if os.path.isdir(home) else "/",
-            # Hooks of a harness that the program may start have nothing to tell us.
+            # If the program starts a harness, its hooks have to ignore that session.
             env={**with_runtime_folder(environ), "SIGNET_SYNC_CHILD": "1"},
             start_new_session=True,
         )

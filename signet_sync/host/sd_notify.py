@@ -1,4 +1,4 @@
-"""Messages to the service manager: `sd_notify(3)` in a few lines, silent without `$NOTIFY_SOCKET`."""
+"""Sends messages to the service manager: `sd_notify(3)` in a few lines, silent without `$NOTIFY_SOCKET`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _MICROSECONDS = 1_000_000
 
 
 class Notifier:
-    """Tells systemd how the agent is; every method does nothing, and never raises, where nobody listens.
+    """Reports the agent's state to systemd; without a socket every method does nothing, and none ever raises.
 
     `$NOTIFY_SOCKET` names a datagram socket: a path, or an abstract name after `@` (source: sd_notify(3)).
     """
@@ -21,27 +21,27 @@ class Notifier:
         self._interval = _interval(environ)
 
     def ready(self) -> None:
-        """The agent does its work now; also ends `reloading`."""
+        """Reports that the agent is working; also ends `reloading`."""
         self._send("READY=1")
 
     def status(self, text: str) -> None:
-        """One line for `systemctl status`; a line break would begin another field, so it becomes a blank."""
+        """Sends one line for `systemctl status`; a line break would begin another field, so it becomes a blank."""
         self._send("STATUS=" + " ".join(text.split()))
 
     def reloading(self) -> None:
-        """Settings are being read again; `ready` must follow."""
+        """Reports that settings are being read again; `ready` must follow."""
         self._send(f"RELOADING=1\nMONOTONIC_USEC={time.monotonic_ns() // 1000}")
 
     def stopping(self) -> None:
-        """The agent ends by itself or was asked to."""
+        """Reports that the agent is ending, by itself or on request."""
         self._send("STOPPING=1")
 
     def watchdog(self) -> None:
-        """Sign of life; call it from the loop that does the work, so that a deaf loop is restarted."""
+        """Sends a sign of life; call it from the loop that does the work, so that a loop that hangs is restarted."""
         self._send("WATCHDOG=1")
 
     def watchdog_interval(self) -> float | None:
-        """Seconds between two calls of `watchdog`, half of what is allowed; None when nobody asks."""
+        """Returns seconds between two calls of `watchdog`, half of the limit; None if no watchdog is set."""
         return self._interval
 
     def _send(self, message: str) -> None:
@@ -49,7 +49,7 @@ class Notifier:
             return
         try:
             with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as channel:
-                # A manager whose queue is full must not hold up the agent; the next message gets through.
+                # A manager whose queue is full must not delay the agent; a later message gets through.
                 channel.setblocking(False)
                 channel.sendto(message.encode("utf-8", "replace"), self._address)
         except OSError:
@@ -63,7 +63,7 @@ def _address(name: str) -> str | None:
 
 
 def _interval(environ: Mapping[str, str]) -> float | None:
-    """Half of `$WATCHDOG_USEC` in seconds, if meant for this process (source: sd_watchdog_enabled(3))."""
+    """Returns half of `$WATCHDOG_USEC` in seconds, if set for this process (source: sd_watchdog_enabled(3))."""
     try:
         limit = int(environ["WATCHDOG_USEC"])
         meant_for = int(environ.get("WATCHDOG_PID", os.getpid()))

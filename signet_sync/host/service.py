@@ -1,9 +1,9 @@
-"""The operating system's services: units for systemd and launchd, written, started, listed and taken away.
+"""Installs, starts, lists and removes the operating system's services: units for systemd and launchd.
 
-A unit is rendered from the shipped template (`systemd/`, `launchd/`): only the lines that name the program,
-the workspace or a folder are replaced. Several workspaces run side by side, one unit each. The programs of
-the service manager are asked with argument lists and a time limit; what they refuse becomes a command for
-the person (`Done.by_hand`), never an exception.
+A unit is rendered from the shipped template (`systemd/`, `launchd/`): only the lines that name the program, the
+workspace or a folder are replaced. Several workspaces run side by side, one unit each. The service manager's programs
+are called with argument lists and a time limit; a call that fails becomes a command for the person (`Done.by_hand`),
+never an exception.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ TEMPLATES: Mapping[Kind, str] = {
     "systemd-system": "signet-sync@.service",
     "launchd": "dev.signet-sync.agent.plist",
 }
-# What systemd starts when an agent ended by an error for good; one for all units of ours. launchd has no such thing.
+# What systemd starts after an agent failed permanently; one for all units of ours. launchd has no equivalent.
 FAILURE_TEMPLATES: Mapping[Kind, str] = {
     "systemd": "signet-sync-failed@.service",
     "systemd-system": "signet-sync-failed-for@.service",
 }
-# Where the agent finds its files; without them it would look elsewhere than the shell that installed it.
+# Where the agent finds its files; without them it would use other paths than the shell that installed it.
 PASSED_ON = (
     "XDG_CONFIG_HOME", "XDG_STATE_HOME", "SIGNET_CONFIG", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_DATA_HOME",
 )  # fmt: skip
@@ -86,8 +86,8 @@ ProtectSystem=no
 class Done:
     """What was done, as sentences (`steps`), and what is left to do, as shell commands (`by_hand`).
 
-    Lines of `by_hand` that begin with `#` explain the command below them. `path` is the unit's file, None
-    when none was written or found; `running` is what the service manager says at the end.
+    Lines of `by_hand` that begin with `#` explain the command below them. `path` is the unit's file, None if none was
+    written or found; `running` is the state that the service manager reports at the end.
     """
 
     kind: str
@@ -99,7 +99,7 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class ServiceState:
-    """One unit of ours. `enabled` and `active` are None when the service manager cannot be asked."""
+    """One unit of ours. `enabled` and `active` are None if the service manager is not available."""
 
     name: str
     workspace: str | None
@@ -109,7 +109,7 @@ class ServiceState:
 
 
 def template(name: str) -> str:
-    """Text of a shipped unit: of the installed package, else of the checkout. Raises `SignetSyncError`."""
+    """Returns the text of a shipped unit, from the installed package or the checkout. Raises `SignetSyncError`."""
     packaged = resources.files("signet_sync.host").joinpath("units", name)
     if packaged.is_file():
         return packaged.read_text(encoding="utf-8")
@@ -125,7 +125,7 @@ def template(name: str) -> str:
 
 
 def service_name(workspace: str, *, default: str) -> str:
-    """`signet-sync` for the default workspace, else `signet-sync-<slug>-<8 hex of sha256(real path)>`."""
+    """Returns `signet-sync` for the default workspace, else `signet-sync-<slug>-<8 hex of sha256(real path)>`."""
     real = os.path.realpath(workspace)
     if real == os.path.realpath(default):
         return BASE_NAME
@@ -134,10 +134,10 @@ def service_name(workspace: str, *, default: str) -> str:
 
 
 def systemd_quote(text: str) -> str:
-    """One word of a unit's line that no quote, blank, colon, `%` or backslash of `text` can break.
+    """Quotes one word of a unit's line, so that no quote, blank, colon, `%` or backslash of `text` can break it.
 
-    `$` stays: commands are written with systemd's `:` prefix, which leaves it alone; nothing else reads it.
-    Raises `UsageError` for control characters and bytes that are not UTF-8: a unit cannot name them.
+    `$` is not escaped: commands are written with systemd's `:` prefix, which disables it; nothing else interprets it.
+    Raises `UsageError` for control characters and bytes that are not UTF-8: a unit cannot contain them.
     """
     _check_nameable(text)
     if re.fullmatch(r"[\w@+=./,-]+", text, re.ASCII):
@@ -157,11 +157,13 @@ def render(
     desktop: bool = False,
     environment: Mapping[str, str] | None = None,
 ) -> str:
-    """The unit's text for one workspace; `executable` is the command before signet-sync's own arguments.
+    """Returns the unit's text for one workspace; `executable` is the command before signet-sync's own arguments.
 
-    `state` is the folder of all our state; `readable` are folders to read: harnesses', a program's; `network` lets the
-    agent ask a language model, `desktop` show notifications; `environment` is handed to the agent. Paths are resolved:
-    in the sandbox a symlink of the home does not exist. Raises `UsageError` for what a unit cannot name.
+    `state` is the folder of all our state; `readable` are folders to read, of harnesses or a program; `network` lets
+    the
+    agent call a language model, `desktop` show notifications; `environment` is passed to the agent. Paths are resolved,
+    because a symlink in the home folder does not exist in the sandbox. Raises `UsageError` for what a unit cannot
+    contain.
     """
     if not executable or not os.path.isabs(executable[0]):
         raise UsageError("a service needs the absolute path of the program", hint="name it from its root folder on")
@@ -173,7 +175,10 @@ def render(
 
 
 def render_failure(kind: Kind, *, executable: Sequence[str], environment: Mapping[str, str] | None = None) -> str:
-    """The unit that tells a person that an agent ended for good. Raises `UsageError` for what a unit cannot name."""
+    """Returns the unit that notifies a person when an agent failed permanently.
+
+    Raises `UsageError` for what a unit cannot contain.
+    """
     shipped = template(FAILURE_TEMPLATES[kind])
     told = shipped.partition("signet-sync notify ")[2].partition("\n")[0]
     usual = shipped.partition("\nEnvironment=")[2].partition("\n")[0]
@@ -198,10 +203,10 @@ def install(
     linger: bool = False,
     environ: Mapping[str, str] = os.environ,
 ) -> Done:
-    """Writes, enables and starts the unit; says what it did and what is left to do.
+    """Writes, enables and starts the unit; returns what it did and what is left to do.
 
-    `system`: a system unit for the user who called sudo (root only). `linger`: the user's services shall
-    outlive the login. Raises `UsageError` for what a unit cannot name, `OSError` when its file fails.
+    `system`: a system unit for the user who called sudo (root only). `linger`: the user's services keep running after
+    logout. Raises `UsageError` for what a unit cannot contain, `OSError` if its file cannot be written.
     """
     passed = {key: environ[key] for key in PASSED_ON if environ.get(key)}
     command = [*executable, "--workspace", os.path.realpath(workspace)]
@@ -240,7 +245,7 @@ def install(
 
 
 def uninstall(*, name: str, system: bool = False, environ: Mapping[str, str] = os.environ) -> Done:
-    """Stops and disables the unit, removes its file; the workspace, its state and people's drop-ins stay."""
+    """Stops and disables the unit, and removes its file; the workspace, its state and people's drop-ins are kept."""
     if _is_macos():
         return _uninstall_launchd(name, environ)
     kind: Kind = "systemd-system" if system else "systemd"
@@ -261,18 +266,18 @@ def uninstall(*, name: str, system: bool = False, environ: Mapping[str, str] = o
     work.ask(manager.call("disable", "--now", unit), manager.command("disable", "--now", unit), f"stopped {unit}")
     _remove(path, work)
     _remove(os.path.join(path + ".d", _DROP_IN), work)
-    with contextlib.suppress(OSError):  # a person's own drop-ins stay, and so does their folder
+    with contextlib.suppress(OSError):  # a person's own drop-ins are kept, and so is their folder
         os.rmdir(path + ".d")
     for told in _failure_unit(manager, kind, but=unit):
         _remove(told, work)
     work.ask(manager.call("daemon-reload"), manager.command("daemon-reload"))
-    # Only a unit that failed is still listed now; for any other this is refused, and that is fine.
+    # Only a failed unit is still listed now; for any other this fails, without harm.
     manager.call("reset-failed", unit)
     return work.done(kind, path, running=manager.is_active(unit) is True)
 
 
 def installed(environ: Mapping[str, str] = os.environ) -> list[ServiceState]:
-    """All our units of this person and of the system, whatever their workspace, ordered by name."""
+    """Returns all our units of this user and of the system, whatever their workspace, ordered by name."""
     if _is_macos():
         found = [_launchd_state(name, path, environ) for name, path in _our_agents(environ)]
     else:
@@ -285,25 +290,25 @@ def installed(environ: Mapping[str, str] = os.environ) -> list[ServiceState]:
 
 
 def lingering(environ: Mapping[str, str] = os.environ) -> bool | None:
-    """Do this user's services run without a login? None when logind cannot be asked."""
+    """Whether this user's services run without a login; None if logind is not available."""
     answer = _call(["loginctl", "show-user", _user(), "--property=Linger"], environ)
     return {"Linger=yes": True, "Linger=no": False}.get(answer.out.strip()) if answer.ok else None
 
 
 def is_here(environ: Mapping[str, str] = os.environ) -> bool:
-    """Whether there is a service manager on this machine that could be asked."""
+    """Whether this machine has a service manager."""
     return shutil.which("launchctl" if _is_macos() else "systemctl", path=environ.get("PATH", os.defpath)) is not None
 
 
 def outlives_login(state: ServiceState, environ: Mapping[str, str] = os.environ) -> bool | None:
-    """Whether a unit goes on running when its user logs out; None where nobody can say."""
+    """Whether a unit keeps running when its user logs out; None if unknown."""
     if _is_macos():
         return False
     return True if _is_of_the_system(state) else lingering(environ)
 
 
 def restart_command(state: ServiceState) -> str:
-    """What a person types to start a unit, or to start it anew."""
+    """Returns what a person types to start or restart a unit."""
     if _is_macos():
         return shlex.join(["launchctl", "kickstart", "-k", f"{_domain()}/{_label(state.name)}"])
     system = _is_of_the_system(state)
@@ -311,10 +316,10 @@ def restart_command(state: ServiceState) -> str:
 
 
 def restart(state: ServiceState, environ: Mapping[str, str] = os.environ) -> Done:
-    """Starts a unit, or starts it anew, one that was given up too."""
+    """Starts or restarts a unit, including one that systemd gave up."""
     work = _Work([], [])
     if _is_macos():
-        _bootstrap(state.path, environ)  # refused where it is loaded, which is as good
+        _bootstrap(state.path, environ)  # fails if it is loaded, without harm
         answer = _call(["launchctl", "kickstart", "-k", f"{_domain()}/{_label(state.name)}"], environ)
         work.ask(answer, restart_command(state), f"started {state.name}")
         return work.done("launchd", state.path, running=_launchd_active(_label(state.name), environ) is True)
@@ -322,18 +327,18 @@ def restart(state: ServiceState, environ: Mapping[str, str] = os.environ) -> Don
     if system and not _is_root():
         return Done("systemd-system", state.path, (), (restart_command(state),), state.active is True)
     manager, unit = _Systemd(system, environ), f"{state.name}.service"
-    manager.call("reset-failed", unit)  # refused where it has not failed, which is as good
+    manager.call("reset-failed", unit)  # fails if the unit has not failed, without harm
     work.ask(manager.call("restart", unit, timeout=_START_TIMEOUT), restart_command(state), f"started {unit}")
     return work.done("systemd-system" if system else "systemd", state.path, running=manager.is_active(unit) is True)
 
 
 def gone(state: ServiceState, environ: Mapping[str, str] = os.environ) -> str | None:
-    """The program that a unit starts, or the interpreter of that, where it is not there any more."""
+    """Returns the program that a unit starts, or its interpreter, if it no longer exists."""
     if _is_macos():
         words = _arguments(state.path)
     else:
         words = _started(state.name, state.path, system=_is_of_the_system(state), environ=environ)
-    if words[:2] == ["/bin/sh", "-c"]:  # `_startable`: the program stands behind the script and its name
+    if words[:2] == ["/bin/sh", "-c"]:  # `_startable`: the program comes after the script and its name
         words = words[4:]
     if not words or not os.path.isabs(words[0]):
         return None
@@ -374,7 +379,7 @@ def _render_systemd(
     make_state = "+:runuser -u %i -- mkdir -p -m 0700 " if system else "+:mkdir -p -m 0700 "
     wait = "+:timeout 10m sh -c 'until test -d \"$0\"; do sleep 2; done' "
     readable = [_settings_place(state, environment), *_program_folders(executable), *map(os.path.realpath, more)]
-    # A language model that the person has set up is asked over the network, from within the same sandbox.
+    # A configured language model is called over the network, from inside the same sandbox.
     connected = {"PrivateNetwork": ["no"], "RestrictAddressFamilies": ["AF_UNIX AF_INET AF_INET6"], "IPAddressDeny": []}
     return _with_lines(
         _HEADER + shipped.partition("\n\n")[2],
@@ -395,14 +400,14 @@ def _render_systemd(
 
 
 def _startable(executable: Sequence[str]) -> Sequence[str]:
-    """systemd refuses a program with quotes or backslashes in its path; a shell does not."""
+    """Starts a program with quotes or backslashes in its path through a shell, because systemd refuses it."""
     if re.search(r"[\\\"']", executable[0]):
         return ["/bin/sh", "-c", 'exec "$@"', "sh", *executable]
     return executable
 
 
 def _with_lines(text: str, lines: Mapping[str, Sequence[str]]) -> str:
-    """`text` with all lines of a key replaced by lines of the given values, at the place of the first one."""
+    """Replaces all lines of a key in `text` by lines of the given values, at the position of the first one."""
     result: list[str] = []
     written: set[str] = set()
     for line in text.splitlines():
@@ -417,7 +422,7 @@ def _with_lines(text: str, lines: Mapping[str, Sequence[str]]) -> str:
 
 
 def _settings_place(state: str, environment: Mapping[str, str]) -> str:
-    """The person's settings, as the agent will look for them; next to the state when nothing moved them."""
+    """Returns the user's settings folder or file, as the agent will find it; by default next to the state."""
     if environment.get("SIGNET_CONFIG"):
         return os.path.abspath(os.path.expanduser(environment["SIGNET_CONFIG"]))
     usual = "/.local/state/" + BASE_NAME
@@ -426,7 +431,7 @@ def _settings_place(state: str, environment: Mapping[str, str]) -> str:
 
 
 def _program_folders(executable: Sequence[str]) -> list[str]:
-    """Folders below a hidden place that the program needs to read: itself, its interpreter, its packages."""
+    """Returns folders in hidden places that the program needs to read: its own, its interpreter's, its packages'."""
     package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     program = executable[0]
     wanted = {
@@ -462,7 +467,7 @@ def _render_launchd(run: Sequence[str], name: str, environment: Mapping[str, str
     return plistlib.dumps(unit, sort_keys=False).decode("utf-8")
 
 
-# ── what is shared by the service managers ──
+# ── common to the service managers ──
 
 
 @dataclass(frozen=True, slots=True)
@@ -474,13 +479,13 @@ class _Answer:
 
 @dataclass(slots=True)
 class _Work:
-    """What was done so far and what is left to the person."""
+    """What was done so far, and what is left to the person."""
 
     steps: list[str]
     by_hand: list[str]
 
     def ask(self, answer: _Answer, command: str, done: str = "") -> bool:
-        """Books a call of the service manager: a step, or the same command for the person with the reason."""
+        """Records a call of the service manager: a step, or the same command for the person, with the reason."""
         if answer.ok:
             self.steps += [done] if done else []
         else:
@@ -511,7 +516,7 @@ def _home(environ: Mapping[str, str]) -> str:
 
 
 def _call(command: Sequence[str], environ: Mapping[str, str], timeout: float = _TIMEOUT) -> _Answer:
-    """Runs a program of the operating system; none, a refusal and no answer in time are answers, too."""
+    """Runs a program of the operating system; a missing program, an error and a timeout are answers, too."""
     program = shutil.which(command[0], path=environ.get("PATH", os.defpath))
     if program is None:
         return _Answer(False, "", f"there is no {command[0]} on this machine")
@@ -533,14 +538,14 @@ def _call(command: Sequence[str], environ: Mapping[str, str], timeout: float = _
 
 
 def with_runtime_folder(environ: Mapping[str, str]) -> dict[str, str]:
-    """`su`, cron and units of the system lose the variable by which a person's own manager and bus are found."""
+    """Adds the variable that locates a user's manager and bus, which `su`, cron and system units lose."""
     folder = f"/run/user/{os.getuid()}"
     known = {"XDG_RUNTIME_DIR": folder} if os.path.isdir(folder) else {}
     return known | dict(environ)
 
 
 def _write(path: str, text: str) -> str:
-    """The unit's file as a whole or not at all; answers with the step."""
+    """Writes the unit's file completely or not at all; returns the step."""
     data = text.encode("utf-8")
     with contextlib.suppress(FileNotFoundError), open(path, "rb") as old:
         if old.read() == data:
@@ -556,7 +561,7 @@ def _remove(path: str, work: _Work) -> None:
 
 
 def _after(words: Sequence[str], flag: str) -> str | None:
-    """The word that follows `flag`."""
+    """Returns the word that follows `flag`."""
     return next((value for word, value in itertools.pairwise(words) if word == flag), None)
 
 
@@ -565,7 +570,7 @@ def _after(words: Sequence[str], flag: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class _Systemd:
-    """The person's own service manager, or the machine's."""
+    """The user's own service manager, or the system's."""
 
     system: bool
     environ: Mapping[str, str]
@@ -581,11 +586,11 @@ class _Systemd:
         return _call(["systemctl", *([] if self.system else ["--user"]), *arguments], self.environ, timeout)
 
     def command(self, *arguments: str) -> str:
-        """The same call, for a person to type."""
+        """Returns the same call, for a person to type."""
         return shlex.join(["systemctl", *([] if self.system else ["--user"]), *arguments])
 
     def facts(self, unit: str) -> dict[str, str]:
-        """Properties of a unit; empty when the manager cannot be asked."""
+        """Returns properties of a unit; empty if the manager is not available."""
         answer = self.call("show", unit, "--property=ActiveState,SubState,UnitFileState,ExecMainStatus")
         pairs = (line.partition("=") for line in answer.out.splitlines()) if answer.ok else ()
         return {key: value for key, _, value in pairs}
@@ -595,14 +600,14 @@ class _Systemd:
 
 
 def _active(facts: Mapping[str, str]) -> bool | None:
-    """Waiting for its workspace counts as active, waiting to be tried again does not."""
+    """Whether a unit is active: waiting for its workspace counts as active, waiting for a restart does not."""
     if not facts.get("ActiveState"):
         return None
     return facts["ActiveState"] in ("active", "reloading", "activating") and facts.get("SubState") != "auto-restart"
 
 
 def _unit(name: str, system: bool, environ: Mapping[str, str]) -> str:
-    """File name of the unit; a system unit is an instance that carries the user's name."""
+    """Returns the file name of the unit; a system unit is an instance with the user's name."""
     if not system:
         return name + ".service"
     user = environ.get("SUDO_USER") or _user()
@@ -614,7 +619,7 @@ def _unit(name: str, system: bool, environ: Mapping[str, str]) -> str:
 
 
 def _start(manager: _Systemd, unit: str, workspace: str, work: _Work) -> None:
-    """Enables and (re)starts; relaxes the sandbox where the machine refuses it to a person's own services."""
+    """Enables and (re)starts; relaxes the sandbox if the machine refuses it to a user's own services."""
     work.ask(manager.call("enable", unit), manager.command("enable", unit), f"enabled {unit}")
     if not os.path.isdir(workspace):
         answer = manager.call("restart", "--no-block", unit)
@@ -636,7 +641,7 @@ def _restart_without_namespaces(manager: _Systemd, unit: str, work: _Work) -> _A
 
 
 def _linger(wanted: bool, environ: Mapping[str, str], work: _Work) -> None:
-    """Switches lingering on, or offers it: without it a person's services end with their last login."""
+    """Enables lingering, or suggests it: without it a user's services end with the last logout."""
     command = ["loginctl", "enable-linger", _user()]
     if lingering(environ):
         return
@@ -672,7 +677,7 @@ def _by_hand_as_root(command: Sequence[str], unit: str) -> tuple[str, ...]:
 
 
 def _our_units(manager: _Systemd) -> Iterator[tuple[str, str]]:
-    """Name and path of our units; a template is none, but what was enabled from it is one."""
+    """Yields name and path of our units; an enabled instance of a template counts, the template does not."""
     ours = re.compile(rf"{BASE_NAME}(-[a-z0-9-]+-[0-9a-f]{{8}})?(@.+)?\.service")
     seen: set[str] = set()
     for folder in (manager.folder, os.path.join(manager.folder, "multi-user.target.wants")):
@@ -683,7 +688,7 @@ def _our_units(manager: _Systemd) -> Iterator[tuple[str, str]]:
 
 
 def _failure_unit(manager: _Systemd, kind: Kind, *, but: str) -> list[str]:
-    """The unit that all of ours share, where none of them is left but one."""
+    """Returns the unit shared by all of ours, if none of them is left but one."""
     path = os.path.join(manager.folder, FAILURE_TEMPLATES[kind])
     others = [name for name, _ in _our_units(manager) if f"{name}.service" != but]
     return [path] if os.path.lexists(path) and not others else []
@@ -709,7 +714,7 @@ def _systemd_state(manager: _Systemd, name: str, path: str) -> ServiceState:
 
 
 def _started(name: str, path: str, *, system: bool, environ: Mapping[str, str]) -> list[str]:
-    """The words of the command that a unit of systemd's starts."""
+    """Returns the words of the command that a systemd unit starts."""
     home = "/root" if system else _home(environ)
     return _words(_exec_start(path).removeprefix(":"), {"h": home, "i": name.partition("@")[2]})
 
@@ -724,7 +729,7 @@ def _exec_start(path: str) -> str:
 
 
 def _words(line: str, specifiers: Mapping[str, str]) -> list[str]:
-    """The words of a unit's line: `systemd_quote` the other way round, with the specifiers that we ship."""
+    """Splits a unit's line into words: the reverse of `systemd_quote`, with the specifiers that we ship."""
     words = []
     for quoted, bare in re.findall(r'"((?:[^"\\]|\\.)*)"|(\S+)', line):
         word = re.sub(r"\\(.)", r"\1", quoted) if quoted else bare
@@ -756,7 +761,7 @@ def _install_launchd(text: str, name: str, environ: Mapping[str, str]) -> Done:
     _call(["launchctl", "enable", target], environ)
     answer = _bootstrap(path, environ)
     if was_loaded and not answer.ok:
-        time.sleep(2)  # the old one is still on its way out
+        time.sleep(2)  # the old one is still ending
         answer = _bootstrap(path, environ)
     work.ask(answer, shlex.join(["launchctl", "bootstrap", _domain(), path]), f"loaded and started {_label(name)}")
     return work.done("launchd", path, running=_launchd_active(_label(name), environ) is True)
@@ -779,7 +784,7 @@ def _uninstall_launchd(name: str, environ: Mapping[str, str]) -> Done:
 
 
 def _launchd_active(label: str, environ: Mapping[str, str]) -> bool | None:
-    """None when there is no launchctl to ask; a label that is not loaded is not active."""
+    """Whether a label is running; None if there is no launchctl. A label that is not loaded is not active."""
     if shutil.which("launchctl", path=environ.get("PATH", os.defpath)) is None:
         return None
     return "state = running" in _call(["launchctl", "print", f"{_domain()}/{label}"], environ).out
@@ -795,12 +800,12 @@ def _our_agents(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 def _launchd_state(name: str, path: str, environ: Mapping[str, str]) -> ServiceState:
     workspace = _after(_arguments(path), "--workspace")
-    # launchd starts what lies in the folder at the next login unless it was disabled by hand.
+    # launchd starts what is in the folder at the next login unless it was disabled by hand.
     return ServiceState(name, workspace, path, True, _launchd_active(_label(name), environ))
 
 
 def _arguments(path: str) -> list[str]:
-    """The words of the command that an agent of launchd's starts."""
+    """Returns the words of the command that a launchd agent starts."""
     try:
         with open(path, "rb") as handle:
             return [str(word) for word in plistlib.load(handle).get("ProgramArguments", [])]

@@ -1,4 +1,4 @@
-"""The server over HTTP, on this machine alone: bound to 127.0.0.1, for whoever has the token."""
+"""Serves over HTTP on this machine only: bound to 127.0.0.1, for clients with the token."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from signet_sync.errors import UsageError
 
 HOST = "127.0.0.1"
 PATH = "/mcp"
-_PATIENCE = 3  # seconds for what is being answered when a signal comes
+_PATIENCE = 3  # seconds for running requests after a signal
 _LARGEST_REQUEST = 1 << 20  # bytes
 _MOST_SESSIONS = 100
 
 
 def bound(port: int) -> socket.socket:
-    """A socket on a port of this machine, 0 for any that is free. Raises `UsageError` (`port-taken`)."""
+    """Returns a socket on a port of this machine, 0 for any free one. Raises `UsageError` (`port-taken`)."""
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((HOST, port))
-        listening.listen()  # who comes before the server is ready waits a moment
+        listening.listen()  # a client that connects before the server is ready waits a moment
     except OSError as error:
         listening.close()
         raise UsageError(
@@ -42,7 +42,7 @@ def bound(port: int) -> socket.socket:
 
 
 def app_of(server: Server[Any], port: int, token: str) -> Guard:
-    """The server as an application, guarded."""
+    """Returns the server as an application, guarded."""
     hosts = [f"{HOST}:{port}", f"localhost:{port}"]
     origins = [f"http://{host}" for host in hosts]
     app = server.streamable_http_app(
@@ -55,7 +55,7 @@ def app_of(server: Server[Any], port: int, token: str) -> Guard:
 
 
 def serve(server: Server[Any], listening: socket.socket, token: str) -> int:
-    """Serves until a signal comes; gives the exit code."""
+    """Serves until a signal comes; returns the exit code."""
     config = uvicorn.Config(
         app_of(server, listening.getsockname()[1], token),
         ws="none",
@@ -66,7 +66,7 @@ def serve(server: Server[Any], listening: socket.socket, token: str) -> int:
         timeout_graceful_shutdown=_PATIENCE,
     )
     got: list[int] = []
-    # uvicorn ends in peace at a signal and then sends it again, to whoever would have had it.
+    # uvicorn ends cleanly at a signal and then raises it again for the previous handler.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda number, _: got.append(number))
     anyio.run(lambda: uvicorn.Server(config).serve(sockets=[listening]))
@@ -74,10 +74,9 @@ def serve(server: Server[Any], listening: socket.socket, token: str) -> int:
 
 
 class Guard:
-    """Lets nothing through but requests of this machine's programs that know the token.
+    """Accepts only requests of programs on this machine that have the token.
 
-    A page in a browser has no token, names another origin, or, where its name was made to mean this machine, another
-    host.
+    A page in a browser has no token, sends another origin, or, if its name was rebound to this machine, another host.
     """
 
     def __init__(self, app: ASGIApp, hosts: list[str], origins: list[str], token: str) -> None:
@@ -87,7 +86,7 @@ class Guard:
         self._expected = f"Bearer {token}".encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request."""
+        """Handles one request."""
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return

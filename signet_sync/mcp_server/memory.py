@@ -1,4 +1,4 @@
-"""Whose memory is served, from where, and who else may read what is answered."""
+"""Defines which agent's memory is served, from where, and who else may read the answers."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from signet_sync.sync.read_only import Place
 class Memory:
     """The memory of one agent, fixed when the server starts: no argument of a tool chooses another.
 
-    `shared` says that others read the answers too: then nothing is told but memories that are not private and the
-    identity files. `read_only` leaves the tools out that write.
+    `shared`: others read the answers, too; then only memories that are not private and the identity files are returned.
+    `read_only` leaves out the tools that write.
     """
 
     place: Place
@@ -22,8 +22,9 @@ class Memory:
 
     @property
     def counts(self) -> bool:
-        """Whether what is found counts as recalled.
+        """Whether results count as recalled.
 
-        What others ask must not decide what rises into MEMORY.md, and who only reads changes nothing at all.
+        Others' questions must not decide what is promoted into MEMORY.md, and a read-only server changes nothing at
+        all.
         """
         return not (self.shared or self.read_only)

@@ -1,4 +1,4 @@
-"""The tools that look: each takes a memory and typed arguments, and gives a document."""
+"""Implements the tools that read: each takes a memory and typed arguments, and returns a document."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _more(found: int, limit: int, most: int = _MOST_HITS) -> str | None:
 
 
 def recall(memory: Memory, asked: schemas.Recall) -> Document:
-    """`memory_recall`: for others to read, of memories alone those that are not private."""
+    """`memory_recall`: with shared scope only memories that are not private."""
     if memory.counts:
         catch_up(memory.place, memory.agent_id)
     with reading(memory.place) as database:
@@ -82,7 +82,7 @@ def expand(memory: Memory, asked: schemas.Expand) -> Document:
 
 
 def context(memory: Memory, asked: schemas.Context) -> Document:
-    """`memory_context`: for others to read without MEMORY.md and without anything private."""
+    """`memory_context`: with shared scope without MEMORY.md and anything private."""
     require_root(memory.place.root)
     given: dict[str, Any] = {"shared": memory.shared, "budget": asked.budget}
     if asked.prompt is None:
@@ -130,7 +130,7 @@ def stats(memory: Memory, asked: schemas.Nothing) -> Document:
 
 
 def entity(memory: Memory, asked: schemas.ReadEntity) -> Document:
-    """`entity_read`: one entity as its files stand; without an id a list of all."""
+    """`entity_read`: one entity from its files; without an id a list of all."""
     with queries.looking(memory.place, memory.agent_id, now_us()) as garden:
         if asked.id is None:
             found = queries.listed(garden, asked.kind)

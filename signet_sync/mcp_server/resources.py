@@ -1,4 +1,4 @@
-"""Files of the agent as resources: MEMORY.md, artifacts and entity files, by URIs relative to the workspace."""
+"""Serves the agent's files as resources: MEMORY.md, artifacts and entity files, by URIs relative to the workspace."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _TYPE = "text/markdown"
 
 
 def uri_of(path: str) -> str:
-    """The URI of a path: without a host, so that nothing of the path counts as one and is changed on the way."""
+    """Returns the URI of a path: without a host, so that no part of the path is treated as one and changed."""
     return f"{SCHEME}/{quote(path, safe='/:')}"
 
 
 def path_of(uri: str) -> str:
-    """The path that a URI means, relative to the workspace. Raises `UsageError` (`not-found`)."""
+    """Returns the path that a URI means, relative to the workspace. Raises `UsageError` (`not-found`)."""
     rest = uri.removeprefix(SCHEME).removeprefix("/")
     if not uri.startswith(SCHEME) or len(uri) > _LONGEST_URI or not rest.isprintable():
         raise UsageError("there is no such resource", hint=f"URIs begin with {SCHEME}/", code="not-found")
@@ -33,7 +33,7 @@ def path_of(uri: str) -> str:
 
 
 def listed(memory: Memory, cursor: str | None) -> ListResourcesResult:
-    """A page of the list: MEMORY.md, entity files, artifacts with the newest first. Raises `UsageError`."""
+    """Returns a page of the list: MEMORY.md, entity files, artifacts with the newest first. Raises `UsageError`."""
     after = "" if cursor is None else path_of(cursor)
     found = readable.listing(memory.place, memory.agent_id, after, PAGE + 1)
     resources = [
@@ -45,7 +45,7 @@ def listed(memory: Memory, cursor: str | None) -> ListResourcesResult:
 
 
 def templates(memory: Memory) -> list[ResourceTemplate]:
-    """How URIs of artifacts and entity files are made."""
+    """Returns the templates for URIs of artifacts and entity files."""
     entities = f"{agent_folder(memory.agent_id)}entities/{{kind}}/{{folder}}/{{file}}"
     return [
         _template("artifact", "memory/{name}", "A file of a session: session_open and memory_search tell its name."),
@@ -60,7 +60,7 @@ def _template(name: str, path: str, description: str) -> ResourceTemplate:
 
 
 def read(memory: Memory, uri: str) -> ReadResourceResult:
-    """A file of the agent, marked as data. Raises `UsageError`, `WorkspaceError`, `DatabaseError`."""
+    """Returns a file of the agent, marked as data. Raises `UsageError`, `WorkspaceError`, `DatabaseError`."""
     path = path_of(uri)
     found = readable.read(memory.place, memory.agent_id, path, LARGEST)
     text = found.text

@@ -1,4 +1,4 @@
-"""The server over stdin and stdout, until stdin closes or a signal asks for its end."""
+"""Serves over stdin and stdout until stdin closes or a signal arrives."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 
 def serve(server: Server[Any]) -> int:
-    """Serves until the end; gives the exit code."""
+    """Serves until the end; returns the exit code."""
     try:
         anyio.run(_served, server)
     except* BrokenPipeError:
-        pass  # nobody reads the answers any more
+        pass  # the client no longer reads
     return 0
 
 
@@ -39,16 +39,16 @@ async def _served(server: Server[Any]) -> None:
 
 
 async def _leave_on_signal() -> None:
-    """Ends the process: a thread that waits for stdin cannot be called back, and every write of ours can be cut off."""
+    """Ends the process: a thread waiting for stdin cannot be cancelled, and each of our writes can be interrupted."""
     with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
         async for number in signals:
             os._exit(130 if number == signal.SIGINT else 0)
 
 
 class _Messages:
-    """What comes in; a line that cannot be read is answered with an error, so that nobody waits for it in vain.
+    """Incoming messages; a line that cannot be parsed is answered with an error, so that its client does not wait.
 
-    A request may hold half of a surrogate pair, which some languages write and no UTF-8 text has.
+    A request may contain half of a surrogate pair, which some languages write but UTF-8 cannot represent.
     """
 
     def __init__(self, incoming: ReadStream[SessionMessage | Exception], outgoing: WriteStream[SessionMessage]) -> None:
@@ -57,11 +57,11 @@ class _Messages:
 
     @property
     def last_context(self) -> contextvars.Context | None:
-        """What the SDK asks of its own streams."""
+        """The context, which the SDK expects of its own streams."""
         return getattr(self._incoming, "last_context", None)
 
     async def receive(self) -> SessionMessage | Exception:
-        """The next message."""
+        """Returns the next message."""
         while True:
             item = await self._incoming.receive()
             if not isinstance(item, ValidationError):
@@ -70,7 +70,7 @@ class _Messages:
             await self._outgoing.send(SessionMessage(JSONRPCError(jsonrpc="2.0", id=_id_in(item), error=error)))
 
     async def aclose(self) -> None:
-        """Ends the stream."""
+        """Closes the stream."""
         await self._incoming.aclose()
 
     def __aiter__(self) -> Self:
@@ -92,7 +92,7 @@ class _Messages:
 
 
 def _id_in(error: ValidationError) -> int | str | None:
-    """The id of the request that a line was meant to be, where Python's more patient parser finds one."""
+    """Returns the id of the request in an invalid line, if Python's more tolerant parser finds one."""
     line = error.errors()[0]["input"]
     try:
         told = json.loads(line) if isinstance(line, str) else line

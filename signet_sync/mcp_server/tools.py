@@ -1,4 +1,4 @@
-"""The tools as a client sees them: name, words for an agent, schemas, hints; and how one is called."""
+"""Defines the tools as a client sees them (name, description, schemas, hints) and calls them."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ Act = Callable[[Memory, Any], Document]
 
 @dataclass(frozen=True)
 class Offer:
-    """A tool: what it takes and answers with, and what it does.
+    """A tool: its arguments, its answer, and its function.
 
-    `shared` describes it where others read the answers, too; where it says nothing the tool is not offered there.
+    `shared` is its description if others read the answers, too; if empty, the tool is not offered there.
     """
 
     name: str
@@ -33,7 +33,7 @@ class Offer:
     shared: str = ""
     writes: bool = False
     destroys: bool = False
-    again: bool = True  # the same arguments once more change nothing further
+    again: bool = True  # calling it again with the same arguments changes nothing further
 
     @cached_property
     def tool(self) -> Tool:
@@ -56,7 +56,7 @@ class Offer:
 
 def _schema(model: type[BaseModel], mode: Any) -> dict[str, Any]:
     schema = model.model_json_schema(mode=mode)
-    # Docstrings and class names are for those who read the code.
+    # Docstrings and class names are for readers of the code.
     for part in (schema, *schema.get("$defs", {}).values()):
         part.pop("title", None)
         part.pop("description", None)
@@ -66,7 +66,7 @@ def _schema(model: type[BaseModel], mode: Any) -> dict[str, Any]:
 
 
 def _or_error(schema: dict[str, Any]) -> dict[str, Any]:
-    """A schema that errors fit, too: some clients hold them to it, and show nothing of one that does not fit."""
+    """Returns a schema that errors match, too: some clients validate answers and show nothing of one that fails."""
     fields = schema["properties"] | {"error": _schema(schemas.Error, "serialization")}
     either = [{"required": schema["required"]}, {"required": ["error"]}]
     return {key: value for key, value in schema.items() if key != "required"} | {"properties": fields, "anyOf": either}
@@ -200,10 +200,11 @@ OFFERS = (
 
 
 def offered(memory: Memory) -> dict[str, Offer]:
-    """The tools of a memory by name.
+    """Returns the tools of a memory by name.
 
-    Where others read the answers nothing writes: what they make an agent remember would stand in the MEMORY.md that it
-    alone reads. And sessions, files, entities, history and numbers tell of private things.
+    With shared scope no tool writes: what others make an agent remember would appear in the MEMORY.md that the agent
+    alone
+    reads. Sessions, files, entities, history and statistics contain private things, too.
     """
     if memory.shared:
         return {one.name: replace(one, description=one.shared) for one in OFFERS if one.shared and not one.writes}
@@ -211,7 +212,7 @@ def offered(memory: Memory) -> dict[str, Offer]:
 
 
 def call(memory: Memory, offer: Offer, arguments: dict[str, Any]) -> CallToolResult:
-    """Calls a tool; whatever goes wrong is an answer, too."""
+    """Calls a tool; an error is an answer, too."""
     done = attempted(lambda: offer.act(memory, offer.takes.model_validate(arguments)), memory.place)
     if isinstance(done, Failure):
         return _result(done.document, error_text(done.document), failed=True)

@@ -1,4 +1,4 @@
-"""The tools that write: what is remembered, forgotten, committed, or changed in an entity."""
+"""Implements the tools that write: remember, forget, checkpoint, edit an entity."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def forget(memory: Memory, asked: schemas.Forget) -> Document:
 
 
 def checkpoint(memory: Memory, asked: schemas.Checkpoint) -> Document:
-    """`memory_checkpoint`; of files that were left out those of other agents are not named."""
+    """`memory_checkpoint`; of the files left out, those of other agents are not named."""
     with memory.place.opened() as workspace:
         done = history_operations.checkpoint(workspace, memory.agent_id, asked.note, now_us())
         said = _said(memory, workspace, done.hint)
@@ -54,7 +54,7 @@ def checkpoint(memory: Memory, asked: schemas.Checkpoint) -> Document:
 
 
 def edit(memory: Memory, asked: schemas.EditEntity) -> Document:
-    """`entity_edit`: whoever asks over MCP is an agent, so what a person has locked or pinned stays."""
+    """`entity_edit`: over MCP the actor is an agent, so sections that a person locked or pinned are refused."""
     with memory.place.opened() as workspace:
         done = _edited(workspace, memory.agent_id, asked)
         return answer(done_document(done), _said(memory, workspace, done.waiting))
@@ -87,7 +87,7 @@ def _edited(workspace: Workspace, agent_id: str, asked: schemas.EditEntity) -> D
 
 
 def _said(memory: Memory, workspace: Workspace, waiting: str) -> str | None:
-    """What happened on the way, and what waits; a pass sees to all agents, and what is another's only the log tells."""
+    """Returns what happened meanwhile, and what waits; a pass covers all agents, and others' events are only logged."""
     told = []
     for line in workspace.events:
         if _concerns(memory, workspace, line):
@@ -98,6 +98,6 @@ def _said(memory: Memory, workspace: Workspace, waiting: str) -> str | None:
 
 
 def _concerns(memory: Memory, workspace: Workspace, line: str) -> bool:
-    """Whether what happened is this agent's business: it names no file, or begins with one of its own."""
+    """Whether an event concerns this agent: it names no file, or begins with one of the agent's."""
     path, _, _ = line.partition(": ")
     return not ("/" in line or ".md" in line) or belongs(workspace.database, memory.agent_id, path)

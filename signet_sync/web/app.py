@@ -1,4 +1,4 @@
-"""The page as an ASGI application: views at their paths, called in threads; their templates filled in, errors told."""
+"""Builds the web page as an ASGI application: calls views in threads, fills in templates, shows errors."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from signet_sync.web.security import TOKEN, Guard, Keys, query_of
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
-Listed = tuple[str, str, View]  # a view's path, its name, itself
+Listed = tuple[str, str, View]  # a view's path, name and function
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _AT_ONCE = 4  # requests; each holds a thread and reads the index
-_CARRIED = ("agent", TOKEN)  # of the query: not the view's business
+_CARRIED = ("agent", TOKEN)  # of the query: not passed to views
 
 
 def make(
@@ -45,13 +45,13 @@ def make(
     ending: asyncio.Event | None = None,
     listed: list[Listed] | None = None,
 ) -> ASGIApp:
-    """The application behind its guard; `ending` is set when streams are to end, `listed` are other views than ours."""
+    """Returns the application behind its guard; `ending` ends the streams when set, `listed` replaces our views."""
     keys = Keys(token) if isinstance(token, str) else token
     return Guard(_Pages(site, collected() if listed is None else listed, ending or asyncio.Event()).app, keys, port)
 
 
 def collected() -> list[Listed]:
-    """Path, name and function of every view."""
+    """Returns path, name and function of every view."""
     found: list[Listed] = []
     for module in sorted(one.name for one in pkgutil.iter_modules(views.__path__)):
         found += getattr(import_module(f"{views.__name__}.{module}"), "VIEWS", [])
@@ -96,7 +96,7 @@ class _Pages:
         return self._shown(frame, ask, page)
 
     def _ask(self, request: Request, frame: Frame) -> Ask:
-        """What is asked. Raises `UsageError` for an agent that has nothing here."""
+        """Builds the request for a view. Raises `UsageError` for an agent without a memory here."""
         query = dict(query_of(request.scope))
         agent = query.get("agent") or self._site.agent
         if agent != self._site.agent and agent not in frame.agents:
@@ -124,19 +124,19 @@ class _Pages:
         return Response(text.encode("utf-8", "backslashreplace"), page.status, media_type="text/html")
 
     def _frame(self, request: Request) -> Frame:
-        """Shows the view of the navigation whose path this one begins with."""
+        """Returns the frame; its section is the view of the navigation whose path this path begins with."""
         first = f"/{request.url.path.split('/')[1]}"
         return Frame(self._site, next((name for name, at in self._paths.items() if at == first), ""))
 
     async def _refused(self, request: Request, error: Exception) -> Response:
-        """A path that leads nowhere."""
+        """Answers a path that does not exist."""
         status = error.status_code if isinstance(error, HTTPException) else 500
         page = _trouble(status, "There is nothing at this address.", "the links above lead to all there is")
         frame = self._frame(request)
         return await anyio.to_thread.run_sync(self._shown, frame, self._plain_ask(), page, limiter=self._limiter)
 
     async def _unexpected(self, request: Request, error: Exception) -> Response:
-        """What nobody has foreseen: a traceback in the log of the terminal, none on a page."""
+        """Answers an unexpected error: the traceback goes to the terminal's log, never to a page."""
         from loguru import logger
 
         logger.opt(exception=error).error("the page failed at {}", request.url.path)
@@ -145,17 +145,17 @@ class _Pages:
 
 
 class _Static(StaticFiles):
-    """Styles and scripts: a browser keeps them and asks each time whether they are still the same."""
+    """Serves styles and scripts: a browser caches them and asks each time whether they changed."""
 
     def file_response(self, *given: Any, **named: Any) -> Response:
-        """As it is, with the leave to keep it."""
+        """Returns the file with permission to cache it."""
         response = super().file_response(*given, **named)
         response.headers["Cache-Control"] = "private, no-cache"
         return response
 
 
 def _told(error: SignetSyncError) -> Page:
-    """An error of ours as a page: what is unknown is not there, what was asked wrongly is the asker's."""
+    """Shows an error of ours as a page: 404 for what is unknown, 400 for a wrong request, else 503."""
     status = 404 if error.code.startswith(("unknown", "no-such")) else 400 if isinstance(error, UsageError) else 503
     return _trouble(status, error.message, error.hint, error.path or "")
 

@@ -1,4 +1,4 @@
-"""One artifact as it stands on disk, read for a page: its fields, its text in parts, what is wrong with it."""
+"""Reads one artifact from disk for a page: its fields, its text in parts, and what is wrong with it."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ from signet_sync.web.transcript import Script, Turn
 
 @dataclass(frozen=True)
 class Artifact:
-    """A file that is shown: `turns` are those of `part` (from 0); `trouble` says why there is nothing to show.
+    """A file to show: `turns` are those of `part` (from 0); `trouble` explains why there is nothing to show.
 
-    `code` is its verdict's (`indexed` where all is well). `mark` begins the names of its lines, `L` where the file is
-    the one that was asked for; `asked` is the line that was.
+    `code` is its verdict's (`indexed` for a valid file). `mark` begins the anchors of its lines, `L` for the requested
+    file;
+    `asked` is the requested line.
     """
 
     path: str
@@ -55,7 +56,7 @@ class Artifact:
 
 @dataclass(frozen=True)
 class Wish:
-    """What of a file is wanted: a part (from 0), or that which holds a line of the file or (`of_body`) of its body."""
+    """Which part of a file to show: a part (from 0), or the one with a line of the file or (`of_body`) of its body."""
 
     part: int = 0
     line: int = 0
@@ -63,7 +64,7 @@ class Wish:
 
 
 def opened(place: Place, database: Database, path: str, kind: str, code: str, *, mark: str, wish: Wish) -> Artifact:
-    """Reads a file through the vault's gate; secrets and controls are taken out of it as everywhere."""
+    """Reads a file of the vault safely; secrets and control characters are removed as everywhere."""
     found = files.read(place.root, path, place.settings().max_file_bytes)
     if isinstance(found, Trouble):
         return Artifact(path, kind, code, mark, trouble=found.message)
@@ -76,7 +77,7 @@ def opened(place: Place, database: Database, path: str, kind: str, code: str, *,
 
 
 def _clean_text(database: Database, path: str, found: Found, body: str) -> str:
-    """The body without secrets and controls; of a file that is as the index knows it, what the index holds."""
+    """Returns the body without secrets and control characters; for an unchanged indexed file, the indexed text."""
     known = artifacts.known_files(database, [path]).get(path)
     if known is not None and known.verdict == "indexed" and known.signature == found.signature:
         return bodies.text_at(database, path)
@@ -84,12 +85,12 @@ def _clean_text(database: Database, path: str, found: Found, body: str) -> str:
 
 
 def _taken_apart(raw: bytes) -> tuple[Mapping[str, str | list[str] | None], str, int]:
-    """Fields, body and the number of the body's first line; all of it is body where there is no frontmatter."""
+    """Returns fields, body and the number of the body's first line; without frontmatter everything is body."""
     try:
         source = open_source(raw)
     except FrontmatterProblem:
         return {}, raw.decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "\n"), 1
-    # Two fences, and the head between them unless it is empty.
+    # Two fences, and the frontmatter between them unless it is empty.
     first = source.head.count("\n") + (4 if source.head else 3)
     try:
         fields = read(source.head)
@@ -99,7 +100,7 @@ def _taken_apart(raw: bytes) -> tuple[Mapping[str, str | list[str] | None], str,
 
 
 def _clean(value: Any) -> str | list[str] | None:
-    """A property as text, or as several."""
+    """Returns a property as one text or several."""
     if isinstance(value, list):
         return [_line(one) for one in value]
     return None if value is None else _line(value)

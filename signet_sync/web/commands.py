@@ -1,4 +1,4 @@
-"""Commands of ours, as the page shows them to be copied: it never does anything itself."""
+"""Composes commands of ours for the page to show and a person to copy; the page itself runs nothing."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import shlex
 from signet_sync.formats.paths import DEFAULT_AGENT
 from signet_sync.web.request import Ask
 
-# Where a person puts words of their own.
+# A placeholder for a person's own words.
 WORDS = "…"
 
 
 def told(ask: Ask, *words: str, own_agent: bool = True) -> str:
-    """A command line that can be pasted into a shell, whatever its words hold.
+    """Returns a command line that can be pasted into a shell, whatever its words contain.
 
-    It names the agent where that is another one than usual and the command takes it (`own_agent`).
+    It names the agent if that is not the default one and the command accepts it (`own_agent`).
     """
     agent = ["--agent", ask.agent] if own_agent and ask.agent != DEFAULT_AGENT else []
     return ask.site.place.command_line(shlex.join([*words, *agent]))

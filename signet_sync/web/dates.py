@@ -1,10 +1,10 @@
-"""Days as a person reads them: in English, whatever language the machine speaks. Pure."""
+"""Formats days for a person: in English, whatever the machine's language. Pure."""
 
 from __future__ import annotations
 
 from datetime import date
 
-# Not `strftime`, which speaks the language of the machine.
+# Not `strftime`, which uses the machine's language.
 MONTHS = (
     "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
     "December",

@@ -1,4 +1,4 @@
-"""How two texts differ, line by line, as rows that a person reads; bounded, however long the texts are."""
+"""Computes how two texts differ, line by line, as rows for a person; bounded, however long the texts are."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import Literal, NamedTuple
 Kind = Literal["same", "gone", "new", "skipped", "more"]
 
 CONTEXT = 3  # lines around a change
-COMPARED = 1_000  # lines on either side that are held against each other; of more, all of the one gave way to the other
+COMPARED = 1_000  # lines on either side that are compared; with more, the whole of one side replaces that of the other
 ROWS = 600
-BLOCK = 200  # lines that went, and lines that came, in one place
+BLOCK = 200  # removed lines, and added lines, shown in one place
 WIDE = 1_200  # characters of a line that are shown
-_AROUND = 120  # characters of a long line before and behind what changed in it
+_AROUND = 120  # characters of a long line before and after its change
 _INTRALINE = 20_000
 _WORD = 40
 
 
 class Piece(NamedTuple):
-    """A part of a line; `changed` where the line of the other side has something else."""
+    """A part of a line; `changed` if the line of the other side differs here."""
 
     text: str
     changed: bool
@@ -29,7 +29,7 @@ class Piece(NamedTuple):
 class Row(NamedTuple):
     """A line with its numbers (from 1) in both texts.
 
-    `lines` says how many lines a row stands for: `skipped` ones are alike, `more` ones changed as those above.
+    `lines` is how many lines a row represents: `skipped` ones are equal, `more` ones changed like those above.
     """
 
     kind: Kind
@@ -40,7 +40,7 @@ class Row(NamedTuple):
 
 
 class Differing(NamedTuple):
-    """Rows from top to bottom, how many lines went and came in all; `whole`: every change is shown."""
+    """Rows from top to bottom, the total of removed and added lines; `whole`: every change is shown."""
 
     rows: list[Row]
     gone: int
@@ -49,7 +49,7 @@ class Differing(NamedTuple):
 
 
 def differing(before: str, after: str) -> Differing:
-    """What changed from one text to another; equal texts have no rows."""
+    """Returns what changed from one text to another; equal texts have no rows."""
     old, new = before.split("\n"), after.split("\n")
     blocks = [block for block in _blocks(old, new) if block[0] != "equal"]
     gone = sum(block[2] - block[1] for block in blocks)
@@ -63,7 +63,7 @@ Block = tuple[str, int, int, int, int]
 
 
 def _blocks(old: Sequence[str], new: Sequence[str]) -> list[Block]:
-    """Opcodes as difflib has them; what is alike at both ends is left out before, for that costs next to nothing."""
+    """Returns difflib's opcodes; equal lines at both ends are left out first, since that is cheap."""
     top = _alike(old, new)
     bottom = _alike(old[top:][::-1], new[top:][::-1])
     left, right = old[top : len(old) - bottom], new[top : len(new) - bottom]
@@ -76,13 +76,13 @@ def _blocks(old: Sequence[str], new: Sequence[str]) -> list[Block]:
 
 
 def _alike(one: Sequence[str], other: Sequence[str]) -> int:
-    """How many lines, or letters of a line, from the first on are the same."""
+    """Counts the equal lines, or characters of a line, at the beginning."""
     shorter = min(len(one), len(other))
     return next((at for at in range(shorter) if one[at] != other[at]), shorter)
 
 
 def _rows(old: Sequence[str], new: Sequence[str], blocks: Sequence[Block]) -> Iterator[Row]:
-    shown = 0  # lines of the old text that were told of
+    shown = 0  # lines of the old text covered so far
     for place, (_, start, end, fresh, fresh_end) in enumerate(blocks):
         first = max(shown, start - CONTEXT)
         if first > shown:
@@ -99,7 +99,7 @@ def _rows(old: Sequence[str], new: Sequence[str], blocks: Sequence[Block]) -> It
 
 
 def _changed(old: Sequence[str], new: Sequence[str], start: int, end: int, fresh: int, fresh_end: int) -> Iterator[Row]:
-    """What went, then what came; lines that stand at the same place in both are held against each other."""
+    """Yields removed lines, then added ones; lines at the same position are compared with each other."""
     went, came = old[start : min(end, start + BLOCK)], new[fresh : min(fresh_end, fresh + BLOCK)]
     marked = [_intraline(*pair) for pair in zip(went, came, strict=False)]
     for at, line in enumerate(went):
@@ -115,7 +115,7 @@ def _changed(old: Sequence[str], new: Sequence[str], start: int, end: int, fresh
 
 
 def _intraline(went: str, came: str) -> tuple[tuple[Piece, ...], tuple[Piece, ...]]:
-    """Both lines with what differs marked, where most of them is alike; words are not cut."""
+    """Returns both lines with differences marked, if most of them is equal; words are not split."""
     plain = (Piece(went, False),), (Piece(came, False),)
     if max(len(went), len(came)) > _INTRALINE:
         return plain
@@ -129,7 +129,7 @@ def _intraline(went: str, came: str) -> tuple[tuple[Piece, ...], tuple[Piece, ..
 
 
 def _between_words(went: str, came: str, alike: int) -> int:
-    """How many letters at the beginning are alike and end between two words, where the word is no endless one."""
+    """Shortens an equal beginning to the last gap between words, unless the word is very long."""
     inside = any(line[alike : alike + 1].isalnum() for line in (went, came))
     found = alike
     while inside and found and went[found - 1].isalnum():
@@ -144,7 +144,7 @@ def _marked(line: str, head: int, tail: int) -> tuple[Piece, ...]:
 
 
 def _narrowed(row: Row) -> Row:
-    """A line that can be shown: of a long one what changed and a little around it, else its beginning."""
+    """Shortens a long line to its change and a little around it, or to its beginning."""
     if sum(len(piece.text) for piece in row.pieces) <= WIDE:
         return row
     marked = any(piece.changed for piece in row.pieces)

@@ -1,4 +1,4 @@
-"""How values become text of a page: escaped, nothing invisible in it, times and sizes as a person reads them."""
+"""Formats values as text of a page: escaped, nothing invisible, times and sizes for a person."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from signet_sync.formats.paths import escaped_character
 from signet_sync.formats.timestamps import SECOND, iso, moment_of, parse_instant
 from signet_sync.text.sentences import basename
 
-# C0 but tab and LF, DEL, C1, line and paragraph separators, what turns the direction of text around, the invisible tag
-# letters, the byte order mark, lone surrogates. Right in one language and wrong in none stay: joiners and plain marks.
+# C0 except tab and LF, DEL, C1, line and paragraph separators, controls of text direction, the invisible tag letters,
+# the byte order mark, lone surrogates. Joiners and plain direction marks are kept, because some languages need them.
 _UNSEEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff"
     "\U000e0000-\U000e007f]"
@@ -29,7 +29,7 @@ _LARGER = ((60, "minute"), (60, "hour"), (24, "day"), (30, "month"), (12, "year"
 
 @cache
 def environment(templates: str) -> Environment:
-    """The templates: every value is escaped and shown whole, and one that was forgotten is an error."""
+    """Returns the templates' environment: every value is escaped and shown whole, and a missing one is an error."""
     made = Environment(
         loader=FileSystemLoader(templates),
         autoescape=True,
@@ -59,7 +59,7 @@ def _shown(value: Any) -> Any:
 
 
 def seen(text: str) -> str:
-    """The text with what nobody would see spelled out; what was escaped stays escaped."""
+    """Spells out invisible characters; escaped text stays escaped."""
     if not _UNSEEN.search(text):
         return text
     told = _UNSEEN.sub(lambda match: escaped_character(match[0]), text)
@@ -67,22 +67,22 @@ def seen(text: str) -> str:
 
 
 def escaped(text: str) -> str:
-    """A text as it stands in HTML, in attributes too."""
+    """Escapes a text for HTML, attributes included."""
     return html.escape(seen(text))
 
 
 def when(value: int | str | None) -> str:
-    """An instant (microseconds or ISO 8601) as local date and time; what is no instant as it is."""
+    """Formats an instant (microseconds or ISO 8601) as local date and time; anything else is returned as it is."""
     return _time(value, "%Y-%m-%d %H:%M")
 
 
 def day(value: int | str | None) -> str:
-    """The local day of an instant."""
+    """Formats the local day of an instant."""
     return _time(value, "%Y-%m-%d")
 
 
 def clock(value: int | str) -> str:
-    """Hour and minute of an instant by UTC, as the ledger counts days."""
+    """Formats hour and minute of an instant in UTC, in which the session log counts days."""
     stamp = value if isinstance(value, str) else iso(value)
     return Markup('<time datetime="{}">{}</time>').format(stamp, stamp[11:16])
 
@@ -97,7 +97,7 @@ def _time(value: int | str | None, form: str) -> str:
 
 @pass_context
 def ago(context: Context, value: int | str | None) -> str:
-    """How long ago an instant was, counted from the present of the request."""
+    """Formats how long ago an instant was, relative to the time of the request."""
     instant = _instant(value)
     if instant is None:
         return "never"
@@ -107,7 +107,7 @@ def ago(context: Context, value: int | str | None) -> str:
 
 
 def since(microseconds: int) -> str:
-    """`3 minutes ago`; what lies ahead is told as such."""
+    """Returns `3 minutes ago`; for the future `in 3 minutes`."""
     left, unit = abs(microseconds) // SECOND, "second"
     if left < 10:
         return "just now"
@@ -120,7 +120,7 @@ def since(microseconds: int) -> str:
 
 
 def number(value: int) -> str:
-    """A number with its thousands apart."""
+    """Formats a number with separated thousands."""
     return f"{value:,}".replace(",", "\u202f")
 
 
@@ -130,7 +130,7 @@ def counted(value: int, noun: str) -> str:
 
 
 def sentence(text: str) -> str:
-    """A line as a sentence of its own: with a capital letter, unless it begins with our command, and a full stop."""
+    """Formats a line as a sentence: with a capital letter, unless it begins with our command, and a full stop."""
     told = text if text.startswith("signet-sync") else text[:1].upper() + text[1:]
     return told if told.endswith((".", "!", "?")) or not told else f"{told}."
 
@@ -148,7 +148,7 @@ def _local(instant: int) -> datetime:
 
 
 def plain_page(title: str, lines: Iterable[str], *, head: str = "") -> str:
-    """A page without templates and styles, for who may have neither; `head` is HTML."""
+    """Returns a page without templates and styles, for clients without access to them; `head` is HTML."""
     told = "".join(f"<p>{escaped(line)}</p>" for line in lines if line)
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8">{head}'

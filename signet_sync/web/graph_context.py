@@ -1,4 +1,4 @@
-"""What lies around a session: its thread, its neighbours there, what tells of it, the entities that rest on it."""
+"""Reads the surroundings of a session: thread, neighbours, arcs and epochs, and entities that rest on it."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _PROFILES, _ITEMS = 300, 50
 
 
 class Lineage(NamedTuple):
-    """Where a session stands: its thread, the sessions beside it there, its node and the pieces that this is made of.
+    """A session's position: its thread, the sessions beside it there, its node and number of pieces.
 
-    `above` are the arcs and epochs that tell of it, each with a line.
+    `above` are the arcs and epochs that contain it, each with a line.
     """
 
     thread: ThreadHead | None
@@ -48,7 +48,7 @@ class Resting(NamedTuple):
 
 
 def lineage_of(database: Database, ref: SessionRef) -> Lineage:
-    """Where a session stands in the graph."""
+    """Returns a session's position in the graph."""
     thread_id, before, after = outcomes.before_and_after(database, ref)
     node = next(iter(references.best(database, ref)), None)
     if node is None:
@@ -62,7 +62,7 @@ def lineage_of(database: Database, ref: SessionRef) -> Lineage:
 
 
 def resting(place: Place, database: Database, agent_id: str, paths: Sequence[str]) -> list[Resting]:
-    """Items of an agent's entity files that rest on some artifacts; bounded."""
+    """Returns items of an agent's entity files that rest on some artifacts; bounded."""
     marks = [f"[[{path}|" for path in paths]
     limit = place.settings().max_file_bytes
     found: list[Resting] = []

@@ -1,4 +1,4 @@
-"""What stands around every view: the workspace's name, the way to the other views, its agents, how the agent fares."""
+"""Provides what surrounds every view: workspace name, navigation, agents, and the state of the background agent."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from signet_sync.sync.read_only import reading
 from signet_sync.sync.store import counts
 from signet_sync.web.request import Site
 
-# Name of the view, what it is called, the key that follows `g`.
+# The view's name, its label, the key that follows `g`.
 NAVIGATION = (
     ("overview", "Overview", "o"),
     ("sessions", "Sessions", "s"),
@@ -27,10 +27,10 @@ _WELL = ("watching", "polling", "reconciling", "starting")
 
 @dataclass(frozen=True)
 class Frame:
-    """Looked up when a template asks for it."""
+    """Values for the layout, each computed when a template uses it."""
 
     site: Site
-    section: str = ""  # the view of the navigation that is shown, or that leads to what is shown
+    section: str = ""  # the view of the navigation that is shown, or contains what is shown
     version: str = __version__
     navigation: tuple[tuple[str, str, str], ...] = NAVIGATION
 
@@ -41,18 +41,18 @@ class Frame:
 
     @property
     def place(self) -> str:
-        """The same as a person writes it."""
+        """The path as a person writes it."""
         home = f"{os.path.expanduser('~')}/"
         return f"~/{self.root.removeprefix(home)}" if self.root.startswith(home) else self.root
 
     @property
     def name(self) -> str:
-        """What a person calls the workspace: its folder."""
+        """The workspace's name: that of its folder."""
         return os.path.basename(self.root.rstrip("/")) or self.root
 
     @cached_property
     def agents(self) -> list[str]:
-        """Every agent with a memory; none where the index cannot be read, which the view itself tells."""
+        """Every agent with a memory; empty if the index cannot be read, which the view itself reports."""
         try:
             with reading(self.site.place) as database:
                 return counts.agents(database)
@@ -61,17 +61,17 @@ class Frame:
 
     @cached_property
     def life(self) -> Life:
-        """Whether the background agent runs, and what it last said."""
+        """Whether the background agent runs, and the state it last reported."""
         return sign_of_life(self.site.place)
 
     @property
     def tone(self) -> str:
-        """How well that is: the class of a badge."""
+        """The class of a badge for that state."""
         return tone_of(self.life.state, running=self.life.running, responding=self.life.responding)
 
 
 def tone_of(state: str, *, running: bool, responding: bool | None) -> str:
-    """The class of a badge for a state of the agent."""
+    """Returns the class of a badge for a state of the agent."""
     if "halted" in state or (running and not responding):
         return "bad"
     if not running:

@@ -1,4 +1,4 @@
-"""Where the links of a generated page lead on ours: sessions, days, entities, nodes of the graph."""
+"""Maps the links of a generated page to views: sessions, days, entities, nodes of the graph."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ from signet_sync.web.markdown import Block
 from signet_sync.web.markdown import targets as links_of
 from signet_sync.web.page_lines import Section
 
-# The end of a ledger page's path.
+# The end of the path of a session log page.
 _DAY = re.compile(r"ledger/(\d{4})/(\d\d)/(\d\d)\.md$", re.ASCII)
 _MONTH = re.compile(r"ledger/(\d{4})-(\d\d)\.md$", re.ASCII)
 _LONGEST = 500  # characters
 
 
 class Target(NamedTuple):
-    """A view and what it is given."""
+    """A view and its parameters."""
 
     view: str
     given: Mapping[str, str]
 
 
 def targets(database: Database, agent_id: str, page: Iterable[Section]) -> dict[str, Target]:
-    """Where each link and handle of a page leads, by what it says; one that leads nowhere is left out."""
+    """Returns the target of each link and handle of a page, by its text; links without a target are left out."""
     named = {part.target for section in page for line in section.lines for part in line.parts if part.target}
     return of_names(database, agent_id, named)
 
 
 def of_names(database: Database, agent_id: str, named: Iterable[str]) -> dict[str, Target]:
-    """The same for paths and handles from anywhere."""
+    """Returns the same for any paths and handles."""
     found: dict[str, Target] = {}
     named = set(named)
     artifacts = sessions.of_paths(database, agent_id, [name for name in named if name.startswith("memory/")])
@@ -51,10 +51,11 @@ def of_names(database: Database, agent_id: str, named: Iterable[str]) -> dict[st
 
 
 def of_blocks(database: Database, agent_id: str, shown: Iterable[Block]) -> dict[str, Target]:
-    """Where each link in some Markdown leads that stays within the workspace, as far as we have a view for it.
+    """Returns the targets of links in Markdown that stay within the workspace, if we have a view for them.
 
-    Everything else stays text: nothing outside the workspace is so much as looked up because a file says so, and a
-    browser looks up the host of every link that it shows.
+    All other links stay text: nothing outside the workspace is looked up because a file names it, and a browser looks
+    up
+    the host of every link that it shows.
     """
     candidates = {target: _paths_of(target) for target in links_of(shown)}
     known = of_names(database, agent_id, {path for paths in candidates.values() for path in paths})
@@ -67,7 +68,7 @@ def of_blocks(database: Database, agent_id: str, shown: Iterable[Block]) -> dict
 
 
 def _paths_of(target: str) -> list[str]:
-    """The paths in the workspace that a link may mean: from its root, or beside the file that holds it."""
+    """Returns the paths in the workspace that a link may mean: from its root, or beside the file with the link."""
     bare = unquote(target.partition("#")[0].partition("^")[0]).strip()
     if not bare or len(bare) > _LONGEST or leaves_workspace(target) or leaves_workspace(bare):
         return []
@@ -95,5 +96,5 @@ def _place(name: str, agent_id: str) -> Target | None:
 
 
 def _length(year: int, month: int) -> int:
-    """Days of a month; of one that is in no calendar 31, and whoever is asked for it says so."""
+    """Returns the days of a month; 31 for an invalid month, which the session list then reports."""
     return monthrange(year, month)[1] if year and 1 <= month <= 12 else 31

@@ -1,4 +1,4 @@
-"""Addresses of the page's own views, by name; the agent that is looked at goes along."""
+"""Builds addresses of the page's own views, by name, for the agent that is shown."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ _PARAMETER = re.compile(r"\{(\w+)(?::\w+)?\}")
 
 
 class Links:
-    """Given to templates as `url`: `url('session', session=token, page=2)`.
+    """The function `url` of templates: `url('session', session=token, page=2)`.
 
-    Parameters of the path by their names, the rest as query; without a value one is left out. `agent` chooses another
-    agent than the one that is looked at.
+    Parameters of the path are given by name, others become the query; None is left out. `agent` chooses an agent other
+    than
+    the one that is shown.
     """
 
     def __init__(self, paths: Mapping[str, str], agent: str, usual: str) -> None:
@@ -25,7 +26,7 @@ class Links:
         return name in self._paths
 
     def __call__(self, name: str, /, **given: object) -> str:
-        """The address. Raises `KeyError` for a view or a parameter that is missing."""
+        """Returns the address. Raises `KeyError` for a missing view or parameter."""
         path = _PARAMETER.sub(lambda match: quote(str(given.pop(match[1])), safe="", errors=_ERRORS), self._paths[name])
         agent = given.pop("agent", self._agent)
         if agent != self._usual and name != "static":

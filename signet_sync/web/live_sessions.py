@@ -1,4 +1,4 @@
-"""Sessions that still run: which session the live turns are of, and the newest of them to read."""
+"""Reads running sessions: which session live turns belong to, and the newest turns."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _CHARACTERS = 64_000
 
 
 class Running(NamedTuple):
-    """A session that still runs: what its page is asked for by, and how far it is."""
+    """A running session: the parameters of its page, and its progress."""
 
     token: str
     session_id: str
@@ -27,7 +27,7 @@ class Running(NamedTuple):
 
 
 class Said(NamedTuple):
-    """A turn of a session that still runs."""
+    """A turn of a running session."""
 
     role: str
     at: str
@@ -36,7 +36,7 @@ class Said(NamedTuple):
 
 
 def every(database: Database, agent_id: str) -> list[Running]:
-    """Those of an agent, the one that somebody spoke in last first."""
+    """Returns those of an agent, the most recently active first."""
     return [
         Running(
             derive_token(agent_id, one.session_key, one.session_id),
@@ -52,7 +52,7 @@ def every(database: Database, agent_id: str) -> list[Running]:
 def buffers(
     database: Database, agent_id: str, token: str, session_id: str, ref: SessionRef | None
 ) -> list[LiveSession]:
-    """The live turns of a session; where it has no files yet they are known by what its token is made of."""
+    """Returns the live turns of a session; one without files is identified by what its token is derived from."""
     key = ref.session_key if ref else None
     return [
         one
@@ -63,7 +63,7 @@ def buffers(
 
 
 def said(database: Database, agent_id: str, of: Sequence[LiveSession]) -> list[Said]:
-    """The newest turns, as many as a page takes."""
+    """Returns the newest turns, as many as a page shows."""
     every = [turn for one in of for turn in live.transcript(database, agent_id, one.session_key, one.session_id)]
     room = _CHARACTERS
     found: list[Said] = []

@@ -1,4 +1,4 @@
-"""Tells an open page that something has moved: server-sent events, fed by a look at a few files once a second."""
+"""Notifies open pages of changes: server-sent events, from checking a few files once a second."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from signet_sync.sync.read_only import Place
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
-EVERY = 1.0  # seconds between two looks
-_QUIET = 15  # looks without news until a sign of life
-_STREAMS = 8  # at once; a browser has none for tabs that nobody sees
+EVERY = 1.0  # seconds between two checks
+_QUIET = 15  # checks without news until a sign of life
+_STREAMS = 8  # at once; a browser closes the stream of a hidden tab
 _TYPE = "text/event-stream"
 
 
@@ -32,7 +32,7 @@ class Events:
         self._open = 0
 
     async def answer(self, request: Request) -> Response:
-        """A stream; where too many are open, or all are to end, none."""
+        """Returns a stream, or 503 if too many are open or the server is ending."""
         if self._open >= _STREAMS or self._ending.is_set():
             return Response(status_code=503, headers={"Retry-After": "30"})
         if request.method == "HEAD":
@@ -62,13 +62,13 @@ class Events:
                 yield ": still here\n\n"
 
     async def _rested(self) -> bool:
-        """Waits until the next look; true where there shall be none."""
+        """Waits until the next check; True if there is none."""
         with suppress(TimeoutError):
             await asyncio.wait_for(self._ending.wait(), EVERY)
         return self._ending.is_set()
 
     def _look(self) -> tuple[object, ...]:
-        """What is other as soon as the index or the agent's state is; files of the state folder alone, which is near.
+        """Returns what changes with the index or the agent's state, from files of the state folder only.
 
         Every write to the database goes through its log.
         """
@@ -79,14 +79,14 @@ class Events:
 
 
 class _Counted(StreamingResponse):
-    """A stream that counts from the moment it is granted: of many that are asked for at once, none has begun yet."""
+    """A stream that counts from the moment it is granted: of many requested at once, none has begun yet."""
 
     def __init__(self, counted: Callable[[], AbstractContextManager[None]], content: AsyncIterator[str], **given: Any):
         super().__init__(content, **given)
         self._counted = counted
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Sends it until it ends, or nobody reads it any more."""
+        """Sends it until it ends or the client disconnects."""
         with self._counted():
             await super().__call__(scope, receive, send)
 

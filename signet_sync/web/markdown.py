@@ -1,7 +1,7 @@
-"""Reads Markdown as values for a template: blocks, lines with their numbers, spans; pure, and never markup itself.
+"""Parses Markdown into values for a template: blocks, lines with their numbers, spans; pure, never markup itself.
 
-CommonMark's structure without HTML: what a file says chooses among a few shapes, and the template alone writes tags.
-Lines stay lines, so that each can be linked to: a span never goes over the end of its line.
+CommonMark's structure without HTML: a file can only choose among a few shapes, and the template writes all tags. Each
+line is kept, so that it can be linked to: a span never extends over the end of its line.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from markdown_it import MarkdownIt
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 
-# A longer line is shown as it stands.
+# A longer line is shown without markup.
 MARKED_UP = 2_000
 _DEEPEST = 6
 _COLUMNS = 30
@@ -24,7 +24,7 @@ BlockKind = Literal["paragraph", "heading", "quote", "list", "code", "table", "r
 
 
 class Span(NamedTuple):
-    """A piece of a line; of a link or image `target` is what it leads to, as it was written."""
+    """A piece of a line; `target` is the destination of a link or image, as written."""
 
     kind: SpanKind
     text: str
@@ -39,7 +39,7 @@ class Line(NamedTuple):
 
 
 class Item(NamedTuple):
-    """An item of a list: how deep it stands, what stands before it, its lines."""
+    """An item of a list: its level, its marker, its lines."""
 
     level: int
     marker: str
@@ -54,7 +54,7 @@ class Row(NamedTuple):
 
 
 class Call(NamedTuple):
-    """A tool that was called: its line, its name, what with, whether it failed."""
+    """A call of a tool: its line, name and arguments, and whether it failed."""
 
     number: int
     name: str
@@ -65,7 +65,7 @@ class Call(NamedTuple):
 class Block(NamedTuple):
     """Lines that belong together. `label` is a code block's language; `level` a heading's.
 
-    A list has `items`, a table `rows` (the first is its head), a tool its `call` and as `lines` what it printed.
+    A list has `items`, a table `rows` (the first is its header), a tool its `call`, with its output as `lines`.
     """
 
     kind: BlockKind
@@ -89,7 +89,7 @@ _SPECIAL = re.compile(r"[\\`*_\[]")
 
 
 class _Markdown(MarkdownIt):
-    """Links as they were written: the page decides which of them lead anywhere."""
+    """Keeps links as written: the page decides which of them have a target."""
 
     def normalizeLink(self, url: str) -> str:
         return url
@@ -116,7 +116,7 @@ _markdown.inline.ruler.before("link", "wikilink", _wikilink)
 
 
 def blocks(lines: Sequence[Numbered], *, fence: str = "", call_of: CallOf | None = None) -> list[Block]:
-    """The blocks of some lines. `fence` is one that was opened before them; `call_of` reads lines that call a tool."""
+    """Returns the blocks of some lines. `fence` was opened before them; `call_of` parses lines that call a tool."""
     lines = [(0, fence), *lines] if fence else lines
     tokens: list[Token] = []
     _markdown.block.parse("\n".join(raw for _, raw in lines) + "\n", _markdown, {}, tokens)
@@ -124,7 +124,7 @@ def blocks(lines: Sequence[Numbered], *, fence: str = "", call_of: CallOf | None
 
 
 def spans(text: str) -> tuple[Span, ...]:
-    """The pieces of a line."""
+    """Returns the pieces of a line."""
     if len(text) > MARKED_UP or not _SPECIAL.search(text):
         return (Span("text", text),) if text else ()
     tokens: list[Token] = []
@@ -133,7 +133,7 @@ def spans(text: str) -> tuple[Span, ...]:
 
 
 def open_fence(lines: Iterable[str]) -> str:
-    """The mark of the code block that some lines leave open; empty where they leave none."""
+    """Returns the fence of the code block that some lines leave open; empty if there is none."""
     fence = ""
     for raw in lines:
         if fence:
@@ -145,12 +145,12 @@ def open_fence(lines: Iterable[str]) -> str:
 
 
 def numbered(text: str, first: int) -> list[Numbered]:
-    """The lines of a text with their numbers."""
+    """Returns the lines of a text with their numbers."""
     return list(enumerate(text.split("\n"), first))
 
 
 def targets(shown: Iterable[Block]) -> set[str]:
-    """What the links of some blocks lead to."""
+    """Returns the destinations of the links in some blocks."""
     every: list[tuple[Span, ...]] = []
     for block in shown:
         every += [line.spans for line in block.lines]
@@ -163,17 +163,17 @@ def targets(shown: Iterable[Block]) -> set[str]:
 
 
 class _Reader:
-    """The blocks that tokens make of lines."""
+    """Builds blocks from tokens and lines."""
 
     def __init__(self, lines: Sequence[Numbered], call_of: CallOf | None) -> None:
         self._lines = lines
         self._call_of = call_of
         self._found: list[Block] = []
-        self._items: list[Item] = []  # of a list that goes on
-        self._shown = 0  # how many lines are in blocks or stand between them
+        self._items: list[Item] = []  # of the current list
+        self._shown = 0  # how many lines are in blocks or between them
 
     def read(self, tokens: Sequence[Token]) -> list[Block]:
-        """The blocks in order."""
+        """Returns the blocks in order."""
         lists = quotes = 0
         marker = ""
         for at, token in enumerate(tokens):
@@ -198,7 +198,7 @@ class _Reader:
                 self._add(Block("table", rows=tuple(self._row(row) for row in range(start, end) if row != start + 1)))
             elif kind == "paragraph_open":
                 held = tokens[at + 1].content.split("\n")
-                # Blanks that only Python takes for such may be gone from the beginning, with their lines.
+                # Blanks that only Python treats as such may be stripped from the beginning, with their lines.
                 start = next(line for line in range(start, end) if held[0] in self._lines[line][1])
                 if lists == 1 and not quotes and marker and self._call(start):
                     held, start = held[1:], start + 1
@@ -209,14 +209,14 @@ class _Reader:
         return self._found
 
     def _add(self, *following: Block) -> None:
-        """Ends the list that goes on, and adds what comes behind it."""
+        """Ends the current list, and adds the following blocks."""
         if self._items:
             self._found.append(Block("list", items=tuple(self._items)))
             self._items = []
         self._found += following
 
     def _plain(self, until: int) -> None:
-        """Shows lines as they stand that no token holds: they are nested too deep, or but marks of lists and quotes."""
+        """Adds lines without a token as they are: nested too deeply, or only markers of lists and quotes."""
         for number, raw in self._lines[self._shown : until]:
             if raw.strip(" \t>*+-"):
                 self._add(Block("paragraph", (Line(number, (Span("text", raw),)),)))
@@ -243,7 +243,7 @@ class _Reader:
             self._add(Block("code", lines, label=token.info.strip()))
 
     def _call(self, line: int) -> bool:
-        """Whether a line calls a tool: then it is a block of its own."""
+        """Whether a line calls a tool; if so adds it as a block of its own."""
         number, raw = self._lines[line]
         called = self._call_of(raw) if self._call_of is not None and raw.startswith("- ") else None
         if called is None:
@@ -254,7 +254,7 @@ class _Reader:
         return True
 
     def _row(self, line: int) -> Row:
-        """A row with all its cells: the tokens leave out those that have no head."""
+        """Returns a row with all its cells: tokens leave out cells without a header."""
         number, raw = self._lines[line]
         inner = _CONTAINERS.sub("", raw, count=1).strip().removeprefix("|")
         inner = inner[:-1] if inner.endswith("|") and not inner.endswith("\\|") else inner
@@ -292,7 +292,7 @@ def _spans(tokens: Iterable[Token]) -> Iterator[Span]:
 
 
 def _joined(found: Iterable[Span]) -> Iterator[Span]:
-    """Neighbouring pieces of words of one kind as one."""
+    """Joins neighbouring pieces of the same kind."""
     held = Span("text", "")
     for span in found:
         if span.kind == held.kind and span.kind in ("text", "strong", "em"):

@@ -1,4 +1,4 @@
-"""The lines of a generated page, taken apart: words, bold words, links of the vault, handles. Pure."""
+"""Parses the lines of a generated page: words, bold words, links of the vault, handles. Pure."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ class Part(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A line of a section; without `item` it is none of a list."""
+    """A line of a section; `item`: it is an item of a list."""
 
     item: bool
     parts: list[Part]
 
 
 class Section(NamedTuple):
-    """A heading, its level (0 for what stands before the first one), and the lines below it."""
+    """A heading, its level (0 for lines before the first heading), and the lines below it."""
 
     level: int
     heading: str
@@ -39,7 +39,7 @@ class Section(NamedTuple):
 
 
 def sections(text: str) -> list[Section]:
-    """A page by its headings; marks and empty lines are left out."""
+    """Returns a page by its headings; markers and empty lines are left out."""
     found = [Section(0, "", [])]
     for line in text.split("\n"):
         heading = re.fullmatch(r"(#{1,6}) +(.*)", line)
@@ -53,7 +53,7 @@ def sections(text: str) -> list[Section]:
 
 
 def parts(line: str) -> Iterator[Part]:
-    """The pieces of a line, in their order."""
+    """Yields the pieces of a line, in order."""
     end = 0
     for match in _PART.finditer(line):
         if match.start() > end:

@@ -1,4 +1,4 @@
-"""A long list in portions that are numbered from 1."""
+"""Splits a long list into portions, numbered from 1."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Shown = TypeVar("Shown")
 
 
 class Portion(NamedTuple, Generic[Row]):
-    """The rows of one portion, its number, and how many rows there are in all."""
+    """The rows of one portion, its number, the index of its first row, and the total."""
 
     rows: Sequence[Row]
     number: int
@@ -20,12 +20,12 @@ class Portion(NamedTuple, Generic[Row]):
 
     @property
     def before(self) -> int | None:
-        """The number of the portion before, if there is one."""
+        """The number of the previous portion, or None."""
         return self.number - 1 if self.number > 1 else None
 
     @property
     def after(self) -> int | None:
-        """The number of the portion behind, if there is one."""
+        """The number of the next portion, or None."""
         return self.number + 1 if self.first + len(self.rows) < self.total else None
 
     @property
@@ -34,12 +34,12 @@ class Portion(NamedTuple, Generic[Row]):
         return f"{self.first + 1}–{self.first + len(self.rows)} of {self.total}" if self.rows else ""
 
     def each(self, make: Callable[[Row], Shown]) -> Portion[Shown]:
-        """The same portion with something made of each row."""
+        """Returns the same portion with each row converted."""
         return Portion([make(row) for row in self.rows], *self[1:])
 
 
 def portion(rows: Sequence[Row], asked: str | None, size: int) -> Portion[Row]:
-    """The portion that a request names; whatever it says, one that there is."""
+    """Returns the portion that a request names, or the nearest that exists."""
     last = max((len(rows) - 1) // size + 1, 1)
     number = int(asked) if asked and asked.isascii() and asked.isdigit() and len(asked) < 8 else 1
     number = min(max(number, 1), last)

@@ -1,4 +1,4 @@
-"""Which part of time somebody asks for, and the way from there to what lies before, behind and above it."""
+"""Parses the period that a request names, and links to the periods before, after and above it."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from signet_sync.web.request import Ask
 
 
 class Period(NamedTuple):
-    """What is asked for: a quarter or week (`at`), quarters up to one (`until`); neither: all the time there is."""
+    """The requested period: a quarter or week (`at`), quarters up to one (`until`); neither: all time."""
 
     at: str
     until: str
 
     @classmethod
     def of(cls, ask: Ask) -> Period:
-        """As the query says."""
+        """Reads it from the query."""
         return cls(ask.query.get("at", "").strip(), ask.query.get("until", "").strip())
 
     def axis(self, extent: Extent, now_us: int) -> Axis:
-        """Its line of time. Raises `UsageError` where it is no quarter and no week."""
+        """Returns its time axis. Raises `UsageError` if it is neither a quarter nor a week."""
         if self.at:
             found = charts_axis.within(self.at)
         elif self.until:
@@ -42,7 +42,7 @@ class Period(NamedTuple):
 
 
 class Ways(NamedTuple):
-    """Ways to other times: queries for what lies before and behind (None: nothing does), periods from above to here."""
+    """Links to other periods: queries for the one before and after (None: nothing there), and periods above."""
 
     before: Mapping[str, str] | None = None
     after: Mapping[str, str] | None = None
@@ -50,7 +50,7 @@ class Ways(NamedTuple):
 
 
 def ways(period: Period, axis: Axis, extent: Extent) -> Ways:
-    """The ways from a line of time."""
+    """Returns the links from a time axis."""
     name, before, after = "until", None, None
     if period.at:
         name, (before, after) = "at", charts_axis.beside(period.at)
@@ -65,7 +65,7 @@ def ways(period: Period, axis: Axis, extent: Extent) -> Ways:
 
 
 def _later(axis: Axis, extent: Extent) -> str:
-    """The quarter up to which the next picture of quarters goes: as many on, at most to the last that has anything."""
+    """Returns the last quarter of the next picture: as many quarters on, at most the last with sessions."""
     last = quarter_of(week_of(extent.latest_us))
     later = axis.cells[-1].key
     for _ in range(charts_axis.MOST_QUARTERS):

@@ -1,4 +1,4 @@
-"""What a view is asked and what it answers: plain values, so that every view can be called without a server."""
+"""Defines requests to views and their answers as plain values, so that views can be called without a server."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from signet_sync.sync.read_only import Place
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """The workspace that is shown, and the agent whose memory is shown where a request names none."""
+    """The workspace that is shown, and the agent whose memory is shown if a request names none."""
 
     place: Place
     agent: str
@@ -19,7 +19,7 @@ class Site:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """One request: the agent it is about, path parameters and query (each name once), the present in microseconds."""
+    """One request: its agent, path parameters and query (each name once), and the present in microseconds."""
 
     site: Site
     agent: str

@@ -1,4 +1,4 @@
-"""Who may see the page: a browser of this machine that was given the token; and what every answer forbids it."""
+"""Restricts the page to browsers of this machine with the token, and sets the security headers of every answer."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ _AS_BYTES = "surrogateescape"
 
 @dataclass(slots=True)
 class Keys:
-    """What opens the page: the token of its address, the one that a browser is started with, the cookie for either.
+    """What opens the page: the token of its address, the one-time token for starting a browser, the cookie.
 
-    A program's arguments are there for every user of the machine to read, so what a browser is started with opens the
-    page once. Cookies are not kept apart by port: the one that is set is none of the tokens.
+    Every user of the machine can read a program's arguments, so the token with which a browser is started works once.
+    Cookies are not separated by port, so the cookie is none of the tokens.
     """
 
     token: str = field(default_factory=lambda: secrets.token_urlsafe(32))
@@ -48,7 +48,7 @@ class Keys:
     cookie: str = field(default_factory=lambda: secrets.token_urlsafe(32))
 
     def open(self, given: str) -> bool:
-        """Whether a token opens the page; the one for a browser's start is used up by that."""
+        """Whether a token opens the page; the one-time token is used up by that."""
         if self.once and _same(given, self.once):
             self.once = ""
             return True
@@ -60,7 +60,7 @@ class Keys:
 
 
 class Guard:
-    """Stands before the page: refuses whoever was not let in, and puts the same headers on every answer."""
+    """Refuses requests without access, and puts the same headers on every answer."""
 
     def __init__(self, page: ASGIApp, keys: Keys, port: int) -> None:
         self._page = page
@@ -69,17 +69,17 @@ class Guard:
         self._cookie = f"signet-sync-{port}"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers one request, or hands it on."""
+        """Answers one request, or passes it on."""
         if scope["type"] == "http":
             answer = self._judge(_Request(scope)) or self._page
             await answer(scope, receive, _with_headers(send))
 
     def _judge(self, request: _Request) -> HTMLResponse | None:
-        """The answer to a request that goes no further; None for one that does."""
+        """Returns the answer to a request that is not passed on, else None."""
         if request.method not in _METHODS:
             return _refusal(405, "This page can only be looked at.", {"Allow": ", ".join(_METHODS)})
         host = request.only("host")
-        # A path that is no path could lead on from our own address to a host of somebody's choice.
+        # An invalid path could redirect from our own address to a foreign host.
         if host is None or host not in self._hosts or not request.path.startswith("/"):
             return _refusal(403, "This page answers to its own address alone.")
         if request.only("origin") not in ("", *(f"http://{one}" for one in self._hosts)):
@@ -93,10 +93,9 @@ class Guard:
         return _refusal(403, "This page wants the token of its address.", hint=_WAY_IN)
 
     def _let_in(self, request: _Request, host: str) -> HTMLResponse:
-        """The cookie for the token, and the way to the same page without it.
+        """Returns the cookie for the token, with a redirect to the same page without it.
 
-        A strict cookie does not go along with a redirect of a visit that began on another page: there a page of ours
-        leads on.
+        A strict cookie is not sent after a redirect if the visit began on another site: then a page of ours redirects.
         """
         place = f"http://{host}{request.path_without_token()}"
         headers = {"Set-Cookie": f"{self._cookie}={self._keys.cookie}; HttpOnly; SameSite=Strict; Path=/"}
@@ -107,7 +106,7 @@ class Guard:
 
 
 class _Request(Request):
-    """What a guard looks at."""
+    """The parts of a request that the guard checks."""
 
     @property
     def path(self) -> str:
@@ -115,32 +114,32 @@ class _Request(Request):
         return str(self.scope["path"])
 
     def only(self, name: str) -> str | None:
-        """The one value of a header, empty without one; None where it comes twice: nobody can tell which one counts."""
+        """Returns the only value of a header, empty without one; None if there are two, since either could count."""
         found = self.headers.getlist(name) or [""]
         return found[0] if len(found) == 1 else None
 
     @property
     def is_ours(self) -> bool:
-        """Whether a person or one of our own pages asked, as far as the browser says."""
+        """Whether a person or one of our own pages made the request, according to the browser."""
         return self.only("sec-fetch-site") in ("", "none", "same-origin")
 
     @property
     def is_visit(self) -> bool:
-        """Whether somebody goes to this page from another one; pictures, frames and scripts do not."""
+        """Whether a person followed a link from another site; images, frames and scripts do not count."""
         return (self.only("sec-fetch-mode"), self.only("sec-fetch-dest")) == ("navigate", "document")
 
     def token(self) -> str | None:
-        """The token of the address; None without one."""
+        """Returns the token of the address; None without one."""
         return next((value for name, value in query_of(self.scope) if name == TOKEN), None)
 
     def path_without_token(self) -> str:
-        """Path and query as they came, but for the token."""
+        """Returns path and query as they came, without the token."""
         path = quote(self.path, safe="/")
         query = urlencode([(name, value) for name, value in query_of(self.scope) if name != TOKEN], errors=_AS_BYTES)
         return f"{path}?{query}" if query else path
 
     def values_of(self, name: str) -> Iterator[str]:
-        """The values of a cookie: servers of other ports can set one of our name, and some that no parser reads."""
+        """Yields the values of a cookie: servers on other ports can set one of our name, and malformed ones."""
         for header in self.headers.getlist("cookie"):
             for pair in header.split(";"):
                 given, _, value = pair.strip().partition("=")
@@ -149,7 +148,7 @@ class _Request(Request):
 
 
 def query_of(scope: Scope) -> list[tuple[str, str]]:
-    """The query of a request; names of files in it may hold bytes that are not UTF-8, and keep them."""
+    """Parses the query of a request; names of files in it may contain bytes that are not UTF-8, which are kept."""
     return parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True, errors=_AS_BYTES)
 
 
@@ -162,7 +161,7 @@ def _refusal(status: int, message: str, headers: Mapping[str, str] | None = None
 
 
 def _with_headers(send: Send) -> Send:
-    """Puts our headers on an answer; whether it may be kept is for the answer itself to say."""
+    """Puts our headers on an answer; the answer itself decides about caching."""
 
     async def sending(message: Message) -> None:
         if message["type"] == "http.response.start":

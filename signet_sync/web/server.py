@@ -1,4 +1,4 @@
-"""The server of the page: one port of this machine's own address, until it is told to end."""
+"""Serves the page on one port of this machine's own address, until a signal ends it."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from signet_sync.web.request import Site
 from signet_sync.web.security import TOKEN, Keys
 
 HOST = "127.0.0.1"
-_GRACE = 1  # seconds for answers that are under way
+_GRACE = 1  # seconds for answers in progress
 
 
 def serve(site: Site, port: int, announce: Callable[[str, str, int], None]) -> None:
-    """Serves until SIGINT or SIGTERM; `announce` is told the address, one for a browser's start, and the port.
+    """Serves until SIGINT or SIGTERM; `announce` gets the address, the one-time address for a browser, and the port.
 
-    Port 0 is a free one. Raises `UsageError` where the port is taken.
+    Port 0 is a free one. Raises `UsageError` if the port is taken.
     """
     with _listening(port) as listener:
         asyncio.run(_served(site, listener, announce))
@@ -33,7 +33,7 @@ def _listening(port: int) -> socket.socket:
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((HOST, port))
-        listener.listen(64)  # from now on nobody is refused whom the address is told
+        listener.listen(64)  # from now on every client that knows the address can connect
     except OSError as error:
         listener.close()
         why = (error.strerror or "it cannot be used").lower()
@@ -56,7 +56,7 @@ async def _served(site: Site, listener: socket.socket, announce: Callable[[str, 
             interface="asgi3",
             log_config=None,
             log_level="critical",
-            access_log=False,  # it would tell the token
+            access_log=False,  # it would contain the token
             proxy_headers=False,
             server_header=False,
             timeout_graceful_shutdown=_GRACE,
@@ -76,7 +76,7 @@ async def _served(site: Site, listener: socket.socket, announce: Callable[[str, 
 
 
 class _Server(uvicorn.Server):
-    """Leaves the signals to us: uvicorn would raise them once more when all is done, and that is no good end."""
+    """Leaves the signals to us: uvicorn would raise them again at the end, and the process would die of the signal."""
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:

@@ -1,4 +1,4 @@
-"""A long text for a reader: cut into parts at turns, and a part read as turns of blocks. Pure."""
+"""Splits a long text into parts at turns, and parses a part into turns of blocks. Pure."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from signet_sync.text import chunking
 from signet_sync.text.chunking import Piece
 from signet_sync.web.markdown import Block, blocks, numbered, open_fence
 
-PART = 8_000  # tokens: some ten screens
+PART = 8_000  # tokens: about ten screens
 
 _WORD = re.compile(r"[^\W\d_]+")
 _DIVIDER = "***\n\n"
 
 
 class Turn(NamedTuple):
-    """What somebody said; `goes_on` where it began in an earlier part. `at` is in microseconds.
+    """What one speaker said; `goes_on` if it began in an earlier part. `at` is in microseconds.
 
-    `line` is that of its heading, 0 where it has none of its own.
+    `line` is that of its heading, 0 if it has none.
     """
 
     speaker: Speaker
@@ -36,7 +36,7 @@ class Turn(NamedTuple):
 
 @dataclass(frozen=True)
 class Script:
-    """A text that was cut: `first` is the number of its first line, `begun` where turns begin."""
+    """A text that was split: `first` is the number of its first line, `begun` are the starts of turns."""
 
     text: str
     first: int
@@ -45,11 +45,11 @@ class Script:
     ours: bool
 
     def line_at(self, place: int) -> int:
-        """The line in which a place lies."""
+        """Returns the line that contains a position."""
         return self.first + self.text.count("\n", 0, place)
 
     def part_of(self, line: int) -> int:
-        """Which part (from 0) holds a line; the last one where the text ends before it."""
+        """Returns which part (from 0) contains a line; the last one if the text ends before it."""
         place = 0
         for _ in range(line - self.first):
             following = self.text.find("\n", place) + 1
@@ -59,23 +59,23 @@ class Script:
         return max(bisect_right(self.parts, place, key=lambda piece: piece.start) - 1, 0)
 
 
-# Whoever reads on asks for the next part of the same text.
+# A reader usually requests the next part of the same text.
 @lru_cache(maxsize=1)
 def cut(text: str, first: int = 1, *, spoken: bool) -> Script:
-    """A text cut into parts; `spoken` says that it is a conversation."""
+    """Splits a text into parts; `spoken`: it is a conversation."""
     begun = tuple(chunking.turns(text)) if spoken else ()
     return Script(text, first, begun, tuple(chunking.pieces(text, PART, begun)), spoken and is_ours(text))
 
 
 def read(script: Script, part: int) -> list[Turn]:
-    """The turns of a part, counted from 0; none where there is no such part."""
+    """Returns the turns of a part, counted from 0; none if there is no such part."""
     if not 0 <= part < len(script.parts):
         return []
     return [turn for turn in _turns(script, script.parts[part]) if turn.blocks or turn.label]
 
 
 def words(text: str) -> list[Block]:
-    """The blocks of a text that is no file, such as a turn of a session that still runs."""
+    """Returns the blocks of a text that is not in a file, such as a turn of a running session."""
     return blocks(numbered(text, 1))
 
 
@@ -97,7 +97,7 @@ def _turns(script: Script, piece: Piece) -> Iterator[Turn]:
 
 
 def _turn(script: Script, turn: chunking.Turn, begin: int, end: int, line: int) -> Turn:
-    """A turn from one place to another, its heading taken off."""
+    """Returns a turn between two positions, without its heading."""
     head = turn.start + len(_DIVIDER) * script.text.startswith(_DIVIDER, turn.start)
     head_end = script.text.find("\n", head, head + 1_000)
     opening = script.text[head : head_end if head_end >= 0 else min(end, head + 1_000)]
@@ -109,7 +109,7 @@ def _turn(script: Script, turn: chunking.Turn, begin: int, end: int, line: int) 
     if begin > turn.start:
         fence = open_fence(script.text[turn.start : begin].split("\n"))
         return Turn(speaker, label, turn.at, 0, True, _blocks(script, begin, end, line, fence))
-    # Words may stand behind the label, in the same line.
+    # Words may follow the label on the same line.
     body = head + len(opening) - len(said)
     inner = line + script.text.count("\n", begin, body)
     return Turn(speaker, label, turn.at, 0 if said else inner, False, _blocks(script, body, end, inner))

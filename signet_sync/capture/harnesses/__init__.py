@@ -1,1 +1,1 @@
-"""Parses the transcripts of coding agents, pure, one module each, into one form of conversation."""
+"""Parses transcripts of coding agents into one form of conversation; pure, one module for each harness."""

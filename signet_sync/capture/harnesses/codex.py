@@ -1,4 +1,4 @@
-"""Codex CLI's rollouts: `{timestamp, type, payload}` a line; what was said stands in those of type `response_item`."""
+"""Parses Codex CLI's rollouts: `{timestamp, type, payload}` a line; `response_item` records hold the conversation."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _CALLS = ("function_call", "custom_tool_call", "local_shell_call", "web_search_c
 _OUTPUTS = ("function_call_output", "custom_tool_call_output", "tool_search_output")
 _SUBAGENT_TOOL = "spawn_agent"
 
-# Written by the harness in the user's name, by how it begins.
+# How texts begin that the harness writes in the user's name.
 _CONTEXT = (
     *("<environment_context>", "<user_instructions>", "<INSTRUCTIONS>", "# AGENTS.md instructions", "<skill>"),
     *("<skills_instructions>", "<permissions instructions>", "<apps_instructions>", "<plugins_instructions>"),
@@ -65,14 +65,14 @@ _IDE_CONTEXT, _IDE_REQUEST = (
 )
 _TAGS = Tags("user_shell_command", "subagent_notification", "image", "environment_context")
 _SHELL = Tags("command", "result")
-# The head that the harness writes over a command's output for the model.
+# The header that the harness puts above a command's output for the model.
 _OUTPUT_HEAD = late(r"(?=Chunk ID: |Exit code: |Wall time: |Process )(?:[A-Z][^\n]{2,200}\n){1,6}?Output:\n")
 _EXIT = late(r"(?:Process exited with code|Exit code:) (-?\d{1,10})")
 _ROLLOUT = late(r"rollout-[0-9T-]{19}-(.+)", re.DOTALL)
 
 
 def read(lines: Iterable[bytes], *, file_name: str = "") -> Conversation:
-    """The conversation that these lines hold; `file_name` names the session where no record does."""
+    """Reads the conversation from these lines; `file_name` names the session if no record does."""
     source = JsonLines(lines)
     reader = _Reader()
     for record in source:
@@ -83,7 +83,7 @@ def read(lines: Iterable[bytes], *, file_name: str = "") -> Conversation:
 class _Reader:
     def __init__(self) -> None:
         self.entries: list[Entry] = []
-        # Where `event_msg` said what a message says too, by role: counts only where no message of that role does.
+        # Entries from `event_msg` that repeat messages, with their role: used only if no message has that role.
         self.echoes: dict[int, str] = {}
         self.canonical: set[str] = set()
         self.tools: dict[str, str] = {}
@@ -106,7 +106,7 @@ class _Reader:
         elif kind in _BOOKKEEPING:
             self.project = self.project or text_of(payload.get("cwd"))
         elif "payload" not in record and (kind == "message" or kind in _CALLS or kind in _OUTPUTS):
-            # The first versions wrote the items themselves, without times.
+            # The first versions wrote the items without a wrapper and without times.
             self._item(record, at)
         elif not kind and UUID.fullmatch(text_of(record.get("id"))):
             self._header(record)
@@ -114,7 +114,7 @@ class _Reader:
             count_unknown(self.unknown, kind)
 
     def _header(self, meta: Mapping[str, Any]) -> None:
-        """The first header counts: a fork's file goes on with the history of the session that it came from."""
+        """Reads the first header only: a fork's file continues with the history of its original session."""
         if self.session_id:
             return
         self.session_id = text_of(meta.get("id")) or text_of(meta.get("session_id"))
@@ -159,7 +159,7 @@ class _Reader:
         given = item.get("arguments", item.get("input", item.get("action")))
         if isinstance(given, str) and given.lstrip().startswith("{"):
             given = _json(given)
-        # MCP tools are told by their name and a namespace (`mcp__<server>`), in older versions by one name.
+        # MCP tools are identified by name and namespace (`mcp__<server>`), in older versions by one name.
         space = text_of(item.get("namespace")) or text_of(item.get("server_label"))
         self.ours.called(call, name, given, f"{space}_{name}")
         if name == _SUBAGENT_TOOL:
@@ -177,7 +177,7 @@ class _Reader:
         text, failed = _outcome(output)
         name = self.tools.get(call, "") or text_of(item.get("name"))
         if self.ours.is_ours(call, name):
-            # With the harness's head, which says where it runs on.
+            # With the harness's header, which names the session that the command continues in.
             text = self.ours.kept(call, name, output if isinstance(output, str) else "\n".join(_texts(output)))
         kept, omitted = shortened(without_injected(text).strip("\r\n"))
         self.entries.append(Entry("result", at, kept, self.tools.get(call, ""), call, failed, omitted))
@@ -185,7 +185,7 @@ class _Reader:
     def _compacted(self, payload: Mapping[str, Any], at: int) -> None:
         summary = compaction_text(text_of(payload.get("message")))
         last = self.entries[-1] if self.entries else None
-        # The model's answer to the request for a summary is no word to the user.
+        # The model's answer to the request for a summary is not addressed to the user.
         if last and summary and last.kind == "assistant" and compaction_text(last.text) == summary:
             self.entries.pop()
         self.entries.append(Entry("compaction", at, summary))
@@ -221,7 +221,7 @@ class _Reader:
                 self.entries.append(entry)
 
     def _roll_back(self, count: object) -> None:
-        """Drop the last `count` turns: from the user's word on that began the first of them."""
+        """Drops the last `count` turns, from the user's message that began the first of them."""
         if not isinstance(count, int) or count < 1:
             return
         begins = [place for place, entry in enumerate(self.entries) if entry.kind == "user"]
@@ -231,7 +231,7 @@ class _Reader:
             del self.entries[first:]
             self.echoes = {place: role for place, role in self.echoes.items() if place < first}
 
-    # ── the end ──
+    # ── the result ──
 
     def conversation(self, source: JsonLines, file_name: str) -> Conversation:
         entries = [entry for place, entry in enumerate(self.entries) if self.echoes.get(place) not in self.canonical]
@@ -266,7 +266,7 @@ def _texts(content: object) -> list[str]:
 
 
 def _own_texts(item: Mapping[str, Any]) -> list[str]:
-    """The blocks of a message in the user's name that are the user's, where the harness says so; else all."""
+    """Returns the blocks of a message in the user's name that the harness marks as the user's; all if it marks none."""
     content = item.get("content")
     told = mapping_of(item.get("internal_chat_message_metadata_passthrough"))
     kinds = [text_of(kind) for kind in items_of(told.get("content_item_kinds"))]
@@ -276,12 +276,12 @@ def _own_texts(item: Mapping[str, Any]) -> list[str]:
 
 
 def prompt_of(text: str) -> str:
-    """What the user has submitted, as it stands in a transcript later."""
+    """Returns a prompt as a transcript will contain it later."""
     return next((entry.text for entry in _words([without_injected(text)], 0) if entry.kind == "user"), "")
 
 
 def _words(texts: Iterable[str], at: int) -> Iterator[Entry]:
-    """The user's own words as one entry, after what the harness wrote in the user's name, as events."""
+    """Yields the user's own words as one entry, after events for what the harness wrote in the user's name."""
     words = []
     for text in texts:
         if text.lstrip().startswith(_CONTEXT):
@@ -300,7 +300,7 @@ def _words(texts: Iterable[str], at: int) -> Iterator[Entry]:
 
 
 def _outcome(output: object) -> tuple[str, bool]:
-    """What a tool gave back, without the harness's head over it, and whether it failed."""
+    """Returns a tool's output without the harness's header, and whether the tool failed."""
     failed = False
     if isinstance(output, dict):
         failed = output.get("success") is False

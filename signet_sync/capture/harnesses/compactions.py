@@ -1,4 +1,4 @@
-"""Summaries of compactions, freed of what the harness wrapped around them for the model."""
+"""Extracts the summary of a compaction from the text that the harness wraps around it for the model."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from signet_sync.capture.harnesses.texts import Tags, without_injected, without_
 from signet_sync.formats.lazy_pattern import late
 
 _REMINDERS = Tags("system-reminder")
-# How the record begins that Claude Code writes for its model after a compaction.
+# The beginning of the record that Claude Code writes for its model after a compaction.
 CONTINUED = "This session is being continued from a previous conversation"
 _PREAMBLE = late(rf"{CONTINUED}[^.:\n]*[.:]?(?:[ \t]*The (?:conversation|summary)[^.:\n]*[.:])?")
 _SUMMARY_LINE = late(r"^Summary:[ \t]*\n", re.MULTILINE)
-# On the preamble's own line.
+# On the same line as the preamble.
 _SUMMARY = late(r"(?:(?<=[.:!?])[ \t]+|^[ \t]*)Summary:[ \t]*")
 _HEADED = late(r"(?:Summary:\s*)+")
-# What Claude Code says to the model after the summary, in the versions that we know.
+# What Claude Code writes for the model after the summary, in the known versions.
 _AFTERWORD = late(
     r"^(?:If you need specific details from before compaction|The messages after this summary are the most recent"
     r"|(?:Please )?[Cc]ontinue the conversation from where (?:it|we) left (?:it )?off"
@@ -27,12 +27,15 @@ _GAPS = late(r"\n\n+")
 
 
 def compaction_text(raw: str) -> str:
-    """The summary itself, equal for both forms in which harnesses hand it over.
+    """Returns the summary itself, equal for both forms in which harnesses deliver it.
 
-    A model's own words: `<analysis>…</analysis>` dropped, `<summary>…</summary>` unwrapped. What stands in the
-    transcript: the preamble (to Claude Code's `Summary:`, to the colon of Codex's) and the instructions that follow it
-    dropped, on however many lines they stand; what is no known preamble is kept. Runs of empty lines become one, as
-    Claude Code does on the way from one form to the other.
+    In the model's own words: `<analysis>…</analysis>` is dropped, `<summary>…</summary>` unwrapped. In the transcript:
+    the
+    preamble (up to Claude Code's `Summary:`, up to the colon of Codex's) and the instructions after the summary are
+    dropped,
+    however many lines they take; an unknown preamble is kept. Runs of empty lines become one, as Claude Code does when
+    it
+    converts one form to the other.
     """
     text = without_injected(raw.replace("\r\n", "\n").replace("\r", "\n"))
     text = _REMINDERS.split(text)[0].strip()
@@ -56,7 +59,7 @@ def _continued(text: str) -> str:
     if inline := _SUMMARY.search(line):
         text = rest[inline.end() :]
     elif heading and (not before or before.startswith(("Analysis:", "<analysis>"))):
-        # A sentence that we do not know on the preamble's line belongs to it.
+        # An unknown sentence on the preamble's line belongs to the preamble.
         text = rest[heading.end() :]
     else:
         text = rest

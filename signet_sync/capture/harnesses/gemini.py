@@ -1,4 +1,4 @@
-"""Gemini CLI's chats: a log of patches to a list of messages (older versions: one JSON document)."""
+"""Parses Gemini CLI's chats: a log of patches to a list of messages (older versions: one JSON document)."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _FAILED = ("error", "cancelled")
 
 
 def read(lines: Iterable[bytes], *, file_name: str = "") -> Conversation:
-    """The conversation that these lines hold; the id is in the file, `file_name` is not needed."""
+    """Reads the conversation from these lines; the file contains the session id, so `file_name` is not needed."""
     source = JsonLines(_one_document_a_line(lines))
     reader = _Reader()
     for record in source:
@@ -56,7 +56,7 @@ def read(lines: Iterable[bytes], *, file_name: str = "") -> Conversation:
 
 
 def _one_document_a_line(lines: Iterable[bytes]) -> Iterator[bytes]:
-    """The lines; a document that is spread over many lines (its first one is no object) as one of them."""
+    """Yields the lines; a document spread over many lines (the first is just `{`) becomes one line."""
     rest = iter(lines)
     first = next(rest, b"")
     if first.strip() == b"{":
@@ -81,7 +81,7 @@ class _Call:
 
 @dataclass(slots=True)
 class _Message:
-    """One message, folded from all records with its id."""
+    """One message, merged from all records with its id."""
 
     kind: str
     at: int
@@ -112,7 +112,7 @@ class _Reader:
             count_unknown(self.unknown, next(iter(record), ""))
 
     def _patch(self, values: Mapping[str, Any]) -> None:
-        """Metadata, and perhaps a snapshot of the messages: it adds and updates, but what it lacks stays."""
+        """Applies metadata and perhaps a snapshot of messages, which adds and updates but removes none."""
         self.session_id = self.session_id or text_of(values.get("sessionId"))
         self.title = one_line(text_of(values.get("summary"))) or self.title
         self.project = self.project or next((d for d in items_of(values.get("directories")) if text_of(d)), "")
@@ -130,10 +130,10 @@ class _Reader:
         if kind not in ("user", "gemini", *_NOTICES):
             count_unknown(self.unknown, kind)
             return
-        # A message without an id can't be updated: its place keeps it apart.
+        # A message without an id cannot be updated; its position serves as its key.
         self.seen += 1
         key = text_of(record.get("id")) or f"#{self.seen}"
-        # The first time counts: snapshots at a resume carry the time of the resume.
+        # The first time counts: snapshots made at a resume carry the time of the resume.
         message = self.messages.setdefault(key, _Message(kind, at))
         for part in map(mapping_of, items_of(record.get("content"))):
             self._part(part, message, at)
@@ -143,7 +143,7 @@ class _Reader:
         message.text = text or message.text
 
     def _text(self, record: Mapping[str, Any]) -> str:
-        # What was shown is what was typed; the content also holds the files that were named in it.
+        # What was displayed is what the user typed; the content also contains the files it mentions.
         texts = _texts(record.get("displayContent")) or _texts(record.get("content"))
         own = []
         for text in texts:
@@ -170,7 +170,7 @@ class _Reader:
             name = one_line(text_of(call.get("name")), 80) or "tool"
             known = message.calls[key] = _Call(name, call_line(call.get("args")), time_of(call.get("timestamp")))
             known.at = max(known.at, at)
-            # A call without an id has its place alone, which is that of another message's call, too.
+            # A call without an id has only its position, which calls of other messages share.
             known.ours = self.ours.called(text_of(call.get("id")), text_of(call.get("name")), call.get("args"))
         if items_of(call.get("result")) or text_of(call.get("resultDisplay")):
             text = _result(call.get("result"), text_of(call.get("resultDisplay")))
@@ -179,7 +179,7 @@ class _Reader:
             known.result, known.omitted = shortened(self.ours.left_out(text) if known.ours else text)
         known.failed = known.failed or text_of(call.get("status")) in _FAILED
 
-    # ── the end ──
+    # ── the result ──
 
     def conversation(self, source: JsonLines) -> Conversation:
         entries = [entry for message in self.messages.values() for entry in self._entries(message)]
@@ -232,7 +232,7 @@ def _texts(content: object) -> list[str]:
 
 
 def _result(parts: object, shown: str = "") -> str:
-    """What a tool gave back, for the model or (`shown`) for the person where that is all."""
+    """Returns a tool's output as sent to the model, or else as displayed to the user (`shown`)."""
     texts = []
     for part in map(mapping_of, items_of(parts)):
         response = mapping_of(mapping_of(part.get("functionResponse")).get("response"))

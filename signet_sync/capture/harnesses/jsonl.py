@@ -1,4 +1,4 @@
-"""JSON Lines as harnesses write them: one object a line, now and then a damaged one, and perhaps a torn one last."""
+"""Reads JSON Lines as harnesses write them: one object a line, with damaged lines and a torn last line counted."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 
 
 class JsonLines:
-    """Iterating yields the objects, line by line; what could not be read is counted.
+    """Iterating yields the objects, line by line, and counts what could not be read.
 
-    `read` counts the objects; `damaged` the lines that hold none (no JSON, nested too deep, another kind of value),
-    but for a last one: that is `torn`, because a session that still runs may be in the middle of writing it. Invalid
-    UTF-8 becomes U+FFFD. No input raises.
+    `read` counts the objects; `damaged` counts the lines without one (no JSON, nested too deep, another kind of value),
+    except the last line: that sets `torn`, because a running session may be in the middle of writing it. Invalid UTF-8
+    becomes U+FFFD. No input raises.
     """
 
     def __init__(self, lines: Iterable[bytes]) -> None:
@@ -33,12 +33,12 @@ class JsonLines:
 
 
 def parsed(line: bytes) -> dict[str, Any] | None:
-    """The JSON object of a line or document, None where there is none."""
+    """Returns the JSON object of a line or document, or None."""
     text = line.decode("utf-8", "replace").removeprefix("\ufeff").lstrip(" \t\r\n")
     if not text.startswith("{"):
         return None
     try:
-        # ValueError also covers integers of more digits than Python is willing to read.
+        # ValueError also covers integers with more digits than Python accepts.
         value = json.loads(text)
     except (ValueError, RecursionError):
         return None

@@ -1,4 +1,4 @@
-"""The Markdown that a conversation becomes: made to be read in a vault, deterministic, with turns nobody can forge."""
+"""Renders a conversation as Markdown: readable in a vault, deterministic, with turn headings that cannot be forged."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from signet_sync.formats.timestamps import iso, parse_instant
 from signet_sync.text.redacted_match import begins, is_marked
 from signet_sync.text.sanitizer import sanitize_transcript_v2
 
-# How much of a tool's result is shown; of a longer one the beginning and the end.
+# How much of a tool's result is shown; of a longer result the beginning and the end.
 HEAD_LINES, TAIL_LINES = 10, 5
 HEAD_CHARACTERS, TAIL_CHARACTERS = 800, 400
 
@@ -21,10 +21,10 @@ _SPEAKERS = {"user": "User", "assistant": "Assistant", "compaction": "Compaction
 _FORGED = late(
     rf"^([ ]{{0,3}})(?=#{{1,6}}[ \t]+(?:{'|'.join(_SPEAKERS.values())})[ \t]*(?:·|#|\(live|$))", re.MULTILINE
 )
-# What the sanitizer takes away could hide a heading from us; LF and tab stay.
+# Characters that the sanitizer removes and that could hide a forged heading; LF and tab are kept.
 _CONTROLS = late("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 _FENCE = late(r"^ {0,3}(`{3,}|~{3,})([^\n]*)$", re.MULTILINE)
-# Words that Markdown and Obsidian leave alone: no emphasis, tag, link, comment or HTML can come of them.
+# Text that Markdown and Obsidian leave as it is: it cannot become emphasis, tag, link, comment or HTML.
 _PLAIN = late(r"[\w ./:=@,+()-]*", re.ASCII)
 _SPECIAL = late(r"([\\*_`\[\]<>#~|%$=])")
 _TICKS = late("`+")
@@ -32,12 +32,15 @@ _FIRST_HEADING = late(rf"^## (?:{'|'.join(_SPEAKERS.values())}) · (\S+)$", re.M
 
 
 def render(entries: Sequence[Entry]) -> str:
-    """The entries as Markdown, unsanitized but for results that had to be cut.
+    """Renders the entries as Markdown, unsanitized except for results that had to be cut.
 
-    A heading `## User · <time>` opens each turn of the user and each stretch of the assistant's; words stay as they
-    are. Tool calls and sub-agents are items of a list, with what they gave back below them where it is among these
-    entries, else below an item of its own. A line within somebody's words that looks like one of our headings gets a
-    backslash, a code fence that they left open is closed.
+    A heading `## User · <time>` opens each turn of the user and each run of turns of the assistant; words are kept as
+    they
+    are. Tool calls and sub-agents are list items, with their results below them if these are among the entries, else
+    below
+    an item of their own. A line of a turn that looks like one of our headings gets a backslash, and a code fence that a
+    turn
+    leaves open is closed.
     """
     answers, answered = _answers(entries)
     blocks: list[str] = []
@@ -60,11 +63,13 @@ def render(entries: Sequence[Entry]) -> str:
 
 
 def since(entries: Sequence[Entry], boundary: int | None, last_body: str) -> tuple[Entry, ...]:
-    """The entries that a segment which ends at `boundary` and holds `last_body` does not hold yet.
+    """Returns the entries that a segment ending at `boundary` (microseconds) with text `last_body` does not contain.
 
-    Later entries are new. Those in the boundary's own millisecond (what was written stands in milliseconds) are held
-    where the body shows them, sanitized as it is: each in its own place, so that what was said twice counts twice.
-    Should several segments end in that millisecond, `last_body` is all of their bodies, one after the other.
+    Later entries are new. Entries in the boundary's own millisecond (files store milliseconds) are old if the body
+    shows
+    them in sanitized form: each at its own position, so that words said twice count twice. If several segments end in
+    that
+    millisecond, `last_body` is all of their bodies, one after the other.
     """
     if boundary is None:
         return tuple(entries)
@@ -88,11 +93,11 @@ def _speaker(entry: Entry) -> str:
 
 
 def _heading(entry: Entry, speaker: str) -> str:
-    """The heading that goes before an entry, if any: each turn of the user has one, and each change of the speaker."""
+    """Returns the heading before an entry, if any: each turn of the user has one, and each change of speaker."""
     own = _speaker(entry)
     if not own or (own == speaker and entry.kind not in ("user", "compaction")):
         return ""
-    # Stars, not dashes: dashes would make a heading of the line above, or frontmatter of what begins with them.
+    # Asterisks, not dashes: dashes would turn the line above into a heading, or start frontmatter.
     divider = "***\n\n" if entry.kind == "compaction" else ""
     return f"{divider}## {own} · {iso(entry.at)}"
 
@@ -108,7 +113,7 @@ def _block(entry: Entry) -> str:
 
 
 def words_of(text: str) -> str:
-    """Somebody's words as a turn shows them: no heading of ours can be forged in them, no fence is left open."""
+    """Returns words as a turn shows them: they cannot forge one of our headings, and no fence is left open."""
     if _CONTROLS.search(text):
         text = sanitize_transcript_v2(text)
     text = _FORGED.sub(r"\1\\", text.strip("\n"))
@@ -117,12 +122,12 @@ def words_of(text: str) -> str:
 
 
 def _open_fence(text: str) -> str:
-    """The fence that would close the code block which the text leaves open; empty where it leaves none."""
+    """Returns the fence that closes the code block which the text leaves open; empty if there is none."""
     opened = ""
     for match in _FENCE.finditer(text):
         mark, rest = match.groups()
         if not opened:
-            # Backticks after a fence of backticks make it code within a line.
+            # Backticks after a fence of backticks make it inline code.
             opened = "" if mark[0] == "`" and "`" in rest else mark
         elif mark[0] == opened[0] and len(mark) >= len(opened) and not rest.strip():
             opened = ""
@@ -133,7 +138,7 @@ def _open_fence(text: str) -> str:
 
 
 def _answers(entries: Sequence[Entry]) -> tuple[dict[int, list[Entry]], set[int]]:
-    """The results of each call by the call's place, and the places of these results."""
+    """Returns the results of each call by the call's position, and the positions of these results."""
     calls: dict[str, int] = {}
     answers: dict[int, list[Entry]] = {}
     answered = set()
@@ -147,7 +152,7 @@ def _answers(entries: Sequence[Entry]) -> tuple[dict[int, list[Entry]], set[int]
 
 
 def _item(entry: Entry, results: Iterable[Entry]) -> str:
-    """A list item: the call and what came of it, or a result whose call stands in an earlier segment."""
+    """Renders a list item: a call with its results, or a result whose call is in an earlier segment."""
     if entry.kind == "result":
         results = [entry]
     line = _call_line(entry)
@@ -167,7 +172,7 @@ def _call_line(entry: Entry) -> str:
 
 
 def _excerpt(result: Entry) -> str:
-    """The result in a fence, indented so that it belongs to its item; empty where there is nothing to show."""
+    """Renders a result in a fence, indented to belong to its item; empty if there is nothing to show."""
     lines = _shown_lines(result)
     if not lines:
         return ""
@@ -187,7 +192,7 @@ def _shown_lines(result: Entry) -> list[str]:
     whole = len(lines) <= HEAD_LINES + TAIL_LINES and len(text) <= HEAD_CHARACTERS + TAIL_CHARACTERS
     if whole and not result.omitted:
         return lines
-    # Half a secret is no longer known for one: sanitized first, then cut.
+    # Half a secret is no longer recognised as one: sanitize first, then cut.
     text = sanitize_transcript_v2(text).strip("\n")
     lines = text.split("\n")
     head = "\n".join(lines[:HEAD_LINES])[:HEAD_CHARACTERS]
@@ -199,7 +204,7 @@ def _shown_lines(result: Entry) -> list[str]:
 
 
 def _code(text: str) -> str:
-    """The text as code within a line."""
+    """Returns the text as inline code."""
     text = " ".join(text.split())
     longest = max(map(len, _TICKS.findall(text)), default=0)
     ticks = "`" * (longest + 1)
@@ -208,15 +213,15 @@ def _code(text: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    """The text on one line, with nothing left in it that Markdown or Obsidian would act upon."""
+    """Returns the text on one line, with everything escaped that Markdown or Obsidian would interpret."""
     return _SPECIAL.sub(r"\\\1", " ".join(text.split()))
 
 
-# ── what a body holds ──
+# ── what a body contains ──
 
 
 class _Body:
-    """The body of a segment, read along with the entries that it may hold, in their order."""
+    """The body of a segment, searched for entries in their order."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -232,7 +237,7 @@ class _Body:
         self._calls: dict[str, int] = {}
 
     def shows(self, entry: Entry) -> bool:
-        """Whether the entry stands behind those that were found before it; what shows nothing counts as shown."""
+        """Whether the body shows the entry after those found before; an entry without visible text counts as shown."""
         end = self._end_below_call(entry)
         if end < 0:
             look = sanitize_transcript_v2(_look(entry))
@@ -245,7 +250,7 @@ class _Body:
         return True
 
     def _end_below_call(self, entry: Entry) -> int:
-        """Where a result ends that stands directly below its call, else -1."""
+        """Returns the end of a result that is directly below its call, else -1."""
         call_end = self._calls.get(entry.call) if entry.kind == "result" else None
         if call_end is None:
             return -1
@@ -255,7 +260,7 @@ class _Body:
     def _find(self, look: str) -> int:
         first = look.partition("\n")[0].removesuffix(_FAILED)
         places = self._places.get(first, [])
-        # Other rules of the sanitizer may have written the body: then its line differs in what they redacted.
+        # Another version of the sanitizer may have written the body: its line then differs in what is redacted.
         others = {} if places else self._places
         places = places or sorted(at for line in others if is_marked(first) or is_marked(line) for at in others[line])
         for index in range(bisect_left(places, self._read), len(places)):
@@ -264,7 +269,7 @@ class _Body:
         return -1
 
     def _end(self, look: str, place: int) -> int:
-        """Where the look ends if it stands here in whole lines, else -1."""
+        """Returns the end of `look` if it is at this place in whole lines, else -1."""
         end = begins(self.text, place, look)
         if end < 0:
             return -1
@@ -273,7 +278,7 @@ class _Body:
 
 
 def _look(entry: Entry) -> str:
-    """How a body shows an entry, whatever stands around it (but for a result below its call)."""
+    """Returns how a body shows an entry, independent of its surroundings (except a result below its call)."""
     if entry.kind == "result":
         return _item(entry, ())
     if entry.kind in ("tool", "subagent"):

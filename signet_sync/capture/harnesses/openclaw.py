@@ -1,4 +1,4 @@
-"""OpenClaw: its older transcripts (JSON lines in the format of pi, a tree of records) become a conversation."""
+"""Parses OpenClaw's older transcripts: JSON lines in the format of pi, a tree of records."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from signet_sync.capture.harnesses.texts import (
 
 NAME = "openclaw"
 
-# Known, and nothing that was said: settings, bookmarks, state of extensions, what extensions put before the model.
+# Known records that are not part of what was said: settings, bookmarks, state and messages of extensions.
 _PASSED = ("model_change", "thinking_level_change", "label", "custom", "custom_message")
 _PASSED_ROLES = ("system", "custom", "hookMessage")
 _SUMMARY_LENGTH = 600
@@ -39,7 +39,7 @@ _SUMMARY_LENGTH = 600
 
 @dataclass(frozen=True, slots=True)
 class _Record:
-    """A record's place in the tree, and what it says. Without a `parent` it is a root, or follows the one before."""
+    """A record's entries and its position in the tree. Without `parent` it is a root or follows the previous record."""
 
     id: str
     parent: str
@@ -48,10 +48,10 @@ class _Record:
 
 
 def read(lines: Iterable[bytes], *, file_name: str = "") -> Conversation:
-    """A transcript from its lines; total, never raises, reads each line once.
+    """Reads a transcript from its lines, each line once; never raises.
 
-    Records form a tree by `id` and `parentId`: the branch that leads to the last record is kept (a rewind leaves the
-    other ones dead), all of them where the tree is broken or there is none (version 1 has no ids).
+    Records form a tree by `id` and `parentId`: the branch that leads to the last record is kept (a rewind abandons the
+    others); all records are kept if the tree is broken or there is none (version 1 has no ids).
     """
     reading = _Reading()
     source = JsonLines(lines)
@@ -77,7 +77,7 @@ def read(lines: Iterable[bytes], *, file_name: str = "") -> Conversation:
 
 
 class _Reading:
-    """What has been read so far."""
+    """The records read so far."""
 
     def __init__(self) -> None:
         self.header: Mapping[str, object] = {}
@@ -91,8 +91,8 @@ class _Reading:
             self.header = self.header or record
             return
         parent = record.get("parentId")
-        # A reset or compaction without a parent goes on from where the session was, and so does what was appended by
-        # a program that knows of no tree.
+        # A reset or compaction without a parent continues the session at its current position, and so does a record
+        # appended by a program that does not know the tree.
         rooted = "parentId" in record and parent is None and record.get("type") not in ("reset", "compaction")
         linear = not rooted and not text_of(parent)
         entries = tuple(self._entries(record))
@@ -165,7 +165,7 @@ def _result(at: int, text: str, *, name: str, call: str, failed: bool) -> Entry:
 
 
 def _texts(content: object) -> Iterator[str]:
-    """The texts of a message's content: a text, or blocks of which images and others are left out."""
+    """Yields the texts of a message, whose content is a text or blocks; images and other blocks are left out."""
     if isinstance(content, str):
         yield content
     for block in items_of(content):
@@ -179,7 +179,7 @@ def _left_branch(summary: object, at: int) -> Entry:
 
 
 def _branch(reading: _Reading) -> list[_Record]:
-    """The records from the root to the last one, or all where a step of the way cannot be taken."""
+    """Returns the records from the root to the last one, or all if a parent is missing."""
     records = reading.records
     places: dict[str, int] = {record.id: place for place, record in enumerate(records) if record.id}
     if len(places) < sum(1 for record in records if record.id):

@@ -1,4 +1,4 @@
-"""OpenCode: the row of a session and its messages with their parts become a conversation."""
+"""Parses OpenCode's sessions: a session's row and its messages with their parts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from signet_sync.capture.harnesses.texts import (
 
 NAME = "opencode"
 
-# Known, and no part of what was said: thinking, bookkeeping of steps and files, mentions, attempts.
+# Known parts that are not what was said: thinking, bookkeeping of steps and files, mentions, retries.
 _PASSED = ("reasoning", "step-start", "step-finish", "snapshot", "patch", "agent", "retry")
 _YEAR_10000 = 253_402_300_800_000  # milliseconds since 1970
 _TITLE_OF_OPENCODE = ("New session - ", "Child session - ")
@@ -44,7 +44,7 @@ class Message(NamedTuple):
 
 
 def read(session: Mapping[str, object], messages: Sequence[Message]) -> Conversation:
-    """A session from its row and messages (table and part types: OpenCode 1.18); total, never raises."""
+    """Reads a session from its row and messages (tables and part types of OpenCode 1.18); never raises."""
     reading = _Reading()
     for message in _kept(messages, _object(text_of(session.get("revert"))) or {}):
         reading.message(message)
@@ -68,7 +68,7 @@ def read(session: Mapping[str, object], messages: Sequence[Message]) -> Conversa
 
 
 def _kept(messages: Sequence[Message], revert: Mapping[str, object]) -> Iterator[Message]:
-    """The messages before the point that the user went back to; OpenCode deletes the rest at the next prompt."""
+    """Yields the messages before the point that the user went back to; OpenCode deletes the rest at the next prompt."""
     message_id, part_id = revert.get("messageID"), revert.get("partID")
     for message in messages:
         if message.id != message_id:
@@ -81,7 +81,7 @@ def _kept(messages: Sequence[Message], revert: Mapping[str, object]) -> Iterator
 
 
 class _Reading:
-    """What has been read so far."""
+    """The messages read so far."""
 
     def __init__(self) -> None:
         self.entries: list[Entry] = []
@@ -136,7 +136,7 @@ class _Reading:
             count_unknown(self.unknown, kind)
 
     def _compaction(self, at: int, found: Sequence[Entry]) -> None:
-        """The summary follows the request for it: both are one boundary."""
+        """Merges the summary with the request for it, which precedes it: both are one compaction."""
         summary = joined(entry.text for entry in found if entry.kind == "assistant")
         last = self.entries[-1] if self.entries else None
         if last is not None and last.kind == "compaction" and not last.text:
@@ -147,7 +147,7 @@ class _Reading:
 
 def _tool(part: Mapping[str, object], at: int, ours: OwnCalls) -> Iterator[Entry]:
     state = mapping_of(part.get("state"))
-    # A file is called as other harnesses call it, which is what the line about the call is made from.
+    # The argument gets the name that other harnesses use, from which the line about the call is made.
     given = {"file_path" if key == "filePath" else key: value for key, value in mapping_of(state.get("input")).items()}
     name, call = text_of(part.get("tool")), text_of(part.get("callID"))
     ours.called(call, name, given)
@@ -169,7 +169,7 @@ def _tool(part: Mapping[str, object], at: int, ours: OwnCalls) -> Iterator[Entry
 
 
 def _joined(entries: Sequence[Entry]) -> list[Entry]:
-    """A message of the user is one turn, in however many parts it came."""
+    """Joins the parts of a user's message into one turn."""
     words = [entry for entry in entries if entry.kind == "user"]
     others = [entry for entry in entries if entry.kind != "user"]
     if not words:
@@ -185,7 +185,7 @@ def _trouble(error: object, at: int) -> Iterator[Entry]:
 
 
 def _time(times: object, name: str, otherwise: int = NO_TIME) -> int:
-    """Microseconds, of an instant that OpenCode keeps as milliseconds."""
+    """Returns microseconds for a time that OpenCode stores in milliseconds."""
     value = mapping_of(times).get(name)
     if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < _YEAR_10000:
         return int(value * 1000)

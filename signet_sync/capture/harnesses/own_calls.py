@@ -1,9 +1,9 @@
-"""Tells calls of our own tools in a transcript: what they gave back is old memory, and is left out.
+"""Recognises calls of our own tools in a transcript; their results are old memory and are left out.
 
-A call is ours by the tool's name, however the harness spells it (`mcp__signet-sync__memory_recall`,
-`mcp_signet-sync_memory_recall`, `signet-sync_memory_recall`, `memory_recall`): the server's name is the user's choice.
-Ours are also shell calls that run a command of ours which prints memory, resources of our server, and calls that read
-on where the harness put such a result aside.
+A call is ours by the tool's name in any harness's spelling (`mcp__signet-sync__memory_recall`,
+`mcp_signet-sync_memory_recall`, `signet-sync_memory_recall`, `memory_recall`): the user chooses the server's name.
+Also ours are shell calls that run one of our commands that print memory, resources of our server, and calls that
+continue to read such a result from where the harness saved it.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from signet_sync.formats.lazy_pattern import late
 
 LEFT_OUT = "result of signet-sync left out"
 
-# The tools of our MCP server (held to `mcp_server.tools` by a test).
+# The tools of our MCP server (a test compares them with `mcp_server.tools`).
 TOOLS = tuple(
     """
     memory_recall memory_search memory_expand memory_context memory_remember memory_forget memory_checkpoint
     memory_history memory_stats session_open entity_read entity_edit
     """.split()
 )
-# Commands that print no stored text; every other command of ours counts, later ones included.
+# Commands that print no stored text; every other command counts, future ones included.
 QUIET = frozenset(
     """
     init demo run reindex check status checkpoint hook mcp ui stats backup import import-bundle hooks service eject
@@ -49,9 +49,9 @@ _LAUNCHERS = frozenset(
 )
 _PYTHON = late(r"(?:.*[/\\])?(?:python|pypy|py)[\d.]*(?:\.exe)?", re.DOTALL)
 _MOST_WORDS = 12
-_LONGEST = 20_000  # characters of a command that are looked at
+_LONGEST = 20_000  # characters of a command that are searched
 
-# How a harness says that the result stands elsewhere: a task that goes on, a file that holds it.
+# How a harness refers to a result saved elsewhere: a task that continues, or a file.
 _TASK = late(r"(?:in (?:the )?background with (?:task )?ID|running with session ID|[Tt]ask ID):? ([\w-]{2,80})")
 _PLACE = late(
     r"[^\s\"'<>]{0,300}[/\\](?:tool-(?:results?|outputs?)[/\\][^\s\"'<>]{1,200}|tasks[/\\][^\s\"'<>]{1,80}\.output)"
@@ -62,7 +62,7 @@ _EDGE = 4_000
 
 
 class OwnCalls:
-    """Which calls of one transcript are of our own tools."""
+    """Records which calls of one transcript are calls of our own tools."""
 
     def __init__(self) -> None:
         self._calls: set[str] = set()
@@ -70,29 +70,29 @@ class OwnCalls:
         self._places: set[str] = set()
 
     def called(self, call: str, name: str, given: object, *more: str) -> bool:
-        """Takes note of a call by id, tool, arguments and `more` names of it; gives whether it is ours."""
+        """Records a call by id, tool, arguments and `more` names; returns whether it is ours."""
         ours = any(map(is_own_tool, (name, *more))) or self._is_own_use(given)
         if ours and call:
             self._calls.add(call)
         return ours
 
     def is_ours(self, call: str, name: str = "") -> bool:
-        """Whether a result belongs to a call of ours; by the tool's name where the call stands in another file."""
+        """Whether a result belongs to a call of ours; by the tool's name if the call is in another file."""
         return call in self._calls or (bool(name) and is_own_tool(name))
 
     def kept(self, call: str, name: str, text: str) -> str:
-        """What is kept of a result."""
+        """Returns a result's text, or its placeholder if the call is ours."""
         return self.left_out(text) if self.is_ours(call, name) else text
 
     def left_out(self, text: str) -> str:
-        """What stands for a result of ours; takes note of where the harness put it, should the text say so."""
+        """Returns the placeholder for a result of ours; records where the harness saved it, if the text says so."""
         for edge in (text[:_EDGE], text[-_EDGE:]):
             self._tasks.update(_TASK.findall(edge))
             self._places.update(place.rstrip(".,)") for place in _PLACE.findall(edge))
         return LEFT_OUT
 
     def _is_own_use(self, given: object) -> bool:
-        """Whether a call runs us, reads a resource of ours, or goes on with a result that was put aside."""
+        """Whether a call runs signet-sync, reads one of our resources, or continues with a saved result."""
         for key, value in _texts(given, ""):
             if value.startswith(RESOURCES) or any(place in value for place in self._places):
                 return True
@@ -107,12 +107,12 @@ class OwnCalls:
 
 
 def is_own_tool(name: str) -> bool:
-    """Whether a tool's name is that of one of ours, in the spelling of any harness."""
+    """Whether a tool's name is one of ours, in any harness's spelling."""
     return _NAMED.fullmatch(name.strip()) is not None or _OF_SERVER.match(name.strip()) is not None
 
 
 def runs_us(command: str) -> bool:
-    """Whether a command line, or a program that calls tools, makes us print stored text."""
+    """Whether a command line, or a program that calls tools, makes signet-sync print stored text."""
     command = command[:_LONGEST]
     if "mcp" in command and _IN_CODE.search(command):
         return True
@@ -138,7 +138,7 @@ def _is_own_command(command: str) -> bool:
 
 
 def _subcommand(arguments: list[str]) -> Iterator[str]:
-    """The command among the arguments; options before it may have values."""
+    """Yields the subcommand among the arguments; options before it may have values."""
     options = False
     for argument in arguments[:8]:
         if argument.startswith("-"):
@@ -152,7 +152,7 @@ def _subcommand(arguments: list[str]) -> Iterator[str]:
 
 
 def _words(given: object) -> Iterator[str]:
-    """What of a call's arguments is run: a text alone, or the members that harnesses have for it."""
+    """Yields what a call runs: the arguments if they are a text, or the members that harnesses use for commands."""
     if isinstance(given, str):
         yield given
     elif isinstance(given, Mapping):
@@ -164,7 +164,7 @@ def _words(given: object) -> Iterator[str]:
 
 
 def _texts(given: object, key: str, depth: int = 3) -> Iterator[tuple[str, str]]:
-    """The texts and numbers among a call's arguments, with their names."""
+    """Yields the texts and numbers among a call's arguments, with their names."""
     if isinstance(given, str):
         yield key, given
     elif isinstance(given, int) and not isinstance(given, bool) and abs(given) < 10**18:

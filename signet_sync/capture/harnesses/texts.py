@@ -1,4 +1,4 @@
-"""What the parsers share: texts out of values of any kind, what we injected taken out, long texts cut, one-liners."""
+"""Helps the parsers with texts: reads them from any value, removes what we injected, cuts long ones."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from signet_sync.formats.injected_block import CLOSING, OPENING
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.text.sanitizer import sanitize_transcript_v2
 
-# A tool's result is an excerpt anyway; what is longer is cut while it is read, so that memory follows the words.
+# A tool's result is only an excerpt; longer ones are cut while reading, so that memory use follows the words.
 RESULT_LIMIT = 4_000
 
 IMAGE = "[image]"
@@ -24,35 +24,35 @@ UUID = late(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 
 
 def text_of(value: object) -> str:
-    """The value where it is a text, else an empty one."""
+    """Returns the value if it is a text, else an empty text."""
     return value if isinstance(value, str) else ""
 
 
 def mapping_of(value: object) -> Mapping[str, Any]:
-    """The value where it is an object, else an empty one."""
+    """Returns the value if it is an object, else an empty one."""
     return value if isinstance(value, dict) else {}
 
 
 def items_of(value: object) -> list[Any]:
-    """The value where it is a list, else an empty one."""
+    """Returns the value if it is a list, else an empty one."""
     return value if isinstance(value, list) else []
 
 
 def file_stem(file_name: str) -> str:
-    """The last part of a path without `.jsonl` or `.json`."""
+    """Returns the last part of a path without `.jsonl` or `.json`."""
     last = _STEM.search(file_name)
     return (last.group() if last else "").removesuffix(".jsonl").removesuffix(".json")
 
 
 def joined(parts: Iterable[str]) -> str:
-    """The parts that are not blank, as paragraphs."""
+    """Joins the parts that are not blank, as paragraphs."""
     return "\n\n".join(part for part in parts if part.strip())
 
 
 def without_spans(text: str, opening: str, closing: str, *, to_end: bool = False) -> str:
-    """The text without what stands from each `opening` to the next `closing`; linear.
+    """Removes everything from each `opening` to the next `closing`; linear.
 
-    A span that never closes stays, with `to_end` it goes to the end.
+    A span that never closes is kept; with `to_end` it extends to the end.
     """
     if opening not in text:
         return text
@@ -68,7 +68,7 @@ def without_spans(text: str, opening: str, closing: str, *, to_end: bool = False
 
 
 class Tags:
-    """The tags by which a harness marks what it wrote itself into somebody's words."""
+    """The tags with which a harness marks what it added to a user's words."""
 
     def __init__(self, *names: str) -> None:
         mark = rf"[ \t]*<({'|'.join(map(re.escape, names))})(?: [^<>\n]{{0,500}})?>"
@@ -76,10 +76,9 @@ class Tags:
         self._adjacent = re.compile(mark)
 
     def split(self, text: str) -> tuple[str, list[tuple[str, str]]]:
-        """The words outside, and name and content of each tagged span; linear.
+        """Returns the text outside, and name and content of each tagged span; linear.
 
-        Only a tag that opens a line (or follows another one) counts, elsewhere somebody speaks *of* it; and only one
-        that closes.
+        A tag counts only if it is closed and opens a line (or follows another one); elsewhere it is a quotation.
         """
         if "<" not in text:
             return text, []
@@ -103,21 +102,21 @@ class Tags:
 
 
 def without_injected(text: str) -> str:
-    """The text without what we (and hooks in general) put into the conversation."""
-    # Ours first: a page that speaks of the other mark must not end its span early.
+    """Removes what we (and hooks in general) injected into the conversation."""
+    # Ours first: a page that mentions the other tag must not end its span early.
     text = without_spans(text, OPENING, CLOSING, to_end=True)
     return without_spans(text, "<hook_context>", "</hook_context>")
 
 
 def prompt_of(text: str) -> str:
-    """What the user has submitted, as it stands in a transcript later."""
+    """Returns a prompt as a transcript will contain it later."""
     return without_injected(text).strip("\r\n")
 
 
 def shortened(text: str, limit: int = RESULT_LIMIT) -> tuple[str, int]:
-    """Beginning and end of a text that is longer than `limit`, and how many characters between them were left out.
+    """Returns beginning and end of a text longer than `limit`, and how many characters between them were left out.
 
-    Sanitized before it is cut, since half a secret is no longer known for one.
+    The text is sanitized before it is cut, since half a secret is no longer recognised as one.
     """
     if len(text) <= limit:
         return text, 0
@@ -129,7 +128,7 @@ def shortened(text: str, limit: int = RESULT_LIMIT) -> tuple[str, int]:
 
 
 def one_line(text: str, limit: int = LINE_LIMIT) -> str:
-    """The text as one line, cut at `limit` characters (sanitized before, see `shortened`)."""
+    """Returns the text as one line, cut at `limit` characters (sanitized before, see `shortened`)."""
     line = " ".join(text[: 10 * limit].split())
     if len(line) <= limit:
         return line
@@ -137,7 +136,7 @@ def one_line(text: str, limit: int = LINE_LIMIT) -> str:
 
 
 def call_line(arguments: object) -> str:
-    """What a tool was called with, in one line: the command, the file, the pattern; else its arguments by name."""
+    """Returns a tool's arguments in one line: the command, file or pattern; else all by name."""
     if isinstance(arguments, str):
         patched = _PATCHED.findall(arguments[:100_000])
         return one_line(", ".join(patched) if patched else arguments)
@@ -153,7 +152,7 @@ def call_line(arguments: object) -> str:
 
 
 def _value(value: object) -> str:
-    """A tool's argument for a reader's eye."""
+    """Formats a tool's argument for display."""
     if isinstance(value, str):
         return one_line(value, 80)
     try:

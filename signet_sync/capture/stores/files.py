@@ -1,4 +1,4 @@
-"""Transcripts that are files: where each harness keeps them, which of them are the user's, their lines."""
+"""Finds transcripts that are files: where each harness keeps them, which belong to the user, and their lines."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LINE_LIMIT = 64 * 1024 * 1024
 _CHUNK = 1024 * 1024
 # A folder that a person names may be a tree; a deeper one is something else, or hostile.
 _DEPTH = 16
-# Sub-agents are part of their session: Claude Code's old files beside it, the newer ones in a folder of their own.
+# Sub-agents are part of their session: Claude Code's old files are next to it, newer ones in a folder of their own.
 _PART_OF_ANOTHER = re.compile(r"(?:^|/)(?:agent-[^/]*\.jsonl$|subagents/)")
 
 
@@ -29,7 +29,7 @@ _PART_OF_ANOTHER = re.compile(r"(?:^|/)(?:agent-[^/]*\.jsonl$|subagents/)")
 class Source:
     """One transcript of a harness: a file, or (OpenCode) a row of its database.
 
-    `size` is bytes (0 for a row, whose time alone says that it changed), `mtime_ns` nanoseconds since 1970 UTC.
+    `size` is bytes (0 for a row, where only the time shows a change), `mtime_ns` nanoseconds since 1970 UTC.
     """
 
     harness: str
@@ -40,7 +40,7 @@ class Source:
 
     @property
     def place(self) -> str:
-        """The path as a row can hold it: a name need not be UTF-8."""
+        """The path in a form that a row can store: a name need not be UTF-8."""
         return display(self.path) if self.path != well_formed(self.path) else self.path
 
 
@@ -48,9 +48,11 @@ class Source:
 class Store:
     """Where a harness keeps its transcripts.
 
-    It is there if one of `homes` exists. Below the first one, transcripts lie in `folders` (which a person may have
-    linked elsewhere), at most `depth` folders deeper, under a path like `pattern`; `suffixes` are what a transcript's
-    name ends in wherever it was copied to.
+    The harness is present if one of `homes` exists. In the first one, transcripts are in `folders` (which a person may
+    have
+    linked elsewhere), at most `depth` folders deeper, under a path that matches `pattern`; `suffixes` are the endings
+    of a
+    transcript's name, also in copies elsewhere.
     """
 
     harness: str
@@ -61,7 +63,7 @@ class Store:
     suffixes: tuple[str, ...] = (".jsonl",)
 
     def found(self) -> list[Source]:
-        """The transcripts in the harness's own folder."""
+        """Returns the transcripts in the harness's own folder."""
         return [
             source
             for folder in self.folders
@@ -70,8 +72,8 @@ class Store:
         ]
 
     def named(self, where: str) -> list[Source]:
-        """The transcript that a person names, or those in the folder. Raises `HarnessError`."""
-        # The person named it, so a link is followed; none is below it.
+        """Returns the transcript that a person names, or those in the folder. Raises `HarnessError`."""
+        # A link is followed because a person named it; links below it are not.
         try:
             where = os.path.realpath(os.path.expanduser(where))
             status = os.stat(where)
@@ -83,7 +85,7 @@ class Store:
         return [self._source(where, status)]
 
     def _walk(self, root: str, depth: int, below: str = "") -> Iterator[tuple[str, Source]]:
-        """Regular files of the user's below a folder with their paths in it; a folder that cannot be read is passed."""
+        """Yields regular files of the user below a folder with their paths in it; skips folders that cannot be read."""
         try:
             with os.scandir(os.path.join(root, below)) as listing:
                 entries = sorted(listing, key=lambda entry: entry.name)
@@ -105,7 +107,7 @@ class Store:
 
 
 def stores(environ: Mapping[str, str]) -> dict[str, Store]:
-    """The stores of all harnesses; `CLAUDE_CONFIG_DIR`, `CODEX_HOME` and `XDG_DATA_HOME` move theirs."""
+    """Returns the stores of all harnesses; `CLAUDE_CONFIG_DIR`, `CODEX_HOME` and `XDG_DATA_HOME` move theirs."""
     home = environ.get("HOME") or os.path.expanduser("~")
 
     def place(variable: str, default: str) -> str:
@@ -151,10 +153,10 @@ def stores(environ: Mapping[str, str]) -> dict[str, Store]:
 
 
 def lines(source_path: str) -> Iterator[bytes]:
-    """The lines of a transcript with their line feeds (a torn last one has none), never the whole file at once.
+    """Yields the lines of a transcript with line feeds (a torn last line has none), without loading the whole file.
 
-    A line longer than 64 MiB is passed over. Raises `HarnessError` (at the first line) where the file is missing, a
-    link, not regular, somebody else's, or cannot be read.
+    Lines longer than 64 MiB are skipped. Raises `HarnessError` (at the first line) if the file is missing, a link, not
+    regular, owned by another user, or unreadable.
     """
     try:
         descriptor = os.open(source_path, READ)
@@ -176,7 +178,7 @@ def _chunks(descriptor: int, path: str) -> Iterator[bytes]:
 
 
 def _split(chunks: Iterator[bytes]) -> Iterator[bytes]:
-    """Lines out of chunks; what is gathered of a line never grows beyond the limit."""
+    """Yields lines from chunks; never holds more of a line than the limit."""
     pieces: list[bytes] = []
     gathered = 0
     for chunk in chunks:
@@ -196,14 +198,14 @@ def _split(chunks: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _by_line_feed(chunk: bytes) -> list[bytes]:
-    """A carriage return alone ends no line of JSON lines, though it does one of Python's."""
+    """Splits at line feeds only: a carriage return ends a line in Python but not in JSON Lines."""
     parts = chunk.split(b"\n")
     whole = [part + b"\n" for part in parts[:-1]]
     return [*whole, parts[-1]] if parts[-1] else whole
 
 
 def require_own_file(path: str, status: os.stat_result) -> None:
-    """Raises `HarnessError` for what is not a regular file of the user's (or of root's, who may read it anyway)."""
+    """Raises `HarnessError` unless it is a regular file of the user (or of root, who can read all files anyway)."""
     if not stat.S_ISREG(status.st_mode):
         raise HarnessError("it is not a regular file", path=path, hint="name a transcript file, or the folder of some")
     if not _own_file(status):
@@ -228,7 +230,7 @@ _REMEDIES: Mapping[int | None, tuple[str, str]] = {
 
 
 def unreadable(path: str, error: OSError | ValueError) -> HarnessError:
-    """Our exception for a file that cannot be opened or read."""
+    """Returns our exception for a file that cannot be opened or read."""
     if not isinstance(error, OSError):
         return HarnessError("it is no path", path=path, hint="check the path")
     what, hint = _REMEDIES.get(error.errno, (f"reading it failed: {error.strerror}", "check the disk and try again"))

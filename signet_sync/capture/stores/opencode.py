@@ -1,4 +1,4 @@
-"""OpenCode's database: which sessions it holds and the rows of one, read-only beside a running OpenCode."""
+"""Reads OpenCode's database: which sessions it contains and the rows of one, read-only beside a running OpenCode."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MILLION = 1_000_000
 
 
 def opencode_sources(path: str) -> list[Source]:
-    """One source for each session of the database, sub-agents' ones included. Raises `HarnessError`."""
+    """Returns one source for each session of the database, those of sub-agents included. Raises `HarnessError`."""
     with _opened(path) as connection:
         return [
             Source("opencode", path, session_id, 0, updated * _MILLION)
@@ -34,9 +34,9 @@ def opencode_sources(path: str) -> list[Source]:
 
 
 def opencode_session(path: str, session_id: str) -> tuple[dict[str, object], list[Message]]:
-    """The row of a session and its messages with their parts, in order, for `capture.harnesses.opencode.read`.
+    """Returns a session's row and its messages with their parts, in order, for `capture.harnesses.opencode.read`.
 
-    A part of more than 64 MiB is passed over. Raises `HarnessError` (also `session-unknown`).
+    Parts of more than 64 MiB are skipped. Raises `HarnessError` (also `session-unknown`).
     """
     with _opened(path) as connection:
         cursor = connection.execute("select * from session where id = ?", (session_id,))
@@ -70,7 +70,7 @@ def _parts(connection: apsw.Connection, message_id: Any) -> Iterator[tuple[str, 
 
 
 def _kept_elsewhere(connection: apsw.Connection, session_id: str) -> bool:
-    """Whether the session's messages stand in the table that newer versions of OpenCode are preparing."""
+    """Whether the session's messages are in the table that newer versions of OpenCode are introducing."""
     if not _columns(connection, "session_message") >= {"session_id"}:
         return False
     return (
@@ -80,8 +80,8 @@ def _kept_elsewhere(connection: apsw.Connection, session_id: str) -> bool:
 
 @contextmanager
 def _opened(path: str) -> Iterator[apsw.Connection]:
-    """A connection inside one read transaction, so that all rows are of one moment; SQLite's errors become ours."""
-    # SQLite refuses every link on the way; the folder may be one, the file may not.
+    """Opens a connection in one read transaction, so that all rows are consistent; converts SQLite's errors to ours."""
+    # SQLite refuses any link in the path; the folder may be a link, the file may not.
     path = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
     try:
         require_own_file(path, os.lstat(path))
@@ -103,15 +103,15 @@ def _connect(path: str) -> apsw.Connection:
     try:
         return _protected(f"file:{quote(path)}?mode=ro")
     except apsw.CantOpenError:
-        # In a folder where SQLite may not put its index beside the log, nobody writes, and without a log there is
-        # nothing that `immutable` would miss.
+        # In a folder where SQLite cannot create its index for the log, no process writes, and without a log `immutable`
+        # misses nothing.
         if os.access(os.path.dirname(path), os.W_OK) or _has_log(path):
             raise
         return _protected(f"file:{quote(path)}?mode=ro&immutable=1")
 
 
 def _protected(uri: str) -> apsw.Connection:
-    """Opens and looks at the database; nothing in a hostile file can run."""
+    """Opens the database and checks its schema; nothing in a hostile file can run."""
     flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI | apsw.SQLITE_OPEN_NOFOLLOW
     connection = apsw.Connection(uri, flags=flags)
     try:
@@ -167,7 +167,7 @@ def _translated(error: apsw.Error, path: str) -> HarnessError:
 
 
 def _text(value: object) -> str:
-    """A value of SQLite as text: the declared type of a column binds nobody."""
+    """Returns a value of SQLite as text: a column's declared type is not enforced."""
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
     return value if isinstance(value, str) else str(value)

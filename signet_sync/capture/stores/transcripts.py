@@ -1,4 +1,4 @@
-"""What harnesses keep of their sessions, read-only: which transcripts there are, their lines, OpenCode's rows."""
+"""Reads what harnesses keep of their sessions, read-only: the list of transcripts, their lines, OpenCode's rows."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ __all__ = ("HARNESSES", "Source", "homes", "installed", "lines", "opencode_sessi
 
 
 def sources(harness: str, environ: Mapping[str, str] = os.environ, where: str | None = None) -> Iterator[Source]:
-    """Every transcript of a harness, oldest change first, in its own folder or in a file or folder that a person names.
+    """Yields every transcript of a harness, oldest change first, from its own folder or a file or folder (`where`).
 
-    Files that are links, not regular or somebody else's are passed over, and so are those of sub-agents. Raises
-    `UsageError` for a harness that is not known, `HarnessError` where `where` or OpenCode's database cannot be read.
+    Files are skipped if they are links, not regular, owned by another user, or a sub-agent's. Raises `UsageError` for
+    an
+    unknown harness, `HarnessError` if `where` or OpenCode's database cannot be read.
     """
     store = _store(harness, environ)
     found = store.found() if where is None else store.named(where)
@@ -26,12 +27,12 @@ def sources(harness: str, environ: Mapping[str, str] = os.environ, where: str | 
 
 
 def installed(environ: Mapping[str, str] = os.environ) -> list[str]:
-    """The harnesses whose folder exists on this machine, in the order of `HARNESSES`."""
+    """Returns the harnesses whose folder exists on this machine, in the order of `HARNESSES`."""
     return [harness for harness in HARNESSES if any(os.path.isdir(home) for home in _store(harness, environ).homes)]
 
 
 def homes(environ: Mapping[str, str] = os.environ) -> list[str]:
-    """The folders in which harnesses keep their transcripts, whether they exist or not."""
+    """Returns the folders in which harnesses keep their transcripts, whether they exist or not."""
     return [_store(harness, environ).homes[0] for harness in HARNESSES]
 
 

@@ -1,1 +1,1 @@
-"""The commands of `entity`."""
+"""Implements the commands of `entity`."""

@@ -1,4 +1,4 @@
-"""`entity apply`: one operation as a JSON document, read strictly."""
+"""`entity apply`: executes one operation given as a JSON document, parsed strictly."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ Example:
 
 
 class _Form(NamedTuple):
-    """An operation: the fields that it needs, those that it may have, and who asks where nobody says so."""
+    """An operation: its required and optional fields, and the actor if none is given."""
 
     needs: tuple[str, ...]
     may: tuple[str, ...] = ()
@@ -63,7 +63,7 @@ _FORMS = {
     "approve": _Form(("proposal",), (), "person"),
     "reject": _Form(("proposal",), ("reason",), "person"),
 }
-# Where an operation calls a field otherwise.
+# Fields whose names differ from the operations' arguments.
 _NAMES = {"type": "relation", "id": "ref"}
 _COMMON = ("op", "actor", "idempotency_key")
 
@@ -87,7 +87,7 @@ def apply_(context: Context, source: str, agent: str, now: str | None, as_json: 
 
 
 def request(given: object) -> tuple[str, dict[str, Any]]:
-    """The operation that a document names, and its arguments. Raises `UsageError` (`input-invalid`)."""
+    """Returns the operation that a document names, and its arguments. Raises `UsageError` (`input-invalid`)."""
     if not isinstance(given, Mapping):
         raise _bad("the document must be a JSON object")
     name = given.get("op")

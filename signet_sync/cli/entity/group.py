@@ -1,4 +1,4 @@
-"""`entity`: curated files about the user, parts of a subject and relationships."""
+"""`entity`: groups the commands for curated files about the user, parts and relationships."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`entity`, the commands that look: files, events, and whether they agree."""
+"""Implements the commands of `entity` that read: files, events, and whether they agree."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def log(context: Context, ref: str | None, limit: int, agent: str, as_json: bool
 
 
 def event_document(logged: Logged) -> dict[str, Any]:
-    """An event as its line has it (what is None or empty left out), with the state that it came to."""
+    """Returns an event with the fields of its line in the log (without None and empty ones) and its resulting state."""
     from signet_sync.entities.event_log.events import encode
 
     record: dict[str, Any] = json.loads(encode(logged.event))
@@ -270,7 +270,7 @@ def _show_remarks(remarks: Sequence[Remark]) -> None:
 
 
 def show_source(context: Context, agent: str, token: str, wanted: str | None, as_json: bool) -> None:
-    """What `open ev:…` says: the event of a token, and the artifact's line that it rests on."""
+    """Prints what `open ev:…` shows: a token's event, and the artifact's line that is its evidence."""
     from signet_sync.entities import reports
     from signet_sync.errors import UsageError
 

@@ -1,4 +1,4 @@
-"""How an `entity` command is called and how it answers: one operation on an opened workspace, told once."""
+"""Runs a command of `entity` that writes: one operation on an opened workspace, and its answer."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ACTORS = ("agent", "person", "maintainer")
 
 @contextmanager
 def opened(context: Context) -> Iterator[Workspace]:
-    """The workspace, opened for a command on entities; what happened on the way is said at the end."""
+    """Opens the workspace for a command on entities; prints what happened meanwhile at the end."""
     from signet_sync.app.workspace import opened as open_it
 
     if context.chosen_database == ":memory:":
@@ -39,7 +39,7 @@ def opened(context: Context) -> Iterator[Workspace]:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """Who asks, when, under which idempotency key, and how the answer is to be told."""
+    """Agent, actor, time and idempotency key of a call, and the form of its answer."""
 
     context: Context
     agent: str
@@ -54,14 +54,14 @@ class Call:
         return {"actor": self.actor, "now_us": self.now_us, "key": self.key}
 
     def do(self, said: str, act: Callable[[Workspace], Done]) -> None:
-        """Does it and tells it; `said` is what a person reads first."""
+        """Executes an operation and prints its result; `said` is the first text for a person."""
         with opened(self.context) as workspace:
             done = act(workspace)
         tell(self.context, done, said, as_json=self.as_json)
 
 
 def calling(actor: Actor) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """The options of a command that writes, handed to it as a `Call`; `actor` is meant where `--actor` is not given."""
+    """Adds the options of a command that writes, passed to it as a `Call`; `actor` is the default of `--actor`."""
     options = (
         click.option("--actor", type=click.Choice(ACTORS), default=actor, show_default=True, help="Who does it."),
         click.option("--key", metavar="K", help="The same key again gives the first answer and writes nothing."),
@@ -86,7 +86,7 @@ def calling(actor: Actor) -> Callable[[Callable[..., None]], Callable[..., None]
 
 
 def tell(context: Context, done: Done, said: str, *, as_json: bool) -> None:
-    """What was done, for a program or a person."""
+    """Prints the result, for a program or a person."""
     from signet_sync.entities.results import done_document
     from signet_sync.formats.paths import display
 

@@ -1,4 +1,4 @@
-"""`entity`, the commands that write: each is one operation, one event, one answer."""
+"""Implements the commands of `entity` that write: each is one operation, one event, one answer."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from signet_sync.entities.event_log.events import Actor
     from signet_sync.entities.results import Promoted
 
-_ENOUGH = 1 << 20  # bytes: more than any section takes, however it is written
+_ENOUGH = 1 << 20  # bytes: more than any section may have, in any encoding
 
 _entity = click.argument("ref", metavar="ID")
 _section = click.argument("section")
@@ -38,7 +38,7 @@ def _said(text: str) -> str:
     return stdin_text(_ENOUGH) if text == "-" else text
 
 
-# ── what an entity says ──
+# ── content of an entity ──
 
 
 @click.command(short_help="Make a new entity.")
@@ -175,11 +175,11 @@ def deprecate(call: Call, ref: str, reason: str) -> None:
     )
 
 
-# ── what belongs to people ──
+# ── for people ──
 
 
 def _guarding(name: Literal["pin", "unpin", "lock", "unlock"], done: str, short: str, text: str) -> click.Command:
-    """One of the four commands that differ in a word."""
+    """Makes one of the four commands that differ in a word."""
 
     @click.command(name, short_help=short, help=text)
     @_entity
@@ -253,7 +253,7 @@ def reject(call: Call, proposal: str, reason: str | None) -> None:
     )
 
 
-# ── what belongs to maintainers ──
+# ── for maintainers ──
 
 _maintainer = click.option("--actor", type=click.Choice(ACTORS), required=True, help="Only a maintainer may.")
 

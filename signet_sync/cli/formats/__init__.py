@@ -1,1 +1,1 @@
-"""Forms in which `check` and `status` print for other programs."""
+"""Formats the output of `check` and `status` for other programs."""

@@ -1,7 +1,7 @@
-"""What a check found, in the forms of CI: GitHub annotations, SARIF, JUnit, a table for the job's page, a baseline.
+"""Formats a check's findings for CI: GitHub annotations, SARIF, JUnit, a table for the job's page, a baseline.
 
-Every form takes the document of `check --json` and what stands before its paths (`below`), so that they count from the
-top of a checkout. Nothing that a file says can end a line, an element or a cell.
+Every form takes the document of `check --json` and the prefix of its paths (`below`), which makes them relative to the
+top of a checkout. No text of a file can end a line, an element or a cell.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from signet_sync.errors import SignetSyncError
 from signet_sync.formats import baseline as formats_baseline
 
 _LEVELS = {"invalid": "error", "violation": "error", "tombstoned": "error", "ignored": "warning"}
-# Other people's files are told of nowhere: a checkout is full of them.
+# Files of other programs are never reported: a checkout is full of them.
 _SILENT = ("foreign-name", "temporary")
 
 
@@ -32,7 +32,7 @@ class Entry(NamedTuple):
 
 
 def entries(document: dict[str, Any], below: str) -> Iterator[Entry]:
-    """Problems, then notes; what a baseline knows is a note, a note that fails is a problem."""
+    """Yields problems, then notes; a problem in the baseline is a note, a note that fails is a problem."""
     for found in document["problems"]:
         if found["code"] not in _SILENT:
             text = found["message"] + (f" → {found['hint']}" if found["hint"] else "")
@@ -48,7 +48,7 @@ def _escape(text: str, *, in_property: bool = False) -> str:
 
 
 def github(document: dict[str, Any], below: str) -> str:
-    """Workflow annotations: one line each."""
+    """Returns workflow annotations, one line each."""
     return "\n".join(
         f"::{'notice' if entry.level == 'note' else entry.level} file={_escape(entry.path, in_property=True)},"
         f"line={entry.line},title={_escape(entry.code, in_property=True)}::{_escape(entry.text)}"
@@ -57,14 +57,14 @@ def github(document: dict[str, Any], below: str) -> str:
 
 
 def failure(error: SignetSyncError) -> str:
-    """Why there was no check, as an annotation."""
+    """Returns why there was no check, as an annotation."""
     where = f" [{error.path}]" if error.path else ""
     remedy = f" → {error.hint}" if error.hint else ""
     return f"::error title={_escape(error.code, in_property=True)}::{_escape(f'{error.message}{where}{remedy}')}"
 
 
 def sarif(document: dict[str, Any], below: str) -> str:
-    """A SARIF 2.1.0 log."""
+    """Returns a SARIF 2.1.0 log."""
     from signet_sync import __version__
     from signet_sync.sync.planner import HINTS
 
@@ -114,7 +114,7 @@ _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def junit(document: dict[str, Any], below: str) -> str:
-    """JUnit's XML: one test case a problem, one that passes where there is none; notes are not in it."""
+    """Returns JUnit's XML: one test case for each problem, one that passes if there is none; notes are left out."""
     found = [entry for entry in entries(document, below) if entry.level != "note"]
     failed = sum(entry.level == "error" for entry in found)
     cases = [_case(entry) for entry in found] or ['  <testcase classname="signet-sync" name="vault"/>']
@@ -136,16 +136,16 @@ def _case(entry: Entry) -> str:
 
 
 def _cell(text: str) -> str:
-    """Text in a table of GitHub's Markdown, with nothing in it that is markup there."""
+    """Returns text for a table in GitHub's Markdown, without markup."""
     plain = re.sub(r"[\x00-\x1f\x7f]", " ", text)
     plain = re.sub(r"([\\`*_{}\[\]<>()#|~!&$-])", r"\\\1", plain)
-    # Addresses are linked without any markup, wherever one is found: here, none is whole.
+    # GitHub links addresses even without markup, so they are broken up here.
     plain = re.sub(r"(?i)(www)\.", r"\1\\.", plain.replace("://", ":\\//"))
     return plain.replace("@", "<span>@</span>")
 
 
 def summary(document: dict[str, Any], below: str, limit: int = 50) -> str:
-    """A heading, the counts, and the first problems as a table."""
+    """Returns a heading, the counts, and the first problems as a table."""
     counts = document["counts"]
     bad = [entry for entry in entries(document, below) if entry.level == "error"]
     lines = [
@@ -167,7 +167,7 @@ def summary(document: dict[str, Any], below: str, limit: int = 50) -> str:
 
 
 def baseline(document: dict[str, Any]) -> str:
-    """The problems that fail a check now, as a baseline."""
+    """Returns the problems that fail a check now, as a baseline."""
     return formats_baseline.written(
         (found["path"], found["code"]) for found in document["problems"] if _LEVELS[found["verdict"]] == "error"
     )

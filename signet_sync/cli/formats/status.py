@@ -1,4 +1,4 @@
-"""The faces of `status`: lines for a person, one line for a pipe, and Prometheus' text format."""
+"""Formats `status`: lines for a person, one line for a pipe, and Prometheus' text format."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _WELL = ("watching", "polling", "reconciling")
 
 
 def lines(document: Mapping[str, Any]) -> Iterator[str]:
-    """The whole status, in colours."""
+    """Yields the whole status, in colours."""
     yield from _agent(document)
     yield _line("workspace", display(document["workspace"]))
     yield _line("database", f"{display(document['database'])} ({human(document['sizes']['database'])})")
@@ -60,7 +60,7 @@ def _indexed(counts: Mapping[str, int]) -> str:
 
 
 def _kept(document: Mapping[str, Any]) -> str:
-    """What the settings of retention are about, as far as there is any of it."""
+    """Describes the rows that settings of retention apply to, if there are any."""
     sizes, rows = document["sizes"], document["rows"]
     named = {
         "seals": counted(rows["seals"], "seal"),
@@ -109,7 +109,7 @@ def _intake(document: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _behind(document: Mapping[str, Any]) -> str:
-    """For how long the oldest job has waited, once that is worth a word."""
+    """Describes how long the oldest job has waited, from one minute on."""
     minutes = int(document["lag_seconds"] // 60)
     return f", one for {counted(minutes, 'minute')}" if minutes else ""
 
@@ -118,7 +118,7 @@ def _behind(document: Mapping[str, Any]) -> str:
 
 
 def summary(document: Mapping[str, Any]) -> str:
-    """All that is worth telling when it changes, in one line."""
+    """Returns in one line everything of which a change is worth reporting."""
     pid = f" (pid {document['pid']})" if document["pid"] else ""
     silent = "no sign of life" if document["responding"] is False else ""
     waiting = document["intake"]["waiting"]
@@ -141,9 +141,9 @@ _Sample = tuple[Mapping[str, str], float]
 
 
 def prometheus(document: Mapping[str, Any], *, healthy: bool) -> str:
-    """The text format 0.0.4, as node_exporter's textfile collector and Prometheus itself read it.
+    """Returns the text format 0.0.4, for node_exporter's textfile collector and Prometheus itself.
 
-    What is not known is left out: an index that cannot be read has no violations to count, and that is not zero.
+    Unknown values are left out: an unreadable index has no count of violations, which is not zero.
     """
     place = {"workspace": os.fsencode(document["workspace"]).decode("utf-8", "replace")}
     found: list[str] = []
@@ -211,7 +211,7 @@ def _labels(labels: Mapping[str, str]) -> str:
 
 
 def _escaped(text: str) -> str:
-    """A label's value: these three, and nothing else, are escaped (source: Prometheus, *Exposition formats*)."""
+    """Escapes a label's value: only these three characters (source: Prometheus, *Exposition formats*)."""
     return text.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
 
 

@@ -1,4 +1,4 @@
-"""Reads and writes git repositories as bytes, objects and refs; runs nothing that a repository configures.
+"""Reads and writes git repositories as bytes, objects and refs.
 
-Opens nothing that a repository names.
+Runs nothing that a repository configures and opens nothing that it names.
 """

@@ -1,4 +1,4 @@
-"""A repository's `config`, read so strictly that no other reader could find more in it, and what we refuse in one."""
+"""Parses a repository's `config` more strictly than any other reader, and decides whether we refuse it."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from signet_sync.formats.lazy_pattern import late
 
 _HEADER = late(r'\[\s*([A-Za-z0-9.-]+)(?:\s+"((?:[^"\\]|\\.)*)")?\s*\]\s*(?:[#;].*)?')
 _KEY = late(r"([A-Za-z][A-Za-z0-9-]*)\s*(?:=\s*(.*))?")
-# What a value may be made of: plain characters, escapes that git knows, quoted parts; then, perhaps, a comment.
+# A value: plain characters, escapes that git knows, quoted parts; then, perhaps, a comment.
 _VALUE = late(r'((?:[^"\\#;]|\\["\\ntb]|"(?:[^"\\]|\\["\\ntb])*")*)(?:[#;].*)?')
 
 Entry = tuple[str, str, str, str]
 
 
 def entries(raw: bytes) -> Iterator[Entry]:
-    """Section, subsection, key (names in lower case) and value of every entry, as it is written.
+    """Yields section, subsection, key (names in lower case) and value of every entry, as it is written.
 
-    Git allows more: a value that goes on in the next line, a key behind a section's header. Programs do not write that,
-    and where two readers may differ the stricter one is the safe one: `ValueError`, with the number of the line.
+    Git allows more: a value continued on the next line, a key after a section's header. Programs do not write that, and
+    where two readers may differ the stricter one is the safe one. Raises `ValueError` with the number of the line.
     """
     section = subsection = ""
     for number, line in enumerate(raw.decode("utf-8").split("\n"), 1):
@@ -48,10 +48,12 @@ _HARMLESS_EXTENSIONS = {"noop": None, "preciousobjects": None, "objectformat": "
 
 
 def objection(raw: bytes) -> str:
-    """Why a repository with this `config` is not opened, for a person; empty where nothing speaks against it.
+    """Returns why a repository with this `config` is not opened, for a person; empty if there is no objection.
 
-    What names a program (filters, hooks, fsmonitor, diff and merge drivers, signing, transports, aliases, credential
-    helpers) is no reason: libgit2 runs none of it in what we ask of it. What makes it open other files is one.
+    Entries that name a program (filters, hooks, fsmonitor, diff and merge drivers, signing, transports, aliases,
+    credential
+    helpers) are no reason: libgit2 runs none of them in the calls we make. Entries that make it open other files are
+    one.
     """
     try:
         for section, subsection, key, value in entries(raw):
@@ -80,7 +82,7 @@ def _objection(section: str, subsection: str, key: str, value: str) -> str:
 
 
 def flag(raw: bytes, section: str, key: str, default: bool) -> bool:
-    """A flag of a section without subsections; the last one counts."""
+    """Returns a flag of a section without subsections; the last entry counts."""
     found = [value for s, sub, k, value in entries(raw) if (s, sub, k) == (section, "", key)]
     # A key alone, without `=`, means true.
     return found[-1].lower() in ("true", "yes", "on", "1", "") if found else default

@@ -1,4 +1,4 @@
-"""What the next commit holds: every file as it is, as it was, or not at all, with the reason."""
+"""Decides what the next commit contains: each file as it is, as it was, or not at all, with the reason."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from signet_sync.storage import files
 from signet_sync.storage.files import signature_of
 from signet_sync.text.sanitizer import sanitize_counted
 
-# A file system's clock ticks: what was written just now may be written again without a trace in its times.
+# Clocks of file systems tick: a file written just now may change again without a change of its times.
 _TICK_NS = 100_000_000
 _COARSE_TICK_NS = 2_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What is committed at all: files of at most `max_bytes` bytes; transcripts only where they are wanted."""
+    """What is committed: files of at most `max_bytes` bytes; transcripts only if wanted."""
 
     max_bytes: int = 1024 * 1024
     transcripts: bool = False
@@ -36,7 +36,7 @@ class Skipped(NamedTuple):
     """A file or folder that was not committed, or not in its present state.
 
     `why`: `too-large`, `secret`, `nested-repository`, `not-a-file` (a link, a pipe), `too-deep` (its path is too long
-    for git), `unreadable`, `unsettled`. Neither ignored files nor transcripts that are not wanted are told.
+    for git), `unreadable`, `unsettled`. Ignored files and unwanted transcripts are not listed.
     """
 
     path: str
@@ -44,9 +44,9 @@ class Skipped(NamedTuple):
 
 
 class Known(NamedTuple):
-    """What a file was when it was read: the hex id of its blob, or why it was skipped (the other one is empty).
+    """What was found when a file was read: the hex id of its blob, or why it was skipped (the other is empty).
 
-    It holds for one `sanitizer_stamp`; with another one the caller starts with an empty cache.
+    Valid for one `sanitizer_stamp`; for another one the caller starts with an empty cache.
     """
 
     signature: Signature
@@ -56,7 +56,7 @@ class Known(NamedTuple):
 
 @dataclass(slots=True)
 class Gathered:
-    """The next tree, flat, with the stats of what is on disk as it is there; and what the caller's cache may learn."""
+    """The next tree, flat, with the stats of files on disk that are in it; and updates for the caller's cache."""
 
     flat: dict[str, Entry] = field(default_factory=dict)
     stats: dict[str, os.stat_result] = field(default_factory=dict)
@@ -66,9 +66,9 @@ class Gathered:
 
 @dataclass(frozen=True, slots=True)
 class Gathering:
-    """What it takes to look: the last tree, the limits, the cache, and `add`, which takes a blob and gives its id.
+    """Scans the workspace, given the last tree, limits, cache, and `add`, which stores a blob and returns its id.
 
-    `filemode`: whether the file system tells programs from other files. `layers` are rules beside the `.gitignore`s.
+    `filemode`: whether the file system distinguishes executable files. `layers` are rules besides the `.gitignore`s.
     """
 
     root: str
@@ -81,7 +81,7 @@ class Gathering:
     filemode: bool
 
     def gathered(self) -> Gathered:
-        """Looks at every file; reads those alone that are not known. Raises `OSError` where `add` does."""
+        """Scans all files; reads only those that the cache does not know. Raises `OSError` if `add` does."""
         found = Gathered()
         seen = worktree.walk(self.root, self.layers, any_case=self.any_case)
         if self.limits.transcripts:
@@ -96,7 +96,7 @@ class Gathering:
         return found
 
     def some(self, paths: Collection[str]) -> Gathered:
-        """The same for a few paths, whatever is ignored; what is not there is left out."""
+        """Does the same for a few paths, ignored or not; skips those that do not exist."""
         found = Gathered()
         now = time.time_ns()
         for path in sorted(paths):
@@ -106,7 +106,7 @@ class Gathering:
         return found
 
     def _add_transcripts(self, seen: worktree.Seen) -> None:
-        """The setting alone decides on them: the ignore rules that we wrote name them, wanted or not."""
+        """Adds transcripts: only the setting decides on them, because the ignore rules that we wrote name them."""
         for name in files.listing(self.root, MEMORY, ""):
             path = f"{MEMORY}/{name}"
             if path not in seen.files and _is_transcript(path):
@@ -115,11 +115,11 @@ class Gathering:
                     seen.files[path] = status
 
     def _links(self, seen: worktree.Seen) -> set[str]:
-        """Links that a person committed: they stay as they are, and there is nothing to tell."""
+        """Returns links that a person committed: they are kept as they are and not reported."""
         return {path for path in seen.odd if (entry := self.tracked.get(path)) and entry.mode == trees.LINK}
 
     def _keep(self, found: Gathered, seen: worktree.Seen, path: str, now: int) -> None:
-        """A tracked path that the walk did not meet: ignored since, hidden behind something odd, or gone."""
+        """Handles a tracked path that the scan did not find: ignored since, inside something odd, or gone."""
         entry = self.tracked[path]
         if _hidden(path, seen.odd):
             found.flat[path] = entry
@@ -127,7 +127,7 @@ class Gathering:
         try:
             status = worktree.state_of(self.root, path)
         except (WorkspaceError, NotADirectoryError):
-            return  # a file, or a link that is ignored, stands where its folder was
+            return  # its folder was replaced by a file or an ignored link
         if status is None:
             return
         if stat.S_ISREG(status.st_mode):
@@ -136,7 +136,7 @@ class Gathering:
             found.flat[path] = entry
 
     def _take(self, found: Gathered, path: str, status: os.stat_result, now: int) -> None:
-        """Puts a regular file into the next tree."""
+        """Adds a regular file to the next tree."""
         before = self.tracked.get(path)
         if _is_transcript(path) and not self.limits.transcripts:
             why = "transcript"
@@ -162,12 +162,12 @@ class Gathering:
     def _blob(
         self, found: Gathered, path: str, status: os.stat_result, before: Entry | None, now: int
     ) -> tuple[bytes, str]:
-        """The id of a file's blob, or why there is none."""
+        """Returns the id of a file's blob, or why there is none."""
         known = self.cache.get(path)
         if known is not None and known.signature == signature_of(status):
             if known.skipped:
                 return b"", known.skipped
-            # An id counts only where the last tree has it: then the object is there, whatever the cache remembers.
+            # An id counts only if the last tree has it: then the object exists, whatever the cache says.
             if before is not None and before.oid.hex() == known.oid:
                 found.stats[path] = status
                 return before.oid, ""
@@ -187,12 +187,12 @@ class Gathering:
 
 
 def _is_transcript(path: str) -> bool:
-    """Transcripts, and copies that somebody made of them; whatever the ignore rules say."""
+    """Whether a path is a transcript or a copy of one, whatever the ignore rules say."""
     return "--transcript" in path and fnmatchcase(path, f"{MEMORY}/*--transcript*.md")
 
 
 def _hidden(path: str, odd: Mapping[str, str]) -> bool:
-    """Whether the path, or a folder above it, is something that we do not look into; `""` is the root."""
+    """Whether the path, or a folder above it, is one that we do not enter; `""` is the root."""
     while path and path not in odd:
         path = path.rpartition("/")[0]
     return path in odd
@@ -200,7 +200,7 @@ def _hidden(path: str, odd: Mapping[str, str]) -> bool:
 
 def _settled(signature: Signature, now: int) -> bool:
     written = max(signature.mtime_ns, signature.ctime_ns)
-    # Times in whole seconds: a file system that counts no finer.
+    # Times in whole seconds: the file system has no finer ones.
     tick = _COARSE_TICK_NS if signature.mtime_ns % 10**9 == 0 else _TICK_NS
     return written + tick < now
 

@@ -1,4 +1,4 @@
-"""Git's ignore rules, read by us: libgit2 would follow links and open pipes that bear the name of a `.gitignore`."""
+"""Parses git's ignore rules, because libgit2 would follow links and open pipes named `.gitignore`."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-_LONGEST = 4096  # characters of a rule, as many as a path may have
-_LONGEST_NAME = 255  # characters of a name, on every file system
+_LONGEST = 4096  # characters of a rule; a path has no more
+_LONGEST_NAME = 255  # characters of a name; no file system allows more
 _CLASSES = {
     "alnum": "a-zA-Z0-9",
     "alpha": "a-zA-Z",
@@ -26,7 +26,7 @@ _CLASSES = {
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One line: a pattern over the name, or over the path from the rule's folder on; `kept` where it began with `!`."""
+    """One line: a pattern for the name, or for the path from the rule's folder; `kept` if it began with `!`."""
 
     pattern: re.Pattern[str]
     of_names: bool
@@ -38,7 +38,7 @@ class Rule:
 class Layer:
     """The rules of one file: `where` is its folder with a slash at its end, empty for the root.
 
-    `names` and `paths` match whatever one of the rules matches: almost every file is done with after these two.
+    `names` and `paths` match whatever any of the rules matches: for almost every file these two suffice.
     """
 
     where: str
@@ -47,7 +47,7 @@ class Layer:
     paths: re.Pattern[str]
 
     def verdict(self, path: str, is_folder: bool) -> bool | None:
-        """Whether the last rule that fits ignores the path; None where none fits."""
+        """Whether the last matching rule ignores the path; None if none matches."""
         relative = path[len(self.where) :]
         name = relative.rpartition("/")[2]
         if not self.names.fullmatch(name) and not self.paths.fullmatch(relative):
@@ -61,7 +61,7 @@ class Layer:
 
 
 def ignored(path: str, is_folder: bool, layers: Iterable[Layer]) -> bool:
-    """Whether a path is ignored; of the layers the first that knows the path decides."""
+    """Whether a path is ignored; the first layer with a matching rule decides."""
     for layer in layers:
         verdict = layer.verdict(path, is_folder)
         if verdict is not None:
@@ -70,7 +70,7 @@ def ignored(path: str, is_folder: bool, layers: Iterable[Layer]) -> bool:
 
 
 def layer(where: str, text: str, *, any_case: bool = False) -> Layer | None:
-    """The rules of a `.gitignore` in a folder (`""` or `a/b/`); None where it holds none."""
+    """Parses the rules of a `.gitignore` in a folder (`""` or `a/b/`); None if it contains none."""
     flags = re.DOTALL | (re.IGNORECASE if any_case else 0)
     rules = []
     for line in text.removeprefix("\ufeff").split("\n"):
@@ -89,12 +89,12 @@ def layer(where: str, text: str, *, any_case: bool = False) -> Layer | None:
 
 
 def _any(rules: list[Rule], flags: int) -> re.Pattern[str]:
-    # Without rules: what matches nothing.
+    # Without rules: a pattern that matches nothing.
     return re.compile("|".join(f"(?:{rule.pattern.pattern})" for rule in rules) or "(?!)", flags)
 
 
 def _parsed(line: str) -> tuple[str, bool, bool, bool] | None:
-    """The regular expression of a line; whether it is about names, begins with `!`, and is about folders alone."""
+    """Returns a line's regular expression; whether it is for names, begins with `!`, and is only for folders."""
     bare = line.rstrip(" ")
     line = f"{bare} " if bare.endswith("\\") and len(bare) < len(line) else bare
     if not line or line.startswith("#") or len(line) > _LONGEST:
@@ -114,10 +114,11 @@ def _is_any_depth(name: str) -> bool:
 
 
 def _path(names: list[str]) -> str | None:
-    """A pattern, part by part, as a regular expression; None where git would match nothing with it.
+    """Translates a pattern, part by part, to a regular expression; None if it matches nothing in git.
 
-    Linear in the path, whatever the pattern: behind a wildcard the first place that fits is as good as any later one,
-    so that all but the last are never tried again (atomic groups).
+    Linear in the path, whatever the pattern: after a wildcard the first match is as good as any later one, so all but
+    the
+    last are never retried (atomic groups).
     """
     if names[-1] == "**":
         inside = _path([*names[:-1], "*"]) if len(names) > 1 else ""
@@ -138,7 +139,7 @@ def _path(names: list[str]) -> str | None:
 
 
 def _name(glob: str) -> str | None:
-    """The pattern of one name as a regular expression; None where it matches nothing."""
+    """Translates the pattern of one name to a regular expression; None if it matches nothing."""
     runs = [""]
     at = least = 0
     while at < len(glob):
@@ -170,14 +171,14 @@ def _name(glob: str) -> str | None:
 
 
 def _bracket(glob: str, start: int) -> tuple[str, int] | None:
-    """A set of characters and the place behind it; None where it is not closed."""
+    """Returns a set of characters and the position after it; None if it is not closed."""
     if "]" not in glob[start + 1 :]:
         return None
     at = start + 1
     negated = glob[at : at + 1] in ("!", "^") and at < len(glob)
     at += negated
     members: list[str] = []
-    first, begin = True, ""  # the last member, where it may begin a range
+    first, begin = True, ""  # the last member, if it may begin a range
     while at < len(glob):
         character = glob[at]
         if character == "]" and not first:
@@ -194,7 +195,7 @@ def _bracket(glob: str, start: int) -> tuple[str, int] | None:
         ranged = bool(begin) and character == "-" and glob[at + 1 : at + 2] not in ("]", "")
         at += ranged
         at += glob[at] == "\\" and at + 1 < len(glob)
-        # Of a range that runs backwards git takes the first character alone.
+        # For a reversed range git matches only the first character.
         if not ranged or begin <= glob[at]:
             members.append(f"{'-' if ranged else ''}{re.escape(glob[at])}")
         at, begin = at + 1, "" if ranged else glob[at]

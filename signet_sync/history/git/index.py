@@ -1,4 +1,4 @@
-"""The index of our own repository follows its commits, so that a person's `git status` tells of nothing but changes."""
+"""Writes the index of our own repository after each commit, so that `git status` shows only real changes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LOW = 0xFFFFFFFF
 
 
 def serialised(flat: Mapping[str, Entry], stats: Mapping[str, os.stat_result]) -> bytes:
-    """Version 2 of git's index. A path without a stat is compared by its bytes when somebody asks git."""
+    """Serialises version 2 of git's index. For a path without a stat, git compares the bytes."""
     parts = [struct.pack(">4sII", b"DIRC", 2, len(flat))]
     for name, path in sorted((os.fsencode(path), path) for path in flat):
         entry = flat[path]
@@ -25,7 +25,7 @@ def serialised(flat: Mapping[str, Entry], stats: Mapping[str, os.stat_result]) -
 
 
 def _stat(mode: int, status: os.stat_result | None) -> tuple[int, ...]:
-    """Times of change and modification (seconds, nanoseconds), device, inode, mode, owner, group, size."""
+    """Returns times of change and modification (seconds, nanoseconds), device, inode, mode, owner, group, size."""
     if status is None:
         return 0, 0, 0, 0, 0, 0, mode, 0, 0, 0
     changed, changed_ns = divmod(status.st_ctime_ns, 10**9)

@@ -1,7 +1,8 @@
-"""Files of `.git` that others write, too (a ref, the index): replaced under git's own locks, so that a kill heals.
+"""Replaces files of `.git` that other programs write, too (a ref, the index), under git's locks; recovers after a kill.
 
-Git's protocol: whoever creates `NAME.lock` may replace `NAME`. A lock that a dead process left stops everybody for
-good, git and libgit2 included. Ours is a hard link of a file that only we write, so that the next one of us knows it.
+In git's protocol, the process that creates `NAME.lock` may replace `NAME`. A lock that a dead process left blocks all
+programs forever, git and libgit2 included. Ours is a hard link of a file that only we write, so that our next process
+recognises it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ _STAGED_REF = "signet-ref"
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """The next bytes of a file. The caller holds the history's lock, so that nobody of us does the same now."""
+    """The next content of a file. The caller holds the history lock, so that no other process of ours does the same."""
 
     folder: str  # `.git`
     name: str  # of the file, relative to it
@@ -36,14 +37,14 @@ class Replacement:
         return f"{self._target}.lock"
 
     def unfinished(self) -> bool:
-        """Whether one before us was cut off; its lock is taken away, our own file stays until the next `publish`."""
+        """Whether an earlier replacement was interrupted; removes its lock, keeps our file until the next `publish`."""
         if not os.path.lexists(self._ours):
             return False
         self._unlock()
         return True
 
     def stage(self, data: bytes) -> bool:
-        """Writes the bytes durably beside the file, and locks it; False, and nothing left, where it is locked."""
+        """Writes the bytes durably beside the file, and locks it; False, with nothing left behind, if it is locked."""
         unlink(self._ours)
         self._make_folders()
         os.close(create(self._ours, data, 0o666))
@@ -53,11 +54,11 @@ class Replacement:
             os.unlink(self._ours)
             return False
         except OSError:
-            pass  # no hard links here: unlocked, a git command at the very same moment may win; nothing is lost by that
+            pass  # no hard links here: unlocked, a git command at the same moment may win, but nothing is lost
         return True
 
     def _make_folders(self) -> None:
-        # Not `.git` itself: where it was deleted just now, it stays deleted.
+        # Not `.git` itself: if it was just deleted, it stays deleted.
         path = self.folder
         for part in self.name.split("/")[:-1]:
             path = os.path.join(path, part)
@@ -65,14 +66,14 @@ class Replacement:
                 os.mkdir(path)
 
     def publish(self) -> None:
-        """Puts the bytes in place and gives the lock back."""
+        """Moves the bytes into place and releases the lock."""
         source = self._lock if self._is_locked() else self._ours
         os.rename(source, self._target)
         sync_folder(os.path.dirname(self._target))
         unlink(self._ours)
 
     def drop(self) -> None:
-        """Gives the lock back without a change."""
+        """Releases the lock without a change."""
         self._unlock()
         unlink(self._ours)
 
@@ -89,7 +90,7 @@ class Replacement:
 
 
 def mend(folder: str) -> None:
-    """Takes away the locks that a killed one of us left, also on a branch that `HEAD` has left since."""
+    """Removes the locks that a killed process of ours left, also on a branch that `HEAD` has since left."""
     index(folder).unfinished()
     ours = os.path.join(folder, _STAGED_REF)
     try:
@@ -106,10 +107,10 @@ def mend(folder: str) -> None:
 
 
 def index(folder: str) -> Replacement:
-    """The index."""
+    """Returns the replacement of the index."""
     return Replacement(folder, "index", "signet-index")
 
 
 def ref(folder: str, name: str) -> Replacement:
-    """A ref, by its full name."""
+    """Returns the replacement of a ref, by its full name."""
     return Replacement(folder, name, _STAGED_REF)

@@ -1,4 +1,4 @@
-"""Git's objects as bytes, and the files they lie in: what a tree lists, what a commit says, which packs hold what."""
+"""Reads git's objects as bytes, and their files: entries of trees, fields of commits, content of packs."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ FOLDER_MODE, LINKED_MODE = b"40000", b"160000"
 
 Entry = tuple[bytes, bytes, bytes]  # mode, name, id
 
-# What is no entry ends the tree, so that a damaged one is read once, not once for each of its bytes.
+# Bytes that are no entry end the tree, so that a damaged one is read once, not once per byte.
 _ENTRY = late(rb"([0-7]{1,6}+) ([^\0]++)\0([\s\S]{20})|[\s\S]++")
 _MODES = (b"40000", b"100644", b"100755", b"120000", b"160000", b"100664")
 _FEW = 64
 _SIGNATURE = late(rb"^-----BEGIN (?:PGP|SSH|SIGNED) [A-Z ]+-----$", re.MULTILINE)
-_SIGNED_BY = (b"gpgsig", b"gpgsig-sha256", b"mergetag")  # fields that vouch for bytes which are no more
+_SIGNED_BY = (b"gpgsig", b"gpgsig-sha256", b"mergetag")  # fields that sign bytes which no longer exist
 _OBJECTS = ".git/objects"
 _PACKS = ".git/objects/pack"
 _FAN, _LOOSE = late(r"[0-9a-f]{2}"), late(r"[0-9a-f]{38}")
@@ -38,15 +38,15 @@ _IDX_MAGIC = b"\xfftOc\x00\x00\x00\x02"
 
 
 def entries(tree: bytes) -> list[Entry]:
-    """What a tree lists: mode, name and id (20 bytes) of each."""
+    """Returns mode, name and id (20 bytes) of each entry of a tree."""
     found: list[Entry] = _ENTRY.findall(tree)
     return found[:-1] if found and not found[-1][0] else found
 
 
 def found_in(tree: bytes, names: Collection[bytes]) -> list[tuple[int, int, Entry]]:
-    """What a tree lists under some names, each with where it begins and ends there, in order."""
+    """Returns a tree's entries with some names, each with its start and end in the tree, in order."""
     if len(names) <= _FEW:
-        # Of thousands of entries a few are wanted: what only looks like one of them is told by there being two.
+        # A few of thousands of entries are wanted: bytes that only look like one show up as a second match.
         likely = [_looking_like(name, tree) for name in names]
         if all(len(found) < 2 for found in likely):
             return sorted(entry for found in likely for entry in found)
@@ -71,18 +71,18 @@ def _parts(match: re.Match[bytes]) -> Entry:
 
 
 def joined(listed: Iterable[Entry]) -> bytes:
-    """The tree that lists these, in the order given."""
+    """Serialises a tree of these entries, in the order given."""
     return b"".join([b"%b %b\0%b" % entry for entry in listed])
 
 
 def split_message(raw: bytes) -> tuple[bytes, bytes]:
-    """The fields of a commit or tag, and its message."""
+    """Returns the fields of a commit or tag, and its message."""
     head, _, message = raw.partition(b"\n\n")
     return head, message
 
 
 def fields(head: bytes) -> list[bytes]:
-    """The fields of a commit or tag, each with the lines that go on with it."""
+    """Splits the fields of a commit or tag, each with its continuation lines."""
     found: list[bytes] = []
     for line in head.split(b"\n"):
         if line.startswith(b" ") and found:
@@ -93,18 +93,18 @@ def fields(head: bytes) -> list[bytes]:
 
 
 def ids_of(head: bytes, name: bytes) -> list[bytes]:
-    """The ids (20 bytes) that the fields of one name give."""
+    """Returns the ids (20 bytes) in the fields of one name."""
     return [bytes.fromhex(field[len(name) + 1 :].decode()) for field in fields(head) if field.startswith(name + b" ")]
 
 
 def composed(head: list[bytes], message: bytes) -> bytes:
-    """A commit or tag of these fields, without signatures: they vouched for what it was."""
+    """Composes a commit or tag of these fields, without signatures, which were for its old content."""
     unsigned = [field for field in head if field.partition(b" ")[0] not in _SIGNED_BY]
     return b"\n".join(unsigned) + b"\n\n" + message
 
 
 def unsigned_message(message: bytes) -> bytes:
-    """The message of a tag without the signature at its end."""
+    """Returns the message of a tag without the signature at its end."""
     signature = _SIGNATURE.search(message)
     return message if signature is None else message[: signature.start()]
 
@@ -119,7 +119,7 @@ class Store:
         self._oid, self._errors = Oid, (KeyError, GitError)
 
     def read(self, oid: bytes) -> tuple[int, bytes]:
-        """Type and bytes of an object. Raises `WorkspaceError` where it is missing or damaged."""
+        """Returns type and bytes of an object. Raises `WorkspaceError` if it is missing or damaged."""
         if self._is_cut_off(oid.hex()):
             raise _incomplete(oid)
         try:
@@ -129,7 +129,7 @@ class Store:
         return int(kind), raw
 
     def _is_cut_off(self, oid: str) -> bool:
-        """Whether an object lies in a file of its own that ends too early: libgit2 would read it for ever."""
+        """Whether an object's own file ends too early, which libgit2 would read forever."""
         try:
             with open(os.path.join(self.git.path, "objects", oid[:2], oid[2:]), "rb") as file:
                 raw = file.read()
@@ -143,18 +143,18 @@ class Store:
         return not inflating.eof
 
     def has(self, oid: bytes) -> bool:
-        """Whether there is such an object."""
+        """Whether the object exists."""
         return self.git.odb.exists(self._oid(raw=oid))
 
     def all(self) -> Iterator[bytes]:
-        """The ids of all objects."""
+        """Yields the ids of all objects."""
         for oid in self.git.odb:
             yield oid.raw
 
     def closure(self, tips: Iterable[bytes], but: Collection[bytes] = ()) -> set[bytes]:
-        """All objects that some reach, themselves included; those of `but` are not looked into.
+        """Returns all objects that some objects reach, themselves included; those of `but` are not entered.
 
-        Raises `WorkspaceError` where one of them is missing: so whoever deletes the others knows these to be there.
+        Raises `WorkspaceError` if one of them is missing: so a caller that deletes the others knows that these exist.
         """
         found: set[bytes] = set()
         waiting = list(tips)
@@ -181,7 +181,7 @@ class Store:
         return found
 
     def commits(self, tips: Iterable[bytes]) -> set[bytes]:
-        """The commits that some commits and tags reach."""
+        """Returns the commits that some commits and tags reach."""
         found: set[bytes] = set()
         waiting = list(tips)
         while waiting:
@@ -197,7 +197,7 @@ class Store:
         return found
 
     def prove_packed(self, oids: Iterable[bytes]) -> None:
-        """Reads objects from packs alone. Raises `WorkspaceError` where one of them is missing there or damaged."""
+        """Reads objects from packs only. Raises `WorkspaceError` if one is missing there or damaged."""
         from pygit2 import Odb, OdbBackendPack
 
         packs = Odb()
@@ -209,7 +209,7 @@ class Store:
                 raise _incomplete(oid) from None
 
     def pack(self, oids: Iterable[bytes]) -> None:
-        """Writes a pack of some objects among the others; libgit2 syncs it."""
+        """Writes a pack of some objects next to the others; libgit2 syncs it."""
         wanted = sorted(oids)
 
         def add(builder: PackBuilder) -> None:
@@ -230,13 +230,13 @@ def _incomplete(oid: bytes) -> WorkspaceError:
 
 
 def drop(root: str, store: Store, doomed: Collection[bytes], *, strays: bool) -> int:
-    """Deletes objects, loose and packed: a pack that holds one of them gives way to a new one without. Gives how many.
+    """Deletes objects, loose and packed; a pack that contains one is replaced by one without it. Returns how many.
 
-    With `strays` what aborted writes left goes, too. A kill leaves every other object where it was, or twice.
+    With `strays` also deletes what aborted writes left. A kill leaves every other object where it was, or twice.
     """
     gone: set[bytes] = set()
     if doomed:
-        _drop_indexes(root)  # before what they name
+        _drop_indexes(root)  # before the objects that they name
     for stem, held in _packs(root).items():
         dead = held.intersection(doomed)
         if dead:
@@ -257,14 +257,15 @@ def drop(root: str, store: Store, doomed: Collection[bytes], *, strays: bool) ->
     return len(gone)
 
 
-_MANY, _MUCH = 2000, 16 * 1024 * 1024  # loose objects, and bytes of them, that are worth a pack
+_MANY, _MUCH = 2000, 16 * 1024 * 1024  # loose objects, and their bytes, from which a pack is worthwhile
 
 
 def pack_loose(root: str, store: Store) -> int:
-    """Puts the loose objects of our own repository into one pack, where they have become many. Gives how many.
+    """Packs the loose objects of our own repository once there are many. Returns how many.
 
-    The trees of a large folder are almost the same from commit to commit, and a pack tells them by their differences.
-    The loose ones go only after the pack holds them durably, so that a kill leaves objects twice at worst. Raises
+    The trees of a large folder hardly differ from commit to commit, and a pack stores only their differences. Loose
+    objects
+    are deleted only after the pack contains them durably, so that a kill leaves objects twice at worst. Raises
     `WorkspaceError`, `OSError`, and what libgit2 raises.
     """
     loose = _loose(root)
@@ -283,7 +284,7 @@ def pack_loose(root: str, store: Store) -> int:
 
 
 def _loose(root: str) -> dict[bytes, int]:
-    """The bytes on disk of each loose object."""
+    """Returns the bytes on disk of each loose object."""
     found = {}
     for fan in filter(_FAN.fullmatch, files.listing(root, _OBJECTS, "")):
         with folder(root, f"{_OBJECTS}/{fan}") as descriptor, os.scandir(descriptor) as entries_of:
@@ -294,7 +295,7 @@ def _loose(root: str) -> dict[bytes, int]:
 
 
 def _sync(root: str, names: Iterable[str]) -> None:
-    """Makes files of packs durable, and their folder."""
+    """Syncs files of packs, and their folder."""
     with folder(root, _PACKS) as descriptor:
         for name in names:
             sync_path(name, dir_fd=descriptor)
@@ -302,7 +303,7 @@ def _sync(root: str, names: Iterable[str]) -> None:
 
 
 def _packs(root: str) -> dict[str, set[bytes]]:
-    """The ids that each pack holds, by the name of its files without ending. Raises `WorkspaceError`."""
+    """Returns the ids in each pack, by the name of its files without ending. Raises `WorkspaceError`."""
     found = {}
     for name in files.listing(root, _PACKS, "pack-"):
         if name.endswith(".idx"):
@@ -319,13 +320,13 @@ def _packs(root: str) -> dict[str, set[bytes]]:
 
 
 def _endings(root: str, stem: str) -> list[str]:
-    """The endings of a pack's files; its index comes last, by which a pack is found again after a kill."""
+    """Returns the endings of a pack's files, with the index last, because it identifies a pack after a kill."""
     endings = [name.removeprefix(stem) for name in files.listing(root, _PACKS, f"{stem}.")]
     return sorted(endings, key=lambda ending: ending == ".idx")
 
 
 def _drop_indexes(root: str) -> None:
-    """What git made of the objects to find them faster; it makes them again."""
+    """Deletes git's lookup files for objects, which git creates again."""
     _unlink(root, _PACKS, files.listing(root, _PACKS, "multi-pack-index"))
     _unlink(root, f"{_OBJECTS}/info", ["commit-graph", "packs"])
     graphs = f"{_OBJECTS}/info/commit-graphs"
@@ -333,7 +334,7 @@ def _drop_indexes(root: str) -> None:
 
 
 def _drop_strays(root: str) -> None:
-    """What killed writers left: temporary objects and packs, packs without index, folders of received objects."""
+    """Deletes what killed writers left: temporary objects and packs, packs without index, received objects."""
     names = files.listing(root, _PACKS, "")
     whole = {name.removesuffix(".idx") for name in names if name.startswith("pack-") and name.endswith(".idx")}
     _unlink(root, _PACKS, [name for name in names if name.partition(".")[0] not in whole])
@@ -345,7 +346,7 @@ def _drop_strays(root: str) -> None:
 
 
 def drop_folder(root: str, path: str) -> None:
-    """Deletes a folder of `.git` with all that it holds; links in it are deleted, not followed."""
+    """Deletes a folder of `.git` with its content; links in it are deleted, not followed."""
     for name in files.listing(root, path, ""):
         status = files.look(root, f"{path}/{name}")
         if status is not None and (status.st_mode & 0o170000) == 0o040000:

@@ -1,4 +1,4 @@
-"""New objects of a repository: a few as files of their own, many as one pack, which is one sync for thousands."""
+"""Writes new objects of a repository: a few as separate files, many as one pack, which needs one sync for thousands."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from signet_sync.storage.durable import create, sync_descriptor, sync_folder, un
 if TYPE_CHECKING:
     import pygit2
 
-LOOSE_OBJECTS = 100  # git's own bound (`fetch.unpackLimit`)
+LOOSE_OBJECTS = 100  # as in git (`fetch.unpackLimit`)
 LOOSE_BYTES = 8 * 1024 * 1024
 _TRIES = 10
 
 _KINDS = {"commit": 1, "tree": 2, "blob": 3, "tag": 4}
-_MADE_OF = 7  # an object told by another one and what makes it of that
+_MADE_OF = 7  # an object stored as its difference from another one
 _LONGEST_COPY, _LONGEST_INSERT = 0xFFFF, 127
 
 
 class NewObjects:
-    """Objects on their way into a repository. Nothing is visible before `flush`, everything is durable after it."""
+    """New objects for a repository. None is visible before `flush`, all are durable after it."""
 
     def __init__(self, git: pygit2.Repository) -> None:
         self._git = git
@@ -35,7 +35,7 @@ class NewObjects:
         self._pack: Pack | None = None
 
     def add(self, kind: trees.Kind, data: bytes) -> bytes:
-        """Takes an object and gives its id."""
+        """Adds an object and returns its id."""
         oid = trees.object_id(kind, data)
         if self._pack is not None:
             self._pack.add(oid, kind, data)
@@ -59,7 +59,7 @@ class NewObjects:
         self._waiting.clear()
 
     def _write(self, kind: trees.Kind, data: bytes) -> None:
-        """A file of its own for an object; git's packing may take its folder away, being empty, right before."""
+        """Writes an object to a file of its own; retries, since git's packing may have removed its empty folder."""
         for left in reversed(range(_TRIES)):
             try:
                 self._git.write(_KINDS[kind], data)
@@ -69,20 +69,20 @@ class NewObjects:
                     raise
 
     def discard(self) -> None:
-        """Leaves nothing behind of what was not flushed."""
+        """Removes everything that was not flushed."""
         if self._pack is not None:
             self._pack.abandon()
             self._pack = None
 
 
 class Pack:
-    """A pack that is being written: objects whole, but for those that the caller knows to be like another one."""
+    """A pack that is being written: whole objects, except those that the caller knows to resemble another one."""
 
     def __init__(self, folder: str) -> None:
         with suppress(FileExistsError):
             os.mkdir(folder)
         self._folder = folder
-        # Always the same name: what a kill left is taken away by the next one. Git's gc sweeps `tmp_…`, too.
+        # The name is always the same: the next process removes what a kill left. Git's gc removes `tmp_…`, too.
         self._name = os.path.join(folder, "tmp_pack_signet")
         self._sweep()
         self._file: IO[bytes] = open(self._name, "x+b", opener=_opened)  # noqa: SIM115 - closed by publish or abandon
@@ -97,7 +97,7 @@ class Pack:
         self._file.write(written)
 
     def add_like(self, oid: bytes, data: bytes, base: bytes, base_data: bytes) -> None:
-        """Adds an object by what makes it of another one of this pack: good where they differ in one short stretch."""
+        """Adds an object as a delta of another one of this pack: good if they differ in one short stretch."""
         if oid in self._at:
             return
         delta = _delta(base_data, data)
@@ -110,13 +110,13 @@ class Pack:
         name = os.path.join(self._folder, f"pack-{checksum.hex()}")
         staged = f"{self._name}.idx"
         os.close(create(staged, index(self._at, checksum), 0o444))
-        # A pack without its index is invisible, hence the index comes last.
+        # The index comes last, because a pack without one is invisible.
         os.rename(self._name, f"{name}.pack")
         os.rename(staged, f"{name}.idx")
         sync_folder(self._folder)
 
     def _sealed(self) -> bytes:
-        """Writes the number of objects and the checksum; gives the latter."""
+        """Writes the number of objects and the checksum; returns the checksum."""
         self._file.seek(8)
         self._file.write(struct.pack(">I", len(self._at)))
         self._file.seek(0)
@@ -143,7 +143,7 @@ def _opened(path: str, flags: int) -> int:
 
 
 def _header(kind: int, size: int) -> bytes:
-    """Kind and size of an object in a pack: four bits of the size beside the kind, then seven a byte."""
+    """Encodes kind and size of an object in a pack: four bits of the size beside the kind, then seven a byte."""
     found = [kind << 4 | size & 15]
     size >>= 4
     while size:
@@ -154,7 +154,7 @@ def _header(kind: int, size: int) -> bytes:
 
 
 def _delta(base: bytes, data: bytes) -> bytes:
-    """What makes an object of its base: the bytes before and behind the stretch in which they differ are copied."""
+    """Returns the delta of an object: the bytes before and after the stretch that differs are copied from the base."""
     most = min(len(base), len(data))
     before = _shared(most, lambda first, last: base[first:last] == data[first:last])
     after = _shared(
@@ -175,7 +175,7 @@ def _delta(base: bytes, data: bytes) -> bytes:
 
 
 def _shared(most: int, is_equal: Callable[[int, int], bool]) -> int:
-    """How many bytes two texts share, of at most so many; `is_equal` compares a stretch of them."""
+    """Returns how many bytes two texts share, at most `most`; `is_equal` compares a stretch of them."""
     known = 0
     while known < most:
         middle = (known + most + 1) // 2
@@ -187,13 +187,13 @@ def _shared(most: int, is_equal: Callable[[int, int], bool]) -> int:
 
 
 def _copies(start: int, count: int) -> Iterator[bytes]:
-    """The orders to copy so many bytes of the base: all four bytes of where, two of how many."""
+    """Yields the instructions to copy bytes of the base: all four bytes of the position, two of the length."""
     for at in range(start, start + count, _LONGEST_COPY):
         yield b"\xbf" + struct.pack("<IH", at, min(_LONGEST_COPY, start + count - at))
 
 
 def _size(size: int) -> bytes:
-    """A size in a delta: seven bits a byte, the lowest first."""
+    """Encodes a size in a delta: seven bits a byte, the lowest first."""
     found = []
     while size > 127:
         found.append(size & 127 | 128)
@@ -202,7 +202,7 @@ def _size(size: int) -> bytes:
 
 
 def index(at: dict[bytes, tuple[int, int]], checksum: bytes) -> bytes:
-    """The `.idx` (version 2) of a pack: ids with place and CRC-32, and the pack's checksum."""
+    """Serialises the `.idx` (version 2) of a pack: ids with position and CRC-32, and the pack's checksum."""
     order = sorted(at)
     fanout, reached = [], 0
     for first in range(256):

@@ -1,11 +1,11 @@
-"""Opening the workspace's own git repository safely, or saying why not; the one place that knows libgit2's switches.
+"""Opens the workspace's own git repository safely, or explains why not; sets all of libgit2's options.
 
-Two lines of defence. Before libgit2 is asked anything, `look` has seen that `.git` is made of plain folders and files
-alone, that none of them points elsewhere, and that its config (read by us) names nothing that would be opened. Then the
-repository is opened as a bare one: without a working tree there are no attributes, no filters and no ignore files that
-libgit2 could look up. It gets bytes and gives bytes.
+There are two lines of defence. Before libgit2 is called, `look` has checked that `.git` consists only of plain folders
+and files, that none of them points elsewhere, and that its config (parsed by us) names nothing that would be opened.
+Then the repository is opened as a bare one: without a working tree libgit2 looks up no attributes, filters or ignore
+files. It takes bytes and returns bytes.
 
-Somebody who exchanges files of `.git` while we work is not kept out: whoever can do that can write the workspace.
+A process that replaces files of `.git` meanwhile is not kept out: it could write to the workspace anyway.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import pygit2
 
 HISTORY_REF = "refs/signet/history"  # where commits go in a repository that is not ours
-MARK = "signet-history"  # the file in `.git` that holds the id of the workspace whose history it is
+MARK = "signet-history"  # the file in `.git` with the id of the workspace whose history it is
 CONFIG_LIMIT = 1024 * 1024  # bytes
 
 State = Literal["none", "ours", "existing", "unsafe"]
@@ -47,9 +47,9 @@ _INSTALL = "pip install 'signet-sync[git]'"
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What stands at the root. `reason` is for a person, `hint` what that person may do; both empty for `ours`.
+    """What is at the root. `reason` is for a person, `hint` what that person can do; both are empty for `ours`.
 
-    `outer` is the folder of a repository that the workspace lies in (state `none`), else empty.
+    `outer` is the folder of a repository around the workspace (state `none`), else empty.
     """
 
     state: State
@@ -66,9 +66,9 @@ class RepositoryRefused(SignetSyncError):
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A repository that was found safe. `ref` is where our commits are: `HEAD`, or `HISTORY_REF` where it is adopted.
+    """A repository that was found safe. `ref` is where our commits are: `HEAD`, or `HISTORY_REF` if adopted.
 
-    `git` knows no working tree (it is opened as a bare one), so that libgit2 cannot look at the workspace's files.
+    `git` has no working tree (it is opened as a bare one), so that libgit2 cannot read the workspace's files.
     """
 
     root: str
@@ -78,11 +78,11 @@ class Opened:
     ref: str
 
 
-# ── looking ──
+# ── checking ──
 
 
 def look(root: str, workspace_id: str) -> Standing:
-    """What stands at exactly the root. Needs no extra, runs nothing, follows no link, never blocks."""
+    """Returns what is at the root itself. Needs no extra, runs nothing, follows no link, never blocks."""
     dot = os.path.join(root, ".git")
     try:
         os.lstat(dot)
@@ -126,14 +126,14 @@ def _unsafe(reason: str) -> Standing:
     return Standing("unsafe", f"`.git` is not opened: {reason}", "see docs/history.md, *Repositories we refuse*")
 
 
-# What leads elsewhere, wherever it leads.
+# Files that point elsewhere, wherever that is.
 _POINTERS = ("commondir", "gitdir", "config.worktree", "objects/info/alternates", "objects/info/http-alternates")
-# The folders in which libgit2 opens files; others (hooks, modules, worktrees, lfs) it leaves alone in what we ask.
+# The folders in which libgit2 opens files; in our calls it ignores others (hooks, modules, worktrees, lfs).
 _ENTERED = ("objects", "refs", "logs", "info")
 
 
 def objection(root: str) -> str:
-    """Why the `.git` of a folder is not opened, for a person; empty where nothing speaks against it."""
+    """Returns why the `.git` of a folder is not opened, for a person; empty if there is no objection."""
     dot = os.path.join(root, ".git")
     try:
         status = os.lstat(dot)
@@ -174,14 +174,14 @@ def _config(root: str) -> str:
 
 
 def _strange_entry(dot: str) -> str:
-    """What is neither folder nor file where libgit2 opens files: a link would lead out, a pipe would block."""
+    """Finds what is neither folder nor file where libgit2 opens files: a link would lead out, a pipe would block."""
     pending = [""]
     while pending:
         where = pending.pop()
         try:
             found = _entries(os.path.join(dot, where))
         except FileNotFoundError:
-            continue  # git takes away folders that its packing emptied
+            continue  # git removes folders that its packing emptied
         for entry in found:
             path = f"{where}/{entry.name}" if where else entry.name
             if entry.is_dir(follow_symlinks=False):
@@ -198,7 +198,7 @@ def _entries(path: str) -> list[os.DirEntry[str]]:
 
 
 def _is_socket(entry: os.DirEntry[str]) -> bool:
-    # Git's own fsmonitor leaves one; nobody can open it as a file.
+    # Git's own fsmonitor leaves one; it cannot be opened as a file.
     return stat.S_ISSOCK(entry.stat(follow_symlinks=False).st_mode)
 
 
@@ -207,10 +207,10 @@ def _is_socket(entry: os.DirEntry[str]) -> bool:
 
 @functools.cache
 def _library() -> None:
-    """Makes libgit2 deaf to everything but the repository itself, and durable.
+    """Makes libgit2 ignore everything but the repository itself, and sync its writes.
 
-    Process-wide, and nothing is put back: this program has no other use of libgit2. No system, user or XDG config, no
-    template, no home folder; every file that it writes into `.git` is synced, and its folder, too.
+    Process-wide and permanent: this program has no other use of libgit2. No system, user or XDG config, no template, no
+    home folder; every file written into `.git` is synced, and its folder, too.
     """
     import pygit2
     from pygit2.enums import ConfigLevel, Option
@@ -223,7 +223,7 @@ def _library() -> None:
 
 
 def require() -> None:
-    """Raises `RepositoryRefused` (`extra-missing`) where the extra is not installed."""
+    """Raises `RepositoryRefused` (`extra-missing`) if the extra is not installed."""
     try:
         _library()
     except ImportError:
@@ -234,9 +234,9 @@ def require() -> None:
 
 @contextmanager
 def opened(root: str, workspace_id: str, *, adopt: bool = False) -> Iterator[Opened]:
-    """The workspace's repository, `ours` or (with `adopt`) an existing one.
+    """Opens the workspace's repository, `ours` or (with `adopt`) an existing one.
 
-    Raises `RepositoryRefused`, also for whatever libgit2 stumbles over inside the `with`.
+    Raises `RepositoryRefused`, also for errors of libgit2 inside the `with`.
     """
     dot = os.path.join(root, ".git")
     before = files.look(root, ".git")
@@ -264,9 +264,9 @@ def opened(root: str, workspace_id: str, *, adopt: bool = False) -> Iterator[Ope
 
 
 def branch(place: Opened) -> str | None:
-    """The full name of the ref on which our commits are; None where `HEAD` stands at a commit instead of a branch.
+    """Returns the full name of the ref that our commits are on; None if `HEAD` is a commit instead of a branch.
 
-    Raises `RepositoryRefused` where `HEAD` names what is no ref: the name becomes a path, and could lead out.
+    Raises `RepositoryRefused` if `HEAD` names something that is no ref: the name becomes a path, and could lead out.
     """
     if not place.ours:
         return place.ref
@@ -285,7 +285,7 @@ def branch(place: Opened) -> str | None:
 
 
 def tip(place: Opened) -> bytes | None:
-    """The id of the newest commit of the history, 20 bytes; None where there is none yet."""
+    """Returns the id of the history's newest commit, 20 bytes; None if there is none yet."""
     ref = place.git.references.get(branch(place) or "HEAD")
     if ref is None:
         return None
@@ -297,7 +297,7 @@ def tip(place: Opened) -> bytes | None:
 
 @contextmanager
 def private() -> Iterator[None]:
-    """What libgit2 makes meanwhile is for its owner alone: it goes by the umask, and has no word of its own for it."""
+    """Sets the umask so that libgit2's new files are private; libgit2 has no option for that."""
     before = os.umask(0o077)
     try:
         yield
@@ -307,7 +307,7 @@ def private() -> Iterator[None]:
 
 @contextmanager
 def readable() -> Iterator[None]:
-    """Turns what libgit2 raises over a broken repository into `RepositoryRefused` (`damaged-repository`)."""
+    """Converts what libgit2 raises for a broken repository to `RepositoryRefused` (`damaged-repository`)."""
     import pygit2
 
     try:
@@ -319,7 +319,7 @@ def readable() -> Iterator[None]:
 
 
 def refusal(standing: Standing) -> RepositoryRefused:
-    """Why a repository that stands like this is not used, as the error to raise."""
+    """Returns the error to raise for a repository in this state."""
     if standing.state == "none":
         code: Refusal = "inside-repository" if standing.outer else "no-repository"
     else:
@@ -327,7 +327,7 @@ def refusal(standing: Standing) -> RepositoryRefused:
     return RepositoryRefused(standing.reason, hint=standing.hint, code=code)
 
 
-# ── whoever else is at work ──
+# ── other git processes ──
 
 _BUSY = {
     "index.lock": "another git command is running, or died and left `.git/index.lock`",
@@ -343,17 +343,17 @@ _BUSY = {
 
 
 def busy(folder: str) -> str:
-    """What somebody is in the middle of, for a person; `folder` is `.git`. Empty where nothing is."""
+    """Returns which git operation is unfinished, for a person; `folder` is `.git`. Empty if none is."""
     return next((why for name, why in _BUSY.items() if os.path.lexists(os.path.join(folder, name))), "")
 
 
-_TIDYING = 12 * 3600  # seconds after which git itself takes a `gc.pid` for left behind
+_TIDYING = 12 * 3600  # seconds after which git itself ignores a `gc.pid`
 
 
 def tidying(folder: str) -> str:
-    """Whether git packs the repository's objects anew just now, for a person; `folder` is `.git`.
+    """Returns whether git is repacking the repository's objects, for a person; `folder` is `.git`.
 
-    It writes what refs reached when it began: what is deleted meanwhile would come back.
+    Git writes what refs reached when it began: an object deleted meanwhile would come back.
     """
     if os.path.lexists(os.path.join(folder, "objects", "maintenance.lock")):
         return "git tidies it up, or died and left `.git/objects/maintenance.lock`"

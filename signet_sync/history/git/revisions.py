@@ -1,8 +1,9 @@
-"""What git knows of `memory/` at a revision: which files differ from what stands there now, and their bytes then.
+"""Reads what git has of `memory/` at a revision: which files differ from those on disk, and their bytes then.
 
-Plumbing alone, which compares trees with the index and hands out objects as they are: no filter, hook or driver that a
-repository configures is run, and git reads no file of the working tree. Which files changed since git looked at them
-last is told by their sizes and times, as git would.
+Uses only plumbing commands, which compare trees with the index and return objects as they are: no filter, hook or
+driver
+that a repository configures is run, and git reads no file of the working tree. As in git, sizes and times show which
+files changed since git's last look.
 """
 
 from __future__ import annotations
@@ -20,18 +21,18 @@ from signet_sync.history.git.repository import objection
 from signet_sync.history.git.versions import run_git, top_of
 
 _REVISION = re.compile(r"[A-Za-z0-9_./@{}^~+-]{1,256}")
-# One entry of `git ls-files --stage --debug -z`. What is not understood is no entry: then its file is read.
+# One entry of `git ls-files --stage --debug -z`. Anything else is no entry: its file is read then.
 _ENTRY = re.compile(
     rb"(?P<mode>\d{6}) [0-9a-f]+ 0\t(?P<path>[^\0]+)\0  ctime: \d+:\d+\n  mtime: (?P<seconds>\d+):(?P<rest>\d+)\n"
     rb"  dev: [^\n]*\n  uid: [^\n]*\n  size: (?P<size>\d+)\tflags: (?P<flags>[0-9a-f]+)\n"
 )
-_NOTHING = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"  # the empty tree, that every git knows
+_NOTHING = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"  # the empty tree, built into git
 _LINK = "120000"
 _ELSEWHERE = 1 << 30  # a sparse checkout: the file is not wanted in the working tree
 
 
 class _Entry(NamedTuple):
-    """A file as the index has it: its mode, and what its size and time were when git looked at it last."""
+    """A file in the index: its mode, and its size and time when git last looked at it."""
 
     mode: str
     size: int
@@ -40,13 +41,13 @@ class _Entry(NamedTuple):
     flags: int
 
     def is_as(self, found: Signature) -> bool:
-        """Whether a file still looks as it did; where nanoseconds were not kept the second has to do."""
+        """Whether a file's size and time are unchanged; seconds suffice if nanoseconds were not stored."""
         seconds, rest = divmod(found.mtime_ns, 10**9)
         return (self.size, self.seconds) == (found.size & 0xFFFFFFFF, seconds) and self.rest in (0, rest)
 
 
 class Revision:
-    """A commit of the repository that the workspace lies in."""
+    """A commit of the repository that contains the workspace."""
 
     def __init__(self, root: str, top: str, commit: str) -> None:
         self.root = root
@@ -55,9 +56,9 @@ class Revision:
         self._below = os.path.relpath(os.path.realpath(root), top)
 
     def changed(self, seen: Snapshot) -> list[str]:
-        """Paths below `memory/`, relative to the workspace, that came, went or changed since; what git ignores is out.
+        """Returns paths below `memory/`, relative to the workspace, added, removed or changed since; not ignored ones.
 
-        That is how the index differs from the revision, and the files that are there (`seen`) from the index.
+        Compares the index with the revision, and the files on disk (`seen`) with the index.
         """
         listed = self._index()
         known = {path for path, entry in listed.items() if (found := seen.files.get(path)) and entry.is_as(found)}
@@ -69,7 +70,7 @@ class Revision:
         return sorted(path for path in {*map(self._inside, differ), *here} if path.startswith(f"{MEMORY}/"))
 
     def knows(self, path: str) -> bool:
-        """Whether git keeps a file, ignored or not."""
+        """Whether git tracks a file, ignored or not."""
         return path in self._index()
 
     def _index(self) -> dict[str, _Entry]:
@@ -89,11 +90,11 @@ class Revision:
         return [os.fsdecode(name) for name in self._git(*arguments, f"{MEMORY}/").split(b"\0") if name]
 
     def _inside(self, path: str) -> str:
-        """A path relative to the workspace, from one relative to the repository."""
+        """Converts a path relative to the repository to one relative to the workspace."""
         return path if self._below == "." else path.removeprefix(f"{self._below}/")
 
     def files(self, paths: Iterable[str]) -> dict[str, bytes]:
-        """The bytes that these files had then; those that were no plain files are left out."""
+        """Returns the bytes that these files had then; skips those that were no plain files."""
         wanted = list(paths)
         prefix = "" if self._below == "." else f"{self._below}/"
         asked = [f"{self.commit}:{prefix}{path}" for path in wanted if "\n" not in path]
@@ -120,11 +121,10 @@ class Revision:
 
 
 def at(root: str, name: str) -> Revision:
-    """The revision of that name (a branch, a tag, an id, `origin/main`, `HEAD~1`).
+    """Resolves a revision's name (a branch, a tag, an id, `origin/main`, `HEAD~1`).
 
-    Before the first commit `HEAD` is one in which nothing was.
-    Raises `UsageError` for one that does not exist, or not in this shallow clone, and `WorkspaceError` where there is
-    no repository, one that is not opened, or no git.
+    Before the first commit `HEAD` is an empty revision. Raises `UsageError` for one that does not exist, or not in this
+    shallow clone, and `WorkspaceError` if there is no repository, one that is not opened, or no git.
     """
     top = top_of(root)
     if top is None:

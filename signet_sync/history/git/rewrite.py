@@ -1,4 +1,4 @@
-"""Rewriting a git history: what has to change is found first, then commits, trees and tags are made anew by ids."""
+"""Rewrites a git history: first finds what has to change, then makes new commits, trees and tags by ids."""
 
 from __future__ import annotations
 
@@ -30,44 +30,44 @@ from signet_sync.history.git.trees import object_id
 
 KINDS = {COMMIT: "commit", TREE: "tree", BLOB: "blob", TAG: "tag"}
 
-# Writes an object of a type and gives its id; objects with the same third argument resemble each other.
+# Writes an object of a type and returns its id; objects with the same third argument resemble each other.
 Write = Callable[[int, bytes, str | None], bytes]
 
 
 class Judge(Protocol):
-    """Who decides what goes: the door only asks."""
+    """Decides what is removed."""
 
     def file(self, path: str, raw: bytes) -> bytes | None:
-        """What becomes of a file: its next bytes (or the same), None where all of it goes."""
+        """Returns a file's next bytes (perhaps the same), or None if the file is removed."""
 
     def message(self, raw: bytes) -> bytes:
-        """What becomes of the message of a commit or tag."""
+        """Returns the next message of a commit or tag."""
 
 
 @dataclass(slots=True)
 class Rulings:
-    """What has to change, told by ids and paths: it holds no word of what goes.
+    """What has to change, by ids and paths; contains no word of what is removed.
 
-    `files`: by path and blob the next blob, or None; `messages`: by commit or tag what it says from now on.
+    `files`: by path and blob the next blob, or None; `messages`: by commit or tag the next message.
     """
 
     files: dict[str, dict[bytes, bytes | None]] = field(default_factory=dict)
     messages: dict[bytes, bytes] = field(default_factory=dict)
 
     def add(self, other: Rulings) -> None:
-        """Takes in those of another look."""
+        """Adds those of another scan."""
         for path, versions in other.files.items():
             self.files.setdefault(path, {}).update(versions)
         self.messages.update(other.messages)
 
     @property
     def gone(self) -> frozenset[str]:
-        """The paths of which every known version goes."""
+        """The paths whose known versions are all removed."""
         return frozenset(path for path, versions in self.files.items() if not any(versions.values()))
 
 
 class Looking:
-    """Shows a judge every message, and every version of every file, once."""
+    """Passes every message, and every version of every file, to a judge once."""
 
     def __init__(self, store: Store, judge: Judge, write: Callable[[bytes], bytes]) -> None:
         self.rulings = Rulings()
@@ -77,7 +77,7 @@ class Looking:
         self._known: dict[str, set[Entry]] = defaultdict(set)
 
     def at(self, tips: Iterable[bytes], but: Iterable[bytes] = ()) -> None:
-        """Looks at all that some commits, tags, trees and blobs reach, but for some commits and what is before them."""
+        """Scans all that some commits, tags, trees and blobs reach, except some commits and those before them."""
         self._seen.update(but)
         waiting = list(tips)
         while waiting:
@@ -113,7 +113,7 @@ class Looking:
                 self.file(path, inner)
 
     def file(self, path: str, oid: bytes) -> None:
-        """Looks at one version of a file."""
+        """Scans one version of a file."""
         if oid in self.rulings.files.get(path, ()):
             return
         raw = self._store.read(oid)[1]
@@ -125,7 +125,7 @@ class Looking:
 
 
 class Rewriting:
-    """Makes objects anew as rulings want them. `made` are the new ones, `commits` maps every commit seen."""
+    """Makes new objects according to rulings. `made` are the new ones, `commits` maps every commit seen."""
 
     def __init__(self, store: Store, rulings: Rulings, write: Write) -> None:
         self._store, self._rulings, self._write = store, rulings, write
@@ -141,7 +141,7 @@ class Rewriting:
                 self._below[f"{path}/" if path else ""].add(os.fsencode(name))
 
     def of(self, oid: bytes) -> bytes | None:
-        """What takes the place of an object that a ref or a tag names; None where it goes."""
+        """Returns the replacement of an object that a ref or tag names; None if it is removed."""
         kind, raw = self._store.read(oid)
         if kind == COMMIT:
             return self._commit(oid)
@@ -153,11 +153,11 @@ class Rewriting:
 
     @property
     def rewritten(self) -> int:
-        """How many commits are no longer what they were."""
+        """How many commits changed."""
         return sum(old != new for old, new in self.commits.items())
 
     def file(self, path: str, oid: bytes) -> bytes | None:
-        """What takes the place of one version of a file; None where it goes."""
+        """Returns the replacement of one version of a file; None if it is removed."""
         if path in self._gone:
             return None
         return self._rulings.files.get(path, {}).get(oid, oid)
@@ -228,7 +228,7 @@ class Rewriting:
 
 
 def _spliced(raw: bytes, changes: list[tuple[int, int, bytes]]) -> bytes:
-    """Bytes with other ones in some places, which are in order."""
+    """Replaces stretches of bytes, which are given in order."""
     parts, reached = [], 0
     for start, end, new in changes:
         parts += [raw[reached:start], new]
@@ -237,7 +237,7 @@ def _spliced(raw: bytes, changes: list[tuple[int, int, bytes]]) -> bytes:
 
 
 def _with_ids(head: bytes, ids: Mapping[bytes, bytes]) -> list[bytes]:
-    """The fields of a commit or tag with other ids in them."""
+    """Returns the fields of a commit or tag with other ids in them."""
     named = {old.hex().encode(): new.hex().encode() for old, new in ids.items()}
     found = []
     for one in fields(head):
@@ -247,5 +247,5 @@ def _with_ids(head: bytes, ids: Mapping[bytes, bytes]) -> list[bytes]:
 
 
 def hashed(kind: int, raw: bytes, like: str | None = None) -> bytes:
-    """The id that an object would have; nothing is written."""
+    """Returns the id that an object would have; writes nothing."""
     return object_id(KINDS[kind], raw)

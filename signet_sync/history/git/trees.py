@@ -1,4 +1,4 @@
-"""Git's trees as values: flattened to paths, and built of paths again."""
+"""Flattens git's trees to paths, and builds them from paths."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ Kind = str  # blob, tree or commit
 
 
 class Entry(NamedTuple):
-    """What a tree holds under a path: git's mode and the 20 bytes of the object's id."""
+    """An entry of a tree: git's mode and the 20 bytes of the object's id."""
 
     mode: int
     oid: bytes
 
 
 def object_id(kind: Kind, data: bytes) -> bytes:
-    """The id of an object, 20 bytes."""
+    """Returns the id of an object, 20 bytes."""
     digest = hashlib.sha1(b"%s %d\0" % (kind.encode(), len(data)), usedforsecurity=False)
     digest.update(data)
     return digest.digest()
 
 
 def entries(raw: bytes) -> Iterator[tuple[bytes, Entry]]:
-    """Names and entries in the bytes of a tree. Raises `ValueError` where it is damaged."""
+    """Yields names and entries from the bytes of a tree. Raises `ValueError` if it is damaged."""
     at = 0
     while at < len(raw):
         blank, end = raw.index(b" ", at), raw.index(b"\0", at)
@@ -41,7 +41,7 @@ def entries(raw: bytes) -> Iterator[tuple[bytes, Entry]]:
 
 
 def read(git: pygit2.Repository, oid: bytes) -> bytes:
-    """The bytes of a tree. Raises `KeyError` where it is missing, `ValueError` where it is none."""
+    """Returns the bytes of a tree. Raises `KeyError` if it is missing, `ValueError` if it is no tree."""
     import pygit2
 
     kind, raw = git.odb.read(pygit2.Oid(oid))
@@ -51,7 +51,7 @@ def read(git: pygit2.Repository, oid: bytes) -> bytes:
 
 
 def flatten(git: pygit2.Repository, top: bytes) -> tuple[dict[str, Entry], set[bytes]]:
-    """Everything in a tree but folders, by path; and the ids of all trees met. Raises `KeyError`, `ValueError`."""
+    """Returns everything in a tree but folders, by path; and the ids of all trees. Raises `KeyError`, `ValueError`."""
     found: dict[str, Entry] = {}
     trees = {top}
     pending = [("", top)]
@@ -68,14 +68,14 @@ def flatten(git: pygit2.Repository, top: bytes) -> tuple[dict[str, Entry], set[b
 
 
 def build(flat: Mapping[str, Entry], add: Callable[[Kind, bytes], bytes]) -> bytes:
-    """The id of the tree of these paths; `add` gets every tree on the way, the inner ones first, and gives its id."""
+    """Builds the tree of these paths; returns its id. `add` stores each tree, inner ones first, and returns its id."""
     folders: dict[str, dict[bytes, Entry]] = {"": {}}
     for path, entry in flat.items():
         where, _, name = path.rpartition("/")
         if where not in folders:
             _make(folders, where)
         folders[where][os.fsencode(name)] = entry
-    # A folder's path is longer than those above it: the inner ones come first, the root (empty) last.
+    # A folder's path is longer than those above it: inner folders come first, the root (empty) last.
     for path in sorted(folders, key=len, reverse=True):
         oid = add("tree", _serialised(folders[path]))
         if path:

@@ -1,7 +1,7 @@
-"""What git knows of the workspace's files, asked with plumbing that runs nothing a repository could configure.
+"""Asks git about the workspace's files, with plumbing that runs nothing a repository could configure.
 
-It needs the program `git`, not the extra. A repository that `repository.objection` speaks against is not asked at all:
-its config could name files that git would open, and a pipe among them would hold us up.
+Needs the program `git`, not the extra. A repository that `repository.objection` refuses is not asked at all: its config
+could name files that git would open, and a pipe among them would block us.
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ _SAFE = (
 
 
 def _environment() -> dict[str, str]:
-    """No setting of the caller's git, and no fetch: a repository may call missing objects \"promised\" by a program.
+    """Returns an environment without the caller's git settings, replacements, grafts or fetches.
 
-    Nothing stands in for a commit either: replacements and grafts hide what is in a repository. And `git` is no program
-    that happens to lie in the folder where the caller stands.
+    A fetch could run a program that a repository names for missing (\"promised\") objects; replacements and grafts hide
+    what
+    is in a repository. Relative folders are left out of `PATH`, so that no `git` in the current folder is run.
     """
     kept = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
     places = kept.get("PATH", os.defpath).split(os.pathsep)
@@ -46,7 +47,7 @@ def _environment() -> dict[str, str]:
 
 
 def top_of(root: str) -> str | None:
-    """The nearest folder, from the root upwards, that holds a `.git` of any kind."""
+    """Returns the nearest folder, from the root upwards, that contains a `.git` of any kind."""
     where = os.path.realpath(root)
     while not os.path.lexists(os.path.join(where, ".git")):
         where, below = os.path.dirname(where), where
@@ -56,8 +57,8 @@ def top_of(root: str) -> str | None:
 
 
 def run_git(top: str, root: str, *arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes] | None:
-    """Runs git in the workspace; None where it is not there or takes longer than a minute."""
-    # Told where the repository is, git does not search for one.
+    """Runs git in the workspace; None if it is not installed or takes longer than a minute."""
+    # Given the repository's place, git does not search for one.
     place = (f"--git-dir={os.path.join(top, '.git')}", f"--work-tree={top}")
     try:
         return subprocess.run(
@@ -73,7 +74,7 @@ def run_git(top: str, root: str, *arguments: str, stdin: bytes = b"") -> subproc
 
 
 def holds(root: str, paths: Sequence[str]) -> Literal["clean", "contains", "unknown", "no-repository"]:
-    """Whether some commit of the workspace's repository holds one of the paths, on any branch or in the reflog."""
+    """Returns whether a commit of the workspace's repository, on any branch or in the reflog, contains a path."""
     top = top_of(root)
     if top is None:
         return "no-repository"
@@ -84,7 +85,7 @@ def holds(root: str, paths: Sequence[str]) -> Literal["clean", "contains", "unkn
         return "unknown"
     if not paths:
         return "clean"
-    # Without --full-history, a file that came and went on a merged branch would not be found.
+    # Without --full-history, a file added and deleted on a merged branch would not be found.
     found = run_git(
         top,
         root,
@@ -102,7 +103,7 @@ def holds(root: str, paths: Sequence[str]) -> Literal["clean", "contains", "unkn
 
 
 def ignored(root: str, paths: Sequence[str]) -> frozenset[str]:
-    """Those of the paths that the repository's ignore rules leave out; none where there is no repository."""
+    """Returns those of the paths that the repository's ignore rules exclude; none if there is no repository."""
     top = top_of(root) if paths else None
     if top is None or objection(top):
         return frozenset()

@@ -1,4 +1,4 @@
-"""What of the workspace a history is about: regular files that no rule ignores, seen by names and stats alone."""
+"""Lists the workspace's files that belong in a history: regular files that no rule ignores, by names and stats only."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from signet_sync.storage import files
 from signet_sync.storage.safe_paths import folder
 
 RULES_LIMIT = 256 * 1024  # bytes of a `.gitignore`
-LONGEST = 4095  # bytes of a path: no git can check out a longer one
+LONGEST = 4095  # bytes of a path: git cannot check out a longer one
 
-# What HFS+ leaves out of a name when it compares: `.g\\u200cit` would be `.git` there.
+# What HFS+ ignores in comparisons of names: `.g\\u200cit` would be `.git` there.
 _LEFT_OUT = dict.fromkeys((*range(0x200C, 0x2010), *range(0x202A, 0x202F), *range(0x206A, 0x2070), 0xFEFF))
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """`files` by path; `odd` are paths that are no file of ours to read, and everything below them, with the reason.
+    """`files` by path; `odd` are paths that we do not read, with everything below them, and the reason.
 
-    A path is relative, with `/`; bytes that are not UTF-8 are carried as `os.fsdecode` does.
+    A path is relative, with `/`; bytes that are not UTF-8 are encoded as `os.fsdecode` does.
     """
 
     files: dict[str, os.stat_result] = field(default_factory=dict)
@@ -33,7 +33,7 @@ class Seen:
 
 
 def is_gits(name: str) -> bool:
-    """Whether some file system takes this name for `.git`: no tree may hold it."""
+    """Whether some file system treats this name as `.git`: no tree may contain it."""
     if name.isascii() and name[:2].lower() not in (".g", "gi"):
         return False
     plain = name.translate(_LEFT_OUT).rstrip(". ").lower()
@@ -41,10 +41,11 @@ def is_gits(name: str) -> bool:
 
 
 def walk(root: str, base: Sequence[ignore.Layer], *, any_case: bool) -> Seen:
-    """Looks through the workspace. `base` are rules that count for less than any `.gitignore`.
+    """Scans the workspace. `base` are rules with a lower priority than any `.gitignore`.
 
-    Links are not followed, other repositories not entered, `.git` and `.signet` are passed over. One scandir a folder
-    and one stat an entry; nothing is opened but folders and `.gitignore` files.
+    Links are not followed, other repositories not entered, `.git` and `.signet` skipped. One scandir a folder and one
+    stat
+    an entry; only folders and `.gitignore` files are opened.
     """
     seen = Seen()
     pending: list[tuple[str, tuple[ignore.Layer, ...]]] = [("", tuple(base))]
@@ -90,17 +91,17 @@ def _entries(root: str, where: str) -> Mapping[str, os.stat_result]:
 
 def _rules(root: str, prefix: str, any_case: bool) -> ignore.Layer | None:
     found = files.read(root, f"{prefix}.gitignore", RULES_LIMIT)
-    # A link, a pipe: no rules, as in git itself; what stands there is told as `not-a-file`.
+    # A link or a pipe: no rules, as in git itself; the path is reported as `not-a-file`.
     return rules(prefix, found.raw, any_case=any_case) if isinstance(found, Found) else None
 
 
 def rules(prefix: str, raw: bytes, *, any_case: bool) -> ignore.Layer | None:
-    """The rules in the bytes of a file."""
+    """Parses the rules in the bytes of a file."""
     return ignore.layer(prefix, os.fsdecode(raw), any_case=any_case)
 
 
 def state_of(root: str, path: str) -> os.stat_result | None:
-    """What stands at one path; None where nothing does. Raises `OSError`, `WorkspaceError` where nobody can tell."""
+    """Returns the stat of a path, or None if nothing is there. Raises `OSError`, `WorkspaceError` if it is unknown."""
     where, _, name = path.rpartition("/")
     try:
         with folder(root, where) as descriptor:

@@ -1,4 +1,4 @@
-"""Rows of the history: what commits hold already.
+"""Stores what commits contain already.
 
 Tables: history_told, history_files.
 """

@@ -1,4 +1,4 @@
-"""What commits of the git history have told already, so that none of it is told twice. One row."""
+"""Records what commits of the git history have listed, so that nothing is listed twice. One row."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ _TABLE = "history_told"
 
 
 def dreams(database: Database) -> str | None:
-    """The newest sweep of dreams that a commit tells of."""
+    """Returns the newest sweep whose promotions a commit lists."""
     found: str | None = database.state(_TABLE, "sweep_id")
     return found
 
 
 def set_dreams(database: Database, sweep_id: str) -> None:
-    """Remembers it. In the caller's transaction."""
+    """Records it. In the caller's transaction."""
     database.set_state(_TABLE, "sweep_id", sweep_id)
 
 
 def ends(database: Database) -> tuple[str, frozenset[str]] | None:
-    """Up to when (ISO 8601 UTC) commits tell of ends of sessions, and which flows of a while before that are told."""
+    """Returns up to when (ISO 8601 UTC) commits list ends of sessions, and the flows shortly before that are listed."""
     ended_at, keys = database.state(_TABLE, "ended_at"), database.state(_TABLE, "flow_keys")
     return (ended_at, frozenset(json.loads(keys))) if ended_at and keys else None
 
 
 def set_ends(database: Database, ended_at: str, flow_keys: Sequence[str]) -> None:
-    """Remembers it. In the caller's transaction."""
+    """Records it. In the caller's transaction."""
     database.set_state(_TABLE, "ended_at", ended_at)
     database.set_state(_TABLE, "flow_keys", json.dumps(flow_keys))

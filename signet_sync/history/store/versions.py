@@ -1,4 +1,4 @@
-"""What the history took of each file when it last looked, so that only what has moved since is read again."""
+"""Caches what the history read of each file, so that only changed files are read again."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Collection, Mapping
 from signet_sync.formats.snapshot import Signature
 from signet_sync.storage.database.connection import Database
 
-# A file's signature when it was read, and of its content the hex id, or else why it was skipped.
+# A file's signature when it was read, the hex id of its content, and why it was skipped (one of these is empty).
 Taken = tuple[Signature, str, str]
 
 
 def taken(database: Database, rules: str) -> dict[str, Taken]:
-    """What is known by path, as long as it was learnt by these rules; else nothing is."""
+    """Returns the cache by path if it was made with these rules, else nothing."""
     rows = database.execute(
         "select path, size, mtime_ns, ctime_ns, inode, oid, skipped from history_files where rules = ?", (rules,)
     )
@@ -20,7 +20,7 @@ def taken(database: Database, rules: str) -> dict[str, Taken]:
 
 
 def keep(database: Database, rules: str, learnt: Mapping[str, Taken], forgotten: Collection[str]) -> None:
-    """Brings what is known up to date; by other rules nothing older stays. In the caller's transaction."""
+    """Updates the cache; drops rows made with other rules. In the caller's transaction."""
     database.execute("delete from history_files where rules <> ?", (rules,))
     database.executemany("delete from history_files where path = ?", [(path,) for path in forgotten if _storable(path)])
     database.executemany(
@@ -35,5 +35,5 @@ def keep(database: Database, rules: str, learnt: Mapping[str, Taken], forgotten:
 
 
 def _storable(path: str) -> bool:
-    """Whether a path is text; one whose bytes are not UTF-8 is read every time."""
+    """Whether a path is valid text; one whose bytes are not UTF-8 is read every time."""
     return path.isascii() or not any("\ud800" <= character <= "\udfff" for character in path)

@@ -1,4 +1,4 @@
-"""Puts our hooks and MCP server into the settings of coding agents, looks at them, takes them out.
+"""Adds our hooks and MCP server to the settings of coding agents, checks them, and removes them.
 
 Changes no byte that is not ours.
 """

@@ -1,6 +1,6 @@
-"""Claude Code: hook groups in `settings.json` of `$CLAUDE_CONFIG_DIR`, else of `~/.claude`; times in seconds.
+"""Edits Claude Code's hook groups, in `settings.json` of `$CLAUDE_CONFIG_DIR` or `~/.claude`; times in seconds.
 
-Its MCP servers stand in another file, which it keeps for itself and writes while it runs.
+Its MCP servers are in another file, which Claude Code also uses for its own data and writes while it runs.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from signet_sync.storage.locations import read_json
 
 NAME = "claude-code"
 
-# An administrator's settings rule over the person's.
+# An administrator's settings override the user's.
 MANAGED = (
     "/Library/Application Support/ClaudeCode/managed-settings.json"
     if sys.platform == "darwin"
@@ -31,12 +31,12 @@ _SHAPE = Shape(("mcpServers",), lambda words: {"type": "stdio", **mcp_server_jso
 
 
 def folder(environ: Mapping[str, str]) -> str:
-    """Where the person's settings are."""
+    """Returns the folder of the user's settings."""
     return environ.get("CLAUDE_CONFIG_DIR") or os.path.join(home(environ), ".claude")
 
 
 def install(program: Program, environ: Mapping[str, str], *, trust: bool = False, access: Access | None = None) -> Plan:
-    """Our groups into the settings; Claude Code asks for no trust. Raises `ConfigError`."""
+    """Plans to add our groups to the settings; Claude Code asks for no trust. Raises `ConfigError`."""
     del trust
     hooks = hook_file.merging(_path(environ), _wanted(program))
     servers = mcp_server_json.registering(_servers(environ), _SHAPE, program, access, environ.get("PATH"))
@@ -44,13 +44,13 @@ def install(program: Program, environ: Mapping[str, str], *, trust: bool = False
 
 
 def uninstall(environ: Mapping[str, str]) -> Plan:
-    """Our groups out of the settings, our server out of its list. Raises `ConfigError`."""
+    """Plans to remove our groups from the settings and our server from its list. Raises `ConfigError`."""
     hooks = hook_file.stripping(_path(environ))
     return Plan((hooks, *mcp_server_json.unregistering(_servers(environ), _SHAPE)))
 
 
 def look(program: Program, environ: Mapping[str, str]) -> Condition:
-    """Which events call us, and what keeps them from it."""
+    """Reports which events call us, and which problems prevent it."""
     path = _path(environ)
     data, ours, problems = hook_file.look(path)
     condition = hook_file.condition(
@@ -71,7 +71,7 @@ def _path(environ: Mapping[str, str]) -> str:
 
 
 def _servers(environ: Mapping[str, str]) -> str:
-    """The list of servers for all projects: beside the folder of settings, unless a variable names that one."""
+    """Returns the list of servers for all projects: beside the settings folder, unless a variable names that folder."""
     older = os.path.join(folder(environ), ".config.json")
     return (
         older
@@ -87,7 +87,7 @@ def _wanted(program: Program) -> dict[str, Group]:
         "UserPromptSubmit": {"hooks": [handler]},
         "PostCompact": {"hooks": [handler]},
         "Stop": {"hooks": [{**handler, "async": True}]},
-        # Without a time of its own this one would be killed after a second and a half.
+        # Without a time of its own this hook would be killed after 1.5 seconds.
         "SessionEnd": {"hooks": [handler]},
     }
 

@@ -1,6 +1,6 @@
-"""Codex: hook groups in `hooks.json` of `$CODEX_HOME`, else of `~/.codex`; times in seconds; nothing runs untrusted.
+"""Edits Codex's hook groups, in `hooks.json` of `$CODEX_HOME` or `~/.codex`; times in seconds; hooks need trust.
 
-What is trusted, and the MCP servers, stand in `config.toml`.
+Trust and MCP servers are in `config.toml`.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from signet_sync.host.harness_settings.mcp_server import Access
 from signet_sync.host.harness_settings.program import Program
 
 NAME = "codex"
-# Codex starts a server with next to nothing of its own environment: without these it would look elsewhere than a hook.
+# Codex passes hardly any of its environment to a server, which would otherwise use other paths than a hook.
 _HANDED_ON = ("SIGNET_CONFIG", "SIGNET_DB", "SIGNET_STATE", "XDG_CONFIG_HOME", "XDG_STATE_HOME")
 _LEFT_OUT = "Codex leaves the hooks out, without a word, until they are trusted"
 
 
 def folder(environ: Mapping[str, str]) -> str:
-    """Codex's folder, as Codex itself names it: what `CODEX_HOME` says is resolved, the usual place is not."""
+    """Returns Codex's folder as Codex names it: it resolves `CODEX_HOME`, but not the default path."""
     moved = environ.get("CODEX_HOME")
     return os.path.realpath(moved) if moved else os.path.join(home(environ), ".codex")
 
 
 def install(program: Program, environ: Mapping[str, str], *, trust: bool = False, access: Access | None = None) -> Plan:
-    """Our groups into `hooks.json`; with `trust` also what Codex writes once a person trusts them.
+    """Plans to add our groups to `hooks.json`; with `trust` also what Codex writes when a person trusts them.
 
     Raises `ConfigError`.
     """
@@ -63,14 +63,17 @@ def install(program: Program, environ: Mapping[str, str], *, trust: bool = False
 
 
 def uninstall(environ: Mapping[str, str]) -> Plan:
-    """Our groups out of `hooks.json`, their trust and our server out of `config.toml`. Raises `ConfigError`."""
+    """Plans to remove our groups from `hooks.json`, and their trust and our server from `config.toml`.
+
+    Raises `ConfigError`.
+    """
     path = _path(environ)
     hooks = hook_file.stripping(path)
     data, ours, _ = hook_file.look(path)
     config = document.load(_config(environ))
     edits = [hooks]
     if config is not None:
-        # The trust first: where it was written after the server, the line end between them is its own.
+        # Trust first: if it was written after the server, it owns the line end between them.
         rest = codex_trust.without(config, codex_trust.wanted(path, ours).keys(), _config(environ))
         edits.append(_taken_out(environ, config, mcp_server_toml.without(rest, _config(environ))))
     moved = _events_with_hooks_behind(data, ours)
@@ -83,7 +86,7 @@ def uninstall(environ: Mapping[str, str]) -> Plan:
 
 
 def look(program: Program, environ: Mapping[str, str]) -> Condition:
-    """Which events call us, whether Codex trusts them, and what keeps them from running."""
+    """Reports which events call us, whether Codex trusts them, and which problems prevent them."""
     path = _path(environ)
     _, ours, problems = hook_file.look(path)
     told = list(problems)
@@ -133,7 +136,7 @@ def _wanted(program: Program) -> dict[str, Group]:
         "UserPromptSubmit": {"hooks": [handler]},
         "PostCompact": {"hooks": [handler]},
         "Stop": {"hooks": [handler]},
-        # Codex cuts a longer time down to three seconds and complains about it at every start.
+        # Codex cuts a longer time to three seconds and prints a warning at every start.
         "SessionEnd": {"hooks": [{**handler, "timeout": 3}]},
     }
 
@@ -150,7 +153,7 @@ def _settled(environ: Mapping[str, str], states: Mapping[str, str]) -> bool:
 
 
 def _taken_out(environ: Mapping[str, str], before: str, after: str) -> Edit:
-    # Nothing but our tables was in it; one that was there before us, and empty, begins with a line feed of ours.
+    # The file contained only our tables; one that existed before us, and was empty, begins with our line feed.
     made_by_us = not after and before[:1] == "["
     return document.edit(_config(environ), before, None if made_by_us else after)
 

@@ -1,7 +1,7 @@
-"""Which hooks Codex may run: the tables `[hooks.state."<file>:<event>:<group>:<handler>"]` of its `config.toml`.
+"""Edits which hooks Codex trusts: tables `[hooks.state."<file>:<event>:<group>:<handler>"]` of its `config.toml`.
 
-The file is edited as text. A table of ours follows after one line feed of its own, so that taking it away leaves the
-bytes that were there before; an empty file that was there keeps that line feed before the first table.
+The file is edited as text. A table of ours is preceded by one line feed of its own, so that removing it restores the
+earlier bytes; a file that was empty keeps that line feed before the first table.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from signet_sync.errors import ConfigError
 from signet_sync.host.harness_settings.hook_groups import Place
 from signet_sync.host.harness_settings.toml_text import loaded, newline, parsed, quoted
 
-_TIMEOUT = 600  # seconds: what Codex takes for a handler that names none
+_TIMEOUT = 600  # seconds: Codex's default for a handler without one
 
 
 def trusted_hash(event: str, group: Mapping[str, Any], handler: Mapping[str, Any]) -> str:
-    """What Codex computes over a hook when a person trusts it: SHA-256 of its canonical JSON."""
+    """Returns Codex's hash of a hook when a person trusts it: SHA-256 of its canonical JSON."""
     identity: dict[str, Any] = {
         "event_name": _snake(event),
         "hooks": [
@@ -39,7 +39,7 @@ def trusted_hash(event: str, group: Mapping[str, Any], handler: Mapping[str, Any
 
 
 def wanted(hooks_path: str, ours: Sequence[Place]) -> dict[str, str]:
-    """The key and hash of each handler of ours; the key is its place in the file."""
+    """Returns the key and hash of each handler of ours; the key is its position in the file."""
     return {
         f"{hooks_path}:{_snake(place.event)}:{place.group}:{place.handler}": trusted_hash(
             place.event, place.whole, place.own
@@ -49,14 +49,14 @@ def wanted(hooks_path: str, ours: Sequence[Place]) -> dict[str, str]:
 
 
 def all_trusted(config: Mapping[str, Any], states: Mapping[str, str]) -> bool:
-    """Every hook may run: known by its place, unchanged since, and not switched off."""
+    """Whether every hook may run: known by its position, unchanged since, and not disabled."""
     return all(_is_trusted(_states(config).get(key), value) for key, value in states.items())
 
 
 def written(text: str | None, states: Mapping[str, str], path: str) -> str:
-    """The settings with every hook trusted; `text` is None where there are none yet.
+    """Returns the settings with every hook trusted; `text` is None if there are none yet.
 
-    Raises `ConfigError` where the text cannot be edited safely.
+    Raises `ConfigError` if the text cannot be edited safely.
     """
     fresh = text is None
     text = text or ""
@@ -75,7 +75,7 @@ def written(text: str | None, states: Mapping[str, str], path: str) -> str:
 
 
 def without(text: str, keys: Iterable[str], path: str) -> str:
-    """The settings without the tables of these keys. Raises `ConfigError` where they cannot be cut out safely."""
+    """Returns the settings without the tables of these keys. Raises `ConfigError` if they cannot be removed safely."""
     gone = [key for key in keys if key in text or quoted(key)[1:-1] in text]
     if not gone:
         return text
@@ -88,7 +88,7 @@ def without(text: str, keys: Iterable[str], path: str) -> str:
 
 
 def _check(expected: object, text: str, states: Iterable[str], path: str) -> None:
-    """An edit must leave every other setting as it was, and bring nothing but what it was made for."""
+    """Raises `ConfigError` unless every other setting is unchanged and nothing unintended was added."""
     try:
         after = loaded(text)
         safe = _others(after, states) == expected
@@ -104,7 +104,7 @@ def _check(expected: object, text: str, states: Iterable[str], path: str) -> Non
 
 
 def _others(config: Mapping[str, Any], keys: Iterable[str]) -> dict[str, Any]:
-    """The settings without these tables, and without what only held them."""
+    """Returns the settings without these tables, and without tables that contained only them."""
     gone = set(keys)
     hooks = config.get("hooks")
     if not isinstance(hooks, dict):

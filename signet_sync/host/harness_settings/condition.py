@@ -1,4 +1,4 @@
-"""What is found at a harness, and what would be changed there: the values that its module answers with."""
+"""Defines what a harness's module returns: the state found, and the changes planned."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something a person should know; `hint` is what to do about it."""
+    """A problem to show to a person; `hint` is what to do about it."""
 
     code: str
     message: str
@@ -16,7 +16,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """One file of a harness, before and after; None stands for a file that is not there."""
+    """One file of a harness, before and after; None means that there is no file."""
 
     path: str
     before: bytes | None
@@ -34,7 +34,7 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What an installation or removal comes to: files, what was trusted for the person, what is left to them."""
+    """A planned installation or removal: files, what is trusted on the user's behalf, what the user has to do."""
 
     edits: tuple[Edit, ...]
     trusted: tuple[str, ...] = ()
@@ -49,16 +49,17 @@ class Server:
     words: tuple[str, ...]
 
     def flag(self, name: str) -> str | None:
-        """What follows a flag; None where it is not given."""
+        """Returns the word after a flag; None if the flag is missing."""
         return self.words[self.words.index(name) + 1] if name in self.words[:-1] else None
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """The state of our hooks at one harness, and of our MCP server where it is registered there.
+    """The state of our hooks in one harness, and of our MCP server if registered there.
 
-    `found`: the harness's folder is there. `events` are those that call us, `missing` those that should. `workspace`
-    is the root that the present hooks feed, None for the default one. `trusted` is None where nothing asks for trust.
+    `found`: the harness's folder exists. `events` are those that call us, `missing` those that should. `workspace` is
+    the
+    root to which the present hooks send sessions, None for the default one. `trusted` is None if no trust is needed.
     """
 
     harness: str
@@ -73,5 +74,5 @@ class Condition:
 
     @property
     def installed(self) -> bool:
-        """Every event of this harness calls us."""
+        """Whether every event of this harness calls us."""
         return bool(self.events) and not self.missing

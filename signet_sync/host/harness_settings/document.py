@@ -1,4 +1,4 @@
-"""A settings file: its text, an edit of it; of one that is JSON its value, or why it cannot be edited safely."""
+"""Loads a settings file and makes edits; parses JSON, or explains why it cannot be edited safely."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from signet_sync.host.harness_settings.condition import Edit
 
 
 def load(path: str) -> str | None:
-    """The text of a settings file, None where there is none. Raises `ConfigError`."""
+    """Returns the text of a settings file, None if there is none. Raises `ConfigError`."""
     raw = files.read(path)
     return None if raw is None else files.text(path, raw)
 
 
 def edit(path: str, before: str | None, after: str | None) -> Edit:
-    """The edit from one text to another; None stands for a file that is not there."""
+    """Returns the edit from one text to another; None means that there is no file."""
     return Edit(path, _raw(before), _raw(after))
 
 
@@ -25,7 +25,7 @@ def _raw(text: str | None) -> bytes | None:
 
 
 def parsed(text: str, path: str) -> dict[str, Any]:
-    """The value of one that is a JSON object. Raises `ConfigError` with line and remedy where no edit is safe."""
+    """Parses a JSON object. Raises `ConfigError` with line and remedy if no edit is safe."""
     try:
         data = json_text.parse(text)
     except json_text.NotJson as error:
@@ -41,7 +41,7 @@ def parsed(text: str, path: str) -> dict[str, Any]:
 
 
 def unusable(path: str, message: str, hint: str) -> ConfigError:
-    """Settings that are left alone until a person has mended them."""
+    """Returns the error for settings that are not edited until a person has repaired them."""
     return ConfigError(
         message, path=path, hint=f"{hint}, then try again; nothing was written", code="settings-unparsable"
     )

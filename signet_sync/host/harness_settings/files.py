@@ -1,4 +1,4 @@
-"""Settings files of harnesses on disk: links followed to their targets and kept, written whole or not at all."""
+"""Reads and writes settings files of harnesses: follows and keeps links, writes a file completely or not at all."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from signet_sync.errors import ConfigError, SignetSyncError
 from signet_sync.host.harness_settings.condition import Edit
 from signet_sync.storage.durable import CREATE, Replacing, sweep, sync_descriptor, sync_folder, write_all
 
-LIMIT = 16 * 1024 * 1024  # bytes; settings are some kilobytes, those of Claude Code's own keeping some megabytes
-_A_WRITE = 60.0  # seconds: no write takes as long, so what is older was left behind
+LIMIT = 16 * 1024 * 1024  # bytes; settings take some kilobytes, Claude Code's own data some megabytes
+_A_WRITE = 60.0  # seconds: no write takes longer, so an older file was left behind
 
 
 class Changed(SignetSyncError):
-    """Somebody else wrote the file between our look and our write, or right behind it: theirs is what is there."""
+    """Another program changed the file between our read and our write, or directly after it; its version is kept."""
 
     code = "busy"
 
 
 def read(path: str) -> bytes | None:
-    """The bytes of a file, links followed; None where there is none. Raises `ConfigError` for anything but a file."""
+    """Returns a file's bytes, links followed, or None if there is none. Raises `ConfigError` unless it is a file."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError):
@@ -42,7 +42,7 @@ def read(path: str) -> bytes | None:
 
 
 def text(path: str, raw: bytes) -> str:
-    """The text of a settings file. Raises `ConfigError` where it is not UTF-8."""
+    """Decodes a settings file. Raises `ConfigError` if it is not UTF-8."""
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -56,11 +56,13 @@ def text(path: str, raw: bytes) -> str:
 
 
 def apply(edit: Edit) -> None:
-    """Makes an edit durable: temporary file beside the target, fsync, comparison, rename, fsync of the folder.
+    """Applies an edit durably: temporary file beside the target, fsync, comparison, rename, fsync of the folder.
 
-    Mode and owner are kept, a new file is the user's alone. Raises `Changed` where the file is not as it was when the
-    edit was made, or somebody wrote over it at once: a harness that runs may know what was there before, and no more.
-    Raises `OSError` where it cannot be written; then nothing has changed.
+    Mode and owner are kept, a new file is private. Raises `Changed` if the file is not as it was when the edit was
+    made, or
+    was overwritten at once: a running harness may write back what it read earlier. Raises `OSError` if the file cannot
+    be
+    written; then nothing has changed.
     """
     target = os.path.realpath(edit.path)
     folder = os.path.dirname(target)
@@ -79,7 +81,7 @@ def apply(edit: Edit) -> None:
 
 
 def remove_empty_folders(path: str, harness_folder: str) -> None:
-    """Removes the folder of a file that went, and its parents up to the harness's own, as long as they are empty."""
+    """Removes the folder of a removed file, and its parents up to the harness's own, as long as they are empty."""
     where = os.path.dirname(path)
     while where == harness_folder or where.startswith(harness_folder.rstrip("/") + "/"):
         try:
@@ -100,7 +102,7 @@ def _write(temporary: str, data: bytes, target: str) -> None:
     try:
         with suppress(FileNotFoundError):
             status = os.stat(target)
-            with suppress(PermissionError):  # only root may give a file to somebody else
+            with suppress(PermissionError):  # only root may change a file's owner
                 os.fchown(handle, status.st_uid, status.st_gid)
             os.fchmod(handle, stat.S_IMODE(status.st_mode))
         write_all(handle, data)

@@ -1,4 +1,4 @@
-"""Where a person's folders are, as the environment says."""
+"""Finds the user's folders from the environment."""
 
 from __future__ import annotations
 
@@ -7,5 +7,5 @@ from collections.abc import Mapping
 
 
 def home(environ: Mapping[str, str]) -> str:
-    """The home folder."""
+    """Returns the home folder."""
     return environ.get("HOME") or os.path.expanduser("~")

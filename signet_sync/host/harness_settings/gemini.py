@@ -1,4 +1,4 @@
-"""Gemini CLI: hook groups and MCP servers in `~/.gemini/settings.json`; times in milliseconds."""
+"""Edits Gemini CLI's hook groups and MCP servers in `~/.gemini/settings.json`; times in milliseconds."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _SHAPE = Shape(("mcpServers",), mcp_server_json.split)
 
 
 def folder(environ: Mapping[str, str]) -> str:
-    """Where the person's settings are."""
+    """Returns the folder of the user's settings."""
     return os.path.join(home(environ), ".gemini")
 
 
 def install(program: Program, environ: Mapping[str, str], *, trust: bool = False, access: Access | None = None) -> Plan:
-    """Our groups into the settings; hooks in a person's own settings need no trust. Raises `ConfigError`."""
+    """Plans to add our groups to the settings; hooks in a user's own settings need no trust. Raises `ConfigError`."""
     del trust
     path = _path(environ)
     text = document.load(path)
@@ -34,7 +34,7 @@ def install(program: Program, environ: Mapping[str, str], *, trust: bool = False
 
 
 def uninstall(environ: Mapping[str, str]) -> Plan:
-    """Our groups and our server out of the settings. Raises `ConfigError`."""
+    """Plans to remove our groups and our server from the settings. Raises `ConfigError`."""
     path = _path(environ)
     text = document.load(path)
     rest = None if text is None else hook_groups.stripped(text, path)
@@ -43,7 +43,7 @@ def uninstall(environ: Mapping[str, str]) -> Plan:
 
 
 def look(program: Program, environ: Mapping[str, str]) -> Condition:
-    """Which events call us, and what keeps them from it."""
+    """Reports which events call us, and which problems prevent it."""
     path = _path(environ)
     data, ours, problems = hook_file.look(path)
     condition = hook_file.condition(
@@ -66,12 +66,12 @@ def _path(environ: Mapping[str, str]) -> str:
 
 def _wanted(program: Program) -> dict[str, Group]:
     handler = {"type": "command", "name": _LABEL, "command": program.command(NAME), "timeout": 10_000}
-    # PreCompress fires on every turn, compressed or not, and nothing fires afterwards: it tells nothing.
+    # PreCompress fires on every turn, compressed or not, and no event follows it: it is of no use.
     return {event: {"hooks": [handler]} for event in ("SessionStart", "BeforeAgent", "AfterAgent", "SessionEnd")}
 
 
 def _silenced(data: object, path: str) -> list[Problem]:
-    """Newer versions keep the switches in `hooksConfig`, older ones beside the events."""
+    """Finds switches that disable hooks, which newer versions keep in `hooksConfig`, older ones beside the events."""
     found = []
     settings = data if isinstance(data, dict) else {}
     for key in ("hooksConfig", "hooks"):

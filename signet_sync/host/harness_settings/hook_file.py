@@ -1,4 +1,4 @@
-"""One file of hook groups, planned and looked at: what Claude Code, Codex and Gemini have in common."""
+"""Plans and checks one file of hook groups, as Claude Code, Codex and Gemini CLI have it."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from signet_sync.host.harness_settings.program import Program, command_problems,
 
 
 def merging(path: str, wanted: Mapping[str, Group]) -> Edit:
-    """The edit that puts exactly these groups of ours into a file. Raises `ConfigError`."""
+    """Returns the edit after which a file contains exactly these groups of ours. Raises `ConfigError`."""
     text = document.load(path)
     return document.edit(path, text, hook_groups.merged(text, wanted, path))
 
 
 def stripping(path: str) -> Edit:
-    """The edit that takes all groups of ours out of a file. Raises `ConfigError`."""
+    """Returns the edit that removes all groups of ours from a file. Raises `ConfigError`."""
     text = document.load(path)
     return document.edit(path, text, None if text is None else hook_groups.stripped(text, path))
 
 
 def look(path: str) -> tuple[object, list[Place], tuple[Problem, ...]]:
-    """The file's value, our handlers in it, and why it cannot be read, where it cannot."""
+    """Returns the file's value, our handlers in it, and problems if it cannot be read."""
     try:
         text = document.load(path)
         data = {} if text is None else hook_groups.parsed(text, path)
@@ -36,7 +36,7 @@ def look(path: str) -> tuple[object, list[Place], tuple[Problem, ...]]:
 
 
 def unparsable(message: str) -> Problem:
-    """Why the settings cannot be read."""
+    """Returns the problem of settings that cannot be read."""
     return Problem("settings-unparsable", message, "until this is mended, hooks can be neither added nor taken out")
 
 
@@ -51,7 +51,7 @@ def condition(
     problems: Sequence[Problem] = (),
     trusted: bool | None = None,
 ) -> Condition:
-    """The state of a harness from our handlers in its file; problems that many handlers share are told once."""
+    """Returns a harness's state from our handlers in its file; problems shared by several handlers are listed once."""
     calling = {place.event for place in ours}
     events = (*(event for event in wanted if event in calling), *sorted(calling - wanted.keys()))
     missing = tuple(event for event in wanted if event not in events)

@@ -1,4 +1,4 @@
-"""Our groups in a document `{"hooks": {EVENT: [{"hooks": [handler, …]}, …]}}`: the shape that three harnesses share."""
+"""Edits our groups in a document `{"hooks": {EVENT: [{"hooks": [handler, …]}, …]}}`, shared by three harnesses."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Group = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a handler of ours stands: its event, the index of its group there and its own index in the group."""
+    """The position of a handler of ours: its event, the index of its group and its own index in the group."""
 
     event: str
     group: int
@@ -26,12 +26,12 @@ class Place:
 
     @property
     def alone(self) -> bool:
-        """The group holds nothing but this handler."""
+        """Whether the group contains only this handler."""
         return len(self.whole["hooks"]) == 1
 
     @property
     def words(self) -> list[str]:
-        """The command's words; empty where no shell could split them."""
+        """The command's words; empty if a shell could not split them."""
         return _words(self.own)
 
 
@@ -53,7 +53,7 @@ def _is_ours(handler: object) -> bool:
 
 
 def places(data: object) -> list[Place]:
-    """All handlers of ours in a document's value, in its order; whatever has another shape is somebody else's."""
+    """Returns our handlers in a document's value, in its order; values of another shape are not ours."""
     hooks = data.get("hooks") if isinstance(data, dict) else None
     return [
         Place(event, g, h, group, handler)
@@ -70,7 +70,7 @@ def _handlers(group: object) -> list[Any]:
 
 
 def parsed(text: str, path: str) -> dict[str, Any]:
-    """The value of a file of hooks. Raises `ConfigError` with line and remedy where it cannot be edited safely."""
+    """Parses a file of hooks. Raises `ConfigError` with line and remedy if it cannot be edited safely."""
     data = document.parsed(text, path)
     if not isinstance(data.get("hooks", {}), dict):
         raise document.unusable(path, '"hooks" is no object', "mend this")
@@ -78,9 +78,9 @@ def parsed(text: str, path: str) -> dict[str, Any]:
 
 
 def merged(text: str | None, wanted: Mapping[str, Group], path: str) -> str:
-    """The document with exactly our groups in it, one an event; without a document, a new one.
+    """Returns the document with exactly our groups in it, one for each event; without a document, a new one.
 
-    Groups of ours are replaced where they stand, missing ones are appended. Raises `ConfigError`.
+    Groups of ours are replaced in place, missing ones are appended. Raises `ConfigError`.
     """
     if text is None:
         return json_text.new_document({"hooks": {event: [group] for event, group in wanted.items()}})
@@ -102,7 +102,7 @@ def merged(text: str | None, wanted: Mapping[str, Group], path: str) -> str:
 
 
 def stripped(text: str, path: str) -> str | None:
-    """The document without anything of ours; None where we made it and nothing else is in it. Raises `ConfigError`."""
+    """Returns the document without our groups; None if we created it and it has nothing else. Raises `ConfigError`."""
     shorter: str | None = text
     for place in reversed(places(parsed(text, path))):
         if shorter is None:
@@ -142,7 +142,7 @@ def _group(text: str, place: Place) -> Child:
 
 
 def _steps(text: str, place: Place) -> tuple[Child, Child, Child, Child]:
-    """The way to a handler: the member `hooks`, the event's, the group, the handler."""
+    """Returns the path to a handler: the member `hooks`, the event's, the group, the handler."""
     hooks = json_text.member(text, json_text.root(text), "hooks")
     assert hooks is not None
     groups = json_text.member(text, hooks.value, place.event)
@@ -154,7 +154,7 @@ def _steps(text: str, place: Place) -> tuple[Child, Child, Child, Child]:
 
 
 def _cut(text: str, place: Place) -> str | None:
-    """The document without one handler and without what we made for it; None where that is all of it."""
+    """Returns the document without one handler and what we added for it; None if nothing else is in it."""
     hooks, groups, group, _ = _steps(text, place)
     if not place.alone:
         handlers = json_text.member(text, group.value, "hooks")

@@ -1,8 +1,9 @@
-"""JSON documents that belong to others, edited as text: what is put in can be taken out again, to the byte.
+"""Edits JSON documents of other programs as text, so that an insertion can be removed again to the byte.
 
-Only insertions and cuts at the ends of values: order, indentation, line ends, escapes and odd blank lines of the rest
-are never touched. What stands in a list or object that was there before, but empty, follows its bracket after one blank
-(`MARK`); in one that we made ourselves it does not. So a cut knows whether the brackets go too, without any memory.
+Only inserts and cuts at the ends of values: order, indentation, line ends, escapes and odd blank lines of the rest
+never
+change. The content of a list or object that existed before, but empty, follows its bracket after one blank (`MARK`); in
+one that we created it does not. So a cut can tell whether to remove the brackets, too, without stored state.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _BOM = "\ufeff"
 
 
 class NotJson(ValueError):
-    """A document that cannot be read; `line` counts from 1, `comment` says that a comment may be what is in the way."""
+    """A document that cannot be parsed; `line` counts from 1, `comment` means that a comment may be the cause."""
 
     def __init__(self, message: str, line: int, comment: bool) -> None:
         super().__init__(message)
@@ -43,7 +44,7 @@ class Child:
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How a document is written. `unit` is one step of indentation, None where everything stands in one line."""
+    """A document's formatting. `unit` is one step of indentation, None if everything is on one line."""
 
     newline: str
     unit: str | None
@@ -59,7 +60,7 @@ _DECODER = json.JSONDecoder(parse_constant=_refuse)
 
 
 def parse(text: str) -> Any:
-    """The document's value. Raises `NotJson` for anything but strict JSON, comments included."""
+    """Parses the document. Raises `NotJson` for anything but strict JSON, comments included."""
     body = text.removeprefix(_BOM)
     try:
         return json.loads(body, parse_constant=_refuse)
@@ -71,12 +72,12 @@ def parse(text: str) -> Any:
 
 
 def root(text: str) -> int:
-    """Where the document's value begins."""
+    """Returns the start of the document's value."""
     return _skip(text, len(_BOM) if text.startswith(_BOM) else 0)
 
 
 def children(text: str, start: int) -> list[Child]:
-    """What stands in the object or list that begins at `start` of a document that `parse` accepts."""
+    """Returns the content of the object or list that begins at `start` of a document that `parse` accepts."""
     found = []
     named = text[start] == "{"
     position = _skip(text, start + 1)
@@ -94,12 +95,12 @@ def children(text: str, start: int) -> list[Child]:
 
 
 def member(text: str, start: int, key: str) -> Child | None:
-    """The member of an object that counts: of several with one name the last, as every reader has it."""
+    """Returns the effective member of an object: of several with one name the last, as in every parser."""
     return next((child for child in reversed(children(text, start)) if child.key == key), None)
 
 
 def style(text: str) -> Style:
-    """The style of a document, as its outermost object shows it; where that is empty, steps of two blanks."""
+    """Returns a document's style, taken from its outermost object; if that is empty, steps of two blanks."""
     newline = "\r\n" if "\r\n" in text else "\n"
     start = root(text)
     inside = children(text, start)
@@ -115,12 +116,12 @@ def style(text: str) -> Style:
 
 
 def new_document(value: Any) -> str:
-    """A document of our own."""
+    """Serialises a document of our own."""
     return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
 
 
 def appended(text: str, start: int, value: Any, key: str | None = None) -> str:
-    """The document with one more value at the end of the object (then with a key) or list that begins at `start`."""
+    """Returns the document with one more value at the end of the object (with `key`) or list at `start`."""
     look = style(text)
     inside = children(text, start)
     outer = _line_indent(text, start)
@@ -141,16 +142,16 @@ def appended(text: str, start: int, value: Any, key: str | None = None) -> str:
 
 
 def replaced(text: str, child: Child, value: Any) -> str:
-    """The document with another value in place of a child's; written in one line where that one was."""
+    """Returns the document with a child's value replaced; on one line if the old value was."""
     look = style(text)
     indent = _line_indent(text, child.start) if "\n" in text[child.value : child.end] else None
     return text[: child.value] + _written(value, look, indent) + text[child.end :]
 
 
 def without(text: str, start: int, index: int) -> str | None:
-    """The document without one child of the object or list that begins at `start`.
+    """Returns the document without one child of the object or list that begins at `start`.
 
-    None where nothing would be left in it and it was not there before us: then it has to go itself.
+    None if nothing would be left in it and we created it: then it has to be removed itself.
     """
     inside = children(text, start)
     child = inside[index]
@@ -169,9 +170,9 @@ def without(text: str, start: int, index: int) -> str | None:
 
 
 def cut(text: str, steps: Sequence[tuple[int, Child]]) -> str | None:
-    """The document without the last of these children, each in the object or list that begins at its place.
+    """Returns the document without the last of these children, each in the object or list at its position.
 
-    What we made to hold it goes, too; None where that is all of the document.
+    What we created to contain it is removed, too; None if that is the whole document.
     """
     for start, child in reversed(steps):
         index = next(i for i, other in enumerate(children(text, start)) if other.start == child.start)
@@ -190,7 +191,7 @@ def _written(value: Any, look: Style, indent: str | None) -> str:
 
 
 def _line_indent(text: str, position: int) -> str:
-    """The indentation of the line in which a position stands."""
+    """Returns the indentation of the line that contains a position."""
     match = _INDENT.match(text, text.rfind("\n", 0, position) + 1)
     assert match is not None
     return match[0]

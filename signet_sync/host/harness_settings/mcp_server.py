@@ -1,4 +1,4 @@
-"""Our MCP server as a harness starts it: its name and words in settings, and what is wrong with what stands there."""
+"""Describes our MCP server in a harness's settings: its name and words, and what is wrong with an existing entry."""
 
 from __future__ import annotations
 
@@ -15,34 +15,34 @@ from signet_sync.host.harness_settings.program import Program, workspace_of
 NAME = "signet-sync"
 INSTALL = "pip install 'signet-sync[mcp]'"
 
-# Every server of ours, of whatever version, Python and workspace, typed by a person or not.
+# Every server of ours, of any version, Python and workspace, written by us or by a person.
 _OURS = re.compile(r"(?<![\w-])signet[_-]sync(?![\w-]).*\smcp(?:\s|\Z)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Whose memory a server gives out, and how much of it; None stands for what `mcp` does by itself."""
+    """Which agent's memory a server returns, and how much of it; None means the default of `mcp`."""
 
     agent: str | None = None
     scope: str | None = None
 
     @property
     def flags(self) -> list[str]:
-        """The words behind `mcp`."""
+        """The words after `mcp`."""
         agent = ["--agent", self.agent] if self.agent else []
         return [*agent, *(["--scope", self.scope] if self.scope else [])]
 
 
 def is_ours(words: Sequence[str]) -> bool:
-    """Whether these words start our server; one that only has our name is somebody else's."""
+    """Whether these words start our server; one that only has our name is another program's."""
     return _OURS.search(" ".join(words)) is not None
 
 
 def wanted(present: Sequence[str], program: Program, access: Access | None, path: str | None) -> list[str] | None:
-    """The words that are to stand in the settings; None where what is there stays.
+    """Returns the words to write to the settings; None if the present ones are kept.
 
-    With `access` a server is asked for; without, one of ours that would not start, or not for this workspace, is
-    written anew with the flags that it has. `path` is the PATH that programs are looked for in.
+    With `access` a server is requested; without, a server of ours that would not start, or not for this workspace, is
+    rewritten with its flags. `path` is the PATH in which programs are searched.
     """
     if access is not None:
         return program.server(access.flags)
@@ -54,7 +54,7 @@ def wanted(present: Sequence[str], program: Program, access: Access | None, path
 def with_server(
     condition: Condition, server: Server | None, program: Program, path: str | None, told: Sequence[Problem] = ()
 ) -> Condition:
-    """The state of a harness, that of our server included; `told` are problems of its settings."""
+    """Returns a harness's state with that of our server; `told` are problems of its settings."""
     found = list(told)
     if server is not None:
         stale = _stale(server.words, program, condition.harness, path)
@@ -65,7 +65,7 @@ def with_server(
 
 
 def foreign(path: str) -> ConfigError:
-    """A person's own server has our name."""
+    """Returns the error for a person's own server with our name."""
     return ConfigError(
         f"an MCP server named {NAME} is there already and is not ours",
         path=path,
@@ -75,18 +75,18 @@ def foreign(path: str) -> ConfigError:
 
 
 def unreadable(path: str, message: str) -> Problem:
-    """Settings that may hold our server cannot be read."""
+    """Returns the problem of settings that may contain our server and cannot be read."""
     hint = "until this is mended, the MCP server can be neither added nor taken out"
     return Problem("settings-unparsable", f"{path}: {message}", hint)
 
 
 def switched_off(what: str) -> Problem:
-    """A person has switched the server off, and it stays off."""
+    """Returns the problem of a server that a person disabled; it stays disabled."""
     return Problem("server-off", f"{what} keeps the MCP server from being started", "change that to have its tools")
 
 
 def _stale(words: Sequence[str], program: Program, harness: str, path: str | None) -> list[Problem]:
-    """What installing once more mends."""
+    """Returns the problems that a new installation solves."""
     again = program.again(harness)
     if shutil.which(words[0], path=path) is None:
         return [Problem("server-gone", f"the MCP server is started by {words[0]}, which is not there", again)]
@@ -94,7 +94,7 @@ def _stale(words: Sequence[str], program: Program, harness: str, path: str | Non
         served = workspace_of(words) or "the default workspace"
         return [Problem("server-elsewhere", f"its MCP server serves {served}", f"{again} points it to this one")]
     if tuple(words[1:4]) != program.words[1:4]:
-        return []  # not written by us: a person's own way of starting it is as good as ours
+        return []  # not written by us: a person's own way to start it is fine
     if words[0] != program.words[0]:
         message = f"the MCP server is started by {words[0]}, not this installation"
         return [Problem("server-other-python", message, f"{again} changes that")]

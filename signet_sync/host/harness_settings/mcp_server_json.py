@@ -1,4 +1,4 @@
-"""Our MCP server as a member of a JSON document; the rest of the document stays as it is, to the byte."""
+"""Edits our MCP server as a member of a JSON document; the rest of the document does not change by a byte."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ class Shape:
 
     way: tuple[str, ...]
     entry: Callable[[Sequence[str]], Entry]
-    # Only in an entry that is new: what a person has made of it since stays.
+    # Only in a new entry: a person's later changes are kept.
     fresh: tuple[tuple[str, Any], ...] = ()
 
 
 def merged(
     text: str | None, shape: Shape, program: Program, access: Access | None, *, path: str, search: str | None
 ) -> str | None:
-    """The document with the server that `access` asks for, or with ours renewed where it has to be.
+    """Returns the document with the server that `access` requests, or with ours renewed if needed.
 
     `search` is the PATH of programs. Raises `ConfigError`.
     """
@@ -46,7 +46,7 @@ def merged(
 
 
 def stripped(text: str, shape: Shape, path: str) -> str | None:
-    """The document without our server; None where we made it and nothing else is in it. Raises `ConfigError`."""
+    """Returns the document without our server; None if we created it and it has nothing else. Raises `ConfigError`."""
     if NAME not in text:
         return text
     steps = _steps(text, shape, path)
@@ -56,21 +56,21 @@ def stripped(text: str, shape: Shape, path: str) -> str | None:
 
 
 def registering(path: str, shape: Shape, program: Program, access: Access | None, search: str | None) -> list[Edit]:
-    """The edit of a file that holds nothing else of ours; none where nothing changes there. Raises `ConfigError`."""
+    """Returns the edit of a file with nothing else of ours; none if it does not change. Raises `ConfigError`."""
     text = document.load(path)
     after = merged(text, shape, program, access, path=path, search=search)
     return [] if access is None and after == text else [document.edit(path, text, after)]
 
 
 def unregistering(path: str, shape: Shape) -> list[Edit]:
-    """The edit that takes our server out of such a file; none where it is not in there. Raises `ConfigError`."""
+    """Returns the edit that removes our server from such a file; none if it is not there. Raises `ConfigError`."""
     text = document.load(path)
     after = None if text is None else stripped(text, shape, path)
     return [] if after == text else [document.edit(path, text, after)]
 
 
 def look(path: str, shape: Shape) -> tuple[Server | None, Entry, list[Problem]]:
-    """Our server in a file, its whole entry, and why the file cannot be read, where it cannot."""
+    """Returns our server in a file, its whole entry, and problems if the file cannot be read."""
     try:
         text = document.load(path) or ""
         data = document.parsed(text, path) if NAME in text else {}
@@ -82,7 +82,7 @@ def look(path: str, shape: Shape) -> tuple[Server | None, Entry, list[Problem]]:
 
 
 def found(data: object, shape: Shape, path: str) -> tuple[Server | None, Entry]:
-    """Our server in a document's value, and its whole entry."""
+    """Returns our server in a document's value, and its whole entry."""
     value = data
     for name in (*shape.way, NAME):
         value = value.get(name) if isinstance(value, dict) else None
@@ -93,7 +93,7 @@ def found(data: object, shape: Shape, path: str) -> tuple[Server | None, Entry]:
 
 
 def words_of(entry: object) -> list[str]:
-    """The words that an entry starts a program with, whichever way it is written; empty where it starts none."""
+    """Returns the words with which an entry starts a program, in any notation; empty if it starts none."""
     if not isinstance(entry, dict):
         return []
     command, arguments = entry.get("command"), entry.get("args")
@@ -102,12 +102,12 @@ def words_of(entry: object) -> list[str]:
 
 
 def split(words: Sequence[str]) -> Entry:
-    """The entry of harnesses that know a program and its arguments."""
+    """Returns the entry for harnesses that separate a program from its arguments."""
     return {"command": words[0], "args": list(words[1:])}
 
 
 def _steps(text: str, shape: Shape, path: str) -> list[tuple[int, Child]]:
-    """The way to our entry as far as it goes: each object's place, and the member to follow."""
+    """Returns the path to our entry as far as it exists: each object's position, and the member to follow."""
     value: object = document.parsed(text, path)
     start = json_text.root(text)
     steps: list[tuple[int, Child]] = []

@@ -1,7 +1,7 @@
-"""Our MCP server as the table `[mcp_servers.signet-sync]` of Codex's `config.toml`; the rest stays, to the byte.
+"""Edits our MCP server as the table `[mcp_servers.signet-sync]` of Codex's `config.toml`; nothing else changes.
 
-A table of ours follows after one line feed of its own, as those of `trust_state` do. What is written is read again: an
-edit that would change anything else is refused.
+A table of ours is preceded by one line feed of its own, as in `codex_trust`. The result is parsed again: an edit that
+would change anything else is refused.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from signet_sync.host.harness_settings.program import Program
 _TABLES = "mcp_servers"
 _NAMED = rf"""[ \t]*\[[ \t]*{_TABLES}[ \t]*\.[ \t]*(?:{NAME}|"{NAME}"|'{NAME}')[ \t]*"""
 _OWN = re.compile(rf"^{_NAMED}\][^\n]*$", re.MULTILINE)
-# With the tables below it: Codex writes some of its own, about the tools that a person has allowed.
+# With the tables below it: Codex adds some about the tools that a person has allowed.
 _ALL = re.compile(rf"^{_NAMED}(?:\.[^\n]*)?\][^\n]*$", re.MULTILINE)
 _NEXT = re.compile(r"^[ \t]*\[", re.MULTILINE)
 
 
 def entry(config: Mapping[str, Any]) -> dict[str, Any]:
-    """What stands under our name; empty where nothing does."""
+    """Returns the entry under our name, empty if there is none."""
     servers = config.get(_TABLES)
     found = servers.get(NAME) if isinstance(servers, dict) else None
     return found if isinstance(found, dict) else {}
@@ -40,9 +40,9 @@ def merged(
     path: str,
     search: str | None,
 ) -> str | None:
-    """The settings with the server that `access` asks for, or with ours renewed where it has to be.
+    """Returns the settings with the server that `access` requests, or with ours renewed if needed.
 
-    `passed` are variables that Codex shall hand on to a new one, `search` is the PATH of programs. Raises
+    `passed` are variables that Codex has to pass to a new server, `search` is the PATH of programs. Raises
     `ConfigError`.
     """
     if access is None and NAME not in (text or ""):
@@ -66,7 +66,7 @@ def merged(
 
 
 def without(text: str, path: str) -> str:
-    """The settings without our server. Raises `ConfigError` where it cannot be cut out safely."""
+    """Returns the settings without our server. Raises `ConfigError` if it cannot be removed safely."""
     if NAME not in text:
         return text
     before = toml_text.parsed(text, path)
@@ -87,7 +87,7 @@ def _appended(text: str | None, values: Mapping[str, Any]) -> str:
 
 
 def _replaced(text: str, values: Mapping[str, Any]) -> str:
-    """Only the lines of these values, so that what a person has added to the table stays."""
+    """Replaces only the lines of these values, so that a person's additions to the table are kept."""
     table = _OWN.search(text)
     if table is None:
         return text
@@ -102,7 +102,7 @@ def _replaced(text: str, values: Mapping[str, Any]) -> str:
 
 
 def _cut(text: str, table: re.Match[str]) -> str:
-    """Without one table; blank lines and comments before the next one are that one's."""
+    """Removes one table; blank lines and comments before the next table belong to the next one."""
     following = _NEXT.search(text, table.end())
     lines = text[table.start() : following.start() if following else len(text)].splitlines(keepends=True)
     while len(lines) > 1 and (not lines[-1].strip() or lines[-1].lstrip().startswith("#")):
@@ -113,7 +113,7 @@ def _cut(text: str, table: re.Match[str]) -> str:
 
 
 def _check(expected: Mapping[str, Any], text: str, path: str) -> None:
-    """An edit must leave every other setting as it was; whether an empty list of servers is named does not matter."""
+    """Raises `ConfigError` unless every other setting is unchanged; an empty list of servers equals a missing one."""
     try:
         safe = {_TABLES: {}} | toml_text.loaded(text) == expected
     except (ValueError, RecursionError):

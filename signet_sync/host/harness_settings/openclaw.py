@@ -1,6 +1,6 @@
-"""OpenClaw: a hook folder of two files below `~/.openclaw/hooks`; OpenClaw loads it when it is told to.
+"""Installs our hook in OpenClaw: a folder of two files below `~/.openclaw/hooks`, which a person has to enable.
 
-Its MCP servers stand in a file with comments, which only its own command edits: that is left to the person.
+Its MCP servers are in a file with comments, which only its own command edits: that is left to the person.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ _ENABLE = "openclaw hooks enable signet-sync  (then start the gateway anew)"
 
 
 def folder(environ: Mapping[str, str]) -> str:
-    """OpenClaw's folder."""
+    """Returns OpenClaw's folder."""
     return os.path.join(home(environ), ".openclaw")
 
 
 def install(program: Program, environ: Mapping[str, str], *, trust: bool = False, access: Access | None = None) -> Plan:
-    """Both files of our hook. Raises `ConfigError` where others of these names stand there."""
+    """Plans to write both files of our hook. Raises `ConfigError` if other files have these names."""
     del trust
     edits = tuple(script_file.writing(path, text) for path, text in _files(program, environ).items())
     return Plan(edits, by_hand=(_ENABLE, *_registering(program, access)))
 
 
 def uninstall(environ: Mapping[str, str]) -> Plan:
-    """Both files of our hook away."""
+    """Plans to remove both files of our hook."""
     left = f"openclaw mcp unset {mcp_server.NAME}"
     return Plan(
         tuple(script_file.removing(path) for path in _paths(environ)),
@@ -45,7 +45,7 @@ def uninstall(environ: Mapping[str, str]) -> Plan:
 
 
 def look(program: Program, environ: Mapping[str, str]) -> Condition:
-    """Whether our hook is there and calls this installation; whether it is enabled, only OpenClaw knows."""
+    """Reports whether our hook exists and calls this installation; only OpenClaw knows whether it is enabled."""
     path = _paths(environ)[1]
     found = os.path.isdir(folder(environ))
     texts = {name: script_file.look(name) for name in _paths(environ)}
@@ -73,7 +73,7 @@ def _files(program: Program, environ: Mapping[str, str]) -> dict[str, str]:
 def _registering(program: Program, access: Access | None) -> list[str]:
     if access is None:
         return []
-    # One server serves all chats, groups among them: only who asks for it by name gives MEMORY.md to all.
+    # One server serves all chats, groups included: MEMORY.md is available to all only with an explicit scope.
     access = Access(access.agent, access.scope or "shared")
     entry = json.dumps(mcp_server_json.split(program.server(access.flags)), ensure_ascii=False)
     told = f"(the MCP server, scope {access.scope}; OpenClaw alone edits the list of them)"
@@ -81,7 +81,7 @@ def _registering(program: Program, access: Access | None) -> list[str]:
 
 
 def _may_be_registered(environ: Mapping[str, str]) -> bool:
-    """Whether the words of our server are anywhere in its settings; those of the hook are not."""
+    """Whether the words of our server are anywhere in its settings; the words of the hook do not count."""
     try:
         return b"signet_sync" in (files.read(os.path.join(folder(environ), "openclaw.json")) or b"")
     except (SignetSyncError, OSError):

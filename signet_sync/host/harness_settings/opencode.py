@@ -1,6 +1,6 @@
-"""OpenCode: a plug-in file in `opencode/plugins` of the person's settings; OpenCode loads it without being told.
+"""Installs our plug-in in OpenCode: a file in `opencode/plugins` of the user's settings, loaded automatically.
 
-Its MCP servers stand in `opencode.json`, which is read whether or not there is an `opencode.jsonc` beside it.
+Its MCP servers are in `opencode.json`, which is read whether or not there is an `opencode.jsonc` beside it.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _NEWER = Shape(("mcp", "servers"), _entry)
 
 
 def folder(environ: Mapping[str, str]) -> str:
-    """Where the person's settings are."""
+    """Returns the folder of the user's settings."""
     return os.path.join(environ.get("XDG_CONFIG_HOME") or os.path.join(home(environ), ".config"), "opencode")
 
 
 def install(program: Program, environ: Mapping[str, str], *, trust: bool = False, access: Access | None = None) -> Plan:
-    """Our plug-in into its folder. Raises `ConfigError` where another file of that name stands there."""
+    """Plans to write our plug-in. Raises `ConfigError` if another file has its name."""
     del trust
     plugin = script_file.writing(_path(environ), script_file.script(_SCRIPT, program))
     path = _servers(environ)
@@ -43,13 +43,13 @@ def install(program: Program, environ: Mapping[str, str], *, trust: bool = False
 
 
 def uninstall(environ: Mapping[str, str]) -> Plan:
-    """Our plug-in away, our server out of the list. Raises `ConfigError`."""
+    """Plans to remove our plug-in, and our server from the list. Raises `ConfigError`."""
     path = _servers(environ)
     return Plan((script_file.removing(_path(environ)), *mcp_server_json.unregistering(path, _shape(path))))
 
 
 def look(program: Program, environ: Mapping[str, str]) -> Condition:
-    """Whether our plug-in and our server are there and call this installation."""
+    """Reports whether our plug-in and our server exist and call this installation."""
     path = _servers(environ)
     shape = _shape(path)
     registered, entry, told = mcp_server_json.look(path, shape)
@@ -80,7 +80,7 @@ def _servers(environ: Mapping[str, str]) -> str:
 
 
 def _shape(path: str) -> Shape:
-    """The shape that the file has: the newer one where it is there already, else the one that every version reads."""
+    """Returns the shape to use: the newer one if the file has it already, else the one that every version reads."""
     try:
         data = json_text.parse(document.load(path) or "{}")
     except (SignetSyncError, OSError, json_text.NotJson):

@@ -1,4 +1,4 @@
-"""How a harness calls us: the command that is written into its settings, and how it is known again."""
+"""Composes the command that a harness's settings use to call us, and recognises it later."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from signet_sync.errors import UsageError
 from signet_sync.host.harness_settings.condition import Problem
 
-# Every command of ours, of whatever version, Python and workspace; it is what an installer replaces and takes away.
+# Every command of ours, of any version, Python and workspace: an installer replaces and removes these.
 OURS = re.compile(
     r"signet[_-]sync\b.*\shook\s+(?:claude-code|codex|gemini|opencode|openclaw)\b",
     re.DOTALL,
@@ -28,9 +28,9 @@ class Program:
 
     @classmethod
     def here(cls, workspace: str | None) -> Program:
-        """This installation. `-P` keeps Python from importing what lies in the folder that a session works in.
+        """Returns this installation. `-P` keeps Python from importing modules from a session's folder.
 
-        Raises `UsageError` for paths with control characters or bytes that are not UTF-8: settings cannot name them.
+        Raises `UsageError` for paths with control characters or bytes that are not UTF-8: settings cannot contain them.
         """
         python = _python()
         for path in (python, workspace or ""):
@@ -48,25 +48,25 @@ class Program:
         return [*self.words, *(("--workspace", self.workspace) if self.workspace else ())]
 
     def hook(self, harness: str) -> list[str]:
-        """The words of the hook."""
+        """Returns the words of the hook."""
         return [*self.start, "hook", harness]
 
     def server(self, flags: Sequence[str]) -> list[str]:
-        """The words of the MCP server."""
+        """Returns the words of the MCP server."""
         return [*self.start, "mcp", *flags]
 
     def again(self, harness: str, *flags: str) -> str:
-        """What a person types to have our hooks written anew, for the workspace that they are meant for."""
+        """Returns what a person types to install our hooks again, for their workspace."""
         place = ["--workspace", self.workspace] if self.workspace else []
         return shlex.join(["signet-sync", *place, "hooks", "install", harness, *flags])
 
     def command(self, harness: str) -> str:
-        """The hook as one string for a shell; every version of every harness runs that, few know a list of words."""
+        """Returns the hook as one string for a shell, which all harnesses run; few support a list of words."""
         return shlex.join(self.hook(harness))
 
 
 def _python() -> str:
-    """This interpreter; of a virtual environment always by one name, whichever of its names it was started by."""
+    """Returns this interpreter; for a virtual environment always the same of its names."""
     python = os.path.abspath(sys.executable)
     usual = os.path.join(os.path.dirname(python), "python3")
     in_environment = sys.prefix != sys.base_prefix
@@ -74,14 +74,14 @@ def _python() -> str:
 
 
 def workspace_of(words: Sequence[str]) -> str | None:
-    """The workspace that a command names; None for the default one."""
+    """Returns the workspace that a command names; None for the default one."""
     if "--workspace" in words[:-1]:
         return words[words.index("--workspace") + 1]
     return None
 
 
 def command_problems(words: Sequence[str], wanted: Sequence[str], harness: str) -> list[Problem]:
-    """What is wrong with a command of ours that stands in a harness's settings; `wanted` is what we would write now."""
+    """Returns what is wrong with a command of ours in a harness's settings; `wanted` is what we would write now."""
     workspace = workspace_of(wanted)
     place = ["--workspace", workspace] if workspace else []
     again = shlex.join(["signet-sync", *place, "hooks", "install", harness])

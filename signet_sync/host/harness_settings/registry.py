@@ -1,4 +1,4 @@
-"""Settings of coding agents on this machine: our hooks and MCP server put in, taken out, looked at."""
+"""Lists the supported harnesses and the interface of their modules: install, uninstall and check our hooks."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from signet_sync.host.harness_settings.program import Program
 
 
 class Harness(Protocol):
-    """What each module offers. Nothing of it writes: a plan's edits are handed to `files.apply`."""
+    """The interface of each module. Nothing in it writes: a plan's edits are passed to `files.apply`."""
 
     NAME: str
 
     def folder(self, environ: Mapping[str, str]) -> str:
-        """The folder that shows that the harness is used here."""
+        """Returns the folder that shows that the harness is used here."""
 
     def install(
         self, program: Program, environ: Mapping[str, str], *, trust: bool = False, access: Access | None = None
     ) -> Plan:
-        """What puts our hooks in, and with `access` our MCP server; one of ours that is there is renewed either way.
+        """Plans to add our hooks, and with `access` our MCP server; an existing server of ours is renewed in any case.
 
         Raises `ConfigError` for settings that cannot be edited safely.
         """
 
     def uninstall(self, environ: Mapping[str, str]) -> Plan:
-        """What takes our hooks and our server out. Raises `ConfigError` likewise."""
+        """Plans to remove our hooks and our server. Raises `ConfigError` likewise."""
 
     def look(self, program: Program, environ: Mapping[str, str]) -> Condition:
-        """How it stands; raises nothing for damaged settings."""
+        """Reports the state; never raises for damaged settings."""
 
 
 HARNESSES: Mapping[str, Harness] = {module.NAME: module for module in (claude_code, codex, gemini, opencode, openclaw)}

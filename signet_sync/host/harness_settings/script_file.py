@@ -1,4 +1,4 @@
-"""Files that are wholly ours: plug-ins of harnesses that run JavaScript instead of commands."""
+"""Writes files that are entirely ours: plug-ins for harnesses that run JavaScript instead of commands."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ _PROGRAM = re.compile(r"^const PROGRAM = (\[.*\])$", re.MULTILINE)
 
 
 def template(name: str) -> str:
-    """A file as it is shipped."""
+    """Returns a file as it is shipped."""
     return resources.files("signet_sync.host.harness_settings").joinpath(name).read_text(encoding="utf-8")
 
 
 def script(name: str, program: Program) -> str:
-    """A script that calls this program. The words are written in ASCII, which JavaScript reads like JSON does."""
+    """Returns a script that calls this program. The words are in ASCII, which JavaScript parses as JSON does."""
     line = f"const PROGRAM = {json.dumps(program.start)}"
     return _PROGRAM.sub(lambda _: line, template(name), count=1)
 
 
 def writing(path: str, text: str) -> Edit:
-    """The edit that puts a file of ours in its place. Raises `ConfigError` where somebody else's stands there."""
+    """Returns the edit that writes a file of ours. Raises `ConfigError` if the file there is not ours."""
     return Edit(path, _own(path), text.encode())
 
 
 def removing(path: str) -> Edit:
-    """The edit that takes a file of ours away; somebody else's stays."""
+    """Returns the edit that removes a file of ours; any other file is kept."""
     raw = files.read(path)
     return Edit(path, raw, None if raw is None or _OURS in raw else raw)
 
@@ -50,7 +50,7 @@ def _own(path: str) -> bytes | None:
 
 
 def look(path: str) -> tuple[str | None, tuple[Problem, ...]]:
-    """The text of a file of ours, None where there is none; and why it cannot be read, where it cannot."""
+    """Returns the text of a file of ours, None if there is none; and problems if it cannot be read."""
     try:
         raw = _own(path)
         return (None if raw is None else files.text(path, raw)), ()
@@ -61,7 +61,7 @@ def look(path: str) -> tuple[str | None, tuple[Problem, ...]]:
 
 
 def words(text: str) -> list[str]:
-    """The words that a script of ours starts us with; empty where it was changed beyond recognition."""
+    """Returns the words with which a script of ours starts us; empty if it was changed beyond recognition."""
     match = _PROGRAM.search(text)
     try:
         found = json.loads(match[1]) if match else []

@@ -1,4 +1,4 @@
-"""TOML documents that belong to others: their values, and how a text is written into them."""
+"""Parses TOML documents of other programs, and quotes text for them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from signet_sync.settings.model import DOTS_LIMIT
 
 
 def parsed(text: str, path: str) -> dict[str, Any]:
-    """The settings as values. Raises `ConfigError` with file and line."""
+    """Parses the settings. Raises `ConfigError` with file and line."""
     try:
         return loaded(text)
     except (ValueError, RecursionError) as error:
@@ -21,7 +21,7 @@ def parsed(text: str, path: str) -> dict[str, Any]:
 
 
 def loaded(text: str) -> dict[str, Any]:
-    """The settings as values. Raises `ValueError`, `RecursionError`."""
+    """Parses the settings. Raises `ValueError`, `RecursionError`."""
     # tomllib needs minutes for a key of some ten thousand parts, and numbers may be too long for Python.
     if any(line.count(".") > DOTS_LIMIT for line in text.split("\n") if "[" in line or "=" in line):
         raise ValueError("a key is nested too deeply")
@@ -29,10 +29,10 @@ def loaded(text: str) -> dict[str, Any]:
 
 
 def newline(text: str) -> str:
-    """The line end of a document."""
+    """Returns the line end of a document."""
     return "\r\n" if "\r\n" in text else "\n"
 
 
 def quoted(value: str) -> str:
-    """A basic string of TOML; JSON writes the same, except that it leaves DEL alone."""
+    """Returns a basic string of TOML; JSON writes the same, except that it does not escape DEL."""
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,4 +1,4 @@
-"""The line of time under a picture: quarters, weeks or days beside each other, never too many of them to be read."""
+"""Computes the time axis of a picture: quarters, weeks or days in a row, never too many to read."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ MOST_WEEKS = 26
 _FEWEST_WEEKS = 8
 _WEEK = re.compile(r"\d{4}-W\d\d", re.ASCII)
 _QUARTER = re.compile(r"\d{4}-Q[1-4]", re.ASCII)
-# What sessions are counted by: a few of these make a cell.
+# The unit by which sessions are counted: a few of these make a cell.
 _SLOTS: dict[Level, int] = {"quarters": WEEK, "weeks": DAY, "days": DAY // 6}
 
 
 class Cell(NamedTuple):
-    """A quarter, week or day: its key (`2026-Q1`, `2026-W13`, `2026-03-28`), first and last microsecond, its names."""
+    """A quarter, week or day: key (`2026-Q1`, `2026-W13`, `2026-03-28`), first and last microsecond, names."""
 
     key: str
     first_us: int
@@ -33,7 +33,7 @@ class Cell(NamedTuple):
 
 
 class Axis(NamedTuple):
-    """Cells of one level without a gap between them, from left to right; at least one."""
+    """Adjacent cells of one level, from left to right; at least one."""
 
     level: Level
     cells: tuple[Cell, ...]
@@ -50,7 +50,7 @@ class Axis(NamedTuple):
 
     @property
     def slot_us(self) -> int:
-        """How long a slot is: sessions are counted by slots, and every cell has some of them."""
+        """The length of a slot in microseconds: sessions are counted by slots, and every cell has several."""
         return _SLOTS[self.level]
 
     @property
@@ -59,24 +59,24 @@ class Axis(NamedTuple):
         return (self.last_us + 1 - self.first_us) // self.slot_us
 
     def key_of(self, us: int) -> str:
-        """The key of the cell in which an instant lies, or would lie."""
+        """Returns the key of the cell that contains an instant, or would contain it."""
         if self.level == "days":
             return day_of(us)
         return week_of(us) if self.level == "weeks" else quarter_of(week_of(us))
 
     def place(self, us: int) -> float:
-        """Where an instant lies between 0 and `WIDTH`; what is outside lies at the end that is nearer."""
+        """Returns an instant's position between 0 and `WIDTH`; one outside gets the nearer end."""
         share = (us - self.first_us) / (self.last_us + 1 - self.first_us)
         return round(WIDTH * min(max(share, 0.0), 1.0), 2)
 
 
-# ── from what is asked to an axis ──
+# ── choosing an axis ──
 
 
 def whole(earliest_us: int, latest_us: int, now_us: int) -> Axis:
-    """All the time between two instants: weeks where they are few, else the newest quarters.
+    """Returns an axis for all time between two instants: weeks if they are few, else the newest quarters.
 
-    What is dated in the future does not stretch it, unless there is nothing else.
+    A date in the future does not extend it, unless there is nothing else.
     """
     end = min(latest_us, max(now_us, earliest_us))
     weeks = (week_span(week_of(end))[0] - week_span(week_of(earliest_us))[0]) // WEEK + 1
@@ -86,12 +86,12 @@ def whole(earliest_us: int, latest_us: int, now_us: int) -> Axis:
 
 
 def until(quarter: str, earliest_us: int) -> Axis | None:
-    """Quarters up to this one, from the earliest instant that there is; None where it is no quarter."""
+    """Returns quarters up to this one, from the earliest instant; None if it is no quarter."""
     return _back_from(quarter, earliest_us) if _is_quarter(quarter) else None
 
 
 def within(period: str) -> Axis | None:
-    """The weeks of a quarter (`2026-Q1`), the days of a week (`2026-W13`); None where it is neither."""
+    """Returns the weeks of a quarter (`2026-Q1`) or the days of a week (`2026-W13`); None if it is neither."""
     if _is_quarter(period):
         first, last = quarter_span(period)
         return Axis("weeks", tuple(_week(us) for us in range(first, last, WEEK)))
@@ -101,19 +101,19 @@ def within(period: str) -> Axis | None:
 
 
 def above(period: str) -> str | None:
-    """The quarter of a week; None for a quarter, which nothing but all of the time is above."""
+    """Returns the quarter of a week; None for a quarter, whose parent is all time."""
     return quarter_of(period) if _is_week(period) else None
 
 
 def beside(period: str) -> tuple[str, str]:
-    """The quarters or weeks before and after one."""
+    """Returns the quarters or weeks before and after one."""
     name = quarter_of if _is_quarter(period) else str
     first, last = quarter_span(period) if _is_quarter(period) else week_span(period)
     return name(week_of(first - 1)), name(week_of(last + 1))
 
 
 def titled(period: str) -> str:
-    """A quarter or week as a heading."""
+    """Returns a quarter or week as a heading."""
     return _quarter(period).title if _is_quarter(period) else _week(week_span(period)[0]).title
 
 

@@ -1,4 +1,4 @@
-"""Sessions a day as a calendar: numbers in, squares of a picture out. Pure."""
+"""Computes a calendar of sessions a day: numbers in, squares of a picture out. Pure."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from signet_sync.web.dates import MONTHS, called, month
 
 WEEKS = 53
 LEVELS = 4
-SIDE, STEP = 11, 14  # of a square, and from one to the next
-LEFT, TOP = 26, 16  # room for the names of days and months
+SIDE, STEP = 11, 14  # of a square, and the distance between two
+LEFT, TOP = 26, 16  # space for the names of days and months
 _NARROWEST = 3  # weeks that a month's name takes
 
 
 class Square(NamedTuple):
-    """One day: its sessions, how many that is beside other days (0 to 4), and where it stands."""
+    """One day: its sessions, their level compared with other days (0 to 4), and its position."""
 
     day: str
     told: str
@@ -56,7 +56,7 @@ class Calendar(NamedTuple):
 
 
 def calendar(counts: Mapping[str, int], today: str) -> Calendar:
-    """The weeks up to the one of `today`, Mondays first; `counts` are sessions by day, `YYYY-MM-DD`."""
+    """Computes the weeks up to that of `today`, Mondays first; `counts` are sessions by day, `YYYY-MM-DD`."""
     last = date.fromisoformat(today)
     first = last - timedelta(days=last.weekday() + 7 * (WEEKS - 1))
     shown = [first + timedelta(days=number) for number in range((last - first).days + 1)]
@@ -75,8 +75,9 @@ def calendar(counts: Mapping[str, int], today: str) -> Calendar:
 
 
 def _steps(counts: list[int]) -> list[int]:
-    """From how many sessions on a day belongs to each level: quarters of the days that have any, so that one day of a
-    hundred does not make all others pale. Where days differ little, each number is a level of its own.
+    """Returns the least number of sessions for each level: quartiles of the days that have any.
+
+    So one day of a hundred does not make all others pale. If days differ little, each number is a level of its own.
     """
     different = sorted(set(counts))
     if len(different) <= LEVELS:
@@ -96,7 +97,7 @@ def _days() -> list[Label]:
 
 
 def _months(shown: list[date]) -> list[Label]:
-    """A month's name stands over its first whole week, where there is room for it."""
+    """Places a month's name over its first whole week, if there is room."""
     found: list[Label] = []
     for week in range(len(shown) // 7 + 1):
         monday = shown[0] + timedelta(days=7 * week)

@@ -1,6 +1,6 @@
-"""A lane of the picture of threads: sessions along time as marks that never overlap and never become too many.
+"""Computes a lane in the picture of threads: sessions along time as marks that never overlap nor become too many.
 
-Coordinates are those of a view box `WIDTH` × `HEIGHT`, which the page stretches to the width that it has.
+Coordinates are those of a view box `WIDTH` × `HEIGHT`, which the page stretches to its width.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from signet_sync.web.charts.axis import Axis, Cell
 HEIGHT = 40.0
 STACK = 3
 _GAP = 1.0  # left and right of a mark
-_EDGE = 2.0  # above and below of it
-_INSET = 2.0  # between a frame and the bars in it
+_EDGE = 2.0  # above and below a mark
+_INSET = 2.0  # between a frame and its bars
 _FEW = 3
-_LOWEST = 4.0  # what a bar of one session is at least
+_LOWEST = 4.0  # the least height of a bar
 
 
 class Box(NamedTuple):
-    """A rectangle: its left upper corner, its size."""
+    """A rectangle: its upper left corner and size."""
 
     x: float
     y: float
@@ -30,7 +30,7 @@ class Box(NamedTuple):
 
 
 class Target(NamedTuple):
-    """What a mark leads to: a node, or where there is none a period (of the thread, or of all of them)."""
+    """What a mark links to: a node, or else a period (of the thread, or of all threads)."""
 
     kind: str
     title: str
@@ -39,7 +39,7 @@ class Target(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """A target as it is drawn, with so many sessions behind it."""
+    """A drawn target, with its number of sessions."""
 
     target: Target
     box: Box
@@ -47,23 +47,23 @@ class Mark(NamedTuple):
 
 
 class Lane(NamedTuple):
-    """The marks of one lane from left to right, and the path of bars that tell how many sessions lie where."""
+    """The marks of one lane from left to right, and the path of bars that shows sessions over time."""
 
     marks: tuple[Mark, ...]
     bars: str = ""
 
 
 class Moment(NamedTuple):
-    """One session: when it ended, and what it leads to."""
+    """One session: when it ended, and what it links to."""
 
     us: int
     target: Target
 
 
 def framed(axis: Axis, counts: Mapping[int, int], targets: Mapping[str, Target], peak: int) -> Lane:
-    """A frame for each cell that has sessions and a target (by the cell's key), with a bar for each slot in it.
+    """Draws a frame for each cell that has sessions and a target (by the cell's key), with a bar for each slot.
 
-    `counts` are sessions by slot; a bar for `peak` of them is as high as can be.
+    `counts` are sessions by slot; a bar for `peak` of them has the full height.
     """
     held = by_cell(axis, counts)
     marks = [
@@ -75,9 +75,9 @@ def framed(axis: Axis, counts: Mapping[int, int], targets: Mapping[str, Target],
 
 
 def stacked(axis: Axis, counts: Mapping[int, int], moments: Iterable[Moment], crowd: Target) -> Lane:
-    """A mark for each session: those of one slot above each other, where they are too many one mark (`crowd`) for all.
+    """Draws a mark for each session: those of one slot stacked, or one mark (`crowd`) if they are too many.
 
-    `moments` need not hold them all: a slot of which one is missing is a crowd as well.
+    `moments` may be incomplete: a slot with a missing session is a crowd as well.
     """
     known: dict[int, list[Moment]] = defaultdict(list)
     for moment in moments:
@@ -99,7 +99,7 @@ def stacked(axis: Axis, counts: Mapping[int, int], moments: Iterable[Moment], cr
 
 
 def bars(axis: Axis, counts: Mapping[int, int], peak: int) -> str:
-    """A bar for each slot that has sessions, as the path of one shape."""
+    """Draws a bar for each slot that has sessions, as the path of one shape."""
     room = HEIGHT - 2 * (_EDGE + _INSET)
     foot = HEIGHT - _EDGE - _INSET
     drawn: list[str] = []
@@ -113,17 +113,17 @@ def bars(axis: Axis, counts: Mapping[int, int], peak: int) -> str:
 
 
 def lines(axis: Axis) -> str:
-    """The lines between cells, as one path."""
+    """Draws the lines between cells, as one path."""
     return "".join(f"M{axis.place(cell.first_us):.1f} 0V{HEIGHT:.0f}" for cell in axis.cells[1:])
 
 
 def peak_of(lanes: Iterable[Mapping[int, int]]) -> int:
-    """What a bar as high as a lane stands for: the most sessions that a slot of some lanes has, but never very few."""
+    """Returns the number of sessions of a full bar: the most in a slot of some lanes, but never very few."""
     return max(_FEW, max((sessions for counts in lanes for sessions in counts.values()), default=0))
 
 
 def summed(counts: Iterable[Mapping[int, int]]) -> dict[int, int]:
-    """The sessions of some lanes together, by slot."""
+    """Adds up the sessions of some lanes, by slot."""
     total: dict[int, int] = defaultdict(int)
     for lane in counts:
         for slot, sessions in lane.items():
@@ -132,7 +132,7 @@ def summed(counts: Iterable[Mapping[int, int]]) -> dict[int, int]:
 
 
 def by_cell(axis: Axis, counts: Mapping[int, int]) -> dict[str, int]:
-    """The sessions of each cell, by its key."""
+    """Returns the sessions of each cell, by its key."""
     held = dict.fromkeys((cell.key for cell in axis.cells), 0)
     for slot, sessions in counts.items():
         if 0 <= slot < axis.slots:
@@ -141,7 +141,7 @@ def by_cell(axis: Axis, counts: Mapping[int, int]) -> dict[str, int]:
 
 
 def spaced(cells: Sequence[Cell], most: int) -> set[str]:
-    """The keys of at most so many cells whose names are shown, at equal distances."""
+    """Returns the keys of at most so many cells whose names are shown, at equal distances."""
     step = -(-len(cells) // most)
     return {cell.key for cell in cells[::step]}
 
@@ -157,7 +157,7 @@ def _slot(axis: Axis, slot: int, top: float, height: float) -> Box:
 
 
 def _between(axis: Axis, begin_us: int, end_us: int, top: float, height: float) -> Box:
-    """The box between two instants, with a gap on all sides."""
+    """Returns the box between two instants, with a gap on all sides."""
     left, right = axis.place(begin_us), axis.place(end_us)
     return Box(
         round(left + _GAP, 2), round(top + _EDGE, 2), round(right - left - 2 * _GAP, 2), round(height - 2 * _EDGE, 2)

@@ -1,4 +1,4 @@
-"""Reads the picture of threads: one lane for each, on one line of time, and what the marks in them lead to."""
+"""Reads the picture of threads from the database: one lane each, on one time axis, and the targets of its marks."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from signet_sync.web.formatting import counted
 
 Counts = Mapping[int, int]
 
-MOST_SPOTS = 300  # sessions of a lane that are read to be drawn one by one
+MOST_SPOTS = 300  # sessions of a lane that are drawn one by one
 _DEPTH = {"quarters": 2, "weeks": 1}
 _CONDENSED = {"quarters": "epoch", "weeks": "arc"}
 _LABELS, _LABELS_NARROW = 13, 7
 
 
 class Tick(NamedTuple):
-    """A cell's name under the picture, from which share of the width on, and on which pages there is room for it."""
+    """A cell's name below the picture, its position in percent, and whether wide and narrow pages have room for it."""
 
     cell: Cell
     percent: float
@@ -34,7 +34,7 @@ class Tick(NamedTuple):
 
 
 class Scene(NamedTuple):
-    """What all lanes of a picture share: its size, the lines between cells, their names."""
+    """What all lanes of a picture share: size, lines between cells, names."""
 
     axis: Axis
     width: float
@@ -44,7 +44,7 @@ class Scene(NamedTuple):
 
 
 def scene(axis: Axis) -> Scene:
-    """The ground on which lanes are drawn."""
+    """Returns what all lanes on an axis share."""
     wide, narrow = graph.spaced(axis.cells, _LABELS), graph.spaced(axis.cells, _LABELS_NARROW)
     ticks = tuple(
         Tick(cell, round(100 * axis.place(cell.first_us) / WIDTH, 2), cell.key in wide, cell.key in narrow)
@@ -55,12 +55,12 @@ def scene(axis: Axis) -> Scene:
 
 
 def counts(database: Database, agent_id: str, thread_id: str | None, axis: Axis) -> dict[int, int]:
-    """The sessions of a thread, or of all of them, by slot."""
+    """Returns the sessions of a thread, or of all threads, by slot."""
     return timeline.counts(database, agent_id, thread_id, axis.first_us, axis.last_us, axis.slot_us)
 
 
 def lane(database: Database, agent_id: str, thread_id: str, label: str, axis: Axis, held: Counts, peak: int) -> Lane:
-    """The lane of one thread, of which the sessions by slot are known; each mark leads to what it shows."""
+    """Returns the lane of a thread whose sessions by slot are known; each mark links to what it shows."""
     if axis.level == "days":
         return graph.stacked(
             axis, held, _moments(database, agent_id, thread_id, label, axis, held), _crowd(axis, label)
@@ -69,7 +69,7 @@ def lane(database: Database, agent_id: str, thread_id: str, label: str, axis: Ax
 
 
 def everything(axis: Axis, held: Counts) -> Lane:
-    """The lane of all threads together: its marks lead to the picture of a quarter or week, to the list of a day."""
+    """Returns the lane of all threads: its marks link to the picture of a quarter or week, or to a day's list."""
     sessions = graph.by_cell(axis, held)
     kind = "day" if axis.level == "days" else "period"
     targets = {
@@ -80,13 +80,13 @@ def everything(axis: Axis, held: Counts) -> Lane:
     return graph.framed(axis, held, targets, graph.peak_of([held]))
 
 
-# ── what marks lead to ──
+# ── targets of marks ──
 
 
 def _targets(
     database: Database, agent_id: str, thread_id: str, label: str, axis: Axis, held: Counts
 ) -> dict[str, Target]:
-    """By cell: its arc or epoch, else the one session that it has, else the thread in that time."""
+    """Returns by cell its arc or epoch, else its only session, else the thread in that time."""
     span = axis.first_us, axis.last_us
     condensed = {
         axis.key_of(one.latest_us): one
@@ -112,7 +112,7 @@ def _targets(
 
 
 def _moments(database: Database, agent_id: str, thread_id: str, label: str, axis: Axis, held: Counts) -> list[Moment]:
-    """Sessions one by one, as long as they are not so many that they could not be told apart."""
+    """Returns sessions one by one, unless there are too many to distinguish."""
     if sum(held.values()) > MOST_SPOTS:
         return []
     found = timeline.spots(database, agent_id, thread_id, axis.first_us, axis.last_us, limit=MOST_SPOTS)

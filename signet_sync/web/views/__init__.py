@@ -1,1 +1,1 @@
-"""Answers what each page asks for: plain functions from a request to what is shown."""
+"""Answers the requests for each page: plain functions from a request to what is shown."""

@@ -1,4 +1,4 @@
-"""Entity files: all of an agent's, and of one what it says, what that rests on, who may change it, what happened."""
+"""Shows an agent's entity files, and one entity: its content and evidence, who may change it, its events."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _KINDS = {"user": "People", "part": "Parts", "relationship": "Relationships"}
 
 
 class Card(NamedTuple):
-    """An entity in the list, with how many proposals wait, and whether a file of it waits for a maintainer."""
+    """An entity in the list, its number of open proposals, and whether one of its files has drifted."""
 
     entity: Listed
     line: Sequence[Span]
@@ -41,7 +41,7 @@ class Card(NamedTuple):
 
 
 class Source(NamedTuple):
-    """The line of an artifact that something rests on; without `session` the index has the artifact no more."""
+    """The line of an artifact that is the evidence; without `session` the artifact is no longer indexed."""
 
     path: str
     line: int | None
@@ -49,9 +49,9 @@ class Source(NamedTuple):
 
 
 class Item(NamedTuple):
-    """An item of a list; one of evidence has a quote and why it matters, any other its words as spans.
+    """An item of a list; evidence has a quote and the reason it matters, any other item its words as spans.
 
-    `at` is when it was written down, where it says so itself.
+    `at` is when it was written, if the item contains that.
     """
 
     number: int
@@ -64,7 +64,7 @@ class Item(NamedTuple):
 
 
 class Section(NamedTuple):
-    """A section as it is shown: a narrative has blocks, a list items. `raw` is a file that could not be taken apart."""
+    """A section for display: a narrative has blocks, a list items. `raw` is a file that could not be parsed."""
 
     name: str
     heading: str
@@ -78,7 +78,7 @@ class Section(NamedTuple):
 
 
 class Waiting(NamedTuple):
-    """A proposal with what a person answers it with."""
+    """A proposal with the commands that answer it."""
 
     proposal: Proposal
     blocks: Sequence[Block]
@@ -88,7 +88,7 @@ class Waiting(NamedTuple):
 
 
 class Drifted(NamedTuple):
-    """A file that waits for a maintainer, and the commands that settle it."""
+    """A file that needs a maintainer, and the commands that resolve the drift."""
 
     remark: Remark
     keep_file: str
@@ -96,7 +96,7 @@ class Drifted(NamedTuple):
 
 
 class Told(NamedTuple):
-    """An event, what it was about, and the lines that it rests on."""
+    """An event, its subject, and its evidence."""
 
     event: Event
     state: str
@@ -105,7 +105,7 @@ class Told(NamedTuple):
 
 
 def entities(ask: Ask) -> Page:
-    """All entities of the agent, by kind."""
+    """Shows all entities of the agent, by kind."""
     with queries.looking(ask.site.place, ask.agent, ask.now_us) as garden:
         found = queries.listed(garden)
         proposed = Counter(one.entity_id for one in proposals.waiting(garden))
@@ -122,7 +122,7 @@ def entities(ask: Ask) -> Page:
         "Entities",
         {
             "kinds": [(heading, cards) for heading, cards in kinds if cards],
-            # An entity whose profile is gone or cannot be read stands in no list.
+            # An entity whose profile is gone or unreadable is in no list.
             "lost": [_drifted(ask, one) for one in queue if one.id not in known],
             "events": chain.events if chain is not None else 0,
             "create": told(ask, "entity", "create", "user", "NAME"),
@@ -136,7 +136,7 @@ def _card(one: Listed, proposed: Mapping[str, int], drifted: Collection[str]) ->
 
 
 def entity(ask: Ask) -> Page:
-    """One entity. Raises `UsageError` where the agent has none of this name, or several."""
+    """Shows one entity. Raises `UsageError` if the agent has none of this name, or several."""
     with queries.looking(ask.site.place, ask.agent, ask.now_us) as garden:
         row = queries.known(garden, ask.path["entity"])
         shown = queries.shown(garden, row)
@@ -172,7 +172,7 @@ def entity(ask: Ask) -> Page:
 
 
 def _drifted(ask: Ask, remark: Remark) -> Drifted:
-    """The commands name the notes where it is they, and the ledger where it is the ledger."""
+    """Composes the commands, which name the notes or the event log if the drift is there."""
     notes = ["--notes"] if remark.path.endswith("/notes.md") else []
     keep_file, keep_events = (
         told(ask, "entity", "resolve", remark.id or LEDGER, "--keep", keep, *notes, "--actor", "maintainer")
@@ -182,7 +182,7 @@ def _drifted(ask: Ask, remark: Remark) -> Drifted:
 
 
 def _beside(garden: Garden, row: GardenFile) -> list[tuple[str, str]]:
-    """Ids and titles of those who take part in a relationship, else of the relationships of an entity."""
+    """Returns ids and titles of a relationship's members, or of the relationships of an entity."""
     database = garden.workspace.database
     return [(one, _title(database, garden.agent_id, one)) for one in entities_store.beside(database, row)]
 
@@ -193,7 +193,7 @@ def _title(database: Database, agent_id: str, entity_id: str) -> str:
 
 
 def _targets(sections: Iterable[Section], proposals: Iterable[Waiting]) -> set[str]:
-    """All that links on the page lead to."""
+    """Returns the destinations of all links on the page."""
     found = set()
     for section in sections:
         found |= markdown.targets(section.blocks)
@@ -204,7 +204,7 @@ def _targets(sections: Iterable[Section], proposals: Iterable[Waiting]) -> set[s
 
 
 class _Look:
-    """One entity while its page is made: its events by token, whose artifacts they rest on."""
+    """One entity while its page is built: its events by token, and the sessions of its evidence."""
 
     def __init__(self, garden: Garden, logged: Sequence[Logged], shown: Shown) -> None:
         self._garden = garden
@@ -216,7 +216,7 @@ class _Look:
         self._known: dict[str, SessionRef | None] = {}
 
     def section(self, one: ShownSection) -> Section:
-        """A section with its items taken apart."""
+        """Returns a section with its items parsed."""
         raw = one.text if not one.name else ""
         items = None if one.items is None else [self._item(item) for item in one.items]
         blocks = [] if raw or items else markdown.blocks(markdown.numbered(one.text, 1))
@@ -249,19 +249,19 @@ class _Look:
         return Item(item.number, "", (), said.quote, said.why, source, event)
 
     def waiting(self, ask: Ask, one: Proposal) -> Waiting:
-        """A proposal and the commands that answer it."""
+        """Returns a proposal with the commands that answer it."""
         blocks = markdown.blocks(markdown.numbered(one.text, 1))
         source = self._source(one.source) if one.source else None
         approve, reject = (told(ask, "entity", word, one.id) for word in ("approve", "reject"))
         return Waiting(one, blocks, source, approve, reject)
 
     def told(self, one: Logged) -> Told:
-        """An event as a line of the log."""
+        """Returns an event as a line of the log."""
         sources = [self._source(rests) for rests in one.event.evidence]
         return Told(one.event, one.state, queries.about(one.event), sources)
 
     def _source(self, rests: str) -> Source:
-        """`PATH#LINE` taken apart."""
+        """Parses `PATH#LINE`."""
         path, _, line = rests.partition("#")
         if path not in self._known:
             database = self._garden.workspace.database

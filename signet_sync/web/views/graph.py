@@ -1,4 +1,4 @@
-"""The graph: a lane for each thread along one line of time, from all of it down to the sessions of a week."""
+"""Shows the graph: a lane for each thread along one time axis, from all time down to the sessions of a week."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LANES = 25
 
 
 class Row(NamedTuple):
-    """One thread in the picture: its head, how many sessions it has in this time, its lane."""
+    """One thread in the picture: its summary, its sessions in this period, its lane."""
 
     head: Head
     sessions: int
@@ -30,7 +30,7 @@ class Row(NamedTuple):
 
 
 class Rest(NamedTuple):
-    """The threads that are on other pages of the picture: how many, their sessions in this time, their bars."""
+    """The threads on other pages of the picture: how many, their sessions in this period, their bars."""
 
     threads: int
     sessions: int
@@ -38,7 +38,7 @@ class Rest(NamedTuple):
 
 
 class Wish(NamedTuple):
-    """What part of the picture somebody wants to see; an order that nobody knows is the usual one."""
+    """The requested part of the picture; an unknown order means the default."""
 
     period: Period
     words: str
@@ -47,13 +47,13 @@ class Wish(NamedTuple):
 
     @classmethod
     def of(cls, ask: Ask) -> Wish:
-        """As the query says."""
+        """Reads it from the query."""
         order = "newest" if ask.query.get("sort") == "newest" else ""
         return cls(Period.of(ask), ask.query.get("q", "").strip(), order, ask.query.get("page", ""))
 
 
 def graph(ask: Ask) -> Page:
-    """The picture of all threads. Raises `UsageError` for a time that is none."""
+    """Shows the picture of all threads. Raises `UsageError` for an invalid period."""
     wish = Wish.of(ask)
     title = "Graph"
     with reading(ask.site.place) as database:
@@ -93,7 +93,7 @@ def _picture(database: Database, agent_id: str, axis: Axis, extent: Extent, wish
 
 
 def _active(database: Database, agent_id: str, axis: Axis, wish: Wish) -> list[tuple[str, int, int]]:
-    """The threads with sessions in this time whose names hold the words, in the order that is wished for."""
+    """Returns the threads with sessions in this period whose names contain the words, in the requested order."""
     active = timeline.activity(database, agent_id, axis.first_us, axis.last_us)
     if wish.words:
         words = wish.words.casefold().split()

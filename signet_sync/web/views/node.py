@@ -1,4 +1,4 @@
-"""One node of the graph: what it tells, what lies above, below and beside it, where it stands in its thread."""
+"""Shows one node of the graph: its text, what is above, below and beside it, its position in its thread."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ from signet_sync.web.request import Ask, Page, View
 SESSIONS = 50
 BUDGET = 4_000
 _GROUPS = ("parents", "children", "siblings", "memories")
-# Nodes that tell a piece of an artifact: their text is somebody's, that of the others ours.
+# Nodes that quote an artifact; the texts of all others are ours.
 _WRITTEN = ("summary", "compaction", "chunk")
-# A node's id where a text names it; `expand` is asked for it when somebody follows the link.
+# A node's id in a text; it is resolved only when a person follows the link.
 _NAMED = re.compile(r"(?<![\w-])[skcaetfmx]-[a-z2-7]{12}(?![\w-])", re.ASCII)
 
 
 class Link(NamedTuple):
-    """Another node: its id, and what it is called where it has a name."""
+    """Another node: its id, and its name or else the id."""
 
     id: str
     label: str
 
 
 def node(ask: Ask) -> Page:
-    """One node, thread, fact, memory or entity, and what lies around it. Raises `UsageError` for what is unknown."""
+    """Shows one node, thread, fact, memory or entity, and its surroundings. Raises `UsageError` if it is unknown."""
     with reading(ask.site.place) as database:
         found = expand(database, ask.agent, ask.path["node"], BUDGET)
         about = found["node"]
@@ -66,7 +66,7 @@ def node(ask: Ask) -> Page:
 
 
 def _told(database: Database, agent_id: str, about: dict[str, Any]) -> tuple[list[Block], dict[str, Target]]:
-    """A node's text as Markdown, and where its links lead; nodes that a text of ours names are links, too."""
+    """Returns a node's text as Markdown, and the targets of its links; node ids in our own texts are links, too."""
     text: str = about["text"]
     named = [] if about["kind"] in _WRITTEN else _NAMED.findall(text)
     linked = _NAMED.sub(r"[[\g<0>]]", text) if named else text
@@ -83,7 +83,7 @@ def _thread(about: dict[str, Any]) -> Sequence[str]:
 
 
 def _along(database: Database, ask: Ask, about: dict[str, Any]) -> dict[str, Any]:
-    """The lane of the node's thread in the node's time; of a thread its sessions, too."""
+    """Returns the lane of the node's thread in the node's period; for a thread also its sessions."""
     head = next(iter(timeline.heads(database, ask.agent, _thread(about)).values()), None)
     if head is None:
         return {"scene": None, "sessions": None, "ways": Ways()}
@@ -105,7 +105,7 @@ def _along(database: Database, ask: Ask, about: dict[str, Any]) -> dict[str, Any
 
 
 def _period(about: dict[str, Any]) -> str:
-    """The quarter of an epoch, the week of anything else."""
+    """Returns the quarter of an epoch, the week of anything else."""
     week = week_of(parse_instant(about["latest"]) or 0)
     return quarter_of(week) if about.get("level") == "epoch" else week
 

@@ -1,4 +1,4 @@
-"""The overview: how the agent fares, sessions a day, what is wrong, what came last, what MEMORY.md says."""
+"""Shows the overview: state of the agent, sessions a day, problems, latest sessions, beginning of MEMORY.md."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ HEAD = 2  # lines of each section of MEMORY.md
 PAGE = 400_000  # characters of MEMORY.md
 _WRONG = ("invalid", "violation", "tombstoned")
 _MADE = {"init": "the command makes it; --workspace names another one", "reindex": "the command makes it"}
-_LEDGER = "Session Ledger"  # how the heading begins behind which MEMORY.md lists what else is on the overview
+_LEDGER = "Session Ledger"  # the beginning of the heading after which MEMORY.md lists what the overview shows elsewhere
 
 
 class Wrong(NamedTuple):
-    """A file with which something is wrong, and what a person does about it."""
+    """A file with a problem, and what a person can do about it."""
 
     path: str
     verdict: str
@@ -44,7 +44,7 @@ class Wrong(NamedTuple):
 
 
 class Held(NamedTuple):
-    """What the index holds of the agent."""
+    """What the index contains of the agent."""
 
     sessions: int
     artifacts: int
@@ -56,7 +56,7 @@ class Held(NamedTuple):
 
 
 def show(ask: Ask) -> Page:
-    """The first page; it opens whatever state the workspace is in, and says what to do."""
+    """Shows the first page; it works in any state of the workspace, and shows what to do."""
     status = standing(ask.site.place)
     data: dict[str, Any] = {
         "status": status,
@@ -76,7 +76,7 @@ def show(ask: Ask) -> Page:
 
 
 def _advice(ask: Ask, status: dict[str, Any]) -> list[Advice]:
-    """What a person does now, the first thing first."""
+    """Returns what a person should do now, most important first."""
     told = []
     if status["trouble"]:
         message, _, remedy = status["trouble"].partition(": ")
@@ -96,7 +96,7 @@ def _advice(ask: Ask, status: dict[str, Any]) -> list[Advice]:
 
 
 def _first_step(ask: Ask, status: dict[str, Any]) -> str:
-    """What makes a workspace, or its index, where there is none."""
+    """Returns the command that creates a missing workspace or index."""
     if not os.path.lexists(ask.site.place.root):
         return "init"
     return "" if os.path.exists(status["database"]) else "reindex"
@@ -122,7 +122,7 @@ def _held(database: Database, ask: Ask) -> Held:
 
 
 def read_page(ask: Ask) -> list[Section]:
-    """The agent's MEMORY.md as it stands; empty where there is none."""
+    """Returns the sections of the agent's MEMORY.md; empty if there is none."""
     try:
         found = readable.read(ask.site.place, ask.agent, head_page(ask.agent), PAGE)
     except SignetSyncError:
@@ -131,7 +131,7 @@ def read_page(ask: Ask) -> list[Section]:
 
 
 def _head(page: list[Section]) -> list[Section]:
-    """The first lines of the sections that no other part of the overview shows."""
+    """Returns the first lines of the sections that no other part of the overview shows."""
     shown = []
     for section in page:
         if section.heading.startswith(_LEDGER):
@@ -143,7 +143,7 @@ def _head(page: list[Section]) -> list[Section]:
 
 
 def page(ask: Ask) -> Page:
-    """MEMORY.md whole, its links leading to our pages."""
+    """Shows the whole of MEMORY.md, with links to our pages."""
     found = read_page(ask)
     with reading(ask.site.place) as database:
         led: Mapping[str, Target] = targets(database, ask.agent, found)

@@ -1,4 +1,4 @@
-"""What was looked up, what rose into MEMORY.md because of it and why, and of one memory all that is known."""
+"""Shows what was recalled, what was promoted into MEMORY.md because of it and why, and all about one memory."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _UNITS = (("day", _A_DAY), ("hour", 3600), ("minute", 60))
 
 
 class Row(NamedTuple):
-    """A memory in a list: its words, its score and what it is made of, and how often it was found."""
+    """A memory in a list: its words, its score with its parts, and how often it was found."""
 
     id: str
     text: str
@@ -54,7 +54,7 @@ class Row(NamedTuple):
 
 
 class Question(NamedTuple):
-    """A query that found something: the memories with the places that they had."""
+    """A query that found something: the memories with their ranks."""
 
     query: str
     at_us: int
@@ -62,7 +62,7 @@ class Question(NamedTuple):
 
 
 class Sweep(NamedTuple):
-    """A sweep in which something rose; `forgotten`: how much of it is not remembered any more."""
+    """A sweep that promoted something; `forgotten`: how many of these memories were forgotten since."""
 
     sweep: SweepView
     risen: list[Row]
@@ -70,7 +70,7 @@ class Sweep(NamedTuple):
 
 
 class Quiet(NamedTuple):
-    """Sweeps in a row in which nothing rose."""
+    """Consecutive sweeps that promoted nothing."""
 
     sweeps: int
     first_us: int
@@ -78,7 +78,7 @@ class Quiet(NamedTuple):
 
 
 class Gate(NamedTuple):
-    """A gate that a memory passes or not."""
+    """A gate, and whether a memory passes it."""
 
     name: str
     has: str
@@ -87,7 +87,7 @@ class Gate(NamedTuple):
 
 
 class Day(NamedTuple):
-    """A day of the chart: how often the memory was found on it, and how tall that is, from 0 to 1."""
+    """A day of the chart: how often the memory was found, and the bar's height from 0 to 1."""
 
     day: str
     hits: int
@@ -95,7 +95,7 @@ class Day(NamedTuple):
 
 
 def recall(ask: Ask) -> Page:
-    """Everything that was recalled, and what came of it."""
+    """Shows everything that was recalled, and the promotions that followed."""
     settings = ask.site.place.settings()
     gates, weights = promotion.gates(settings), promotion.weights(settings)
     with reading(ask.site.place) as database:
@@ -134,7 +134,7 @@ def recall(ask: Ask) -> Page:
 
 
 def _every(seconds: float) -> str:
-    """`once a day`, `every 6 hours`."""
+    """Returns `once a day`, `every 6 hours`."""
     if seconds == _A_DAY:
         return "once a day"
     unit, length = next(((unit, length) for unit, length in _UNITS if seconds >= 2 * length), ("second", 1))
@@ -150,7 +150,7 @@ class _Texts:
         self._known: dict[str, Memory | None] = {}
 
     def __call__(self, memory_id: str) -> tuple[str, bool]:
-        """A memory's words on one line, and whether it is private."""
+        """Returns a memory's words on one line, and whether it is private."""
         if memory_id not in self._known:
             self._known[memory_id] = memories.get(self._database, self.agent_id, memory_id)
         memory = self._known[memory_id]
@@ -158,7 +158,7 @@ class _Texts:
 
 
 def _brief(text: str, most: int) -> str:
-    """The beginning of a text, on one line."""
+    """Returns the beginning of a text, on one line."""
     said = " ".join(text[: 4 * most].split())
     return said if len(said) <= most and len(text) <= 4 * most else f"{said[:most]}…"
 
@@ -194,7 +194,7 @@ def _questions(database: Database, agent_id: str, texts: _Texts) -> list[Questio
 
 
 def _runs(sweeps: Iterable[SweepView]) -> list[SweepView | Quiet]:
-    """The newest first; those in which nothing rose, between two in which something did, as one."""
+    """Returns sweeps, newest first; consecutive ones that promoted nothing are merged."""
     found: list[SweepView | Quiet] = []
     newest_first = sorted(sweeps, key=lambda sweep: sweep.id, reverse=True)
     for quiet, run in groupby(newest_first, key=lambda sweep: sweep.promoted <= 0):
@@ -211,7 +211,7 @@ def _told(run: SweepView | Quiet, database: Database, texts: _Texts, weights: We
 
 
 def _risen(view: DreamView, texts: _Texts, weights: Weights) -> Row:
-    """A promotion with its parts as they were, weighed as today."""
+    """Returns a promotion with its parts at the time and today's weights."""
     return Row(
         view.memory_id,
         *texts(view.memory_id),
@@ -233,7 +233,7 @@ def _parts_then(view: DreamView, weights: Weights) -> tuple[Part, ...]:
 
 
 def memory(ask: Ask) -> Page:
-    """All that is known of one memory. Raises `UsageError` where the agent has none of this id."""
+    """Shows all about one memory. Raises `UsageError` if the agent has none of this id."""
     settings = ask.site.place.settings()
     gates, weights = promotion.gates(settings), promotion.weights(settings)
     wanted = ask.path["memory"].removeprefix("^")
@@ -288,7 +288,7 @@ def _gates(signals: Signals, queries: int, score: float, gates: Gates) -> list[G
 
 
 def _days(hits: dict[int, int], now_us: int) -> list[Day]:
-    """Every day from the first hit until now, or the last few months of them."""
+    """Returns every day from the first hit until now, at most the last few months."""
     if not hits:
         return []
     today = max(now_us // DAY * DAY, max(hits))

@@ -1,4 +1,4 @@
-"""One session: its segments to read, part by part, what led to it and follows it, and what came of it."""
+"""Shows one session: its segments to read, part by part, its neighbours, and its results."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from signet_sync.web.markdown import Block
 from signet_sync.web.request import Ask, Page, View
 
 _TROUBLE = ("violation", "invalid")
-# Of a session that has no files yet.
+# For a session without files.
 _NOTHING: dict[str, Any] = {
     **dict.fromkeys(("stretches", "shown", "strays", "copies", "memories", "facts", "mentioned", "resting"), ()),
     **dict.fromkeys(("chosen", "missed", "manifest")),
@@ -33,7 +33,7 @@ _NOTHING: dict[str, Any] = {
 
 
 class Stretch(NamedTuple):
-    """A segment or compaction as the page lists it: its instant in microseconds, its files by kind."""
+    """A segment or compaction in the page's list: its time in microseconds, its files by kind."""
 
     kind: str
     label: str
@@ -42,12 +42,12 @@ class Stretch(NamedTuple):
 
     @property
     def opening(self) -> str:
-        """The file by which it is asked for."""
+        """The file that opens it."""
         return self.paths.get("transcript") or next(iter(self.paths.values()))
 
 
 def session(ask: Ask) -> Page:
-    """A session that has files or still runs; else a page that says what became of it, and what to do."""
+    """Shows a session that has files or is running; else a page that explains what happened to it, and what to do."""
     token, session_id = ask.path["token"], ask.path["session"]
     with reading(ask.site.place) as database:
         ref = outcomes.exactly(database, ask.agent, token, session_id)
@@ -59,7 +59,7 @@ def session(ask: Ask) -> Page:
         return _missing(ask, outcomes.removed_at(database, ask.agent, token, session_id))
 
 
-# ── what there is ──
+# ── sessions with files ──
 
 
 def _told(ask: Ask, database: Database, ref: SessionRef, live: Sequence[LiveSession]) -> Page:
@@ -109,7 +109,7 @@ def _head(ask: Ask, ref: SessionRef, document: dict[str, Any] | None, title: str
 
 
 def _stretches(held: Iterable[SessionFile]) -> list[Stretch]:
-    """Segments, told by when they were captured, and compactions, in the order of time."""
+    """Returns segments, identified by their capture time, and compactions, ordered by time."""
     found: dict[tuple[int, bool], dict[str, str]] = {}
     for file in held:
         if file.source_kind != "manifest":
@@ -125,7 +125,7 @@ def _stretches(held: Iterable[SessionFile]) -> list[Stretch]:
 
 
 def _asked_path(ask: Ask, codes: dict[str, str]) -> str | None:
-    """The file of the session that is asked for, if any: by its path or its name."""
+    """Returns the requested file of the session, if any: by its path or its name."""
     wanted = ask.query.get("path", "")
     return next((path for path in (wanted, f"memory/{wanted}") if path in codes), None)
 
@@ -135,7 +135,7 @@ def _missed(ask: Ask, path: str | None) -> str | None:
 
 
 def _chosen(stretches: list[Stretch], path: str | None) -> Stretch | None:
-    """The stretch that is shown: the one of the file that is asked for, else the newest."""
+    """Returns the stretch to show: that of the requested file, else the newest."""
     if path is None:
         return stretches[-1] if stretches else None
     return next((one for one in stretches if path in one.paths.values()), None)
@@ -144,9 +144,9 @@ def _chosen(stretches: list[Stretch], path: str | None) -> Stretch | None:
 def _shown(
     ask: Ask, database: Database, chosen: Stretch | None, path: str | None, codes: dict[str, str]
 ) -> list[Artifact]:
-    """The files to read: summary and transcript of a segment, a compaction, or a file that is not indexed.
+    """Returns the files to read: summary and transcript of a segment, a compaction, or a file that is not indexed.
 
-    The one that is asked for, else the last, is shown by part; before its first part stands the summary's beginning.
+    The requested one, else the last, is shown by part; its first part is preceded by the beginning of the summary.
     """
     if chosen is None:
         kind = _kind_of(path) if path else "manifest"
@@ -204,7 +204,7 @@ def _page(ask: Ask, database: Database, title: str, data: dict[str, Any]) -> Pag
     return Page("session", title, data | {"links": links})
 
 
-# ── sessions that are not there ──
+# ── missing sessions ──
 
 
 def _missing(ask: Ask, removed_at: str | None) -> Page:

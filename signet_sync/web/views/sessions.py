@@ -1,4 +1,4 @@
-"""Sessions day by day, the newest first: filtered, searched, a page at a time."""
+"""Shows sessions day by day, newest first: filtered, searched, one page at a time."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LONGEST = 1_000  # characters of a query
 
 
 class Asked(NamedTuple):
-    """The filter as it was written into the form, the filter that is made of it, and what of it cannot be read."""
+    """The filter as written in the form, the parsed filter, and its invalid fields."""
 
     written: dict[str, str]
     wanted: Filter
@@ -31,12 +31,12 @@ class Asked(NamedTuple):
 
     @property
     def is_filter(self) -> bool:
-        """Whether anything is filtered by."""
+        """Whether any filter is set."""
         return self.wanted != Filter()
 
 
 class Day(NamedTuple):
-    """A day of the list: its date, how it is called, how many sessions it has in all (None: only some are wanted)."""
+    """A day of the list: date, name, total of sessions (None: the list is filtered)."""
 
     day: str
     name: str
@@ -45,7 +45,7 @@ class Day(NamedTuple):
 
 
 class Option(NamedTuple):
-    """A choice of a menu: its value, what it says, whether it is chosen."""
+    """An entry of a menu: its value, its label, whether it is selected."""
 
     value: str
     label: str
@@ -53,7 +53,7 @@ class Option(NamedTuple):
 
 
 def sessions(ask: Ask) -> Page:
-    """The list; with a cursor (`after`) what follows a place in it."""
+    """Shows the list; with a cursor (`after`) what follows that position."""
     asked = _asked(ask)
     after = _cursor(ask.query.get("after", ""))
     with reading(ask.site.place) as database:
@@ -77,12 +77,12 @@ def sessions(ask: Ask) -> Page:
     return Page("sessions", "Sessions", data)
 
 
-# ── what is asked ──
+# ── request ──
 
 
 def _asked(ask: Ask) -> Asked:
     names = ("q", "project", "harness", "from", "to", "day")
-    # What is no UTF-8 is in no index, and cannot be asked for.
+    # Text that is not UTF-8 is in no index, and cannot be searched.
     written = {name: ask.query.get(name, "").strip().encode("utf-8", "replace").decode() for name in names}
     written["q"] = written["q"][:_LONGEST]
     faults: list[str] = []
@@ -94,7 +94,7 @@ def _asked(ask: Ask) -> Asked:
 
 
 def _day(text: str, faults: list[str]) -> int | None:
-    """Where a day begins, in microseconds."""
+    """Returns the start of a day, in microseconds."""
     instant = parse_instant(f"{text}T00:00:00Z") if re.fullmatch(r"\d{4}-\d\d-\d\d", text, re.ASCII) else None
     if text and instant is None:
         faults.append(text[:40])
@@ -102,7 +102,7 @@ def _day(text: str, faults: list[str]) -> int | None:
 
 
 def _cursor(text: str) -> Cursor | None:
-    """A place in the list, as `_written` writes it; None for anything else: the list then begins at its beginning."""
+    """Parses a position in the list, as `_written` formats it; None for anything else: the list starts at the top."""
     at, _, rest = text.partition(".")
     token, _, session_id = rest.partition(".")
     if not (re.fullmatch(r"-?\d{1,18}", at, re.ASCII) and token and session_id):
@@ -114,7 +114,7 @@ def _written(cursor: Cursor) -> str:
     return f"{cursor.membership_us}.{cursor.session_token}.{cursor.session_id}"
 
 
-# ── what is shown ──
+# ── display ──
 
 
 def _days(database: Database, agent_id: str, asked: Asked, shown: Shown) -> list[Day]:
@@ -136,7 +136,7 @@ def _project_options(database: Database, agent_id: str, chosen: str | None) -> l
     names = [basename(project) for project, _ in counted if project]
     options = []
     for project, count in counted:
-        # Two projects of one name are told apart by their paths.
+        # Two projects of one name are distinguished by their paths.
         name = "no project" if project is None else basename(project)
         told = project if project and names.count(name) > 1 else name
         value = session_list.NONE if project is None else project
@@ -150,14 +150,14 @@ def _harness_options(database: Database, agent_id: str, chosen: str | None) -> l
 
 
 def _with_chosen(options: list[Option], chosen: str | None) -> list[Option]:
-    """The options, and what was asked for though nothing has it."""
+    """Adds the requested value to the options, even if no session has it."""
     if chosen is None or any(option.chosen for option in options):
         return options
     return [*options, Option(chosen, chosen, chosen=True)]
 
 
 def marked(piece: str, query: str) -> list[tuple[str, bool]]:
-    """A piece of text in pieces: those that begin a word as one of the query's does are marked."""
+    """Splits a text into pieces: those that begin a word like one of the query's are marked."""
     words = sorted({word.casefold() for word in WORDS.findall(query)[:64]}, key=len, reverse=True)
     if not words:
         return [(piece, False)]

@@ -1,4 +1,4 @@
-"""What is wrong with files: sealed ones that changed or went and what heals them; all others that are left out."""
+"""Shows problems with files: sealed ones that changed or disappeared, with remedies; others that are not indexed."""
 
 from __future__ import annotations
 
@@ -22,35 +22,35 @@ from signet_sync.web.paging import Portion, portion
 from signet_sync.web.request import Ask, Page, View
 
 SEALED = 60  # sealed files on a page
-SHOWN = 8  # files of one code, unless that code is asked for
+SHOWN = 8  # files of one code, unless that code is requested
 OF_CODE = 200
 LONGEST = 4_000_000  # bytes of a text that is compared
 
-# What a person has to do something about comes first.
+# Problems that a person has to solve come first.
 _ORDER = ("invalid", "violation", "tombstoned", "ignored")
-# Nobody's trouble.
+# Not a problem.
 _LEFT_ALONE = ("foreign-name", "temporary")
 _TONES = {"invalid": "bad", "violation": "bad", "tombstoned": "warn"}
 
 
 class Healing(NamedTuple):
-    """What a command comes to, and the command."""
+    """What a command does, and the command."""
 
     does: str
     command: str
 
 
 class Sealed(NamedTuple):
-    """An open violation and the commands that end it."""
+    """An open violation and the commands that resolve it."""
 
     violation: OpenViolation
     healing: list[Healing]
 
 
 class Save(NamedTuple):
-    """Sealed files that one pass found together: how many these are, and those that stand on this page.
+    """Sealed files that one pass found together: how many, and those on this page.
 
-    `message` is that of all of them, where it is one; `healing` are commands for all at once.
+    `message` is set if all share it; `healing` are commands for all at once.
     """
 
     found_at: str
@@ -61,7 +61,7 @@ class Save(NamedTuple):
 
 
 class Group(NamedTuple):
-    """Files that are left out for one reason, as many as are shown of them; `message` where it is that of all."""
+    """Files that are not indexed for one reason, as many as are shown; `message` is set if all share it."""
 
     verdict: str
     code: str
@@ -72,7 +72,7 @@ class Group(NamedTuple):
 
 
 def violations(ask: Ask) -> Page:
-    """Everything that is wrong; with `code` every file of one code."""
+    """Shows all problems; with `code` every file of one code."""
     with reading(ask.site.place) as database:
         found = batches(database, ask.agent)[::-1]
         of_all = {batch.id: batch for batch in batches(database)}
@@ -108,7 +108,7 @@ def _saves(ask: Ask, found: list[Batch], of_all: dict[str, Batch], shown: Portio
         files = [Sealed(one, healing(ask, one)) for one in batch.files if one.path in wanted]
         if files:
             said = {one.message for one in batch.files}
-            # They heal the files of all agents.
+            # They apply to the files of all agents.
             together = _together(ask, batch) if 1 < len(batch.files) == len(of_all[batch.id].files) else []
             message = said.pop() if len(said) == 1 else ""
             saves.append(Save(batch.found_at, len(batch.files), message, together, files))
@@ -116,7 +116,7 @@ def _saves(ask: Ask, found: list[Batch], of_all: dict[str, Batch], shown: Portio
 
 
 def _together(ask: Ask, batch: Batch) -> list[Healing]:
-    """The commands that end the violations of a batch at once."""
+    """Returns the commands that resolve the violations of a batch at once."""
     found, chosen = [], ("--batch", batch.id)
     if all(one.restorable for one in batch.files):
         command = told(ask, "violations", "restore", *chosen, own_agent=False)
@@ -131,7 +131,7 @@ def _together(ask: Ask, batch: Batch) -> list[Healing]:
 
 
 def healing(ask: Ask, one: OpenViolation) -> list[Healing]:
-    """The commands that end a violation, the harmless one first."""
+    """Returns the commands that resolve a violation, the harmless one first."""
     found = []
     if one.restorable:
         words = "Writes the file back as it was sealed" if one.code == "vanished" else "Puts back the sealed content"
@@ -147,7 +147,7 @@ def healing(ask: Ask, one: OpenViolation) -> list[Healing]:
 
 
 def _others(database: Database, ask: Ask, sealed: Collection[str]) -> list[dict[str, str]]:
-    """All other files that are not indexed: those of the agent, and those of which nobody knows whose they are."""
+    """Returns all other files that are not indexed: those of the agent, and those whose agent is unknown."""
     found = [
         problem(one.path, one.verdict, one.code, one.message)
         for one in counts.problems(database)
@@ -161,7 +161,7 @@ def _others(database: Database, ask: Ask, sealed: Collection[str]) -> list[dict[
 
 
 def _groups(others: Iterable[dict[str, str]], wanted: str | None, page: str | None) -> list[Group]:
-    """By reason, those first that a person has to do something about; with `wanted` one code alone, page by page."""
+    """Groups files by reason, those to act on first; with `wanted` only one code, page by page."""
 
     def reason(one: dict[str, str]) -> tuple[bool, int, str]:
         place = _ORDER.index(one["verdict"]) if one["verdict"] in _ORDER else len(_ORDER)
@@ -181,7 +181,7 @@ def _groups(others: Iterable[dict[str, str]], wanted: str | None, page: str | No
 
 
 def show(ask: Ask) -> Page:
-    """One violation: what changed, line by line. Raises `UsageError` where the path holds none of the agent's."""
+    """Shows one violation: what changed, line by line. Raises `UsageError` if the path is no violation of the agent."""
     place = ask.site.place
     path = ask.query.get("path", "")
     with reading(place) as database:
@@ -213,7 +213,7 @@ def _too_long(changed: Difference) -> bool:
 
 
 def _why_not(changed: Difference | None, compared: Differing | None) -> str:
-    """Why there is nothing to compare, or nothing."""
+    """Returns why there is nothing to compare; empty if there is."""
     if changed is None:
         return "The sealed bytes are not there any more, so nobody knows what changed."
     if changed.present is None:
