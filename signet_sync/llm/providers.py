@@ -79,7 +79,7 @@ class CommandProvider:
         return replace(self, timeout=min(self.timeout, seconds))
 
     def complete(self, system: str, prompt: str, *, max_tokens: int) -> str:
-        """The program's answer; `max_tokens` is nothing that a program could be told. Raises `ProviderError`."""
+        """Returns the program's answer. Ignores `max_tokens`: programs have no such option. Raises `ProviderError`."""
         deadline = time.monotonic() + self.timeout
         with self._started() as process:
             try:

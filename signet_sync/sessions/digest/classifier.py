@@ -1,7 +1,7 @@
-"""Gives sentences their kind: a trained classifier decides, and hears what the rules say.
+"""Classifies sentences with a trained classifier that also uses the result of the rules.
 
 The classifier is a multinomial logistic regression over hashed words, letters and context. Its weights are trained by
-`benchmarks/train_digest.py`, which takes the features from here.
+`benchmarks/train_digest.py`, which imports the features from here.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Keeps what stands at the end: not what was taken back, replaced, done or declined, and each thing once."""
+"""Keeps the statements valid at the end: none retracted, replaced, done or declined, and each only once."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _INSTEAD = late(
 
 
 def standing(talk: Talk, stated: Sequence[Stated]) -> list[Stated]:
-    """The statements that still hold."""
+    """Returns the statements that still hold."""
     left = _not_retracted(talk, list(stated)[:_COMPARED])
     lists = [item.order for item in left if _listed(item)]
     newest = max(lists, default=-1)
@@ -48,12 +48,12 @@ def _place(item: Stated, left: Sequence[Stated]) -> int:
 
 
 def _listed(item: Stated) -> bool:
-    """Whether it stands in a list of what is open; a newer list takes the place of an older one."""
+    """Whether it is in a list of open points; a newer list replaces an older one."""
     return item.kind in ("next", "blocker") and item.source == "section"
 
 
 def _not_retracted(talk: Talk, left: list[Stated]) -> list[Stated]:
-    """Without the decision that a "no wait" takes back."""
+    """Drops the decision that a "no wait" retracts."""
     places = [place for place, _ in talk.users]
     chosen: dict[int, int] = {}  # the last decision before a turn of the person and behind the one before that
     for item in left:
@@ -93,7 +93,7 @@ def _was_done(talk: Talk, item: Stated, later: Sequence[tuple[int, str, str]]) -
 
 
 def _was_declined(talk: Talk, item: Stated, number: int, later: Sequence[tuple[int, str, str]]) -> bool:
-    """Whether the person does not want a step, by its words or by its place in the list."""
+    """Whether the person rejects a step, by its words or by its number in the list."""
     for place, speaker, sentence in later:
         if speaker == "user" and place > item.order and talk.cues.has("no", sentence):
             called = _NUMBER.match(sentence)

@@ -1,4 +1,4 @@
-"""Reads what the person said: choices, bounds, wishes for the way of working, what is put off."""
+"""Extracts what the person stated: decisions, constraints, preferences, postponed steps."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _late(talk: Talk) -> int:
 
 
 class _Turn:
-    """One turn of the person; walks over its sentences."""
+    """One turn of the person, read sentence by sentence."""
 
     def __init__(self, talk: Talk, place: int, *, first: bool, closing: bool, late: bool) -> None:
         self._talk, self._place = talk, place

@@ -1,4 +1,4 @@
-"""Reads a short reply together with what it answers, so that the statement stands alone."""
+"""Completes a short reply with what it answers, so that the statement can be understood alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finds where the assistant reports, and reads the statements out of its sections and sentences."""
+"""Finds the assistant's reports, and extracts the statements of their sections and sentences."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Chooses the passages that tell best what came out of a session."""
+"""Selects the passages that best describe the outcome of a session."""
 
 from __future__ import annotations
 
@@ -146,15 +146,15 @@ _ASIDE = late(
     r"|di passaggio)\b|попутно|顺便|ついでに",
     re.IGNORECASE,
 )
-# That checks pass says that it is done, not what.
+# Passing checks say that it is done, not what.
 _GREEN = late(
     r"(?:all |the |alle |tous les |todos? l[oa]s |tutti i )?(?:\d[\d.,]* )?(?:unit |e2e )?"
     r"(?:tests?|specs?|checks?|ci|build|pruebas|testes?|тесты)\b.{0,40}(?:green|pass\w*|grün|verts?|verde\w*|ok|passam|laufen|проход\w*)\b",
     re.IGNORECASE,
 )
-# A text that is quoted is what somebody may write, not what was done.
+# A quoted text is an example, not what was done.
 _QUOTED = late(r"^(?:[\w ]{1,20}: ?)?[\"“„«]|[\"”»]$")
-# How it was before, and what began it, is not what came out.
+# The earlier state and the cause are not the outcome.
 _BEFORE = late(
     r"\W*(?:context|background|problem|symptoms?|situation|before|request|task|goal|kontext|hintergrund|ausgangslage"
     r"|contexte?|contexto|contesto|situación|problema|контекст|было|背景|现象|问题|状況|배경)\W*$",
@@ -182,7 +182,7 @@ _ANY_LABEL = late(
 
 
 def _lead(label: str) -> str:
-    """A label that names what its passages are about; a sentence does not."""
+    """Returns a label that names the subject of its passages; empty for a sentence."""
     bare = _NUMBER.sub("", label).rstrip(" .:：。")
     if _ANY_LABEL.match(bare):
         return ""

@@ -1,4 +1,4 @@
-"""Tells how a session stands at its end: done, open, blocked, aborted, or only a question."""
+"""Derives the status of a session at its end: done, open, blocked, aborted, or only a question."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _ASKING = late(
 
 
 def status_of(talk: Talk, stated: Sequence[Stated], found: Sequence[Report]) -> Status:
-    """The status at the end."""
+    """Returns the status at the end."""
     planned = any(item.kind in ("next", "blocker") and item.source == "section" for item in stated)
     if not (talk.edits or talk.commits or planned) and _only_asked(talk):
         return "question-only"
