@@ -29,7 +29,7 @@ KINDS: tuple[Kind | None, ...] = (None, "decision", "constraint", "preference", 
 THRESHOLD, RULED = 0.35, 0.9
 LONGEST = 400  # characters of a sentence that is classified
 ROWS = 1 << 16
-HEADER = Struct("<f")  # what a weight of 1 stands for; behind it `ROWS` signed bytes for each kind
+HEADER = Struct("<f")  # the value of a weight of 1; followed by `ROWS` signed bytes for each kind
 
 Probabilities = tuple[float, float, float, float, float, float]
 

@@ -27,9 +27,9 @@ _COMMAND = 2_000
 
 
 class Stated(NamedTuple):
-    """A statement worth keeping: what it is, as said, and the transcript's line (from 1) where it stands.
+    """A statement worth keeping: its kind, its words, and its line in the transcript (from 1).
 
-    `order` is the turn, so that a later one may take its place; `source` is the rule that found it.
+    `order` is the turn, so that a later statement can replace it; `source` is the rule that found it.
     """
 
     kind: Kind

@@ -35,7 +35,7 @@ class _Candidate(NamedTuple):
 def told_of(
     talk: Talk, found: Sequence[Report], stated: Sequence[Stated], asked: str, status: Status
 ) -> tuple[str, ...]:
-    """The passages that say best what came out, in their order; of the work itself where nobody said it."""
+    """Returns the passages that best describe the outcome, in order; else the work itself, if no passage does."""
     candidates = sorted(_candidates(talk, found, stated, asked), reverse=True)
     worked = _worked(talk)
     if worked and talk.last_word < min([*talk.edits[:1], *talk.runs[:1]]):
@@ -190,7 +190,7 @@ def _lead(label: str) -> str:
 
 
 def _worked(talk: Talk) -> tuple[str, ...]:
-    """What was done where the assistant says nothing of it: its commits, else its edits, and how the last run ended."""
+    """Returns the work done if the assistant does not report it: commits, else edits, and how the last run ended."""
     done = [subject for _, subject in talk.commits[-2:]]
     if not done:
         names = list(dict.fromkeys(path.rpartition("/")[2] for path in talk.edited()))
@@ -214,7 +214,7 @@ _PLANNED = late(
 
 
 def _afterwards(talk: Talk) -> tuple[str, ...]:
-    """What was run behind the person's last word: how things were put away."""
+    """Returns what was run after the person's last word: the clean-up."""
     if len(talk.users) < 2:
         return ()
     last = talk.users[-1][0]
@@ -224,7 +224,7 @@ def _afterwards(talk: Talk) -> tuple[str, ...]:
 
 
 def checks_of(talk: Talk) -> str:
-    """What the last run of tests said in the end: "37 passed"; empty where it failed or none ran."""
+    """Returns the last result of a test run, such as "37 passed"; empty if it failed or none ran."""
     for place in reversed(talk.runs[-20:]):
         call = talk.turns[place]
         if not isinstance(call, Call):

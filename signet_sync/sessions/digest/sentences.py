@@ -87,7 +87,7 @@ def unpasted(text: str) -> str:
 
 
 def _announces(line: str) -> bool:
-    """Whether a line says that somebody else's words follow."""
+    """Whether a line announces another person's words."""
     return line.rstrip().endswith((":", "：")) and _PASTES.search(line[-120:]) is not None
 
 

@@ -216,7 +216,7 @@ def on_topic(text: str, previous: str) -> bool:
     return topic is not None and bool(stems(topic[1])) and stems(topic[1]) <= stems(previous[-1_000:])
 
 
-# What the person himself puts off waits for nobody else; what is on its way is no step to take.
+# What the person postpones is no blocker; what is already under way is no next step.
 PUT_OFF = Caseless(
     r"\b(?:do not|don['’]?t|not) (?:commit|merge|push|deploy|ship|release)\w*\b.{0,40}\b(?:yet|until|till|before)\b"
     r"|\bnoch nicht (?:commit|merge|push|deploy|ausroll|veröffentlich)\w*|\bpas encore (?:committ|pouss"
