@@ -166,7 +166,7 @@ _QUOTES = {'"': '"', "'": "'", "“": "”", "‘": "’", "«": "»", "„": "�
 def read_summary(answer: str, transcript: str) -> str | None:
     """Returns the lines of a summary that the transcript supports; None if under half of them or too few words remain.
 
-    A line is supported if the transcript contains its names and, where both are in English, half of its words; headings
+    A line is supported if the transcript contains its names and, if it is in English, half of its words; headings
     with nothing left below them are dropped.
     """
     text = clean_summary(answer)

@@ -460,7 +460,7 @@ def _room(workspace: Workspace) -> int:
 
 
 def _earlier(request: _Request, piece: str, left: int) -> _Request:
-    """Returns the request for an earlier segment of a transcript too long for one file, dated a second earlier each."""
+    """Returns the request for an earlier segment of a transcript too long for one file, a millisecond earlier each."""
     bodies: dict[str, str | None] = {**request.bodies, "transcript": piece, "summary": None}
     key = _digest(["part", request.flow_key, left, body_sha256(piece)])
     captured_us = request.captured_us - left * 1000 if request.captured_us is not None else None
