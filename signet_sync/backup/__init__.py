@@ -1,4 +1,4 @@
-"""Backs up, exports and imports what is in rows alone.
+"""Backs up, exports and imports native rows.
 
 Owns `backups/` of the state folder and the format of a bundle.
 """

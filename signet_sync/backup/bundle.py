@@ -1,4 +1,4 @@
-"""Native rows out of a database and into an empty one, a row at a time, as a bundle tells them."""
+"""Reads the rows of a bundle from a database, and writes them into an empty one, row by row."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from signet_sync.storage.database.tables import backed_up
 
 
 def rows(database: Database, agent_id: str | None, *, seals: bool) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every row that a bundle holds, of all agents or of one, with its table; with `seals` also their bytes."""
+    """Yields table and values of a bundle's rows, of all agents or of one; with `seals` also the seals' bytes."""
     where, bindings = ("", ()) if agent_id is None else (" where agent_id = ?", (agent_id,))
     for table in backed_up():
         if agent_id is not None and "agent_id" not in table.types:
-            continue  # it does not tell whose its rows are
+            continue  # its rows do not name an agent
         names = tuple(table.types) if seals else table.columns
         for row in database.execute(f"select {', '.join(names)} from {table.rows}{where}", bindings):
             yield table.name, dict(zip(names, row, strict=True))
 
 
 def put(database: Database, table: str, values: Mapping[str, Any]) -> bool:
-    """Writes a row into an empty database; False where it shows of itself that it is not as it was written."""
+    """Writes a row into an empty database; returns False if the row's own id or hash shows that it was changed."""
     if not salvage.is_believed(table, values):
         return False
     names = ", ".join(values)

@@ -1,8 +1,8 @@
-"""Bundles: native rows as JSON Lines, for a person to read and for another tool; the shape of every line.
+"""Reads and writes bundles: native rows as JSON Lines, readable for people and other tools.
 
-The first line is a header, the last one counts the rows and holds the checksum of all lines before it, so that a file
-that was cut off or changed is noticed. In between stands one row a line. Equal rows make equal bytes: the lines of a
-table are sorted, events by their time, and nothing says when the file was written.
+The first line is a header. The last line has the row count and the checksum of all lines before it, so that cut or
+changed files are detected. In between is one row per line. Equal rows give equal bytes: the lines of a table are
+sorted, events by time, and the time of writing is not recorded.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ from signet_sync.text.sanitizer import sanitize_line, sanitize_transcript_v2
 
 FORMAT = "signet-sync bundle"
 VERSION = 1
-# Of an older schema: what was forgotten, accepted and redacted, as keys and values.
+# Of an older schema: forgotten, accepted and redacted entries as keys and values.
 _KEYS = "marks"
 LONGEST_LINE = 128 * 1024 * 1024  # bytes
 
-Stored = dict[str, Any]  # a row as SQLite holds it
+Stored = dict[str, Any]  # a row as SQLite stores it
 
 
 class BundleProblem(ValueError):
-    """A line is not what it should be; `line` counts from 1, `cut` says that the end of the file is missing.
+    """A line is invalid; `line` counts from 1, `cut`: the end of the file is missing.
 
-    `newer` says that a newer signet-sync wrote the file.
+    `newer`: a newer signet-sync wrote the file.
     """
 
     def __init__(self, line: int, message: str, *, cut: bool = False, newer: bool = False) -> None:
@@ -71,7 +71,7 @@ def _artifact(path: str) -> str:
 
 
 def _texts(value: Any) -> Any:
-    """Every text in what JSON gave, sanitized."""
+    """Sanitizes every text in a JSON value."""
     if isinstance(value, str):
         return sanitize_transcript_v2(value)
     if isinstance(value, list):
@@ -89,8 +89,7 @@ def _from(least: int, below: int) -> Any:
     return Annotated[int, Field(ge=least, lt=below)]
 
 
-# What a value of each type of column must be. Words that somebody said pass the sanitizer before they reach a row,
-# wherever they come from.
+# The required form of values by column type. Words pass the sanitizer before they reach a row, also imported ones.
 _Agent = Annotated[str, StringConstraints(pattern=f"^(?:{AGENT})$")]
 _Said = Annotated[str, AfterValidator(_plain), AfterValidator(sanitize_line)]
 _Text = Annotated[str, AfterValidator(_plain)]
@@ -109,7 +108,7 @@ _CHECKS: dict[Any, Any] = {
     Instant: _from(0, 253_402_300_800_000_000),  # up to the year 9999
     database_table.MemoryId: _matching(r"^m-[a-z2-7]{12}$"),
     database_table.Micros: _from(0, 253_402_300_800_000_000),
-    database_table.Number: _from(-(2**63), 2**63),  # what SQLite holds
+    database_table.Number: _from(-(2**63), 2**63),  # the integers that SQLite stores
     database_table.Outside: Annotated[str, AfterValidator(_plain), AfterValidator(storable)],
     database_table.Said: _Said,
     database_table.SweepId: _matching(r"^[0-9]{8}T[0-9]{9}Z$"),
@@ -120,7 +119,7 @@ _CHECKS: dict[Any, Any] = {
 
 
 def _checked(kind: Any) -> Any:
-    """A column's type as a line has it, with what a value must be."""
+    """Converts a column's type to that of the field in a line, with its checks."""
     origin, inner = get_origin(kind), get_args(kind)
     if origin in (Union, UnionType):
         return Union[tuple(_checked(one) for one in inner)]  # noqa: UP007
@@ -131,7 +130,7 @@ def _checked(kind: Any) -> Any:
 
 
 class _Strict(BaseModel):
-    # What a newer version adds is told and left.
+    # Fields of newer versions are reported and skipped.
     model_config = ConfigDict(extra="ignore", strict=True, allow_inf_nan=False)
 
 
@@ -141,12 +140,12 @@ class _Key(_Strict):
 
 
 def tables() -> tuple[str, ...]:
-    """What the lines of a bundle are rows of, in their order."""
+    """Lists the tables whose rows a bundle contains, in order."""
     return tuple(one.name for one in backed_up())
 
 
 def model(name: str) -> type[BaseModel]:
-    """What a line of a table must be. Raises `KeyError` for one that is not backed up."""
+    """Returns the model of a table's lines. Raises `KeyError` for a table that is not backed up."""
     if not TABLES[name].row:
         raise KeyError(name)
     return _model(TABLES[name])
@@ -161,7 +160,7 @@ def _model(declared: Table) -> type[BaseModel]:
 
 
 class Header(_Strict):
-    """The first line. `as_of` is the newest instant that a row tells of; `seals`: whether their bytes are there."""
+    """The first line. `as_of` is the newest instant in a row; `seals`: whether their bytes are included."""
 
     format: Literal["signet-sync bundle"]
     version: Annotated[int, Field(ge=1)]
@@ -172,7 +171,7 @@ class Header(_Strict):
 
 
 class Row(NamedTuple):
-    """A row of a bundle: the line it stands on, its table, its columns as SQLite holds them."""
+    """A row of a bundle: its line number, its table, its columns as SQLite stores them."""
 
     line: int
     table: str
@@ -181,7 +180,7 @@ class Row(NamedTuple):
 
 @dataclass(slots=True)
 class Bundle:
-    """What was read: `unknown` counts what this version does not know, by table or by table and field."""
+    """The content of a bundle; `unknown` counts what this version does not know, by table or by table and field."""
 
     header: Header
     rows: list[Row] = field(default_factory=list)
@@ -190,11 +189,11 @@ class Bundle:
 
 # ── paths of one machine ──
 
-Places = Sequence[tuple[str, str]]  # what stands for a folder, and the folder
+Places = Sequence[tuple[str, str]]  # a folder's placeholder, and the folder
 
 
 def portable(path: str, places: Places) -> str:
-    """A path below one of the places by that place's name: the home of another machine has another one."""
+    """Replaces one of the folders at a path's beginning by its placeholder, since folders differ between machines."""
     for name, folder in places:
         if path.startswith(folder.rstrip("/") + "/"):
             return f"{name}/{path[len(folder.rstrip('/')) + 1 :]}"
@@ -202,7 +201,7 @@ def portable(path: str, places: Places) -> str:
 
 
 def local(path: str, places: Places) -> str:
-    """The same path on this machine."""
+    """Replaces a placeholder by this machine's folder."""
     for name, folder in places:
         if path.startswith(f"{name}/"):
             return f"{folder.rstrip('/')}/{path[len(name) + 1 :]}"
@@ -213,7 +212,7 @@ def local(path: str, places: Places) -> str:
 
 
 def lines(rows: Iterable[tuple[str, Stored]], workspace: str, *, seals: bool) -> Iterator[bytes]:
-    """The lines of a bundle, each with its end; tables in their order, the lines of one sorted."""
+    """Yields the lines of a bundle, each with its line end; tables in order, the lines of each sorted."""
     by_table: dict[str, list[tuple[int, bytes]]] = {table: [] for table in tables()}
     agents: set[str] = set()
     newest = 0
@@ -249,18 +248,18 @@ def _types(name: str) -> dict[str, Any]:
 
 
 def _of_type(kind: Any, name: str, values: Stored) -> list[Any]:
-    """The values of the columns of a type, those that are there."""
+    """Returns the values of all columns of a type, without empty ones."""
     return [values[column] for column, one in _types(name).items() if one is kind and values.get(column)]
 
 
 def _told(name: str, values: Stored) -> Stored:
-    """A row as a line tells it: lists as lists, bytes as base64."""
+    """Converts a row to the form of a line: lists as lists, bytes as base64."""
     told = dict(values)
     for column, kind in ((column, bare(kind)) for column, kind in _types(name).items()):
         value = values.get(column)
         if is_json(kind) and value is not None:
             told[column] = json.loads(value)
-            if get_args(kind)[0] is database_table.Artifact:  # what an older version took in of others
+            if get_args(kind)[0] is database_table.Artifact:  # older versions also recorded other paths here
                 told[column] = [one for one in told[column] if isinstance(one, str) and is_artifact_path(one)]
         elif kind is bool and value is not None:
             told[column] = bool(value)
@@ -273,7 +272,7 @@ def _told(name: str, values: Stored) -> Stored:
 
 
 def read(raw_lines: Iterable[bytes]) -> Bundle:
-    """A bundle from its lines. Raises `BundleProblem`: nothing of one that is not whole is believed."""
+    """Reads a bundle from its lines. Raises `BundleProblem`; an incomplete bundle is rejected as a whole."""
     checksum = sha256()
     bundle: Bundle | None = None
     number = 0
@@ -346,7 +345,7 @@ def _take(bundle: Bundle, number: int, document: dict[str, Any]) -> None:
 
 
 def _of_key(number: int, document: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """The table and the row that stand for a line of keys and values today."""
+    """Converts an old line of key and value to today's table and row."""
     try:
         key = _Key.model_validate(document)
     except ValidationError as error:
@@ -356,7 +355,7 @@ def _of_key(number: int, document: dict[str, Any]) -> tuple[str, dict[str, Any]]
 
 
 def _stored(name: str, values: Stored) -> Stored:
-    """A row as SQLite holds it. Raises `ValueError` for bytes that are none."""
+    """Converts a row to what SQLite stores. Raises `ValueError` for invalid base64."""
     for column, kind in ((column, bare(kind)) for column, kind in _types(name).items()):
         value = values.get(column)
         if value is None:
@@ -374,7 +373,7 @@ def _stored(name: str, values: Stored) -> Stored:
 
 
 def sound(name: str, values: Stored) -> Stored | None:
-    """A row from elsewhere as a bundle would take it in, its words sanitized; None where no signet-sync writes such."""
+    """Returns a row as a bundle would import it, words sanitized; None if signet-sync cannot have written it."""
     kinds = _types(name)
     texts = {column: value for column, value in values.items() if not is_bytes(kinds.get(column))}
     try:
@@ -394,7 +393,7 @@ def _check_end(number: int, end: object, checksum: str, bundle: Bundle) -> None:
 
 
 def _first_fault(error: ValidationError) -> str:
-    """The first thing that is wrong, in words."""
+    """Describes the first validation error."""
     first = error.errors()[0]
     place = ".".join(str(part) for part in first["loc"]) or "the line"
     return f"{place}: {first['msg'].removeprefix('Value error, ')}"

@@ -1,4 +1,4 @@
-"""Native rows from outside, of a backup or a bundle: held in memory alone until nothing removed is left among them."""
+"""Reads native rows of a backup or bundle into memory, and drops what was removed before anything is merged."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ from signet_sync.sync.workspace import Workspace
 
 @dataclass(slots=True)
 class Sifted:
-    """What was not let in: sessions that were removed, memories that were forgotten, removals that were undone, seals.
+    """What was dropped: removed sessions, forgotten memories, undone removals, seals.
 
-    `seals` are those of files that are not here, where these are not wanted. `goes` are files that stand here and that
-    a removal which comes in takes away.
+    `seals` counts those of files that do not exist here, if these are not wanted. `goes` are files here that an
+    imported removal deletes.
     """
 
     sessions: int = 0
@@ -47,9 +47,9 @@ class Sifted:
 
 @dataclass(slots=True)
 class Incoming:
-    """Rows from outside, in a database of their own; `workspace` is the id of the one they come from, `made_at` when.
+    """Rows of a backup or bundle in a database of their own, with the id of their workspace and when they were written.
 
-    `unknown` counts what this version does not know, by its name, or believe; `sifted` is what was taken out so far.
+    `unknown` counts, by name, what this version does not know or does not accept; `sifted` is what was dropped so far.
     """
 
     rows: Database
@@ -61,7 +61,7 @@ class Incoming:
 
 @contextmanager
 def of_backup(source: str, places: Places) -> Iterator[Incoming]:
-    """The rows of a backup. Raises what `backup.opened` raises."""
+    """Reads the rows of a backup. Raises what `backup.opened` raises."""
     with _in_memory() as rows:
         with native_backup.opened(source) as kept, rows.transaction():
             odd: dict[str, int] = {}
@@ -82,7 +82,7 @@ def of_backup(source: str, places: Places) -> Iterator[Incoming]:
 def _sound(
     table: str, columns: Sequence[str], found: Iterable[tuple[Any, ...]], odd: dict[str, int]
 ) -> Iterator[tuple[Any, ...]]:
-    """Those of the rows that a signet-sync may have written; the others are counted."""
+    """Yields the rows that signet-sync can have written, sanitized; counts the others."""
     for row in found:
         values = bundle_format.sound(table, dict(zip(columns, row, strict=True)))
         if values is None:
@@ -93,7 +93,7 @@ def _sound(
 
 @contextmanager
 def of_bundle(lines: Iterable[bytes], name: str, places: Places, agent_id: str | None) -> Iterator[Incoming]:
-    """The rows of a bundle, of all agents or of one. Raises `UsageError` (`bundle-invalid`, `-cut`, `-newer`)."""
+    """Reads the rows of a bundle, of all agents or of one. Raises `UsageError` (`bundle-invalid`, `-cut`, `-newer`)."""
     try:
         read = bundle_format.read(lines)
     except BundleProblem as problem:
@@ -150,9 +150,9 @@ def _move_here(rows: Database, places: Places) -> None:
 
 
 def sift(workspace: Workspace, incoming: Incoming, now_us: int, *, absent: bool) -> None:
-    """Takes out what was removed or forgotten here, and what the removals that come in cover.
+    """Drops what was removed or forgotten here, and what the imported removals cover.
 
-    `absent`: whether seals of files that are not in the workspace are wanted. A second time there is nothing left.
+    `absent`: whether seals of files that do not exist in the workspace are wanted. A second call drops nothing more.
     """
     rows, sifted = incoming.rows, incoming.sifted
     undone = tombstones_files.lifted(workspace.root, tombstones_store.mirrored(rows))
@@ -172,7 +172,7 @@ def sift(workspace: Workspace, incoming: Incoming, now_us: int, *, absent: bool)
 
 
 def _all(here: Sequence[Tombstone], coming: Sequence[Tombstone]) -> list[Tombstone]:
-    """The tombstones that count: of two for the same token the one that stands here."""
+    """Joins tombstones; of two for the same token, the one of this workspace counts."""
     return list({(stone.agent_id, stone.session_token): stone for stone in (*coming, *here)}.values())
 
 
@@ -184,7 +184,7 @@ def _drop_removed(rows: Database, stones: Sequence[Tombstone], now_us: int, sift
         if not planner.is_removed(seal, counting):
             continue
         scopes.setdefault((seal.agent_id, seal.session_token), set()).add(seal.session_id)
-        if not seal.packed:  # nothing tells which queries are in its words
+        if not seal.packed:  # without bytes, the queries that repeat its words cannot be found
             silent.add(seal.agent_id)
     found: list[Scope] = [(*key, tuple(sorted(ids))) for key, ids in sorted(scopes.items())]
     sifted.sessions += sum(len(ids) for _, _, ids in found)
@@ -198,7 +198,7 @@ def _drop_removed(rows: Database, stones: Sequence[Tombstone], now_us: int, sift
 
 
 def _stone(agent_id: str, token: str, ids: tuple[str, ...], now_us: int) -> Tombstone:
-    """What stands for sessions that a tombstone covers by another of their names."""
+    """Makes a tombstone for sessions that another one covers under a different name."""
     return validate_tombstone(
         {**tombstones_store.by_name(agent_id, token, iso(now_us)).fields(), "session_ids": list(ids)}
     )
@@ -225,7 +225,7 @@ def _drop_absent(workspace: Workspace, rows: Database) -> int:
 
 
 def _that_go(workspace: Workspace, stones: Sequence[Tombstone], now_us: int) -> Iterator[str]:
-    """Files that stand here and that tombstones cover which come in."""
+    """Yields the files here that imported tombstones cover."""
     counting = Tombstones(stones)
     bench = Bench(counting, workspace.noise, lambda _: None, iso(now_us), workspace.settings.max_file_bytes)
     for name in files.listing(workspace.root, MEMORY, "") if counting else ():

@@ -1,4 +1,4 @@
-"""Native rows of another database taken into ours: rows that are there win."""
+"""Merges native rows of another database into this one: existing rows win."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from signet_sync.storage.database.table import Table
 from signet_sync.storage.database.tables import backed_up
 from signet_sync.sync.store import composed, line_index
 
-# Not a table: seals that lost their bytes and got them back.
+# Not a table: seals that had lost their bytes and got them back.
 BYTES = "sealed_bytes"
 
 
 def counts(database: Database) -> dict[str, int]:
-    """The number of rows by table, of those that are worth keeping."""
+    """Counts the rows that are backed up, by table."""
     return {table.name: database.value(f"select count(*) from {table.rows}") for table in backed_up()}
 
 
 def missing(database: Database, other: Database) -> dict[str, int]:
-    """How many rows of the other database ours lacks, by table."""
+    """Counts the rows of the other database that this one lacks, by table."""
     found = {
         table.name: len(native_backup.news(database, table.name, table.columns, _rows(other, table, table.columns)))
         for table in backed_up()
@@ -32,7 +32,7 @@ def missing(database: Database, other: Database) -> dict[str, int]:
 
 
 def merge(database: Database, other: Database) -> dict[str, int]:
-    """Takes over what ours lacks; gives how many rows by table. In the caller's transaction.
+    """Adopts the rows that this database lacks; returns how many by table. In the caller's transaction.
 
     A seal that has lost its bytes gets them back from an equal one.
     """
@@ -51,13 +51,13 @@ def merge(database: Database, other: Database) -> dict[str, int]:
 
 
 def _rows(database: Database, table: Table, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
-    # Where rows have a number they stay in the order in which they were written.
+    # Rows with a rowid keep the order in which they were written.
     order = ", ".join(columns) if table.ddl[0].endswith("without rowid") else "rowid"
     return database.execute(f"select {', '.join(columns)} from {table.rows} order by {order}")
 
 
 def _bytes(database: Database, other: Database) -> Iterator[tuple[bytes, str]]:
-    """Bytes and paths of seals of which ours lost the bytes and the other has not."""
+    """Yields bytes and path of seals whose bytes this database has lost and the other one has."""
     for path, *seal in list(database.execute("select path, digest, file_sha256 from seals where packed is null")):
         packed = other.value(
             "select packed from seals where path = ? and digest = ? and file_sha256 = ?", (path, *seal)

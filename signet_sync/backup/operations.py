@@ -1,4 +1,4 @@
-"""Backups and bundles: what exists in rows alone, written out for keeping, and brought back."""
+"""Writes backups and bundles of native rows, and restores them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _BUNDLE_HEAD = f'{{"format": "{bundle_format.FORMAT}"'.encode()
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A backup or bundle that was written: where, its rows by table, its size in bytes."""
+    """A written backup or bundle: its path, its rows by table, its size in bytes."""
 
     path: str
     rows: dict[str, int]
@@ -39,7 +39,7 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A backup in the state folder; `trouble` says why it cannot be brought back, `made_at` is ISO 8601 UTC."""
+    """A backup in the state folder; `trouble` says why it cannot be restored, `made_at` is ISO 8601 UTC."""
 
     path: str
     made_at: str
@@ -50,7 +50,7 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class Brought:
-    """What came in, by table; where what was there before is kept, and why pages wait."""
+    """The restored rows by table, the path of the backup made before, and why pages are not up to date yet."""
 
     rows: dict[str, int]
     before: str | None
@@ -58,7 +58,7 @@ class Brought:
 
 
 def places(root: str) -> Places:
-    """What of this machine's paths another machine calls otherwise: the workspace, and the person's home."""
+    """Lists the folders whose paths differ between machines: the workspace, and the person's home."""
     home = os.path.expanduser("~")
     found = [("<workspace>", os.path.realpath(root)), ("<workspace>", root), ("~", home), ("~", os.path.realpath(home))]
     return [(name, folder) for name, folder in found if folder.strip("/")]
@@ -68,7 +68,7 @@ def places(root: str) -> Places:
 
 
 def create(workspace: Workspace, target: str | None, now_us: int) -> Written:
-    """Writes a backup to a file, or (None) among those of the state folder.
+    """Writes a backup to a file, or (None) into the state folder.
 
     Raises `UsageError`, `WorkspaceError`, `DatabaseError`, `OSError`.
     """
@@ -114,7 +114,10 @@ def _write(workspace: Workspace, path: str, temporary: str, now_us: int) -> None
 def export(
     workspace: Workspace, agent_id: str | None, *, seals: bool, now_us: int
 ) -> tuple[dict[str, int], Iterator[bytes]]:
-    """A bundle of all agents or of one: its rows by table, and its lines. Raises `WorkspaceError`, `DatabaseError`."""
+    """Returns a bundle's row counts by table, and its lines, for all agents or one.
+
+    Raises `WorkspaceError`, `DatabaseError`.
+    """
     known = places(workspace.root)
     with state_dir.workspace_lock(workspace.state):
         _settle(workspace, now_us)
@@ -127,7 +130,7 @@ def export(
 
 
 def write_bundle(workspace: Workspace, target: str, lines: Iterator[bytes]) -> int:
-    """Writes the lines to a file; gives its size. Raises `UsageError`, `OSError`."""
+    """Writes the lines to a file; returns its size. Raises `UsageError`, `OSError`."""
     _refuse_inside(workspace, target)
     with user_files.replacing(target, lambda head: head.startswith(_BUNDLE_HEAD)) as temporary:
         user_files.write(temporary, lines)
@@ -135,14 +138,14 @@ def write_bundle(workspace: Workspace, target: str, lines: Iterator[bytes]) -> i
 
 
 def _settle(workspace: Workspace, now_us: int) -> None:
-    """Nothing is written out of what is just being removed, and nothing before the first look at the vault."""
+    """Looks at the vault and finishes a pending scrub, so that nothing removed is written out."""
     memories_operations.look(workspace, now_us)
     if tombstones_store.unscrubbed(workspace.database):
         engine.run_locked(workspace, Request(now_us=now_us))
 
 
 def _keep(workspace: Workspace, now_us: int) -> str:
-    """A backup of now among those of the state folder."""
+    """Writes a backup of the present state into the state folder."""
     folder = workspace.state.backups
     private_folder(folder)
     when = iso(now_us)
@@ -155,7 +158,7 @@ def _keep(workspace: Workspace, now_us: int) -> str:
 
 
 def _rotate(workspace: Workspace, fresh: str) -> None:
-    """Those made by hand are rotated like those that are made by themselves; the fresh one stays."""
+    """Deletes backups beyond the number to keep, also those made by hand; `fresh` stays."""
     for stale in backups(workspace.state)[workspace.settings.backup_keep :]:
         with suppress(OSError):
             if stale != fresh:
@@ -167,7 +170,7 @@ def _about(workspace: Workspace, now_us: int) -> dict[str, str]:
 
 
 def _refuse_inside(workspace: Workspace, target: str) -> None:
-    """Neither where other machines and a history would get it, nor where a removal would not look for it."""
+    """Refuses the workspace, which is synced and versioned, and the state folder, which removals do not search."""
     folder = os.path.realpath(os.path.dirname(os.path.abspath(target)))
     for place, what in ((workspace.root, "workspace"), (workspace.state.path, "state folder")):
         real = os.path.realpath(place)
@@ -184,7 +187,7 @@ def _refuse_inside(workspace: Workspace, target: str) -> None:
 
 
 def listed(folder: state_dir.StateFolder) -> list[Listed]:
-    """The backups of a workspace, newest first, each looked at to the last byte."""
+    """Lists the backups of a workspace, newest first, each verified completely."""
     return [one for path in backups(folder) if (one := _look(path)) is not None]
 
 
@@ -202,7 +205,7 @@ def _look(path: str) -> Listed | None:
 
 
 def chosen(folder: state_dir.StateFolder, name: str | None) -> str:
-    """The backup that a person means: a file, the name of one of the state folder's, or (None) the newest of these.
+    """Finds a backup by file path, by its name in the state folder, or (None) the newest one there.
 
     Raises `UsageError`.
     """
@@ -233,7 +236,7 @@ def chosen(folder: state_dir.StateFolder, name: str | None) -> str:
 
 
 def is_backup(head: bytes) -> bool:
-    """Whether a file that begins so is a backup."""
+    """Whether a file with this beginning is a backup."""
     return native_backup.begins(head)
 
 
@@ -241,13 +244,13 @@ def is_backup(head: bytes) -> bool:
 
 
 def coming(workspace: Workspace, incoming: Incoming, now_us: int, *, absent: bool) -> dict[str, int]:
-    """What `bring` would take in, by table."""
+    """Counts the rows that `bring` would adopt, by table."""
     sift(workspace, incoming, now_us, absent=absent)
     return merge.missing(workspace.database, incoming.rows)
 
 
 def _drop_loose_marks(workspace: Workspace, agents: frozenset[str], taken: dict[str, int]) -> None:
-    """Pins and accesses of what removed sessions were: only the graph tells whether anything stands behind an id."""
+    """Deletes imported pins and accesses of removed sessions, which only the graph identifies; corrects the counts."""
     with workspace.database.transaction():
         before = merge.counts(workspace.database)
         tombstones_store.forget_loose_marks(workspace.database, Loose(set(), set(agents)))
@@ -256,9 +259,9 @@ def _drop_loose_marks(workspace: Workspace, agents: frozenset[str], taken: dict[
 
 
 def bring(workspace: Workspace, incoming: Incoming, now_us: int, *, absent: bool) -> Brought:
-    """Takes rows in, and passes over the vault: rows that are there win, and nothing removed comes back.
+    """Merges rows and runs a pass: existing rows win, and nothing removed comes back.
 
-    What was there before is kept as a backup of its own. `absent`: also seals of files that are not there. Raises
+    The state before is kept as a backup of its own. `absent`: also adopt seals of files that do not exist here. Raises
     `WorkspaceError`, `DatabaseError`, `OSError`.
     """
     database = workspace.database
@@ -276,9 +279,9 @@ def bring(workspace: Workspace, incoming: Incoming, now_us: int, *, absent: bool
         if incoming.sifted.agents and outcome.cliff is None:
             _drop_loose_marks(workspace, incoming.sifted.agents, taken)
         back_up(workspace, iso(now_us))
-        if before is not None:  # only now: what came in may be one of those that go
+        if before is not None:  # only now: the restored backup may be one of those deleted
             _rotate(workspace, before)
     if before is not None and not os.path.exists(before):
-        before = None  # a removal that came in took it away
+        before = None  # an imported removal deleted it
     waiting = outcome.cliff.message if outcome.cliff is not None else outcome.held or "; ".join(outcome.trouble[:1])
     return Brought(taken, before, waiting)

@@ -1,4 +1,4 @@
-"""Writes a backup of native rows when they moved since the last one."""
+"""Writes a backup of native rows if they changed since the last one."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from signet_sync.sync.workspace import back_up
 
 
 class Backup(Maintenance):
-    """Backs native rows up."""
+    """Backs up native rows."""
 
     name = "backup"
 
     def due(self, run: Pass) -> bool:
-        """Says whether one may be written: a scrub that could not end must not leave its words in one."""
+        """Whether a backup may be written: until a scrub is complete, a backup could contain removed words."""
         return not tombstones_store.unscrubbed(run.database)
 
     def run(self, run: Pass) -> None:
-        """Writes it where native rows moved."""
+        """Writes a backup if native rows changed."""
         back_up(run.workspace, run.now_iso)

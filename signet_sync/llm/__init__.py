@@ -1,4 +1,4 @@
 """Asks a language model: prompts in; summaries, sentences and facts out.
 
-Owns no table; nothing waits for it inside a lock.
+Owns no table. No lock is held while a model is asked.
 """

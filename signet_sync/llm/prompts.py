@@ -1,7 +1,7 @@
-"""What a language model is asked, and what is left of its answer: prompts in; summaries, sentences, facts out.
+"""Builds the prompts for a language model and validates its answers: summaries, sentences, facts, paragraphs.
 
-A record is data. It stands between marks that it cannot hold itself, and is never given any other place. What a model
-says of it is data of a lower rank: it may say again what the record says, and nothing else.
+A record is data: in a prompt it appears only between marks that it cannot contain. An answer is trusted less: it may
+only repeat what the record says.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from signet_sync.formats.fact import SECTION_OF, Aspect, Item
 from signet_sync.text.sanitizer import sanitize_line
 from signet_sync.text.sentences import MAX_WORDS, MIN_WORDS, basename, flatten
 
-HEAD_LIMIT, TAIL_LIMIT = 8_000, 16_000  # characters; together some 6,000 tokens, which small local models can hold
-SUMMARY_LIMIT = 16_000  # characters of a summary that a sentence is made from
-LINE_LIMIT = 4_000  # characters; no gate lets a sentence of that length pass
-SUMMARY_TOKENS, SENTENCE_TOKENS = 2_000, 1_000  # a model that thinks aloud spends most of them on that
+HEAD_LIMIT, TAIL_LIMIT = 8_000, 16_000  # characters; together about 6,000 tokens, which small local models can process
+SUMMARY_LIMIT = 16_000  # characters of a summary from which a sentence is made
+LINE_LIMIT = 4_000  # characters; no gate accepts a sentence of that length
+SUMMARY_TOKENS, SENTENCE_TOKENS = 2_000, 1_000  # a reasoning model spends most of them on thinking
 FACTS_TOKENS, PARAGRAPH_TOKENS = 3_000, 1_500
 MOST_FACTS = 12  # of one artifact
 FACT_LIMIT, QUOTE_LEAST = 240, 8  # characters
@@ -82,7 +82,7 @@ leave out its ids in brackets. No headings, no lists, no Markdown. Answer with t
 
 
 def summary_prompt(transcript: str, project: str | None, harness: str | None) -> tuple[str, str]:
-    """System and user prompt for the summary of a (sanitized) transcript, of which head and tail are shown."""
+    """Returns system and user prompt for a summary of a (sanitized) transcript, shown by its head and tail."""
     shown = _head_and_tail(transcript, HEAD_LIMIT, TAIL_LIMIT)
     opening, closing = _marks("session", shown)
     about = [f"Project: {flatten(basename(project))}"] if basename(project) else []
@@ -93,7 +93,7 @@ def summary_prompt(transcript: str, project: str | None, harness: str | None) ->
 
 
 def sentence_prompt(summary: str, project: str | None) -> tuple[str, str]:
-    """System and user prompt for the one sentence about a (sanitized) summary."""
+    """Returns system and user prompt for one sentence about a (sanitized) summary."""
     shown = _head_and_tail(summary, SUMMARY_LIMIT, 0)
     opening, closing = _marks("summary", shown)
     about = [f"Project: {flatten(basename(project))}"] if basename(project) else []
@@ -103,7 +103,7 @@ def sentence_prompt(summary: str, project: str | None) -> tuple[str, str]:
 
 
 def facts_prompt(content: str, project: str | None) -> tuple[str, str]:
-    """System and user prompt for the facts in a (sanitized) summary or compaction, of which the beginning is shown."""
+    """Returns system and user prompt for the facts in a (sanitized) summary or compaction, shown by its beginning."""
     shown = _head_and_tail(content, SUMMARY_LIMIT, 0)
     opening, closing = _marks("record", shown)
     about = [f"Project: {flatten(basename(project))}"] if basename(project) else []
@@ -112,7 +112,7 @@ def facts_prompt(content: str, project: str | None) -> tuple[str, str]:
 
 
 def paragraph_prompt(content: str) -> tuple[str, str]:
-    """System and user prompt for a paragraph that tells what a condensation's (deterministic) content lists."""
+    """Returns system and user prompt for a paragraph about a condensation's (deterministic) content."""
     shown = _head_and_tail(content, SUMMARY_LIMIT, 0)
     opening, closing = _marks("sessions", shown)
     system = _PARAGRAPH.format(data=_DATA.format(opening=opening, closing=closing), most=PARAGRAPH_WORDS)
@@ -120,15 +120,15 @@ def paragraph_prompt(content: str) -> tuple[str, str]:
 
 
 def _marks(name: str, text: str) -> tuple[str, str]:
-    """Two marks that the text cannot hold: it would have to know its own digest."""
+    """Returns two marks that the text cannot contain: it would have to contain its own digest."""
     mark = f"{name}-{text_sha256(text)[:12]}"
     return f"<{mark}>", f"</{mark}>"
 
 
 def _head_and_tail(text: str, head: int, tail: int) -> str:
-    """The text if it fits, else its head and its tail, each cut at a line if one ends near, with a word about the gap.
+    """Returns the text if it fits, else head and tail, cut at a nearby line end, with a note about the gap.
 
-    How long a session was matters less than what it was about, which is told at its beginning, and how it ended.
+    The beginning says what a session was about, the end how it ended; both matter more than the middle.
     """
     text = text.strip()
     if len(text) <= head + tail:
@@ -148,7 +148,7 @@ _OPENED = re.compile(rf"\s*<({_THOUGHT})>", re.IGNORECASE)
 _CLOSED = {name: re.compile(f"</{name}>", re.IGNORECASE) for name in _THOUGHT.split("|")}
 _CLOSED_ALONE = re.compile(rf"^[ \t]*</(?:{_THOUGHT})>[ \t]*$", re.IGNORECASE | re.MULTILINE)
 _FENCE = re.compile(r"(`{3,}|~{3,})[\w-]{0,20}[ \t]*\n")
-# What comes before the answer in so many words: "Sure! Here is the summary of the session:".
+# An introduction before the answer: "Sure! Here is the summary of the session:".
 _POLITE = re.compile(r"(?:sure|certainly|of course|okay|ok|absolutely|understood)[.,!:]+[ \t]*", re.IGNORECASE)
 _ANNOUNCED = re.compile(
     r"(?:here(?:['’]s| is| are)|below is|this is)\b[^\n:]{0,100}?"
@@ -164,10 +164,10 @@ _QUOTES = {'"': '"', "'": "'", "“": "”", "‘": "’", "«": "»", "„": "�
 
 
 def read_summary(answer: str, transcript: str) -> str | None:
-    """The summary in an answer as far as the transcript bears it out; None where that is less than half, or little.
+    """Returns the lines of a summary that the transcript supports; None if under half of them or too few words remain.
 
-    Each line that states something stands in the transcript by its names and, where both are in one language, by most
-    of its words; headings that nothing is left under go.
+    A line is supported if the transcript contains its names and, if it is in English, half of its words; headings
+    with nothing left below them are dropped.
     """
     text = clean_summary(answer)
     if text is None:
@@ -189,13 +189,13 @@ def read_summary(answer: str, transcript: str) -> str | None:
 
 
 def read_sentence(answer: str, record: str) -> str | None:
-    """The sentence in an answer, where every name in it stands in the record; the gate comes later."""
+    """Returns the sentence in an answer if the record contains every name in it; the gate is applied later."""
     sentence = clean_sentence(answer)
     return sentence if sentence is not None and _Record(_plain(record)).names_all_of(_plain(sentence)) else None
 
 
 def _without_empty_sections(lines: Sequence[str]) -> list[str]:
-    """The lines without headings that no line follows before the next one, blank lines in a row as one."""
+    """Drops headings that are followed by no text before the next one; joins consecutive blank lines."""
     found: list[str] = []
     full = False
     for line in reversed(lines):
@@ -211,20 +211,20 @@ _ENGLISH = re.compile(r"\b(?:the|and|of|that|with|this|are|was|it|is)\b", re.IGN
 
 
 def _is_english(text: str) -> bool:
-    """Whether English words are as frequent as they are in no other language; code and paths between them may be."""
+    """Whether English words are more frequent than in any other language, even among code and paths."""
     shown = _head_and_tail(text, HEAD_LIMIT, TAIL_LIMIT)
     return 30 * len(_ENGLISH.findall(shown)) > len(shown.split())
 
 
 def clean_summary(answer: str) -> str | None:
-    """The summary in an answer: without thoughts, a fence around it all and a lead-in; None where nothing is left."""
+    """Returns the summary in an answer without thoughts, enclosing fence and introduction; None if nothing is left."""
     text = _without_lead_in(_unfenced(_without_thoughts(answer).strip()))
     text = _unfenced(text)
     return text if any(c.isalnum() for c in text) else None
 
 
 def clean_sentence(answer: str) -> str | None:
-    """The first line of an answer that says something, without lead-in, label, list mark and quotes around it."""
+    """Returns an answer's first line with words, without introduction, label, list mark and enclosing quotes."""
     text = _without_lead_in(_unfenced(_without_thoughts(answer).strip()))
     for line in _unfenced(text).split("\n", 50)[:50]:
         sentence = _bare(line)
@@ -234,7 +234,7 @@ def clean_sentence(answer: str) -> str | None:
 
 
 def _without_thoughts(text: str) -> str:
-    """The text behind the thoughts that it opens with; thoughts that are never closed are all there is."""
+    """Returns the text after the thoughts at its beginning; empty if the thoughts are never closed."""
     position = 0
     while (opened := _OPENED.match(text, position)) is not None:
         closed = _CLOSED[opened[1].lower()].search(text, opened.end())
@@ -248,17 +248,17 @@ def _without_thoughts(text: str) -> str:
 
 
 def _unfenced(text: str) -> str:
-    """The inside of a code fence that holds all of the text."""
+    """Returns the content of a code fence that encloses the whole text."""
     fence = _FENCE.match(text)
     if fence is None or not text.endswith(fence[1]) or len(text) < fence.end() + len(fence[1]):
         return text
     inside = text[fence.end() : len(text) - len(fence[1])]
-    # A fence of its own inside would be torn: then the first one ended there.
+    # An inner fence means that the first fence ended there: the text is not one block.
     return text if f"\n{fence[1]}" in inside.rstrip("\n") else inside.strip()
 
 
 def _without_lead_in(text: str) -> str:
-    """The text behind what announces it: a word of politeness, "Here is the summary:", or both."""
+    """Returns the text after its introduction: a polite word, "Here is the summary:", or both."""
     for pattern in (_POLITE, _ANNOUNCED):
         found = pattern.match(text)
         if found is not None:
@@ -287,7 +287,7 @@ _ANSWER_LINES = 200
 _EMPHASIS = re.compile(r"\*\*|~~|`|(?<!\w)\*(?=\w)|(?<=\w)\*(?!\w)")
 _MARKUP = re.compile(r"\[\[|\]\]|\]\(|<!--|-->|</?[A-Za-z!?]|%%|\$\$|\[REDACTED:|^[>|]|^---")
 _DONE = re.compile(r"^\s*[-*+] \[[xX]\]|~~")
-# What speaks to whoever reads it, instead of telling what was.
+# Text that gives orders to its reader instead of reporting.
 _ORDER = re.compile(
     r"\b(?:ignore|disregard|forget|override|bypass)\b.{0,60}"
     r"\b(?:instructions?|prompts?|rules?|above|previous|earlier|messages?|everything)\b"
@@ -299,7 +299,7 @@ _ORDER = re.compile(
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff"
 _WORD = re.compile(rf"[{_CJK}]|[^\W_{_CJK}]{{4,}}")
 _STEM = 5  # characters: "decided" and "decision" count as one word
-# Words that restate anything; they count neither for nor against.
+# Words that can restate anything; they are not counted.
 _RESTATING = """
 about after agreed also always because been before being both chose chosen decided decision does done during each from
 have instead into made make must need never only open over prefer project rather require should since still than that
@@ -314,15 +314,15 @@ _SENTENCE_ENDS = re.compile(r"[.!?](?=\s|$)")
 
 
 def read_facts(answer: str, content: str) -> tuple[Item, ...] | None:
-    """The items in an answer to `facts_prompt` that the record itself bears out; None where it is no such answer.
+    """Returns the items in an answer to `facts_prompt` that the record supports; None if it is no such answer.
 
-    Kept is what quotes the record (that gives the line) and says in a few words, most of them the record's, what
-    stands there. A model neither closes nor supersedes anything: `done` is never set, and there is no slot.
+    An item is kept if it quotes the record (which gives its line) and says in a few words, mostly the record's own,
+    what that line says. A model neither closes nor supersedes anything: `done` is never set, and there is no slot.
     """
     stated = list(_objects(_unfenced(_without_thoughts(answer).strip())))
     if not stated and "[]" not in answer:
         return None
-    # What was done or given up is no news; the deterministic items tell of it.
+    # What was done or dropped is not new; the deterministic items contain it.
     lines = ["" if _DONE.search(line) else _plain(line) for line in _lead_of(content).split("\n")]
     record = _Record(" ".join(lines))
     found = (_borne_out(one, lines, record) for one in stated)
@@ -330,7 +330,7 @@ def read_facts(answer: str, content: str) -> tuple[Item, ...] | None:
 
 
 def beside(own: Sequence[Item], more: Sequence[Item]) -> tuple[Item, ...]:
-    """Items with more behind them, those left out that say what stands there already, under whatever aspect."""
+    """Appends items that are not among the first ones by their text, whatever their aspect."""
     told = {_same(item.text) for item in own}
     kept = list(own)
     for item in more:
@@ -341,9 +341,9 @@ def beside(own: Sequence[Item], more: Sequence[Item]) -> tuple[Item, ...]:
 
 
 def read_paragraph(answer: str, content: str) -> str | None:
-    """The paragraph in an answer to `paragraph_prompt`, flattened, at most `PARAGRAPH_WORDS`; None where it is none.
+    """Returns the paragraph in an answer to `paragraph_prompt`, flat, at most `PARAGRAPH_WORDS`; None if there is none.
 
-    A longer one is cut behind a sentence. Names that the content does not hold make it worthless, as do orders.
+    A longer one is cut after a sentence. It is rejected if it has names that the content does not contain, or orders.
     """
     text = clean_summary(answer)
     if text is None:
@@ -356,7 +356,7 @@ def read_paragraph(answer: str, content: str) -> str | None:
 
 
 def _objects(answer: str) -> Iterator[dict[str, Any]]:
-    """The JSON objects of an answer: one a line, or all of them in a list."""
+    """Yields the JSON objects of an answer: one per line, or all in a list."""
     whole = _parsed(answer)
     if isinstance(whole, list):
         yield from (one for one in whole[:_ANSWER_LINES] if isinstance(one, dict))
@@ -392,7 +392,7 @@ def _borne_out(stated: dict[str, Any], lines: Sequence[str], record: _Record) ->
 
 
 def _told(text: str, limit: int) -> str | None:
-    """Words of a model as they may be shown: sanitized, flat, plain; None where they are more or other than that."""
+    """Sanitizes and flattens a model's words; None if they are too long, or contain markup or orders."""
     if len(text) > LINE_LIMIT:
         return None
     text = _plain(_unlisted(sanitize_line(text)))
@@ -403,26 +403,26 @@ def _told(text: str, limit: int) -> str | None:
 
 
 class _Record:
-    """The words and the text of a record, to hold a model's words against."""
+    """The words and the text of a record, to check a model's words against."""
 
     def __init__(self, text: str) -> None:
         self._text = text.casefold()
         self._words = _stems(text)
 
     def says(self, told: str, line: str) -> bool:
-        """Whether most words are the record's, at least one the line's, and every name stands in it."""
+        """Whether most words are the record's, at least one is the line's, and the record contains every name."""
         words = _stems(told)
         if not words or not words & _stems(line):
             return False
         return len(words & self._words) >= _TRUE_PART * len(words) and self.names_all_of(told)
 
     def bears_out(self, told: str, *, by_words: bool) -> bool:
-        """Whether every name stands in the record and, where words are compared, half of the others."""
+        """Whether the record contains every name and, if words are compared, half of the other words."""
         words = _stems(told)
         return self.names_all_of(told) and (not by_words or 2 * len(words & self._words) >= len(words))
 
     def names_all_of(self, told: str) -> bool:
-        """Whether every path, id, address or piece of code among the words stands in the record, too."""
+        """Whether the record contains every path, id, address or piece of code among the words."""
         tokens = (token.rstrip(".:!?") for token in _TOKEN.findall(told.casefold()))
         return all(token in self._text for token in tokens if _is_name(token))
 
@@ -437,7 +437,7 @@ def _stems(text: str) -> set[str]:
 
 
 def _lead_of(content: str) -> str:
-    """So much of a record as a prompt shows, with the blank lines before it, so that lines count alike."""
+    """Returns the part of a record that a prompt shows, with the blank lines before it, so that line numbers match."""
     blank = len(content) - len(content.lstrip())
     return content[: blank + SUMMARY_LIMIT]
 
@@ -451,7 +451,7 @@ def _same(text: str) -> str:
 
 
 def _shortened(text: str) -> str:
-    """The whole sentences that fit into the number of words."""
+    """Returns the whole sentences that fit into `PARAGRAPH_WORDS` words."""
     words = text.split()
     if len(words) <= PARAGRAPH_WORDS:
         return text

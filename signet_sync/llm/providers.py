@@ -1,7 +1,7 @@
-"""The door to a language model: the protocol, nobody, a program, and a server that speaks OpenAI's chat completions.
+"""Calls a language model: the provider protocol, none, a program, or a server with OpenAI's chat completions.
 
-Each provider answers within its `timeout`, whatever the other side does, or raises `ProviderError`. Neither a key nor a
-prompt nor an answer is ever part of a message. `httpx` (the extra `llm`) is imported when a server is configured.
+Each provider answers within its `timeout`, whatever the other side does, or raises `ProviderError`. Keys, prompts and
+answers are never part of a message. `httpx` (the extra `llm`) is imported only when a server is configured.
 """
 
 from __future__ import annotations
@@ -29,32 +29,32 @@ if TYPE_CHECKING:
 
 ANSWER_LIMIT = 256 * 1024  # bytes
 KEY_LIMIT = 4 * 1024  # bytes
-CHILD = "SIGNET_SYNC_CHILD"  # set for programs that we start, so that their own hooks leave our sessions alone
+CHILD = "SIGNET_SYNC_CHILD"  # set for programs that we start, so that their own hooks ignore our sessions
 _CHUNK = 64 * 1024
-_GLANCE = 0.02  # seconds between two looks at whether a program has ended
+_GLANCE = 0.02  # seconds between two checks whether a program has ended
 _REAPING = 0.5  # seconds; only a process that hangs in the kernel takes longer to die
 _INSTALL = "pip install 'signet-sync[llm]'"
 
 
 class Provider(Protocol):
-    """Whoever answers a prompt."""
+    """Answers prompts."""
 
     @property
     def name(self) -> str:
-        """Who it is, for the log."""
+        """The provider's name for the log."""
 
     def complete(self, system: str, prompt: str, *, max_tokens: int) -> str:
-        """The answer to a prompt, as it came. Raises `ProviderError`."""
+        """Returns the answer to a prompt, unchanged. Raises `ProviderError`."""
 
 
 @dataclass(frozen=True, slots=True)
 class NullProvider:
-    """Nobody: where no provider is configured everything is deterministic."""
+    """The provider if none is configured: everything is deterministic."""
 
     name: str = "none"
 
     def complete(self, system: str, prompt: str, *, max_tokens: int) -> str:
-        """Raises `ProviderError`, always."""
+        """Always raises `ProviderError`."""
         raise ProviderError("no provider is configured")
 
 
@@ -63,10 +63,10 @@ class NullProvider:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandProvider:
-    """A program that reads the prompt on stdin and prints the answer, both UTF-8; never through a shell.
+    """A program that reads the prompt on stdin and prints the answer, both UTF-8; never run through a shell.
 
-    It gets `environ` and `SIGNET_SYNC_CHILD=1`, runs in the home folder (the folder of a project could change what it
-    does) and in a process group of its own, which is killed as a whole when the call is over. `timeout` is seconds.
+    It gets `environ` and `SIGNET_SYNC_CHILD=1`, runs in the home folder (a project folder could change its behaviour)
+    and in its own process group, which is killed after the call. `timeout` is in seconds.
     """
 
     command: tuple[str, ...]
@@ -75,11 +75,11 @@ class CommandProvider:
     name: str = "command"
 
     def within(self, seconds: float) -> Self:
-        """The same provider with less time."""
+        """Returns the same provider with a shorter timeout."""
         return replace(self, timeout=min(self.timeout, seconds))
 
     def complete(self, system: str, prompt: str, *, max_tokens: int) -> str:
-        """The program's answer; `max_tokens` is nothing that a program could be told. Raises `ProviderError`."""
+        """Returns the program's answer. Ignores `max_tokens`: programs have no such option. Raises `ProviderError`."""
         deadline = time.monotonic() + self.timeout
         with self._started() as process:
             try:
@@ -112,7 +112,7 @@ class CommandProvider:
         try:
             yield process
         finally:
-            # Also after a good answer: what the program left behind could hold our pipes for ever.
+            # Also after a good answer: child processes could keep our pipes open for ever.
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
             for pipe in (process.stdin, process.stdout):
@@ -124,7 +124,7 @@ class CommandProvider:
 
 
 def _exchange(process: subprocess.Popen[bytes], prompt: bytes, deadline: float) -> bytes:
-    """Feeds the prompt and gathers stdout until the program closes it or ends.
+    """Writes the prompt and reads stdout until the program closes it or ends.
 
     Raises `TimeoutError`, and `ProviderError` for an answer that is too long.
     """
@@ -139,7 +139,7 @@ def _exchange(process: subprocess.Popen[bytes], prompt: bytes, deadline: float) 
             left = deadline - time.monotonic()
             if left <= 0:
                 raise TimeoutError
-            # Asked before the pipe is: whatever the program wrote is there to be read when it has ended.
+            # Checked before reading: once the program has ended, everything it wrote is in the pipe.
             ended = process.poll() is not None
             for key, _ in ready.select(0 if ended else min(left, _GLANCE)):
                 if key.fileobj is process.stdin:
@@ -160,7 +160,7 @@ def _exchange(process: subprocess.Popen[bytes], prompt: bytes, deadline: float) 
 
 
 def _fed(pipe: IO[bytes], rest: memoryview) -> memoryview:
-    """What is left to write; nothing where the program does not want to read on."""
+    """Writes a chunk and returns the rest; nothing if the program has stopped reading."""
     try:
         return rest[os.write(pipe.fileno(), rest[:_CHUNK]) :]
     except BlockingIOError:
@@ -174,11 +174,11 @@ def _fed(pipe: IO[bytes], rest: memoryview) -> memoryview:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpProvider:
-    """A server with OpenAI's `/chat/completions`; `endpoint` is its base URL, mostly ending in `/v1`.
+    """A server with OpenAI's `/chat/completions`; `endpoint` is its base URL, usually ending in `/v1`.
 
-    One call takes at most `timeout` seconds in all, a second attempt (after a lost connection, 429 or 5xx) and the
-    `pause` before it included. Redirects are not followed: text and key go where the settings say and nowhere else.
-    A server on this machine is never asked through a proxy. Raises `ConfigError` where `httpx` is not installed.
+    One call takes at most `timeout` seconds in total, including a second attempt (after a lost connection, 429 or 5xx)
+    and the `pause` before it. Redirects are not followed: text and key are sent only where the settings say. A server
+    on this machine is never called through a proxy. Raises `ConfigError` if `httpx` is not installed.
     """
 
     endpoint: str
@@ -192,13 +192,13 @@ class HttpProvider:
         _httpx()
 
     def within(self, seconds: float) -> Self:
-        """The same provider with less time."""
+        """Returns the same provider with a shorter timeout."""
         return replace(self, timeout=min(self.timeout, seconds))
 
     def complete(self, system: str, prompt: str, *, max_tokens: int) -> str:
-        """The content of the first choice. Raises `ProviderError`."""
+        """Returns the content of the first choice. Raises `ProviderError`."""
         messages = [{"role": "system", "content": system}, {"role": "user", "content": prompt}]
-        # OpenAI's own newer models refuse the older name of the limit, most other servers know only that one.
+        # OpenAI's newer models refuse the older name of the limit; most other servers know only that one.
         limit = "max_completion_tokens" if urlsplit(self.endpoint).hostname == "api.openai.com" else "max_tokens"
         document = {"model": self.model, "messages": messages, limit: max_tokens, "stream": False}
         call = _Call(self, json.dumps(document).encode("ascii"))
@@ -206,9 +206,9 @@ class HttpProvider:
 
 
 class _Call:
-    """One request in a thread of its own, because neither a name look-up nor a slow drip ends at httpx's timeouts.
+    """One request in its own thread, because httpx's timeouts cover neither name look-ups nor slow streams.
 
-    When time is up the connection is shut under the thread, which ends it; its answer is not waited for.
+    At the deadline the connection is shut down, which ends the thread; its answer is not waited for.
     """
 
     def __init__(self, provider: HttpProvider, body: bytes) -> None:
@@ -220,7 +220,7 @@ class _Call:
         self._over = threading.Event()
 
     def answer(self) -> bytes:
-        """The body of the answer. Raises `ProviderError`."""
+        """Returns the body of the answer. Raises `ProviderError`."""
         threading.Thread(target=self._run, name="signet-sync-llm", daemon=True).start()
         try:
             outcome = self._outcome.get(timeout=max(0.0, self._deadline - time.monotonic()))
@@ -237,7 +237,7 @@ class _Call:
         line = self._socket
         if line is not None:
             with suppress(OSError):
-                # Not the method of a TLS socket, which would first take the connection's state away under the reader.
+                # Not the method of a TLS socket, which would first drop the connection state that the reader uses.
                 socket.socket.shutdown(line, socket.SHUT_RDWR)
 
     def _run(self) -> None:
@@ -287,7 +287,7 @@ class _Call:
             raise ProviderError(f"the request failed ({type(error).__name__})") from None
 
     def _trace(self, event: str, info: Mapping[str, Any]) -> None:
-        """Remembers the socket as soon as there is one (source: httpx, *Extensions: trace*)."""
+        """Remembers the socket as soon as it exists (source: httpx, *Extensions: trace*)."""
         if event.endswith(("connect_tcp.complete", "start_tls.complete")):
             self._socket = info["return_value"].get_extra_info("socket")
         if self._over.is_set():
@@ -295,7 +295,7 @@ class _Call:
 
 
 class _Passing(ProviderError):
-    """A failure that may be over in a moment; `wait` are the seconds that the server asks for."""
+    """A failure that may be temporary; `wait` is the number of seconds that the server asks for."""
 
     def __init__(self, message: str, *, hint: str = "", wait: float | None = None) -> None:
         super().__init__(message, hint=hint)
@@ -310,7 +310,7 @@ _REMEDIES = {
 
 
 def _body(response: httpx.Response) -> bytes:
-    """The bytes of a good answer. Raises `ProviderError`; what a bad answer says is not looked at."""
+    """Returns the bytes of a good answer. Raises `ProviderError`; the text of a bad answer is not read."""
     status = response.status_code
     if status == 429 or status >= 500:
         wait = response.headers.get("Retry-After", "")
@@ -333,7 +333,7 @@ def _body(response: httpx.Response) -> bytes:
 
 
 def _content(raw: bytes) -> str:
-    """The text of the first choice: a text, or a list of parts that hold some. Raises `ProviderError`."""
+    """Returns the text of the first choice: a string, or a list of parts with text. Raises `ProviderError`."""
     try:
         content = json.loads(raw)["choices"][0]["message"]["content"]
         if isinstance(content, list):
@@ -370,9 +370,9 @@ def _too_long() -> ProviderError:
 
 
 def read_key(path: str) -> tuple[str, bool]:
-    """The key that a file holds, and whether others than its owner may read the file.
+    """Reads the key from a file; also returns whether others than its owner may read the file.
 
-    Raises `ConfigError` where there is no such file, or something else than one key in it.
+    Raises `ConfigError` if there is no such file, or if it does not contain exactly one key.
     """
     try:
         handle = os.open(os.path.expanduser(path), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -395,6 +395,6 @@ def read_key(path: str) -> tuple[str, bool]:
 
 
 def checked_key(text: str) -> str:
-    """A key that can stand in a header, without blanks around it; empty where it is none."""
+    """Returns a key that fits into a header, without surrounding blanks; empty if it does not."""
     key = text.strip()
     return key if key.isascii() and key.isprintable() and " " not in key else ""

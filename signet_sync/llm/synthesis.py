@@ -1,6 +1,6 @@
-"""Asks a language model for a summary or a sentence; where it has none in time, everything goes on without it.
+"""Asks a language model for a summary or a sentence; without an answer in time, write flows continue without it.
 
-What comes back is a proposal: it is cleaned and sanitized here, and the contract (gate, fallback, digest) disposes.
+An answer is a proposal: it is cleaned and sanitized here, and the caller's gate decides whether it is used.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ _DEPTH = 20  # levels
 
 
 def block_for(settings: Settings, root: str) -> Block:
-    """Who is asked, by the settings and as far as it has a say by the workspace's agent.yaml. Raises `ConfigError`."""
+    """Returns the provider's settings, completed from agent.yaml if they ask for it. Raises `ConfigError`."""
     return model.resolve(settings, _pipeline(root) if model.asks_signet(settings) else None)
 
 
 def provider_for(settings: Settings, root: str, environ: Mapping[str, str]) -> Provider:
-    """The provider of the synthesis block.
+    """Returns the provider of the synthesis block.
 
-    Raises `ConfigError` where the settings ask for one that this machine or environment cannot give (no httpx, no key);
-    a write flow then goes on with `llm.NullProvider()`.
+    Raises `ConfigError` if this machine or environment lacks what it needs (httpx, a key); a write flow then continues
+    with `llm.NullProvider()`.
     """
     block = block_for(settings, root)
     if block.kind == "command":
@@ -51,15 +51,15 @@ def provider_for(settings: Settings, root: str, environ: Mapping[str, str]) -> P
 
 
 def for_one_flow(provider: Provider) -> Provider:
-    """The provider for one write flow: all its calls share one timeout, and after a failure it is not asked again.
+    """Wraps a provider for one write flow: all its calls share one timeout, and none is made after a failure.
 
-    So a flow that wants a summary and a sentence waits for a dead server once, and never longer than the timeout.
+    So a flow that needs a summary and a sentence waits for a dead server once, and never longer than the timeout.
     """
     return provider if isinstance(provider, providers.NullProvider | _OneFlow) else _OneFlow(provider)
 
 
 def propose_summary(provider: Provider, transcript: str, *, project: str | None, harness: str | None) -> str | None:
-    """A sanitized summary, in Markdown, of a sanitized transcript; None without provider, answer or time.
+    """Returns a sanitized Markdown summary of a sanitized transcript; None without provider, answer or time.
 
     Never raises.
     """
@@ -72,7 +72,7 @@ def propose_summary(provider: Provider, transcript: str, *, project: str | None,
 
 
 def propose_sentence(provider: Provider, summary: str, *, project: str | None) -> str | None:
-    """A sanitized sentence about a sanitized summary, not gated yet; None without provider, answer or time.
+    """Returns a sanitized sentence about a sanitized summary, not gated yet; None without provider, answer or time.
 
     Never raises.
     """
@@ -102,7 +102,7 @@ def _said(provider: Provider, what: str, proposal: str | None, answer: str | Non
 
 
 class _GivenUp(ProviderError):
-    """Not asked: the provider failed in this flow already, which was said."""
+    """The provider failed earlier in this flow, which was logged, and is not asked again."""
 
 
 class _OneFlow:
@@ -141,7 +141,7 @@ class _OneFlow:
 
 
 def _key(block: Block, environ: Mapping[str, str]) -> str:
-    """The key from where the block says; empty where it names no place. Raises `ConfigError`."""
+    """Reads the key from where the block says; empty if it names no source. Raises `ConfigError`."""
     if block.api_key_file:
         key, open_to_others = providers.read_key(block.api_key_file)
         if open_to_others:
@@ -149,7 +149,7 @@ def _key(block: Block, environ: Mapping[str, str]) -> str:
         return key
     if not block.api_key_env:
         return ""
-    # The name is not shown: somebody may have put the key itself there.
+    # The name is not shown: it may be the key itself, entered by mistake.
     key = providers.checked_key(environ.get(block.api_key_env, ""))
     if not key:
         raise ConfigError(
@@ -160,7 +160,7 @@ def _key(block: Block, environ: Mapping[str, str]) -> str:
 
 
 def _pipeline(root: str) -> Mapping[str, Any] | None:
-    """What Signet's agent.yaml says under `memory.pipelineV2`, as far as it may count; None if nothing can be read."""
+    """Reads `memory.pipelineV2` from Signet's agent.yaml; None if it cannot be read."""
     found = files.read(root, AGENT_YAML, _AGENT_YAML_LIMIT)
     if not isinstance(found, Found):
         if found.code != "gone":
@@ -180,10 +180,10 @@ def _pipeline(root: str) -> Mapping[str, Any] | None:
 
 
 def _plain_tree(text: str) -> dict[str, Any]:
-    """The mappings of a YAML file with scalars as text; lists are passed over.
+    """Reads the mappings of a YAML file, scalars as text; lists are skipped.
 
-    The reader of frontmatter does not fit: it refuses what is as deep as Signet's files are. Like there, nothing is
-    constructed, and aliases, anchors and tags are refused. Raises `ValueError`.
+    The frontmatter reader cannot be used: it rejects files as deep as Signet's. As there, no objects are constructed,
+    and aliases, anchors and tags are rejected. Raises `ValueError`.
     """
     import yaml
 

@@ -1,4 +1,4 @@
-"""Removes a session, redacts a secret, scrubs what was removed from every file of ours, lifts a removal.
+"""Removes sessions, redacts secrets, scrubs what was removed from every file that we write, undoes removals.
 
-docs/operations.md tells of it.
+Described in docs/operations.md.
 """

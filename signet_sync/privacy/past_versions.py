@@ -1,4 +1,4 @@
-"""What the history still tells of what was removed or forgotten earlier, when no row of it is left."""
+"""Reads from the git history what it still contains of removed sessions and forgotten memories without rows."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from signet_sync.sync.workspace import Workspace
 
 _NOWHEN = Signature(0, 0, 0, 0)
 _MEMORY = re.compile(rb"\^(m-[a-z2-7]{12})\b")
-# What a page puts behind the words of a memory: MEMORY.md the score of one that has risen, DREAMS.md why it rose.
+# What a page appends to a memory's words: MEMORY.md the score of a promoted one, DREAMS.md why it was promoted.
 _TAIL = re.compile(r"(?: _\(score=.*\)_| — found \d+ times? by .*)?\s*\Z", re.DOTALL)
 
 
 @dataclass(slots=True)
 class Past:
-    """What a look through the history has found; a judge (`history.purge`) that changes nothing.
+    """The findings of a search through the history; a judge (`history.purge`) that changes nothing.
 
-    `artifacts` are versions of files that `wanted` knows by path and bytes, as they were met; `memories` ids that
-    generated pages of the agent name; `lines` those lines of pages that name the memory `memory_id`.
+    `artifacts` are file versions that `wanted` accepts by path and bytes, in the order of the search; `memories` are
+    ids that generated pages of the agent name; `lines` are the page lines that name the memory `memory_id`.
     """
 
     agent_id: str
@@ -43,7 +43,7 @@ class Past:
     lines: list[str] = field(default_factory=list)
 
     def file(self, path: str, raw: bytes) -> bytes | None:
-        """Takes note of a version of a file."""
+        """Records a version of a file."""
         if self.wanted(path, raw):
             self.artifacts.append((path, raw))
         elif self.agent_id in (page_agent(path), kept_page_agent(path)):
@@ -55,18 +55,18 @@ class Past:
         return raw
 
     def message(self, raw: bytes) -> bytes:
-        """Messages name memories of any agent, and nothing that pages do not name."""
+        """Keeps a message: messages name memories of any agent, and only those that pages name too."""
         return raw
 
 
 def look(workspace: Workspace, past: Past) -> Past:
-    """Looks through the whole history. Raises `RepositoryRefused`, `WorkspaceError`."""
+    """Searches the whole history. Raises `RepositoryRefused`, `WorkspaceError`."""
     purge.preview(workspace.root, workspace.state.key, past)
     return past
 
 
 def session_of(raw: bytes) -> str | None:
-    """The session that an artifact says it belongs to."""
+    """Returns the session id in an artifact's frontmatter."""
     try:
         found = parse(raw).fields.get("session_id")
     except FrontmatterProblem:
@@ -76,16 +76,16 @@ def session_of(raw: bytes) -> str | None:
 
 @contextmanager
 def revived(workspace: Workspace, found: Collection[tuple[str, bytes]], now_us: int) -> Iterator[Workspace]:
-    """The workspace with an index, in memory alone, in which some removed artifacts stand as they once did.
+    """Yields the workspace with an in-memory index that also contains some removed artifacts.
 
-    There is thus one way to tell the words of a session from everybody else's. Raises `DatabaseError`.
+    So the words of removed sessions are found in the same way as those of present ones. Raises `DatabaseError`.
     """
     bench = Bench(Tombstones([]), workspace.noise, lambda _: None, iso(now_us), workspace.settings.max_file_bytes)
     copy = workspace.database.in_memory()
     try:
         present = artifacts.rows_by_path(copy, [path for path, _ in found])
         judged = [planner.judge(path, Found(raw, _NOWHEN), bench) for path, raw in found if path not in present]
-        # Of several versions the oldest is the one that was sealed and shown; the walk comes to it last.
+        # Of several versions the oldest was sealed and shown; the search reaches it last.
         standing = {one.path: one for one in judged if one.row is not None}
         with copy.transaction():
             artifacts.insert_rows(copy, list(standing.values()), artifacts.next_row_id(copy), iso(now_us))
@@ -98,11 +98,11 @@ def revived(workspace: Workspace, found: Collection[tuple[str, bytes]], now_us: 
 
 
 def unknown_memories(workspace: Workspace, past: Past) -> tuple[str, ...]:
-    """Ids that pages of the history name and that nobody remembers any more."""
+    """Returns the ids that pages of the history name and that are no longer memories."""
     return tuple(sorted(one for one in past.memories if memories.get(workspace.database, past.agent_id, one) is None))
 
 
 def words_of_memory(workspace: Workspace, past: Past) -> set[bytes]:
-    """By what a forgotten memory is known: its handle, and what its lines on the pages of the history say alone."""
+    """Returns what identifies a forgotten memory: its handle, and the words that only its page lines have."""
     said = {_TAIL.sub("", line).strip() for line in past.lines}
     return {past.memory_id.encode()} | text_match.of_texts(workspace.database, sorted(said))

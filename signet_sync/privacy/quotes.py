@@ -1,9 +1,9 @@
-"""Where other sessions of an agent say what a session said: passages in their artifacts, and how they are cut out.
+"""Finds passages of removed sessions that artifacts of the agent's other sessions quote, and redacts them.
 
-A passage is a stretch of words that the session has and no earlier one, and that only a few later ones repeat: what
-stands everywhere is a template, and what stood before is not the session's own. Code and what tools gave back are left
-out, since two sessions that look at the same file say the same; but where another session shows what our own tools
-gave back (transcripts of before that was left out), any line of the session counts, and all of that result goes.
+A passage is a run of words that the session contains, no earlier session does, and only a few later ones repeat: common
+text is a template, and earlier text is not the session's own. Code and tool output are excluded, since two sessions
+that read the same file contain the same text. But where another session shows output of our own tools (in transcripts
+of older versions), every line of the session counts, and the whole output is redacted.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from signet_sync.sync.workspace import Workspace
 from signet_sync.text.redaction import REMOVED, Cleaning
 
 LEAST_WORDS, LEAST = 8, 40
-_MOST = 4_000  # passages that are looked for: of a longer text as many, at equal distances
+_MOST = 4_000  # passages to search for; of a longer text as many, evenly spaced
 _MOST_LINES = 4_000
-_TEMPLATE = 5  # sessions; what more than these repeat is nobody's own
-_SHORTEST_LINE = 23  # bytes from which `Sieve` is quick
+_TEMPLATE = 5  # sessions; text that more of them repeat belongs to none
+_SHORTEST_LINE = 23  # bytes from which `Sieve` is fast
 
-# What JSON writes in another way parts a passage: what our tools gave back may stand there as JSON.
+# Characters that JSON escapes end a passage, since our tools' output may be quoted as JSON.
 _PLAIN = re.compile(r'[^"\\<>&\x00-\x1f\x7f]+')
 _WORD = re.compile(r"\S+")
 _LETTERS = re.compile(r"[^\W\d_]{2}")
@@ -44,7 +44,7 @@ _GAP = re.compile(r"[\s*>#`.,;:!?()-]*")
 
 @dataclass(slots=True)
 class Quotes:
-    """Passages of removed sessions that stand elsewhere: by path which; and how a text is freed of them."""
+    """Passages of removed sessions found elsewhere, by path; redacts a text of them."""
 
     texts: list[str]
     passages: dict[bytes, tuple[int, int]] = field(default_factory=dict)
@@ -58,11 +58,11 @@ class Quotes:
 
     @property
     def cleaning(self) -> Cleaning:
-        """How the artifacts are redacted."""
+        """The cleaning that redacts the passages."""
         return Cleaning(self.without, self.without)
 
     def without(self, text: str) -> str:
-        """A text with a mark in the place of every passage, as far as it goes on as the session did."""
+        """Replaces every passage in a text by a mark, extended as far as the text matches the session."""
         if _may_show_ours(text):
             sieve = Sieve(self.lines)
             for start, end in reversed(list(_results_of_ours(text))):
@@ -86,7 +86,7 @@ class Quotes:
         return "".join(parts) + text[end:]
 
     def _stretched(self, text: str, start: int, end: int, passage: bytes) -> tuple[int, int]:
-        """The span of a passage, grown for as long as both texts say the same, in whole words."""
+        """Returns the span of a passage, extended by whole words as far as both texts are equal."""
         first, last, _ = self._common(text, start, passage)
         while first < start and _splits(text, first):
             first += 1
@@ -96,7 +96,7 @@ class Quotes:
         return first + len(kept) - len(kept.lstrip()), last - len(kept) + len(kept.rstrip())
 
     def is_quote(self, text: str, passage: bytes) -> bool:
-        """Whether a text repeats more than a turn of speech: twelve words, or a whole sentence."""
+        """Whether a text repeats more than a common phrase: twelve words, or a whole sentence."""
         said = passage.decode("utf-8", "replace")
         start = text.find(said)
         if start < 0:
@@ -113,7 +113,7 @@ class Quotes:
         )
 
     def _common(self, text: str, start: int, passage: bytes) -> tuple[int, int, int]:
-        """How far a text goes on as the session did around a passage, and how far behind that stands there."""
+        """Returns where the equal text around a passage begins and ends, and its offset to the session's own text."""
         number, at = self.passages[passage]
         own, end = self.texts[number], start + len(passage.decode("utf-8", "replace"))
         back = at - start
@@ -127,12 +127,12 @@ class Quotes:
 
 
 def _splits(text: str, at: int) -> bool:
-    """Whether a place is inside of a word."""
+    """Whether a position is inside a word."""
     return 0 < at < len(text) and text[at - 1].isalnum() and text[at].isalnum()
 
 
 def _joined(text: str, spans: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """The spans in order, those as one that overlap or have nothing but marks of sentences and lists between them."""
+    """Yields the spans in order; joins those that overlap or have only punctuation and list marks between them."""
     last: tuple[int, int] | None = None
     for start, end in sorted(spans):
         if last is not None and (start <= last[1] or _GAP.fullmatch(text, last[1], start)):
@@ -146,9 +146,9 @@ def _joined(text: str, spans: Sequence[tuple[int, int]]) -> Iterator[tuple[int, 
 
 
 def quoted(workspace: Workspace, removals: Sequence[Removal]) -> Quotes:
-    """Which artifacts of the same agents' other sessions quote the sessions that are removed.
+    """Finds the artifacts of the same agents' other sessions that quote the removed sessions.
 
-    Every other text of the agent is read once.
+    Reads every other text of the agent once.
     """
     quotes = Quotes([])
     scopes = [
@@ -165,7 +165,7 @@ def quoted(workspace: Workspace, removals: Sequence[Removal]) -> Quotes:
             quotes.texts.append(said.text)
             for start, end in _passages(said):
                 quotes.passages.setdefault(_bytes(said.text[start:end]), (len(quotes.texts) - 1, start))
-            # What our tools told it is another session's.
+            # Output of our tools belongs to other sessions.
             words = "\n".join(_without(said.text, list(_results_of_ours(said.text))))
             lines.update(raw for phrase in phrases(words) if len(raw := _bytes(phrase)) >= _SHORTEST_LINE)
         quotes.passages = dict(_spread(list(quotes.passages.items()), _MOST))
@@ -175,9 +175,9 @@ def quoted(workspace: Workspace, removals: Sequence[Removal]) -> Quotes:
 
 
 def redact(workspace: Workspace, quotes: Quotes, why: str, now_us: int) -> Callable[[str, bytes], bytes]:
-    """Takes the passages out of the artifacts that quote; gives what takes them out of older versions of these.
+    """Redacts the passages in the artifacts that quote; returns what redacts older versions of these.
 
-    Raises `UsageError` where one of them cannot be written: then nothing may be removed yet.
+    Raises `UsageError` if one of them cannot be written: then nothing may be removed yet.
     """
     paths, cleaning = quotes.paths, quotes.cleaning
     done = privacy_redact.redact(workspace, paths, why, now_us, cleaning=cleaning)
@@ -217,7 +217,7 @@ def _look(workspace: Workspace, agent_id: str, scopes: Sequence[Scope], since_us
             shown.setdefault(said.path, set()).update(told)
     common |= {passage for passage, sessions in places.items() if len(sessions) > _TEMPLATE}
     if shown:
-        # Of lines it is asked only now: hardly any transcript shows what our tools gave back.
+        # Lines are compared only now: hardly any transcript shows output of our tools.
         earlier = session_texts.said_by_others(workspace.database, agent_id, scopes)
         common |= {one for said in earlier if said.captured_us < since_us for one in lines.caught(_bytes(said.text))}
     quotes.lines -= common
@@ -249,12 +249,12 @@ def _spread(items: Sequence[object], count: int) -> list:  # type: ignore[type-a
 
 
 def _passages(said: Said) -> Iterator[tuple[int, int]]:
-    """Stretches of at least eight words, one behind the other, that cover what was said in words."""
+    """Yields runs of at least eight words that together cover the prose."""
     for start, end in _spoken(said):
         for piece in _PLAIN.finditer(said.text, start, end):
             words = list(_WORD.finditer(said.text, *piece.span()))
             for first in range(0, len(words), LEAST_WORDS):
-                # The last one reaches back, so that none is shorter.
+                # The last run reaches back, so that none is shorter.
                 begin = max(0, min(first, len(words) - LEAST_WORDS))
                 stop = min(begin + LEAST_WORDS, len(words))
                 while stop < len(words) and words[stop - 1].end() - words[begin].start() < LEAST:
@@ -269,7 +269,7 @@ def _is_prose(words: Collection[re.Match[str]]) -> bool:
 
 
 def _spoken(said: Said) -> Iterator[tuple[int, int]]:
-    """The lines that hold words: no code, no calls and results of tools, no remarks of the program that wrote them."""
+    """Yields the lines of prose: no code, no tool calls and output, no remarks of the program that wrote them."""
     at, fence = 0, ""
     in_item = False
     for line in said.text.split("\n"):
@@ -298,7 +298,7 @@ def _may_show_ours(text: str) -> bool:
 
 
 def _results_of_ours(text: str) -> Iterator[tuple[int, int]]:
-    """The spans of results of our own tools in a transcript's Markdown, without their fences."""
+    """Yields the spans of our own tools' output in a transcript's Markdown, without the fences."""
     at = 0
     lines = text.split("\n")
     number = 0

@@ -1,8 +1,8 @@
-"""Redaction of sealed artifacts: new text, new hash, new seal; the old bytes leave everything that we write.
+"""Redacts sealed artifacts: new text, new hash, new seal; the old bytes leave every file that we write.
 
-Beside `violations restore` the one write to a sealed file. Each file is a flow of its own: the new seal and the mark
-of when and why in one durable transaction, then the file, then a pass with its scrub. Cut off after the transaction,
-the next pass finds a file of before the redaction under a seal of after it, and puts it right (`planner.judge`).
+Besides `violations restore`, the only write to a sealed file. Each file is redacted by a flow of its own: first the new
+seal and a record of when and why, in one durable transaction, then the file, then a pass with its scrub. After a crash
+behind the transaction, the next pass finds the old file with the new seal, and redacts it (`planner.judge`).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Redaction:
-    """What is redacted in a file: how many marks each rule of the sanitizer leaves; never what stood there."""
+    """The redaction of a file: the number of replacements by sanitizer rule; never the replaced text."""
 
     path: str
     rules: Mapping[str, int]
@@ -48,7 +48,7 @@ class Redaction:
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """A file that could not be redacted, or not wholly: why, and what to do."""
+    """A file that could not be redacted, or not completely: why, and what to do."""
 
     path: str
     message: str
@@ -57,7 +57,7 @@ class Left:
 
 @dataclass(frozen=True, slots=True)
 class Redacted:
-    """What a redaction did, or would do; `purged` is what was done to the history where that was asked for."""
+    """What a redaction did, or would do; `purged` is what was done to the history, if requested."""
 
     files: tuple[Redaction, ...]
     left: tuple[Left, ...]
@@ -68,7 +68,7 @@ class Redacted:
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """A file that is to be written: the bytes that stand there (None: it is gone) and the new ones, its seals."""
+    """A file to write: its present bytes (None: it is gone), the new ones, its seal, its sentence before and after."""
 
     path: str
     rules: Mapping[str, int]
@@ -80,9 +80,9 @@ class _Work:
 
 
 def selected(workspace: Workspace, agent_id: str, name: str | None) -> list[str]:
-    """The artifacts that `redact NAME` looks at: of a session, one path, or (None) of every agent.
+    """Returns the artifacts that `redact NAME` examines: of a session, one path, or (None) of every agent.
 
-    Of all only those are named in which rows, or the lack of one, let something be suspected. Raises `UsageError`.
+    Of all agents, only those that may contain a secret by their rows, or that have no indexed row. Raises `UsageError`.
     """
     if name is None:
         rows = workspace.database.execute(
@@ -108,7 +108,7 @@ def selected(workspace: Workspace, agent_id: str, name: str | None) -> list[str]
 
 
 def preview(workspace: Workspace, paths: Sequence[str], *, purge_history: bool = False) -> Redacted:
-    """What `redact` would do; nothing is written."""
+    """Returns what `redact` would do; writes nothing."""
     found: list[Redaction] = []
     left: list[Left] = []
     for path in paths:
@@ -133,9 +133,9 @@ def redact(
     purge_history: bool = False,
     progress: Progress | None = None,
 ) -> Redacted:
-    """Redacts artifacts, then passes over them. Killed anywhere, the same call goes on where it stood.
+    """Redacts artifacts, then runs a pass over them. After a crash, the same call continues.
 
-    Where the history is to be purged and cannot be, the files are redacted all the same, and the answer says why.
+    If the history is to be purged and cannot be, the files are redacted all the same, and the answer says why.
     """
     note, held = {"redacted": why}, _holder(workspace, paths)
     begun = purge_plan.begin(workspace, lambda: Healing(paths, cleaning), note, held) if purge_history else None
@@ -164,7 +164,7 @@ def _holder(workspace: Workspace, paths: Sequence[str]) -> Callable[[], str]:
 def _written(
     workspace: Workspace, paths: Sequence[str], cleaning: Cleaning, why: str, now_us: int
 ) -> Iterator[Redaction | Left]:
-    """Looks at some files and writes them; the workspace's lock is held."""
+    """Examines and writes some files. The caller holds the workspace's lock."""
     works: list[_Work] = []
     for path in paths:
         name = artifact_name(path.rpartition("/")[2])
@@ -181,7 +181,7 @@ def _written(
         return
     with workspace.database.transaction(durable=True):
         artifacts.store_seals(workspace.database, [work.seal for work in works])
-        # Should this be cut off, the files are as they were: no signature tells that they are another version now.
+        # After a crash the files are unchanged: without signatures the next pass reads them again.
         artifacts.forget_signatures(workspace.database, [work.path for work in works])
         for work in works:
             seal = work.seal
@@ -192,7 +192,7 @@ def _written(
     for work in works:
         trouble = _put(workspace, work)
         if trouble:
-            # The seal is that of the new text: the next pass tries again.
+            # The seal already has the new text: the next pass tries again.
             yield Left(work.path, trouble, "every pass tries again")
         yield Redaction(work.path, work.rules)
 
@@ -203,7 +203,7 @@ def _said(found: Mapping[str, int], why: str) -> str:
 
 
 def _put(workspace: Workspace, work: _Work) -> str:
-    """Writes a file; gives why it cannot be done now."""
+    """Writes a file; returns why that is not possible now, else an empty text."""
     if work.present is None:
         return ""
     try:
@@ -214,7 +214,7 @@ def _put(workspace: Workspace, work: _Work) -> str:
 
 
 def _looked(workspace: Workspace, path: str, cleaning: Cleaning) -> _Work | Left | None:
-    """What is to be written of a file; None where there is nothing to redact."""
+    """Returns what to write for a file; None if there is nothing to redact."""
     name = artifact_name(path.rpartition("/")[2])
     if name is None or name.kind not in IMMUTABLE_KINDS:
         return _looked_at_manifest(workspace, path, cleaning)
@@ -247,7 +247,7 @@ def _looked(workspace: Workspace, path: str, cleaning: Cleaning) -> _Work | Left
         digest=new.seal.digest,
         body_sha256=new.seal.body_sha256,
         file_sha256=new.seal.file_sha256,
-        # Whose bytes were let go gets them anew, until they are let go again: a flow that is cut off needs them.
+        # A seal whose bytes were deleted gets new ones, until retention deletes them: an interrupted flow needs them.
         packed=formats_seal.pack(made.raw),
     )
     before = old.memory_sentence if old is not None else None
@@ -262,7 +262,7 @@ def _judged(workspace: Workspace, path: str, raw: bytes, seal: Seal | None) -> J
 
 
 def _kept(workspace: Workspace, work: _Work) -> Iterator[Left]:
-    """What a redaction leaves in a file: a secret in what the file is called by."""
+    """Reports what redaction cannot change: a secret in the names by which the file is identified."""
     left = _suspected(work.path, _judged(workspace, work.path, work.raw, None)) if work.seal.digest else None
     if left is not None:
         yield left
@@ -284,7 +284,7 @@ def _suspected(path: str, judgement: Judgement) -> Left | None:
 def _cleaned_manifest(
     fields: Mapping[str, Any], body: str, cleaning: Cleaning
 ) -> tuple[dict[str, Any], str, dict[str, int]]:
-    """A manifest's fields and body, redacted, and the rules; of the body nothing but what is redacted changes."""
+    """Redacts a manifest's fields and body and counts the rules; other text of the body stays unchanged."""
     clean_body = without_secrets(body) if cleaning is SECRETS else cleaning.body(body)
     found = rules(body, clean_body)
     clean = dict(fields)
@@ -297,7 +297,7 @@ def _cleaned_manifest(
 
 
 def _looked_at_manifest(workspace: Workspace, path: str, cleaning: Cleaning) -> _Work | Left | None:
-    """The same for a manifest, of which nothing is written here."""
+    """Does the same for a manifest, without writing."""
     known = manifests.read(workspace.root, path, workspace.settings.max_file_bytes)
     if known is None:
         return None
@@ -341,7 +341,7 @@ def _manifest(workspace: Workspace, path: str, cleaning: Cleaning, why: str, now
 
 
 class Healing:
-    """What becomes of every file of the history (`history.purge.Judge`): the artifacts are redacted, and our pages."""
+    """Redacts the artifacts and our pages in every commit of the history (`history.purge.Judge`)."""
 
     def __init__(self, paths: Sequence[str], cleaning: Cleaning) -> None:
         self._paths = frozenset(paths)
@@ -349,7 +349,7 @@ class Healing:
         self.left: set[str] = set()
 
     def file(self, path: str, raw: bytes) -> bytes | None:
-        """A file as it is to be in every commit."""
+        """Returns a file's bytes for every commit."""
         if path in self._paths:
             return redacted_version(path, raw, self._cleaning)
         if self._cleaning is SECRETS and (page_agent(path) is not None or purge_plan.is_kept_page(path)):
@@ -357,16 +357,16 @@ class Healing:
         return raw
 
     def message(self, raw: bytes) -> bytes:
-        """Messages were sanitized when they were written."""
+        """Keeps a message: messages were sanitized when they were written."""
         return raw
 
     def unexpected(self, raw: bytes) -> bool:
-        """What people keep beside is theirs."""
+        """Accepts everything else: other files belong to people."""
         return False
 
 
 def redacted_version(path: str, raw: bytes, cleaning: Cleaning) -> bytes:
-    """A version of an artifact that the history has, redacted; of what cannot be read as one, its text."""
+    """Redacts a version of an artifact from the history; if it cannot be parsed, its plain text."""
     name = artifact_name(path.rpartition("/")[2])
     try:
         made = rewritten(name.kind, raw, cleaning) if name is not None and name.kind in IMMUTABLE_KINDS else None

@@ -1,4 +1,4 @@
-"""Privacy removal: tombstone file, mirror, artifact files, rows, scrub, pages, in that order; every step resumes."""
+"""Removes sessions: tombstone file, mirror, artifact files, rows, scrub, pages, in that order; every step resumes."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ from signet_sync.text.sentences import flatten_cell
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """What a removal covers: sessions of one agent's token, all of them or some; files.
+    """What a removal covers: all or some sessions of one agent's token, and their files.
 
-    `earlier`: they were removed before, and nothing but the history is left to be cleaned.
+    `earlier`: they were removed before, and only the history is left to be cleaned.
     """
 
     agent_id: str
@@ -58,14 +58,14 @@ class Removal:
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """What a removal did; `pending` are files that could not be deleted yet.
+    """The result of a removal; `pending` are files that could not be deleted yet.
 
-    `foreign` are files that are not ours and still hold text of the sessions: those of the workspace by their paths in
-    it, and by absolute paths the transcripts of harnesses from which the sessions were captured.
+    `foreign` are files that we do not write and that still contain text of the sessions: files of the workspace by
+    relative path, and, by absolute path, the harness transcripts from which the sessions were captured.
 
-    `quoted_in` are artifacts of other sessions that say what these said. `purged` is what was done to the history where
-    that was asked for. `memories` are ids that pages of the history name
-    and that nobody remembers any more: of sessions removed earlier it is not known which of these came from them.
+    `quoted_in` are artifacts of other sessions that quote these. `purged` is what was done to the history, if
+    requested. `memories` are ids that pages of the history name and that are no longer memories: for sessions removed
+    earlier it is unknown which of these came from them.
     """
 
     agent_id: str
@@ -85,13 +85,13 @@ Mend = Callable[[str, bytes], bytes]
 
 
 def as_it_is(path: str, raw: bytes) -> bytes:
-    """Mends nothing."""
+    """Returns a version unchanged."""
     return raw
 
 
 @dataclass(frozen=True, slots=True)
 class Undo:
-    """A removal that is undone: its tombstone, the sessions (none: all of them), and those of its files that stand."""
+    """The undo of a removal: its tombstone, the sessions (none: all of them), and their files that exist."""
 
     stone: Tombstone
     session_ids: tuple[str, ...]
@@ -100,12 +100,12 @@ class Undo:
 
 
 def plan(workspace: Workspace, agent_id: str, name: str, *, purge_history: bool = False) -> list[Removal]:
-    """What `remove NAME` would cover: an id (or a path) covers its session only, a key or token all of the token's.
+    """Returns what `remove NAME` would cover: an id or path covers its session, a key or token all of the token's.
 
-    With `purge_history` also sessions that were removed earlier, before those that are still there. Raises `UsageError`
-    where the name means nothing, or several sessions by a mere prefix.
+    With `purge_history`, sessions that were removed earlier come first. Raises `UsageError` if the name matches
+    nothing, or is a prefix of several sessions.
     """
-    sessions_live.settle(workspace)  # after a lost database no pass need have looked at their files
+    sessions_live.settle(workspace)  # after the loss of the database, their files may not have been read yet
     earlier = _earlier(workspace, agent_id, name) if purge_history else []
     try:
         return [*earlier, *_present(workspace, agent_id, name)]
@@ -119,7 +119,7 @@ def plan(workspace: Workspace, agent_id: str, name: str, *, purge_history: bool 
 
 
 def _earlier(workspace: Workspace, agent_id: str, name: str) -> list[Removal]:
-    """What a key or token covers of sessions of which only a tombstone and the history know."""
+    """Returns what a key or token covers of sessions that only tombstone and history still contain."""
     found = []
     for stone in standing(workspace):
         if stone.agent_id == agent_id and stone.session_token in (name, token_of(agent_id, name)):
@@ -128,20 +128,20 @@ def _earlier(workspace: Workspace, agent_id: str, name: str) -> list[Removal]:
 
 
 def _of_stone(workspace: Workspace, stone: Tombstone) -> Removal:
-    """What a tombstone covers, all of it."""
+    """Returns everything that a tombstone covers."""
     refs = tuple(SessionRef(stone.agent_id, stone.session_token, one, None) for one in stone.session_ids)
     paths = tuple(tombstones_store.gone_paths(workspace.database, stone))
     return Removal(stone.agent_id, stone.session_token, refs, not refs, paths, earlier=True)
 
 
 def _earlier_by_id(workspace: Workspace, agent_id: str, name: str) -> list[Removal]:
-    """The same of a session's id, or a path of it: what a tombstone does not tell stands in the history."""
+    """Does the same for a session's id or path; what the tombstone lacks is read from the history."""
     stones = [stone for stone in standing(workspace) if stone.agent_id == agent_id]
     went = {stone.session_token: _removed_with(workspace, stone) for stone in stones}
     past = past_versions.Past(agent_id, lambda path, raw: any(one(path, raw) for one in went.values()))
     found: list[tuple[str, bytes]] = []
     if stones:
-        with suppress(RepositoryRefused, WorkspaceError, OSError):  # then the tombstones alone tell
+        with suppress(RepositoryRefused, WorkspaceError, OSError):  # without a readable history the tombstones suffice
             found = past_versions.look(workspace, past).artifacts
     removals = []
     for stone in stones:
@@ -157,7 +157,7 @@ def _earlier_by_id(workspace: Workspace, agent_id: str, name: str) -> list[Remov
 
 
 def _removed_with(workspace: Workspace, stone: Tombstone) -> purge_plan.IsOfIt:
-    """Whether a file of the history went with a tombstone."""
+    """Returns a check whether a file of the history was removed with a tombstone."""
     gone, everyone = tombstones_store.gone_paths(workspace.database, stone), not stone.session_ids
     return purge_plan.of_sessions(stone.agent_id, stone.session_token, stone.session_ids, gone, everyone=everyone)
 
@@ -166,7 +166,7 @@ def _present(workspace: Workspace, agent_id: str, name: str) -> list[Removal]:
     database = workspace.database
     derived = token_of(agent_id, name)
     found = sessions.find(database, agent_id, name, sealed=True)
-    # The key of a session whose files have vanished stands nowhere any more, but its token was made of it.
+    # The key of a session whose files have vanished is stored nowhere, but its token was derived from it.
     found = found or sessions.find(database, agent_id, derived, sealed=True)
     running = [] if found else _running(workspace, agent_id, name)
     if running:
@@ -195,14 +195,14 @@ def _present(workspace: Workspace, agent_id: str, name: str) -> list[Removal]:
             )
         else:
             wanted = tuple(ref for ref in by_id or found if ref.session_token == token)
-        # A harness with a constant key goes on putting sessions under this token: those were not asked for.
+        # A harness with a constant key adds more sessions under this token: they are not covered.
         everyone = bool(whole) or all(token == token_of(agent_id, ref.session_id) for ref in wanted)
         removals.append(Removal(agent_id, token, wanted, everyone, tuple(_paths(workspace, agent_id, token, wanted))))
     return removals
 
 
 def _running(workspace: Workspace, agent_id: str, name: str) -> list[Removal]:
-    """What a name covers of sessions that have live turns and no file yet."""
+    """Returns what a name covers of sessions that have live turns and no file yet."""
     found: dict[str, list[SessionRef]] = {}
     everyone = False
     for key, session_id, *_ in live.sessions(workspace.database, agent_id):
@@ -234,7 +234,7 @@ def _paths(workspace: Workspace, agent_id: str, token: str, refs: Sequence[Sessi
 
 
 def _copied_session(workspace: Workspace, path: str) -> str | None:
-    """The session that a conflict copy says it belongs to."""
+    """Returns the session that a conflict copy names in its frontmatter."""
     read = files.read(workspace.root, path, workspace.settings.max_file_bytes)
     try:
         session_id = parse(read.raw).fields.get("session_id") if isinstance(read, Found) else None
@@ -253,10 +253,10 @@ def remove(
     quoted_in: tuple[str, ...] = (),
     mend: Mend = as_it_is,
 ) -> Removed:
-    """Removes for good. A crash after the tombstone file is durable is finished by the next pass, whoever makes it.
+    """Removes sessions for good. After a crash, the next pass finishes once the tombstone file is durable.
 
-    `mend` takes what is quoted of it out of versions that the history has of other files. Where the history is to be
-    purged and cannot be, the session goes all the same, and the answer says why.
+    `mend` removes quotes of the sessions from versions of other files in the history. If the history is to be purged
+    and cannot be, the sessions are removed all the same, and the answer says why.
     """
     if removal.earlier:
         return _purge_earlier(workspace, removal, now_us)
@@ -268,7 +268,7 @@ def remove(
         )
     with state_dir.workspace_lock(workspace.state):
         if not passes.is_halted(workspace.database):
-            # What somebody wrote into our part of a page is kept beside it now, while rows tell which lines must go.
+            # Save changes in managed blocks to kept copies now, while rows still identify the lines to delete.
             pages_stage.project(workspace, agents=None, now_us=now_us)
         stone = _tombstone(workspace, removal, reason, now_us)
         path = tombstones_files.put(workspace.root, stone)
@@ -276,7 +276,7 @@ def remove(
             tombstones_store.mirror(workspace.database, [stone])
         for artifact in removal.paths:
             if is_artifact_path(artifact):
-                # What cannot be deleted now is tried again by every pass; its content leaves the index all the same.
+                # Every pass tries again to delete what cannot be deleted now; the content leaves the index anyway.
                 with suppress(OSError, WorkspaceError):
                     files.unlink(workspace.root, artifact)
         _drop_jobs(workspace, removal)
@@ -284,7 +284,7 @@ def remove(
     with state_dir.workspace_lock(workspace.state):
         engine.run_locked(workspace, Request(now_us=now_us))
         try:
-            scrub.clean_of_words(workspace, needles)  # what was kept of a page only now
+            scrub.clean_of_words(workspace, needles)  # the copies of pages that were kept just now
         except (OSError, WorkspaceError) as error:
             workspace.events.append(f"a kept copy of a page may still hold words of what was removed: {error}")
     after = _count(workspace.database, removal)
@@ -316,7 +316,7 @@ def _holder(workspace: Workspace, removal: Removal) -> Callable[[], str]:
 
 
 def _git_history(workspace: Workspace, removal: Removal) -> str:
-    """Whether the workspace's repository holds one of the files; where it leaves all of them out, pages may tell."""
+    """Whether the repository contains one of the files; if it ignores them all, pages may contain their words."""
     held = versions.holds(workspace.root, list(removal.paths))
     if held != "clean" or not _is_left_out(workspace, removal):
         return held
@@ -325,13 +325,13 @@ def _git_history(workspace: Workspace, removal: Removal) -> str:
 
 
 def _is_left_out(workspace: Workspace, removal: Removal) -> bool:
-    """Whether the repository's ignore rules keep every file of the sessions out of it."""
+    """Whether the repository's ignore rules exclude every file of the sessions."""
     paths = {*removal.paths}
     return bool(paths) and versions.ignored(workspace.root, sorted(paths)) >= paths
 
 
 def _purge_earlier(workspace: Workspace, removal: Removal, now_us: int) -> Removed:
-    """Cleans the history of what was removed earlier."""
+    """Cleans the history of sessions that were removed earlier."""
     needles, past = _needles(workspace, removal), past_versions.Past(removal.agent_id)
 
     def judged() -> purge_plan.Verdicts:
@@ -342,7 +342,7 @@ def _purge_earlier(workspace: Workspace, removal: Removal, now_us: int) -> Remov
     note, held = _note(removal), _holder(workspace, removal)
     done = purge_plan.finish(workspace, purge_plan.begin(workspace, judged, note, held), note)
     unknown = past_versions.unknown_memories(workspace, past)
-    # Without artifacts nothing told their words, which pages may show.
+    # Without artifacts their words are unknown, and pages may show them.
     unsure = unknown or (not past.artifacts and _is_left_out(workspace, removal))
     stone, history = tombstones_files.path_of(removal.agent_id, removal.session_token), done.history(held)
     return Removed(
@@ -362,7 +362,7 @@ def _purge_earlier(workspace: Workspace, removal: Removal, now_us: int) -> Remov
 def _judged_earlier(
     workspace: Workspace, removal: Removal, now_us: int
 ) -> tuple[purge_plan.Verdicts, set[bytes], past_versions.Past]:
-    """Verdicts and needles from what the history has of the sessions: their artifacts, indexed once more in memory."""
+    """Derives verdicts and needles from the sessions' artifacts in the history, indexed again in memory."""
     agent_id, token = removal.agent_id, removal.session_token
     stone = next(one for one in standing(workspace) if (one.agent_id, one.session_token) == (agent_id, token))
     past = past_versions.look(workspace, past_versions.Past(agent_id, _removed_with(workspace, stone)))
@@ -378,7 +378,7 @@ def _judged_earlier(
 
 
 def preview(workspace: Workspace, removal: Removal, now_us: int) -> Begun | purge_plan.Done:
-    """What `--purge-history` would rewrite, or why it would not."""
+    """Returns what `--purge-history` would rewrite, or why it would not."""
 
     def judged() -> purge_plan.Verdicts:
         if removal.earlier:
@@ -391,7 +391,7 @@ def preview(workspace: Workspace, removal: Removal, now_us: int) -> Begun | purg
 def _verdicts(
     workspace: Workspace, removal: Removal, needles: set[bytes], mend: Mend = as_it_is
 ) -> purge_plan.Verdicts:
-    """What becomes of the history: taken while the rows are there that know what the sessions said."""
+    """Decides what to change in the history, while the sessions' rows still exist."""
     agent_id, token, ids = removal.agent_id, removal.session_token, sorted(ref.session_id for ref in removal.sessions)
     scopes = [(agent_id, token, tuple(ids))]
     shared = {token, *_keys_of_them_alone(workspace.database, (agent_id, token))}
@@ -411,9 +411,9 @@ def _verdicts(
 
 
 def _lingers(workspace: Workspace, removal: Removal) -> bool:
-    """Whether the history still has artifacts of another session of the token, which was removed before.
+    """Whether the history still contains artifacts of another session of the token, removed earlier.
 
-    They are what that one's words are told by, should it be purged, too.
+    Its words are derived from them if it is purged as well.
     """
     ids = {ref.session_id for ref in removal.sessions}
     for stone in standing(workspace):
@@ -456,10 +456,10 @@ _MINE = "agent_id = ?1 and session_token = ?2"
 
 
 def _needles(workspace: Workspace, removal: Removal) -> set[bytes]:
-    """Words and phrases by which text of the sessions is known in files that are not ours.
+    """Returns words and phrases that identify text of the sessions in files that we do not write.
 
-    What another session has too tells nothing: token and key where other sessions of the token stay, a constant key
-    that another agent uses, a sentence made of a template.
+    Words that other sessions also have are excluded: token and key where other sessions of the token stay, a constant
+    key that another agent uses, a sentence made from a template.
     """
     database = workspace.database
     scope = (removal.agent_id, removal.session_token)
@@ -475,7 +475,7 @@ def _needles(workspace: Workspace, removal: Removal) -> set[bytes]:
 
 
 def _is_alone(database: Database, removal: Removal) -> bool:
-    """Whether no other session stands under the token."""
+    """Whether the token has no other session."""
     rows = database.execute(
         f"select distinct session_id from memory_artifacts where {_MINE}", (removal.agent_id, removal.session_token)
     )
@@ -483,7 +483,7 @@ def _is_alone(database: Database, removal: Removal) -> bool:
 
 
 def _keys_of_them_alone(database: Database, scope: Sequence[str]) -> set[str]:
-    """The keys of a token's sessions that stand nowhere else."""
+    """Returns the keys of a token's sessions that no other session uses."""
     rows = database.execute(
         f"select distinct session_key from memory_artifacts where {_MINE} and session_key is not null and session_key"
         f" not in (select session_key from memory_artifacts where session_key is not null and not ({_MINE}))",
@@ -493,26 +493,26 @@ def _keys_of_them_alone(database: Database, scope: Sequence[str]) -> set[str]:
 
 
 def _transcripts(workspace: Workspace, removal: Removal) -> list[str]:
-    """Where the harnesses keep what was captured of the sessions: inside the workspace by its path there."""
+    """Returns the harness transcripts from which the sessions were captured; relative paths inside the workspace."""
     root = os.path.realpath(workspace.root) + os.sep
     ids = [ref.session_id for ref in removal.sessions]
     token = removal.session_token if removal.all_sessions else None
     places = capture_store.places(workspace.database, removal.agent_id, ids, token)
-    # Where a secret was taken out of the path, nothing can look: it is named all the same.
+    # A path with a redacted secret cannot be checked: it is listed anyway.
     return [display(place.removeprefix(root)) for place in places if "[REDACTED:" in place or os.path.lexists(place)]
 
 
 def _drop_jobs(workspace: Workspace, removal: Removal) -> None:
-    """Takes jobs of the sessions out of the spool: their ids are known only as long as their rows are there."""
+    """Deletes the sessions' jobs from the spool: their ids are known only as long as their rows exist."""
     ids = {ref.session_id for ref in removal.sessions}
-    with suppress(OSError):  # the scrub tries again, and says so
+    with suppress(OSError):  # the scrub tries again and reports the error
         spool.drop(workspace.state.spool, lambda job: job.agent_id == removal.agent_id and job.session_id in ids)
 
 
 def undoable(workspace: Workspace, agent_id: str, name: str) -> Undo:
-    """What `remove NAME --undo` would lift: a key or token its whole tombstone, an id its session alone.
+    """Returns what `remove NAME --undo` would lift: for a key or token the whole tombstone, for an id its session.
 
-    Raises `UsageError` where there is no such tombstone.
+    Raises `UsageError` if there is no such tombstone.
     """
     derived = token_of(agent_id, name)
     for stone in standing(workspace):
@@ -532,10 +532,11 @@ def undoable(workspace: Workspace, agent_id: str, name: str) -> Undo:
 
 
 def lift(workspace: Workspace, agent_id: str, name: str) -> Undo:
-    """Lifts a tombstone, or takes one session out of it: the files, then the mirror.
+    """Lifts a tombstone, or takes one session out of it: first the files, then the mirror.
 
-    A crash in between is finished by the next pass, and so is the mirror of every other machine that the files reach.
-    What was deleted stays deleted; copies that come back are indexed again. Raises `UsageError` where there is none.
+    After a crash in between the next pass finishes; it also updates the mirror of every other machine that the files
+    reach. What was deleted stays deleted; copies that come back are indexed again. Raises `UsageError` if there is no
+    such tombstone.
     """
     with state_dir.workspace_lock(workspace.state):
         undo = undoable(workspace, agent_id, name)
@@ -554,7 +555,7 @@ def lift(workspace: Workspace, agent_id: str, name: str) -> Undo:
 
 
 def standing(workspace: Workspace) -> list[Tombstone]:
-    """Every tombstone of mirror and files: after a lost database, no pass need have mirrored the files yet."""
+    """Returns every tombstone of mirror and files: after a lost database the files may not be mirrored yet."""
     found = {(stone.agent_id, stone.session_token): stone for stone in tombstones_store.mirrored(workspace.database)}
     for name in files.listing(workspace.root, TOMBSTONES, ""):
         path = f"{TOMBSTONES}/{name}"

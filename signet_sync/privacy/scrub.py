@@ -1,4 +1,4 @@
-"""After a removal no byte of it stays in a file that we write: database, WAL, backups, kept copies, entities."""
+"""Scrubs what a removal left in files that we write: database, WAL, backups, kept copies, entities."""
 
 from __future__ import annotations
 
@@ -51,31 +51,31 @@ _ARTIFACT = late(r"\d{4}-\d\d-\d\dT[^/]*?--[a-z2-7]{16}--(?:summary|transcript|c
 
 
 class RemovedWords(Eraser):
-    """Takes the words of removed sessions out of kept copies, queries and marks, while their rows still say them."""
+    """Deletes removed sessions' words from kept copies, queries and marks, while rows still contain them."""
 
     name = "removed words"
 
     def gather(self, run: Pass, removed: Sequence[Tombstone]) -> tuple[set[str], set[str]]:
-        """Cleans what is kept; gives queries, and digests of lines that cannot be taken out now."""
+        """Cleans kept copies; returns queries, and digests of lines that cannot be deleted now."""
         workspace, database = run.workspace, run.database
         lines: set[str] = set()
         if not workspace.touch_nothing:
             try:
                 postponed = False
                 if not passes.is_halted(database):
-                    # What was written into our part of a page is kept beside it now, where its lines can be told.
+                    # Changes in managed blocks are saved to kept copies now, while removed lines can be recognised.
                     kept = pages_stage.project(workspace, agents=None, now_us=run.request.now_us)
                     run.outcome.rewritten |= kept.rewritten
                     postponed = kept.deferred
                 clean_kept_copies(workspace, removed)
-            except (OSError, WorkspaceError):  # the scrub says what is wrong
+            except (OSError, WorkspaceError):  # the scrub reports the error
                 postponed = True
             if postponed:
                 lines = lines_of_removed(workspace, removed)
         return queries_of_removed(database, removed), lines
 
     def erase(self, run: Pass, removed: Sequence[Tombstone], gathered: tuple[set[str], set[str]]) -> Callable[[], None]:
-        """Forgets queries and marks; marks of what still stands behind others go when rows have followed."""
+        """Deletes queries and marks; returns what deletes loose marks once derived rows are up to date."""
         database, (queries, lines) = run.database, gathered
         recall_events.forget_queries(database, queries)
         tombstones_store.remember_lines(database, lines)
@@ -84,12 +84,11 @@ class RemovedWords(Eraser):
 
 
 def scrub(workspace: Workspace, now_iso: str) -> None:
-    """Drops what was taken in and damaged databases, cleans diaries, kept copies and full text, rewrites backups.
+    """Deletes pending inputs and damaged databases; cleans diaries, kept copies and full text; rewrites backups.
 
-    Then the WAL is emptied, and what SQLite has left between its rows overwritten.
+    Then empties the WAL, and overwrites free space in the database.
 
-    Where a reader stands in the way of the WAL, or a file cannot be deleted, the scrub stays pending: the next pass
-    tries again.
+    If a reader blocks the WAL, or a file cannot be deleted, the scrub stays pending: the next pass tries again.
     """
     stones = tombstones_store.mirrored(workspace.database)
     try:
@@ -105,7 +104,7 @@ def scrub(workspace: Workspace, now_iso: str) -> None:
         clean_gardens(workspace, stones, parse_instant(now_iso) or 0)
         back_up(workspace, now_iso, force=True)
         _drop_set_aside(workspace.database.path)
-        # Before the mark: it must not outlast a power loss that brings back what was deleted.
+        # Before the scrub is recorded as done: a power loss must not bring back deleted files after that.
         files.sync_folders(workspace.root, {"", TEMPORARY})
         state_dir.settle(workspace.state)
     except (OSError, WorkspaceError) as error:
@@ -116,18 +115,18 @@ def scrub(workspace: Workspace, now_iso: str) -> None:
     if not workspace.database.checkpoint(truncate=True) or left:
         return
     with workspace.database.transaction():
-        # Where somebody has written since the checkpoint, the next pass tries again.
+        # After a write since the checkpoint, the next pass tries again.
         if wipe.wipe(workspace.database) and tombstones_store.settle_lines(workspace.database):
             tombstones_store.mark_scrubbed(workspace.database)
     workspace.database.checkpoint(truncate=True)
 
 
 def _drop_inputs(workspace: Workspace, stones: Sequence[Tombstone]) -> None:
-    """What was taken in and not yet written. Raises `OSError`."""
+    """Deletes inputs of removed sessions that are not written yet. Raises `OSError`."""
 
     def flow(document: Mapping[str, Any]) -> bool:
         if document.get("v") == sessions_flow.VERSION and not sessions_flow.is_sound(document):
-            return True  # it went bad: nobody could finish it, and it may hold anything
+            return True  # damaged: it cannot be finished, and may contain anything
         agent_id, token, session_id = (document.get(part) for part in ("agent_id", "token", "session_id"))
         if not isinstance(agent_id, str) or not isinstance(session_id, str) or not isinstance(token, str | None):
             return True
@@ -144,7 +143,7 @@ def _drop_inputs(workspace: Workspace, stones: Sequence[Tombstone]) -> None:
 
 
 def is_covered(stones: Sequence[Tombstone], agent_id: str, session_id: str, token: str | None = None) -> bool:
-    """Whether an input belongs to a removed session: by its token, by that of its id, or named in the tombstone."""
+    """Whether an input belongs to a removed session: by its token, its id's token, or an id in the tombstone."""
     tokens = {token, token_of(agent_id, session_id)}
     return any(
         stone.agent_id == agent_id
@@ -164,10 +163,10 @@ def _drop_set_aside(database: str) -> None:
 
 
 def clean_kept_copies(workspace: Workspace, stones: Sequence[Tombstone]) -> None:
-    """Takes lines of removed sessions and forgotten memories out of the kept copies of displaced pages.
+    """Deletes lines of removed sessions and forgotten memories from the kept copies of displaced pages.
 
-    They are told by token, id, handle and file names; while the sessions have rows, by their words too, and afterwards
-    by the digests of lines that could not be taken out then. Raises `OSError`, `WorkspaceError`.
+    Lines are recognised by token, id, handle and file names; while the sessions have rows also by their words, and
+    later by the digests of lines that could not be deleted then. Raises `OSError`, `WorkspaceError`.
     """
     conflict_copies.clear(workspace)
     handles = {memory_id.encode() for _, memory_id in memories.forgotten(workspace.database)}
@@ -177,10 +176,10 @@ def clean_kept_copies(workspace: Workspace, stones: Sequence[Tombstone]) -> None
 
 
 def redact_copies(workspace: Workspace) -> None:
-    """Takes what was redacted out of kept copies and of conflict copies of artifacts.
+    """Applies redactions to kept copies, and to conflict copies of artifacts.
 
-    A copy of what an artifact was before becomes what it is; in any other, secrets alone are replaced, and a person's
-    words stay. Raises `OSError`, `WorkspaceError`.
+    A copy of an artifact's earlier version becomes its redacted version; in other copies only secrets are replaced, and
+    a person's words stay. Raises `OSError`, `WorkspaceError`.
     """
     for path in (*kept_copies(workspace.root), *_copies_of_artifacts(workspace)):
         found = files.read(workspace.root, path, PAGE_LIMIT)
@@ -195,7 +194,7 @@ def redact_copies(workspace: Workspace) -> None:
 
 
 def _copies_of_artifacts(workspace: Workspace) -> list[str]:
-    """Conflict copies of artifacts that were redacted."""
+    """Lists conflict copies of artifacts that were redacted."""
     found = []
     for name in files.listing(workspace.root, MEMORY, ""):
         original = _ARTIFACT.match(name) if ignored_code(name) == "conflict-copy" else None
@@ -205,9 +204,9 @@ def _copies_of_artifacts(workspace: Workspace) -> list[str]:
 
 
 def lines_of_removed(workspace: Workspace, stones: Sequence[Tombstone]) -> set[str]:
-    """Digests of the lines of pages and kept copies that say what removed sessions said, while these have rows.
+    """Returns digests of lines in pages and kept copies that repeat removed sessions, while these have rows.
 
-    For what cannot be written now: once the rows are gone nobody knows the words, and they must not be kept anywhere.
+    For lines that cannot be deleted now: once the rows are gone the words are unknown, and they must not be stored.
     """
     sieve = Sieve(_needles(workspace, stones))
     found: set[str] = set()
@@ -219,10 +218,10 @@ def lines_of_removed(workspace: Workspace, stones: Sequence[Tombstone]) -> set[s
 
 
 def clean_gardens(workspace: Workspace, stones: Sequence[Tombstone], now_us: int) -> None:
-    """Takes what rests on newly removed sessions, or says what they said, out of their agents' entities.
+    """Deletes from entities what is based on newly removed sessions, or repeats their words.
 
-    While the sessions have rows it is told by their words too, afterwards by paths, ids and names. Raises `OSError`,
-    `WorkspaceError`.
+    While the sessions have rows, their words are searched for as well, later only paths, ids and names. Raises
+    `OSError`, `WorkspaceError`.
     """
     fresh = tombstones_store.pending(workspace.database)
     for stone in stones:
@@ -246,7 +245,7 @@ def clean_gardens(workspace: Workspace, stones: Sequence[Tombstone], now_us: int
 
 
 def queries_of_removed(database: Database, stones: Sequence[Tombstone]) -> set[str]:
-    """What was asked of `recall` in words of removed sessions; known only while these have rows."""
+    """Returns the `recall` queries that use words of removed sessions; known only while these have rows."""
     scrubbed = tombstones_store.pending(database)
     new = [stone for stone in stones if (stone.agent_id, stone.session_token) in scrubbed]
     scopes = [(stone.agent_id, stone.session_token, stone.session_ids) for stone in new]
@@ -254,7 +253,7 @@ def queries_of_removed(database: Database, stones: Sequence[Tombstone]) -> set[s
 
 
 def clean_of_words(workspace: Workspace, needles: Collection[bytes]) -> None:
-    """The same by words, for whoever still knows them. Raises `OSError`, `WorkspaceError`."""
+    """Cleans kept copies by words, for callers that still know them. Raises `OSError`, `WorkspaceError`."""
     if kept := kept_copies(workspace.root):
         _take_out(workspace, kept, needles)
 
@@ -286,10 +285,10 @@ def _needles(workspace: Workspace, stones: Sequence[Tombstone]) -> set[bytes]:
     words = {stone.session_token for stone in stones if not stone.session_ids}
     for stone, scope in zip(stones, scopes, strict=True):
         words.update(path.rpartition("/")[2] for path in tombstones_store.gone_paths(workspace.database, stone))
-        # One that no row knows may be anybody's word: whoever reaches the workspace may write into a tombstone.
+        # An id without rows may be any word, since anyone with access to the workspace can edit a tombstone.
         words.update(session_id for session_id in stone.session_ids if UUID.fullmatch(session_id))
         words.update(names(workspace.database, scope))
-    # What stands on the pages of another agent, whose session has the same id, is not of this one.
+    # A word that another agent's session also uses, such as an equal id, does not identify this one.
     words -= used_elsewhere(workspace.database, scopes, words)
     words |= {flatten_cell(word) for word in words}  # as pages show them
     told = {word.encode("utf-8", "replace") for word in words if len(word) >= 8}
@@ -297,7 +296,7 @@ def _needles(workspace: Workspace, stones: Sequence[Tombstone]) -> set[bytes]:
 
 
 def seek_returned(workspace: Workspace) -> None:
-    """Has pages scrubbed that came back, from a backup or another machine, and tell of a removed session."""
+    """Reopens the scrub for pages that came back, from a backup or another machine, and name a removed session."""
     pages = [(agent_id, raw) for agent_id, _, raw in pages_stage.strays(workspace)]
     for path in kept_copies(workspace.root):
         found = files.read(workspace.root, path, PAGE_LIMIT)
@@ -310,7 +309,7 @@ def seek_returned(workspace: Workspace) -> None:
 
 
 def kept_copies(root: str) -> list[str]:
-    """Paths of the copies that we kept of displaced pages, and of those that sync services made."""
+    """Lists the copies that we kept of displaced pages, and those that sync services made."""
     found = [copy.path for copy in conflict_copies.standing(root)]
     folders = ["", *(f"agents/{name}" for name in files.listing(root, "agents", ""))]
     for folder in folders:

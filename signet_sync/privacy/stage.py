@@ -1,4 +1,4 @@
-"""Has every removal followed by its scrub; what a scrub needs is loaded when there is one."""
+"""Scrubs after every removal; the scrub's imports are loaded only when there is one."""
 
 from __future__ import annotations
 
@@ -8,32 +8,32 @@ from signet_sync.sync.tombstones import store as tombstones_store
 
 
 class ReturnedPages(Maintenance):
-    """Has pages scrubbed that came back, from a backup or another machine, and tell of a removed session."""
+    """Finds pages of removed sessions that came back, from a backup or another machine, and marks them for a scrub."""
 
     name = "returned pages"
 
     def due(self, run: Pass) -> bool:
-        """Says whether anything was removed."""
+        """Whether any tombstone exists."""
         return tombstones_store.any_stand(run.database)
 
     def run(self, run: Pass) -> None:
-        """Looks for them; the scrub comes after it."""
-        from signet_sync.privacy import scrub  # heavy, and for removals alone
+        """Finds such pages; the scrub follows."""
+        from signet_sync.privacy import scrub  # slow import, needed for removals only
 
         scrub.seek_returned(run.workspace)
 
 
 class Scrub(Maintenance):
-    """Scrubs after removals, and again where something of one came back."""
+    """Scrubs after removals, and again if something removed came back."""
 
     name = "scrub"
 
     def due(self, run: Pass) -> bool:
-        """Says whether a removal waits for its scrub."""
+        """Whether a removal waits for its scrub."""
         return tombstones_store.unscrubbed(run.database)
 
     def run(self, run: Pass) -> None:
-        """Scrubs."""
-        from signet_sync.privacy import scrub  # heavy, and for removals alone
+        """Runs the scrub."""
+        from signet_sync.privacy import scrub  # slow import, needed for removals only
 
         scrub.scrub(run.workspace, run.now_iso)

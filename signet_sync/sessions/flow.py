@@ -1,4 +1,4 @@
-"""One write flow, walked step by step: look at what is done, do what follows, look again."""
+"""Runs one write flow step by step: observe what is done, do the next step, observe again."""
 
 from __future__ import annotations
 
@@ -43,18 +43,18 @@ from signet_sync.text.sanitizer import sanitize_line, sanitize_normalized, sanit
 from signet_sync.text.sentences import SessionContext, fallback, passes_strict
 
 VERSION = 1
-# Those of journals that do not name any.
+# The sanitizer of journals that name none.
 _FIRST_RULES = "sanitize_transcript_v1"
-# A flow has seven steps; who needs more than these goes round in circles.
+# A flow has seven steps; more than this many means that it loops.
 _MOST_STEPS = 24
 
 
 @dataclass(slots=True)
 class Flow:
-    """A session end or compaction on its way. Everything that outlives a crash is in the journal's document.
+    """A session end or compaction being written. The journal's document has everything that must survive a crash.
 
-    `wording` is a model's sentence, worth trying before the fallback; `reconciled` says that a pass went over it;
-    `published` are the kinds of files that this process has written, down to the disk.
+    `wording` is a model's sentence, tried before the fallback; `reconciled`: a pass has covered the flow's files;
+    `published`: the kinds of files that this process wrote durably.
     """
 
     held: journal.Held
@@ -80,12 +80,12 @@ class Flow:
         return cast(FlowKind, self.document["kind"])
 
     def path(self, kind: str) -> str:
-        """Where an artifact of the flow stands."""
+        """The path of an artifact of the flow."""
         return artifact_path(artifact_file_name(self.document["captured_at"], self.document["token"], kind))
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """The artifacts that the flow writes, in their order."""
+        """The artifacts that the flow writes, in order."""
         return kinds_of(self.kind, self.document["bodies"])
 
     @property
@@ -94,7 +94,7 @@ class Flow:
         return [*(self.path(kind) for kind in self.kinds), self.document["manifest"]]
 
     def answer(self) -> dict[str, Any]:
-        """What the caller is told."""
+        """Returns the answer for the caller."""
         document = self.document
         return {
             "agent_id": document["agent_id"],
@@ -110,7 +110,7 @@ class Flow:
 
 
 def flow_of(held: journal.Held) -> Flow:
-    """A flow from its journal. Raises `ValueError` for a document that is none of ours."""
+    """Makes a flow from its journal. Raises `ValueError` for a document that is not valid."""
     document = held.document
     if not is_sound(document):
         raise ValueError("a journal of another version, or with fields that we did not write")
@@ -123,7 +123,7 @@ def flow_of(held: journal.Held) -> Flow:
 
 
 def _sanitize_anew(document: dict[str, Any]) -> None:
-    """Has the rules of today look at what was journalled under others: of it, no secret that they know is written."""
+    """Sanitizes inputs that were journalled under other rules again, so that no secret known today is written."""
     document["bodies"] = {kind: sanitize_normalized(body) for kind, body in document["bodies"].items()}
     for name in _NULLABLE:
         if isinstance(document.get(name), str) and name != "session_key":
@@ -131,7 +131,7 @@ def _sanitize_anew(document: dict[str, Any]) -> None:
 
 
 def is_sound(document: Mapping[str, Any]) -> bool:
-    """Whether each field is of its kind: a file that went bad must neither name other places nor stop a pass."""
+    """Whether every field is valid: a damaged file must neither name other paths nor stop a pass."""
     try:
         return document["v"] == VERSION and _fits(document)
     except (KeyError, TypeError):
@@ -162,7 +162,7 @@ def _fits(document: Mapping[str, Any]) -> bool:
 
 
 def _are_marks(live: object) -> bool:
-    """Whether it names live turns; a flow of an earlier version names none, and its turns are left to the next one."""
+    """Whether it maps session ids to marks; flows of earlier versions have none and leave turns to the next flow."""
     return isinstance(live, dict) and all(
         isinstance(marks, list) and all(isinstance(mark, str) for mark in marks) for marks in live.values()
     )
@@ -172,7 +172,7 @@ _NULLABLE = ("session_key", "project", "harness", "started_at", "ended_at", "pro
 
 
 def resume(workspace: Workspace, wanted: Callable[[Flow], bool] = lambda _: True) -> Iterator[Flow]:
-    """Takes hold of flows whose caller has died, one after the other; damaged journals are named and left."""
+    """Takes over flows whose caller died, one by one; damaged journals are reported and skipped."""
     for key in journal.keys(workspace.state.journal):
         try:
             held = journal.take(workspace.state.journal, key)
@@ -195,10 +195,10 @@ def resume(workspace: Workspace, wanted: Callable[[Flow], bool] = lambda _: True
 
 
 def advance(workspace: Workspace, flow: Flow) -> State:
-    """Walks a flow as far as it goes by itself: to its end, or to where a pass over the vault is needed.
+    """Runs a flow until it ends or needs a pass over the vault.
 
-    The caller holds the workspace's lock. Raises `OSError`, `WorkspaceError`, `DatabaseError`, `RevisionConflict`; what
-    was done stays done, and the next pass goes on.
+    The caller holds the workspace's lock. Raises `OSError`, `WorkspaceError`, `DatabaseError`, `RevisionConflict`;
+    finished steps stay done, and the next pass continues.
     """
     for _ in range(_MOST_STEPS):
         seen = observe(look(workspace, flow))
@@ -212,7 +212,7 @@ def advance(workspace: Workspace, flow: Flow) -> State:
 
 
 def look(workspace: Workspace, flow: Flow) -> Facts:
-    """What disk and index say about a flow now."""
+    """Observes a flow's state on disk and in the index."""
     document = flow.document
     answered = results.recorded(workspace.database, document["agent_id"], document["flow_key"]) is not None
     standing = tuple((kind, _standing(workspace, flow, kind)) for kind in flow.kinds)
@@ -232,10 +232,10 @@ def look(workspace: Workspace, flow: Flow) -> Facts:
 
 
 def _are_buffered(workspace: Workspace, flow: Flow) -> bool:
-    """Whether live turns are buffered that the flow's files hold."""
+    """Whether live turns that the flow's files hold are still buffered."""
     document = flow.document
     key = document["session_key"] or document["session_id"]
-    # What is read from a harness's transcript stands there until the session's ending.
+    # Turns read from a harness's transcript stay buffered until the session ends.
     return (flow.kind == "end" and live.is_read(workspace.database, ending_of(document))) or sessions_live.is_buffered(
         workspace, document["agent_id"], key, document.get("live", {})
     )
@@ -251,7 +251,7 @@ def _reset(workspace: Workspace, flow: Flow) -> None:
 
 
 def ending_of(document: Mapping[str, Any]) -> live.Ending:
-    """Which live turns an ending covers."""
+    """Returns the ending that selects the live turns covered by a flow."""
     return live.Ending(
         document["agent_id"],
         document["session_key"] or document["session_id"],
@@ -275,14 +275,14 @@ def _standing(workspace: Workspace, flow: Flow, kind: str) -> Standing:
             return "absent"
         raise WorkspaceError(found.message, path=path, hint="check its permissions; the flow goes on by itself")
     if not found.raw:
-        return "absent"  # at most a claim to the name, which a crash left
+        return "absent"  # at most an empty file that reserved the name before a crash
     ours: Standing = "ours" if _is_ours(flow, kind, found.raw) else "other"
     flow._seen[path] = (found.signature, ours)
     return ours
 
 
 def _is_ours(flow: Flow, kind: str, raw: bytes) -> bool:
-    """Whether a file is this flow's artifact: same session, same words. Its sentence is taken over."""
+    """Whether a file is this flow's artifact: same session, same words. If so, takes over its sentence."""
     try:
         source = parse(raw)
     except FrontmatterProblem:
@@ -292,7 +292,7 @@ def _is_ours(flow: Flow, kind: str, raw: bytes) -> bool:
     if not same or fields.get("kind") != kind:
         return False
     body = normalize(source.body)
-    # A flow that was begun under older rules may have written this file before they changed.
+    # A flow begun under older sanitizer rules may have written this file before they changed.
     if body != flow.bodies[kind] and sanitize_normalized(body) != flow.bodies[kind]:
         return False
     quality = fields.get("memory_sentence_quality")
@@ -303,7 +303,7 @@ def _is_ours(flow: Flow, kind: str, raw: bytes) -> bool:
 
 
 def rules_of(workspace: Workspace, path: str) -> str:
-    """The sanitizer that a transcript names; empty where it cannot be read."""
+    """Returns the sanitizer version that a transcript names; empty if it cannot be read."""
     found = files.read(workspace.root, path, workspace.settings.max_file_bytes)
     try:
         return str(parse(found.raw).fields.get("sanitizer_version") or "") if isinstance(found, Found) else ""
@@ -321,7 +321,7 @@ def _linked(workspace: Workspace, flow: Flow) -> bool:
 
 
 def _leads(fields: dict[str, Any], flow: Flow, kind: str) -> bool:
-    """Whether the flow's artifact is newer than what the manifest leads to."""
+    """Whether the flow's artifact is newer than the one that the manifest links."""
     present = fields.get(f"{kind}_path")
     if present == flow.path(kind):
         return False
@@ -363,7 +363,7 @@ def _do(workspace: Workspace, flow: Flow, step: Step, seen: State) -> None:
 
 
 def sentence(flow: Flow) -> tuple[str, Quality]:
-    """The flow's one sentence: the caller's or the model's if it passes the gate, else one made by rules."""
+    """Returns the flow's sentence: the caller's or the model's if it passes the gate, else one made by rules."""
     contexts = [_context(flow, kind) for kind in flow.kinds]
     offered = [said for said in (flow.document["proposal"], flow.wording, flow.document["headline"]) if said]
     passing = (said for said in offered if passes_strict(said, *contexts))
@@ -393,18 +393,18 @@ def _write_artifact(workspace: Workspace, flow: Flow, kind: str) -> None:
         "memory_sentence_generated_at": flow.generated_at,
     }
     if kind == "transcript":
-        # The oldest that the words went through: whoever compares them later is told how.
+        # The oldest rules applied to the words: later comparisons depend on them.
         fields["sanitizer_version"] = document.get("sanitizer", _FIRST_RULES).partition(" ")[0]
     left = files.look(workspace.root, flow.path(kind))
     if left is not None and not left.st_size:
         files.unlink(workspace.root, flow.path(kind))
-    with suppress(FileExistsError):  # the next look tells whose it is
+    with suppress(FileExistsError):  # the next observation determines whose file it is
         files.create_once(workspace.root, flow.path(kind), write(fields, body))
         flow.published.add(kind)
 
 
 def _make_sure(workspace: Workspace, flow: Flow) -> None:
-    """Syncs the folder of files that were found, not written: who wrote them may have died before its own fsync."""
+    """Syncs the folder of files that an earlier process wrote: it may have died before its own fsync."""
     if not flow.published.issuperset(flow.kinds):
         files.sync_folders(workspace.root, {MEMORY})
 
@@ -429,7 +429,7 @@ def _write_manifest(workspace: Workspace, flow: Flow) -> None:
 
     def change(fields: dict[str, Any], body: str) -> tuple[dict[str, Any], str] | None:
         if fields.get("session_id") != document["session_id"]:
-            return None  # another session's: ours is written anew by the next full pass
+            return None  # another session's manifest: the next full pass writes ours
         newer = [(kind, path) for kind, path in links if _leads(fields, flow, kind)]
         linked = with_links(body, links)
         if not newer and linked == body:
@@ -450,7 +450,7 @@ def _write_manifest(workspace: Workspace, flow: Flow) -> None:
 
 
 def _stamp_of(path: str) -> str:
-    """The instant in a manifest's name, as frontmatter has it."""
+    """Returns the instant in a manifest's name, formatted for frontmatter."""
     named = artifact_name(path.removeprefix(f"{MEMORY}/"))
     return iso(min(parse_name_stamp(named.stamp), default=0)) if named is not None else ""
 
@@ -475,7 +475,7 @@ def _record(workspace: Workspace, flow: Flow, answer: dict[str, Any], *, refused
 
 
 def _refuse(workspace: Workspace, flow: Flow, seen: State) -> None:
-    """Ends a flow that can never be finished. What another file holds under its name stays as it is."""
+    """Ends a flow that can never be finished. A file of other content under its name is left as it is."""
     if seen is State.REMOVED:
         flow.refusal = removed_session(flow.document["session_id"])
     else:

@@ -1,4 +1,4 @@
-"""What a session end or a compaction is told to us as: one document, read strictly (cli: *`session end` input*)."""
+"""Validates the input of a session end or a compaction: one JSON document (cli: *`session end` input*)."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from signet_sync.formats.ids import cut_to, session_name, session_value, written
 from signet_sync.formats.paths import AGENT_ID
 from signet_sync.formats.timestamps import iso, parse_instant
 
-# Bytes that id, key, project and harness may take: the head of a file may hold 64 KiB, and the sentence is in it, too.
+# Bytes for id, key, project and harness: frontmatter may have 64 KiB, and also holds the sentence.
 HEAD_TEXTS = 52_000
 _TEXTS = ("session_key", "project", "harness", "captured_at", "started_at", "ended_at", "idempotency_key")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Identity:
-    """Whose session it is and when: what both documents have in common. Timestamps are ISO 8601 in UTC or None."""
+    """The fields that both documents share. Timestamps are ISO 8601 in UTC, or None."""
 
     agent_id: str = "default"
     session_id: str
@@ -35,9 +35,9 @@ class _Identity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionInput(_Identity):
-    """The end of a session; `transcript` is all of it so far, or with `tail` the turns since its last ending.
+    """The end of a session; `transcript` is the whole session so far, or with `tail` the turns since its last ending.
 
-    `more`: the rest of it follows as an ending of its own, so that nobody knows yet what it lacks.
+    `more`: the rest follows as an ending of its own, so it is not known yet which live turns the transcript lacks.
     """
 
     transcript: str
@@ -54,9 +54,9 @@ class CompactionInput(_Identity):
 
 
 def session_input(document: object, *, now_us: int) -> SessionInput:
-    """A session end from its JSON document.
+    """Reads a session end from its JSON document.
 
-    Raises `UsageError` (`input-invalid`, `agent-invalid`) that names the field and what it must be.
+    Raises `UsageError` (`input-invalid`, `agent-invalid`) that names the field and the requirement.
     """
     given = _mapping(document, {f.name for f in fields(SessionInput)} - {"tail", "more"} | {"transcript_is"})
     scope = given.get("transcript_is")
@@ -71,7 +71,7 @@ def session_input(document: object, *, now_us: int) -> SessionInput:
 
 
 def compaction_input(document: object, *, now_us: int) -> CompactionInput:
-    """A compaction from its JSON document. Raises `UsageError`."""
+    """Reads a compaction from its JSON document. Raises `UsageError`."""
     given = _mapping(document, {f.name for f in fields(CompactionInput)})
     body = _body(given, "compaction")
     if not body.strip():
@@ -80,18 +80,18 @@ def compaction_input(document: object, *, now_us: int) -> CompactionInput:
 
 
 def kept(given: SessionInput | CompactionInput) -> dict[str, str | None]:
-    """Id, key, project and harness as they are written: exact, but for secrets and for what is too long.
+    """Returns id, key, project and harness as they are written: exact but for redacted secrets and cut ends.
 
-    Id and key are cut each by itself, for they name the session; project and harness share what these leave.
+    Id and key are cut one by one because they identify the session; project and harness share the remaining bytes.
     """
     names = {name: session_name(text) if (text := getattr(given, name)) else None for name in _NAMES}
     room = HEAD_TEXTS - sum(written_size(name) for name in names.values() if name)
     values = {name: session_value(text) or None if (text := getattr(given, name)) else None for name in _VALUES}
     sizes = sorted(written_size(value) for value in values.values() if value)
     if sum(sizes) > room:
-        # The smaller one may leave the larger one more than a half.
+        # A short value leaves its unused part of the half to the longer one.
         most = max(room - sizes[0], room // 2)
-        # A cut may leave what looks like a secret.
+        # The cut text may look like a secret.
         cut = {name: session_value(cut_to(value, most)) if value else None for name, value in values.items()}
         values = {name: cut_to(value, most) or None if value else None for name, value in cut.items()}
     return {**names, **values}
@@ -148,7 +148,7 @@ FUTURE_US = 86_400 * 1_000_000
 
 
 def _instant(name: str, text: str | None, now_us: int) -> str | None:
-    """The instant as we write it: UTC, milliseconds; none = UTC where no zone is given."""
+    """Returns the instant in our format: UTC, milliseconds; a time without a zone is taken as UTC."""
     if text is None:
         return None
     micros = parse_instant(js_trim(text))

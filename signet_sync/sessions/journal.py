@@ -1,4 +1,4 @@
-"""The journal of write flows: what a flow needs to be finished by somebody else, one durable file a flow."""
+"""Keeps the inputs of write flows in one durable file per flow, so that another process can finish it."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _NAME = late(r"([0-9a-f]{32})\.json", re.ASCII)
 
 
 class Held:
-    """A flow's file, held by this process: nobody else resumes it while we live.
+    """A flow's file, locked by this process: no other process resumes the flow while this one lives.
 
-    The kernel lets go of the lock when we die, so that no clock has to tell an abandoned flow from a slow one.
+    The kernel releases the lock when the process dies, so an abandoned flow is recognised without a timeout.
     """
 
     def __init__(self, path: str, descriptor: int, document: dict[str, Any]) -> None:
@@ -33,23 +33,23 @@ class Held:
         return os.path.basename(self.path).removesuffix(".json")
 
     def finish(self) -> None:
-        """The flow is done: its inputs go."""
+        """Deletes the inputs of a finished flow."""
         if unlink(self.path):
             sync_folder(os.path.dirname(self.path))
         self.release()
 
     def release(self) -> None:
-        """Leaves the flow to whoever comes next."""
+        """Releases the flow, so that another process may resume it."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
 
 
 def begin(folder: str, key: str, document: Mapping[str, Any]) -> Held:
-    """Writes a flow's inputs durably and holds them; an earlier, abandoned file of this flow is replaced.
+    """Writes a flow's inputs durably and locks them; replaces an earlier, abandoned file of this flow.
 
-    The document holds sanitized text only. Raises `OSError`; then it is not sure that the file will last, and there is
-    either none or a whole one. Raises `BlockingIOError` where a living process holds this very flow.
+    The document contains sanitized text only. Raises `OSError`; then the file is either missing or complete, but may
+    not be durable. Raises `BlockingIOError` if a living process holds this flow.
     """
     private_folder(folder)
     path = os.path.join(folder, f"{key}.json")
@@ -66,9 +66,9 @@ def begin(folder: str, key: str, document: Mapping[str, Any]) -> Held:
 
 
 def take(folder: str, key: str) -> Held | None:
-    """Takes hold of an abandoned flow; None where it is gone, or held by a living process.
+    """Locks an abandoned flow; returns None if it is gone or held by a living process.
 
-    Raises `ValueError` with its path for a damaged one.
+    Raises `ValueError` with the path for a damaged one.
     """
     path = os.path.join(folder, f"{key}.json")
     descriptor = _held(path)
@@ -88,14 +88,14 @@ def take(folder: str, key: str) -> Held | None:
 
 
 def _held(path: str) -> int | None:
-    """A locked descriptor of a flow's file; None where it is gone, or a living process holds it."""
+    """Returns a locked descriptor of a flow's file; None if it is gone or held by a living process."""
     try:
         descriptor = os.open(path, READ)
     except OSError:
         return None
     with suppress(OSError):
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        # It may have been finished, or replaced, between our opening it and holding it.
+        # The flow may have been finished or replaced between opening and locking the file.
         if os.fstat(descriptor).st_nlink:
             return descriptor
     os.close(descriptor)
@@ -103,7 +103,7 @@ def _held(path: str) -> int | None:
 
 
 def keys(folder: str) -> list[str]:
-    """Every flow that is not finished, oldest first."""
+    """Lists the unfinished flows, oldest first."""
     found = []
     with suppress(OSError):
         for entry in os.scandir(folder):
@@ -115,9 +115,9 @@ def keys(folder: str) -> list[str]:
 
 
 def drop(folder: str, unwanted: Callable[[Mapping[str, Any]], bool]) -> int:
-    """Deletes the inputs of flows that nobody may finish any more (their session was removed); gives how many.
+    """Deletes the inputs of flows that may not be finished (their session was removed); returns how many.
 
-    A file that cannot be read as a flow goes too: nobody could finish it, and it may hold anything.
+    A file that cannot be read as a flow is deleted too: it cannot be finished, and may contain anything.
     """
     dropped = 0
     for path, document in _documents(folder):

@@ -1,4 +1,4 @@
-"""The turns that a harness streams while a session runs: a file in the state folder, and rows that follow from it."""
+"""Buffers the turns that a harness streams while a session runs, in files; rows follow from these."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ from signet_sync.text.sanitizer import sanitize_counted, sanitize_line, sanitize
 if TYPE_CHECKING:
     from signet_sync.formats.artifact import Tombstone
 
-# A pass over a large vault may hold the database for a while; a turn that was said is not given up for that.
+# Milliseconds to wait: a pass over a large vault may lock the database, and a turn must not be lost for that.
 PATIENCE_MS = 60_000
 
 
 def append(
     workspace: Workspace, turns: Iterable[Turn], *, agent_id: str, session_key: str, session_id: str | None = None
 ) -> dict[str, Any]:
-    """Buffers the turns of a running session, all or none, sanitized; gives the answer of `transcript append`.
+    """Buffers the turns of a running session, all or none, sanitized; returns the answer of `transcript append`.
 
-    A turn that is there already is counted as a duplicate. When this returns they are in a file, down to the disk.
-    Raises `UsageError` (`input-invalid`, `agent-invalid`, `turn-conflict`, `removed-session`), `DatabaseError`,
-    `OSError`; after that one they may stand there all the same, and the same call finds them.
+    Turns that are buffered already are counted as duplicates. The turns are durable when this returns. Raises
+    `UsageError` (`input-invalid`, `agent-invalid`, `turn-conflict`, `removed-session`), `DatabaseError`, `OSError`;
+    after `OSError` the turns may be buffered all the same, and repeating the call finds them.
     """
     _check_names(agent_id, session_key, session_id or "")
     session_key, session_id = session_name(session_key), session_name(session_id) if session_id else ""
-    # Rows under a key that is the id are those that are read from a transcript.
+    # Rows whose key is the session's id are those read from a transcript.
     session_id = "" if session_id == session_key else session_id
     counts = Counter[str]()
     clean = [_sanitized(turn, counts) for turn in turns]
@@ -51,11 +51,11 @@ def append(
     database.connection.set_busy_timeout(PATIENCE_MS)
     identity = Identity(agent_id, session_key, session_id)
     with ExitStack() as stack:
-        # In the transaction: a removal that comes later finds the turns.
+        # Within the transaction, so that a later removal finds the turns.
         stack.enter_context(database.transaction())
         seen = live.shapes(database).get(identity.name)
         if seen == live.REMOVED:
-            live_files.remove(workspace.state.live, [identity.name])  # what is added must not bring back what it holds
+            live_files.remove(workspace.state.live, [identity.name])  # else removed turns would come back
         buffer = stack.enter_context(live_files.held(workspace.state.live, identity))
         refuse_removed(workspace, agent_id, session_key, session_id)
         if buffer.shape != seen:
@@ -76,7 +76,7 @@ def append(
 
 
 def _follow(workspace: Workspace, identity: Identity, turns: Sequence[BufferedTurn]) -> None:
-    """Makes the rows of a session those of its file. Inside the caller's transaction."""
+    """Updates the rows of a session from its file, in the caller's transaction."""
     live.mirror(workspace.database, *identity, [LiveTurn(*turn) for turn in turns])
 
 
@@ -84,9 +84,9 @@ def _follow(workspace: Workspace, identity: Identity, turns: Sequence[BufferedTu
 
 
 def settle(workspace: Workspace) -> None:
-    """Makes the rows follow from the files, where a file moved since; writes out turns that are rows alone.
+    """Updates rows from files that changed; writes files for turns that exist only as rows.
 
-    Such rows are those of an earlier version's database, of a backup or of a bundle. Raises `DatabaseError`, `OSError`.
+    Such rows come from an earlier version's database, a backup or a bundle. Raises `DatabaseError`, `OSError`.
     """
     database, folder = workspace.database, workspace.state.live
     if workspace.touch_nothing or is_settled(database, folder):
@@ -104,7 +104,7 @@ def settle(workspace: Workspace) -> None:
             if identity is None:
                 live.set_shape(database, name, present.get(name, ""))
             elif tombstones_store.covers_live(stones, *identity):
-                # A removal has come as far as the tombstone: nothing of the turns is read again.
+                # A removal has got as far as its tombstone: the turns are not read again.
                 _remove(workspace, identity)
                 live.forget(database, *identity)
             else:
@@ -118,7 +118,7 @@ def _identity_of(folder: str, name: str) -> Identity | None:
 
 
 def _settle(workspace: Workspace, buffer: Buffer, *, alone: bool) -> None:
-    """Makes rows and file of a session agree: the file counts, but where it is damaged, or rows may stand `alone`."""
+    """Makes a session's rows and file equal. The file decides, unless damaged or rows may exist `alone`."""
     database, turns = workspace.database, buffer.turns()
     damaged = buffer.is_damaged
     if alone or damaged:
@@ -135,7 +135,7 @@ def _settle(workspace: Workspace, buffer: Buffer, *, alone: bool) -> None:
 
 
 def _remove(workspace: Workspace, identity: Identity) -> None:
-    """Deletes a session's file; one that cannot be deleted now is marked, never read, and deleted by the scrub."""
+    """Deletes a session's file; one that cannot be deleted is marked, never read, and deleted by the scrub."""
     shape = ""
     try:
         live_files.remove(workspace.state.live, [identity.name])
@@ -148,7 +148,7 @@ def _remove(workspace: Workspace, identity: Identity) -> None:
 
 
 def delete_removed(workspace: Workspace) -> None:
-    """Deletes the files of removed sessions that could not be deleted with them. Raises `OSError`, `DatabaseError`."""
+    """Deletes files of removed sessions that could not be deleted earlier. Raises `OSError`, `DatabaseError`."""
     names = [name for name, shape in live.shapes(workspace.database).items() if shape == live.REMOVED]
     if names:
         live_files.remove(workspace.state.live, names)
@@ -158,10 +158,9 @@ def delete_removed(workspace: Workspace) -> None:
 
 
 def forget(workspace: Workspace, agent_id: str, session_key: str, marks: Mapping[str, Collection[str]]) -> None:
-    """Forgets turns that a session's artifacts hold now: from their files (by the session's id, or none), then as rows.
+    """Deletes turns that artifacts hold now: from the files (of the session's id, or of none), then the rows.
 
-    Each is told by its mark, so that other words which have come under the same number stay. Raises `DatabaseError`,
-    `OSError`.
+    Turns are matched by their marks, so that other words under the same number stay. Raises `DatabaseError`, `OSError`.
     """
     database = workspace.database
     with database.transaction(durable=True):
@@ -177,7 +176,7 @@ def forget(workspace: Workspace, agent_id: str, session_key: str, marks: Mapping
 
 
 def is_buffered(workspace: Workspace, agent_id: str, session_key: str, marks: Mapping[str, Collection[str]]) -> bool:
-    """Whether any turn of these marks is still kept."""
+    """Whether any turn of these marks is still buffered."""
     return any(
         mark_of(turn) in gone
         for session_id, gone in marks.items()
@@ -186,7 +185,7 @@ def is_buffered(workspace: Workspace, agent_id: str, session_key: str, marks: Ma
 
 
 def forget_removed(workspace: Workspace, stones: Sequence[Tombstone]) -> None:
-    """Deletes the files of sessions that tombstones cover, while rows tell which these are. In a transaction."""
+    """Deletes live files of sessions that tombstones cover, while rows still name them. In a transaction."""
     if not workspace.touch_nothing:
         for stone in stones:
             for one in tombstones_store.live_of(workspace.database, stone):
@@ -194,7 +193,7 @@ def forget_removed(workspace: Workspace, stones: Sequence[Tombstone]) -> None:
 
 
 def drop_held(workspace: Workspace, sessions: Iterable[tuple[str, str, str]]) -> None:
-    """Forgets turns that artifacts hold, of sessions by agent, key and id: they came from a backup older than these."""
+    """Deletes turns, restored from an older backup, that artifacts hold already; sessions by agent, key and id."""
     for agent_id, session_key, session_id in sessions:
         turns = live.transcript(workspace.database, agent_id, session_key, session_id)
         segments = artifacts.transcripts(
@@ -210,18 +209,18 @@ def drop_held(workspace: Workspace, sessions: Iterable[tuple[str, str, str]]) ->
 
 
 def said_of(turn: LiveTurn) -> Said:
-    """A live turn as it is compared with transcripts and written into them: by the sanitizer of today."""
+    """Returns a live turn as it is compared with and written into transcripts: sanitized by today's rules."""
     return Said(sanitize_line(turn.role), sanitize_counted(turn.content)[0], turn.at)
 
 
 def mark_of(turn: LiveTurn) -> str:
-    """What tells a turn from one of other words under the same number."""
+    """Returns the mark of a turn, which differs for other words under the same number."""
     words = f"{turn.role}\0{turn.content}".encode("utf-8", "replace")
     return f"{turn.turn} {sha256(words).hexdigest()[:16]}"
 
 
 def marks_of(covered: Sequence[Covered]) -> dict[str, list[str]]:
-    """The marks of turns by the id of their session."""
+    """Groups the marks of turns by session id."""
     found: dict[str, list[str]] = {}
     for session_id, turn in covered:
         found.setdefault(session_id, []).append(mark_of(turn))
@@ -229,9 +228,9 @@ def marks_of(covered: Sequence[Covered]) -> dict[str, list[str]]:
 
 
 def unheld(said: Sequence[Said], segments: Sequence[tuple[str, int]], transcript: str) -> list[int]:
-    """Which turns neither a transcript nor an earlier segment holds; a segment is its text, and its end in µs.
+    """Finds the turns that neither a transcript nor an earlier segment holds; a segment is its text and its end in µs.
 
-    A turn that was said after a segment's end is not in it, whatever words it has.
+    A turn said after a segment's end is not in that segment, even if the words are equal.
     """
     absent = lacking(transcript, said)
     for text, ends_us in segments:
@@ -245,7 +244,7 @@ def unheld(said: Sequence[Said], segments: Sequence[tuple[str, int]], transcript
 
 
 def _check_names(agent_id: str, session_key: str, session_id: str) -> None:
-    """Holds the names to what an ending may be called by: else the session could never end."""
+    """Checks the names by the rules of an ending: else the session could never end."""
     names = {"agent_id": agent_id, "session_key": session_key, "session_id": session_id or "-", "transcript": ""}
     try:
         given = session_input(names, now_us=0)
@@ -268,7 +267,7 @@ def _sanitized(turn: Turn, counts: Counter[str]) -> LiveTurn:
 
 
 def refuse_removed(workspace: Workspace, agent_id: str, session_key: str, session_id: str) -> None:
-    """Raises `UsageError` (`removed-session`) where key or id are those of a removed session."""
+    """Raises `UsageError` (`removed-session`) if key or id are those of a removed session."""
     token = token_of(agent_id, session_key)
     ids = {
         name

@@ -1,8 +1,8 @@
-"""Keeps the live turns of running sessions as append-only files in the state folder, one a session.
+"""Keeps the live turns of running sessions as append-only files in the state folder, one per session.
 
-The first line says whose turns they are, every other one holds the sanitized turns of one append. A line counts once
-its newline is there, so that all of an append is kept or nothing: what a kill left of one is cut off by the next. The
-rows of the index follow from these files.
+The first line identifies the session; every other line holds the sanitized turns of one append. A line counts once its
+newline is written, so an append is kept as a whole or not at all; the next append cuts off an incomplete line. The rows
+of the index follow from these files.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _OPEN = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
 
 class Identity(NamedTuple):
-    """Whose turns a file holds; `session_id` is empty where only the session's key is known."""
+    """The session of a file; `session_id` is empty if only the session's key is known."""
 
     agent_id: str
     session_key: str
@@ -48,7 +48,7 @@ class Identity(NamedTuple):
 
 
 class BufferedTurn(NamedTuple):
-    """One turn as it stands in a file."""
+    """A turn as stored in a file."""
 
     turn: int
     role: str
@@ -57,7 +57,7 @@ class BufferedTurn(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """What a file holds; `damaged` counts the lines that hold no turns."""
+    """The content of a file; `damaged` counts the lines that hold no turns."""
 
     identity: Identity
     turns: list[BufferedTurn]
@@ -65,12 +65,12 @@ class Kept(NamedTuple):
 
 
 def names(folder: str) -> list[str]:
-    """The names of all files of live turns."""
+    """Lists the names of all files of live turns."""
     return [name for name in _listed(folder) if _NAME.fullmatch(name)]
 
 
 def put_aside(folder: str) -> list[str]:
-    """The names of files that could not be read and were moved aside for those that came."""
+    """Lists the names of damaged files that were moved aside."""
     return [name for name in _listed(folder) if _NAME.fullmatch(name.removesuffix(_ASIDE)) and name.endswith(_ASIDE)]
 
 
@@ -82,7 +82,7 @@ def _listed(folder: str) -> list[str]:
 
 
 def shapes(folder: str) -> dict[str, str]:
-    """What moves when a file does, by its name."""
+    """Returns the shape of each file by name: it changes when the file does."""
     found = {}
     for name in names(folder):
         with suppress(OSError):
@@ -95,7 +95,7 @@ def _shape(status: os.stat_result) -> str:
 
 
 def read(folder: str, name: str) -> Kept | None:
-    """What a file holds; None where it is gone, or not one that this version wrote. Raises `OSError`."""
+    """Reads a file; returns None if it is gone, or not written by this version. Raises `OSError`."""
     try:
         descriptor = os.open(os.path.join(folder, name), READ)
     except FileNotFoundError:
@@ -144,7 +144,7 @@ def _turn(value: object) -> BufferedTurn | None:
 
 
 class Buffer:
-    """The file of one session, held by this process: nobody else appends to it or takes from it meanwhile."""
+    """The file of one session, locked: no other process appends to it or deletes from it meanwhile."""
 
     def __init__(self, folder: str, identity: Identity, descriptor: int | None) -> None:
         self.folder = folder
@@ -153,22 +153,22 @@ class Buffer:
 
     @property
     def path(self) -> str:
-        """Where the file is."""
+        """The file's path."""
         return os.path.join(self.folder, self.identity.name)
 
     @property
     def shape(self) -> str:
-        """What moves when the file does; empty where there is none."""
+        """Changes when the file does; empty if there is no file."""
         return "" if self._descriptor is None else _shape(os.fstat(self._descriptor))
 
     def turns(self) -> list[BufferedTurn]:
-        """The turns that it holds, in order."""
+        """Returns the turns of the file, in order."""
         kept = self._kept()
         return kept.turns if kept is not None else []
 
     @property
     def is_damaged(self) -> bool:
-        """Whether it holds lines, or is a file, that cannot be read."""
+        """Whether the file or some of its lines cannot be read."""
         kept = self._kept()
         return self._descriptor is not None and (kept is None or kept.damaged > 0)
 
@@ -176,7 +176,7 @@ class Buffer:
         return None if self._descriptor is None else _parsed(self._bytes(), self.identity.name)
 
     def append(self, turns: Sequence[BufferedTurn]) -> None:
-        """Adds turns, durable when this returns. Raises `OSError`; then all of them may stand there, or none."""
+        """Adds turns, durable on return. Raises `OSError`; then either all of them are in the file or none."""
         if not turns:
             return
         if self._descriptor is None:
@@ -187,7 +187,7 @@ class Buffer:
         sync_descriptor(self._descriptor)
 
     def keep(self, turns: Sequence[BufferedTurn]) -> None:
-        """Leaves only these turns in it; without any the file goes. Durable when this returns. Raises `OSError`."""
+        """Keeps only these turns, and deletes the file if there are none. Durable on return. Raises `OSError`."""
         if turns:
             self._replace(turns)
         elif self._descriptor is not None:
@@ -196,18 +196,18 @@ class Buffer:
             self.release()
 
     def put_aside(self) -> None:
-        """Moves a damaged file aside, for a person to look at. Raises `OSError`."""
+        """Moves a damaged file aside, for a person to inspect. Raises `OSError`."""
         os.replace(self.path, self.path + _ASIDE)
         self.release()
 
     def release(self) -> None:
-        """Lets go of the file."""
+        """Closes the file."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
 
     def _whole(self) -> int:
-        """Where the last whole line ends; what a kill left behind it is cut off."""
+        """Returns where the last complete line ends; cuts off an incomplete one behind it."""
         assert self._descriptor is not None
         size = os.fstat(self._descriptor).st_size
         if size and os.pread(self._descriptor, 1, size - 1) == b"\n":
@@ -223,10 +223,10 @@ class Buffer:
             return handle.read()
 
     def _replace(self, turns: Sequence[BufferedTurn]) -> None:
-        """Publishes a whole file of these turns in place of what stands there, and holds that one."""
+        """Publishes a complete file of these turns in place of the present one, and opens it."""
         private_folder(self.folder)
         head = {"v": VERSION, **self.identity._asdict()}
-        # Whole or not there at all: a line each, so that one damaged line is one damaged turn.
+        # Published as a whole, so one line per turn is safe: one damaged line then damages one turn.
         descriptor = publish(self.path, _json(head) + b"".join(_line([turn]) for turn in turns))
         self.release()
         self._descriptor = descriptor
@@ -242,12 +242,12 @@ def _json(document: Mapping[str, object]) -> bytes:
 
 @contextmanager
 def held(folder: str, identity: Identity) -> Iterator[Buffer]:
-    """The file of a session, which need not be there, for this process alone. Raises `OSError`."""
+    """Locks a session's file, which need not exist. Raises `OSError`."""
     private_folder(folder)
-    # A file that is not there yet cannot be locked; what is done under the lock takes milliseconds.
+    # A missing file cannot be locked, so the folder is; what is done under the lock takes milliseconds.
     guard = os.open(folder, FOLDER)
     try:
-        with suppress(OSError):  # a file system that cannot lock folders
+        with suppress(OSError):  # some file systems cannot lock folders
             fcntl.flock(guard, fcntl.LOCK_EX)
         buffer = Buffer(folder, identity, _held(os.path.join(folder, identity.name)))
         try:
@@ -266,9 +266,9 @@ def _held(path: str) -> int | None:
 
 
 def drop(folder: str, unwanted: Callable[[Identity], bool]) -> int:
-    """Deletes the files of sessions whose turns nobody may keep any more; gives how many. Raises `OSError`.
+    """Deletes the files of unwanted sessions; returns how many. Raises `OSError`.
 
-    A file that cannot be read goes too: it may hold anything. One of a newer version stays.
+    A file that cannot be read is deleted too: it may contain anything. One of a newer version stays.
     """
     dropped = 0
     for name in [*names(folder), *put_aside(folder)]:

@@ -1,8 +1,8 @@
-"""Compares live turns with transcripts turn by turn, and puts those that a transcript lacks into it at their time.
+"""Compares live turns with transcripts turn by turn, and inserts those that a transcript lacks at their time.
 
-A live turn was handed over while its session ran. In a transcript it has a heading of its own, which says so: `## User
-· <time> · live` among headings as `capture.harnesses.markdown` writes them, `## User (live · <time>)` among others, so
-that whoever reads labels such as `User:` goes on reading them.
+A live turn was handed over while its session ran. In a transcript it has a heading that marks it: `## User · <time> ·
+live` among headings of `capture.harnesses.markdown`, `## User (live · <time>)` among others, so that readers of labels
+such as `User:` still work.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ _LABEL = late(r"(?:\*\*)?[^\W\d_]+(?:\*\*)?[ \t]*[:：](?:\*\*)?[ \t]*")
 _SAID_BY = late(r"\*said by (.{1,200})\*\n\n")
 _REDACTED = late(r"\[REDACTED(?::[^\[\]\n]{0,80})?\]")
 _DIVIDER = "***\n\n"
-# Of a turn that stands in very many places, so many on either side of its own number are looked at.
+# For a turn with very many possible places, so many on either side of its own number are compared.
 _NEAR = 32
-# The clocks by which one turn is timed twice are not further apart.
+# Two clocks that time the same turn differ by no more than this.
 _APART_US = 60_000_000
 
-_Like = tuple[str, tuple[str, ...]]  # who spoke, and the lines that say something
+_Like = tuple[str, tuple[str, ...]]  # the speaker, and the lines that are not blank
 _Place = tuple[int, int]
 
 
 class Said(NamedTuple):
-    """A turn: whose it is, its sanitized words, when (ISO 8601 UTC; empty where nobody knows)."""
+    """A turn: its role, its sanitized words, its time (ISO 8601 UTC; empty if unknown)."""
 
     role: str
     text: str
@@ -54,15 +54,15 @@ class Said(NamedTuple):
 
 
 def canonical(role: str, text: str) -> _Like:
-    """A turn as it is compared: equal ones are the same turn, whoever wrote them down.
+    """Returns a turn in the form in which turns are compared: equal forms are the same turn.
 
-    Who spoke (a user or somebody else) and the lines that say something, without blanks that mean nothing.
+    It has the speaker (user or assistant) and the lines that are not blank, without insignificant blanks.
     """
     return _speaker(role), tuple(filter(None, map(_bare, text.split("\n"))))
 
 
 def is_same(one: Said, other: Said) -> bool:
-    """Whether two turns are the same one."""
+    """Whether two turns are the same."""
     return canonical(one.role, one.text) == canonical(other.role, other.text)
 
 
@@ -71,7 +71,7 @@ def _speaker(role: str) -> str:
 
 
 def _bare(line: str) -> str:
-    """A line without what is not compared: blanks, the backslash before a heading's sign, which rule redacted."""
+    """Drops what is not compared: extra blanks, the backslash before a heading's sign, the rule of a redaction."""
     line = " ".join(line.split())
     if "[REDACTED" in line:
         line = _REDACTED.sub("[REDACTED]", line)
@@ -82,7 +82,7 @@ def _bare(line: str) -> str:
 
 
 class _Section(NamedTuple):
-    """What one turn says in a text, from its heading to the next; before the first heading nobody is known to speak."""
+    """One turn in a text, from its heading to the next; the speaker before the first heading is unknown."""
 
     start: int
     words: int  # where its words begin
@@ -99,7 +99,7 @@ class _Line(NamedTuple):
 
 
 class _Text:
-    """A transcript's text in sections and lines that say something."""
+    """A transcript's text, split into sections and lines that are not blank."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -111,7 +111,7 @@ class _Text:
             self._places.setdefault(line.bare, []).append(place)
 
     def holding(self, like: _Like) -> list[_Place]:
-        """Where a turn of these words may stand: its first line, and the line behind its last one."""
+        """Returns the places where a turn of these words may be: its first line, and the line after its last."""
         if like not in self._held:
             self._held[like] = list(self._holding(*like))
         return self._held[like]
@@ -129,7 +129,7 @@ class _Text:
                 yield place, end
 
     def at_us(self, line: int) -> int | None:
-        """When the turn was said in which a line stands."""
+        """Returns when the turn that contains a line was said."""
         return self.sections[self.lines[line].section].at_us
 
 
@@ -148,7 +148,7 @@ def _sections(text: str) -> Iterator[_Section]:
         line_end = text.find("\n", head)
         line_end = len(text) if line_end < 0 else line_end
         role = _ROLE.search(text, head, line_end)
-        # Words may stand behind a label, in its line.
+        # The words may follow a label on the same line.
         label = _LABEL.match(text, head, line_end)
         words = label.end() if label else line_end
         yield _Section(turn.start, words, end, _speaker(role[0]) if role else None, turn.at)
@@ -165,9 +165,9 @@ def _lines(text: str, number: int, section: _Section) -> Iterator[_Line]:
 
 
 def _aligned(candidates: Sequence[Sequence[_Place]]) -> list[_Place | None]:
-    """For each turn one of the places where it may stand: in order, none used twice, as many turns as can be.
+    """Chooses one possible place per turn: in order, none used twice, for as many turns as possible.
 
-    The longest common subsequence, as Hunt and Szymanski find it: `ends[n]` is where the best chain of n + 1 ends.
+    The longest common subsequence by Hunt and Szymanski: `ends[n]` is where the best chain of n + 1 ends.
     """
     ends: list[int] = []
     last: list[tuple[int, _Place, object]] = []
@@ -188,7 +188,7 @@ def _aligned(candidates: Sequence[Sequence[_Place]]) -> list[_Place | None]:
 
 
 def _candidates(text: _Text, said: Sequence[Said]) -> list[list[_Place]]:
-    """Where each turn may stand; of one that stands in very many places those near to its own number among its like."""
+    """Returns each turn's possible places; if there are very many, those near its own number among equal turns."""
     seen: Counter[_Like] = Counter()
     found = []
     for turn in said:
@@ -209,12 +209,12 @@ def _near(places: Sequence[_Place], like: _Like, seen: Counter[_Like]) -> Sequen
 
 
 def live_in(text: str) -> list[Said]:
-    """The live turns that a transcript's text holds."""
+    """Returns the live turns of a transcript's text."""
     return [said for _, said in _live(text)]
 
 
 def without_live(text: str) -> str:
-    """The text without its live turns."""
+    """Returns the text without its live turns."""
     kept, at = [], 0
     for section, _ in _live(text):
         kept.append(text[at : section.start])
@@ -223,12 +223,12 @@ def without_live(text: str) -> str:
 
 
 def is_live(text: str) -> bool:
-    """Whether a text holds live turns and nothing else."""
+    """Whether a text consists of live turns only."""
     return bool(live_in(text)) and not without_live(text).strip()
 
 
 def _live(text: str) -> Iterator[tuple[_Section, Said]]:
-    # Most texts hold none.
+    # Most texts have none: skip the parsing.
     if (" · live" not in text and "(live · " not in text) or not _LIVE.search(text):
         return
     for section in _sections(text):
@@ -241,7 +241,7 @@ def _live(text: str) -> Iterator[tuple[_Section, Said]]:
 
 
 def said_in(text: str) -> list[Said]:
-    """The turns of a transcript's text, as far as headings or labels tell them."""
+    """Returns the turns of a transcript's text, as far as headings or labels mark them."""
     return [
         Said(one.speaker, text[one.words : one.end].strip("\n"), iso(one.at_us) if one.at_us is not None else "")
         for one in _sections(text)
@@ -258,7 +258,7 @@ def is_cut(text: str, rest: str) -> bool:
 
 
 def lacking(text: str, said: Sequence[Said]) -> list[int]:
-    """Which turns a text does not hold, by their place; one without words says nothing that could be lacking."""
+    """Returns the places (indexes) of the turns that a text does not hold; turns without words are never lacking."""
     if not said:
         return []
     found = _aligned(_candidates(_Text(text), said))
@@ -266,9 +266,9 @@ def lacking(text: str, said: Sequence[Said]) -> list[int]:
 
 
 def beyond(text: str, said: Sequence[Said], *, leading: bool = False) -> str:
-    """The text without the turns that are held elsewhere; with `leading` only those at its beginning.
+    """Returns the text without the turns that are held elsewhere; with `leading`, only those at its beginning.
 
-    A heading goes where nothing is left below it.
+    A heading with nothing left below it is dropped.
     """
     if not said or not text.strip():
         return text
@@ -288,7 +288,7 @@ def beyond(text: str, said: Sequence[Said], *, leading: bool = False) -> str:
 
 
 def _from_first_line(held: Iterable[_Place]) -> Iterator[_Place]:
-    """Places as long as each begins where the one before ends, from the first line on."""
+    """Yields places from the first line on, as long as each begins where the previous one ends."""
     line = 0
     for place in held:
         if place[0] != line:
@@ -298,7 +298,7 @@ def _from_first_line(held: Iterable[_Place]) -> Iterator[_Place]:
 
 
 def _without(text: str, spans: Iterable[_Place]) -> str:
-    """The text without some of it, and without the empty lines that would be left around that."""
+    """Cuts spans out of a text, and the empty lines that this would leave around them."""
     kept, at = [], 0
     for start, end in sorted(spans):
         if start > at:
@@ -312,14 +312,14 @@ def _without(text: str, spans: Iterable[_Place]) -> str:
 
 
 def rendered(said: Iterable[Said], *, ours: bool = True) -> str:
-    """Live turns as a transcript shows them."""
+    """Renders live turns as a transcript shows them."""
     return "\n\n".join(_shown(turn, ours=ours) for turn in said)
 
 
 def _shown(turn: Said, *, ours: bool) -> str:
     name = _speaker(turn.role).capitalize()
     heading = f"## {name} · {turn.at} · live" if ours else f"## {name} (live · {turn.at})"
-    # Whoever else speaks is named in words: readers know headings of these two.
+    # The role of any other speaker is written in words: readers know headings of these two.
     plain = turn.role.strip().casefold()
     other = "" if plain in _USERS or plain in _ASSISTANTS else f"*said by {' '.join(turn.role.split())}*\n\n"
     return f"{heading}\n\n{other}{words_of(turn.text)}"
@@ -328,10 +328,10 @@ def _shown(turn: Said, *, ours: bool) -> str:
 def with_live(
     text: str, said: Sequence[Said], absent: Collection[int], *, begins: str | None = None, tail: bool = False
 ) -> str:
-    """The text with those of the turns put in that it lacks, each behind what was said before it.
+    """Inserts the absent turns into a text, each after what was said before it.
 
-    The other turns and the times of headings tell where that is. Where neither does they come at the end; at the
-    beginning, where the text is but the tail of what was said, or they are older than `begins`.
+    Other turns and the times of headings determine the place. Without either, turns are put at the end; or at the
+    beginning, if the text is only the tail of the session, or the turns are older than `begins`.
     """
     if not absent:
         return text
@@ -341,7 +341,7 @@ def with_live(
     lacking = set(absent)
     found = _aligned([[] if place in lacking else one for place, one in enumerate(_candidates(read, said))])
     added: dict[int, list[Said]] = {}
-    after = 0  # the section before which the next one may come at the earliest
+    after = 0  # the earliest section before which the next turn may be inserted
     for place, turn in enumerate(said):
         where = found[place]
         if where is not None:
@@ -352,14 +352,14 @@ def with_live(
             number = _section_after(read.sections, turn, after, last)
             if after == 0 and following is None and number == last and _is_before(read.sections, turn, begins, tail):
                 number = 0
-            # A text without a heading would become words of the turn before it.
+            # Before a text without a heading the turn would absorb its words.
             number += number == 0 and read.sections[0].speaker is None
             added.setdefault(number, []).append(turn)
     return _inserted(text, read.sections, added)
 
 
 def _section_after(sections: Sequence[_Section], turn: Said, first: int, last: int) -> int:
-    """The first section from one number to another that was said later than a turn."""
+    """Returns the first section from `first` up to `last` that was said later than a turn, else `last`."""
     at_us = turn.at_us
     for number in range(first, last):
         later = sections[number].at_us
@@ -369,7 +369,7 @@ def _section_after(sections: Sequence[_Section], turn: Said, first: int, last: i
 
 
 def _is_before(sections: Sequence[_Section], turn: Said, begins: str | None, tail: bool) -> bool:
-    """Whether a turn comes before all of a text of which no heading has a time."""
+    """Whether a turn precedes all of a text whose headings have no times."""
     if any(section.at_us is not None for section in sections):
         return False
     first_us = parse_instant(begins) if begins else None
@@ -377,7 +377,7 @@ def _is_before(sections: Sequence[_Section], turn: Said, begins: str | None, tai
 
 
 def _inserted(text: str, sections: Sequence[_Section], added: Mapping[int, Sequence[Said]]) -> str:
-    """The text with turns before some of its sections, so that `without_live` gives it back."""
+    """Inserts turns before some sections, so that `without_live` restores the text."""
     ours = _OURS.search(text) is not None
     pieces, at = [], 0
     for number in sorted(added):
@@ -392,7 +392,7 @@ def _inserted(text: str, sections: Sequence[_Section], added: Mapping[int, Seque
 
 
 def held_entries(entries: Sequence[tuple[str, str, int]], said: Sequence[Said]) -> set[int]:
-    """Which entries of a transcript (role, words, µs since 1970) are among live turns, by their place."""
+    """Returns the indexes of transcript entries (role, words, µs since 1970) that are among live turns."""
     if not said:
         return set()
     wanted: dict[_Like, list[_Place]] = {}

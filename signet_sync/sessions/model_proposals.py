@@ -1,4 +1,4 @@
-"""What a language model offers for a write flow: asked outside every lock, never trusted, never waited for long."""
+"""Asks a language model for a write flow's summary and sentence: without locks, with a time limit, never trusted."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from signet_sync.settings.model import Settings, asks_anybody
 
 
 def proposer(settings: Settings, root: str, environ: Mapping[str, str]) -> Propose | None:
-    """Who is asked, by the settings; None where nobody is, or the provider cannot be used (which is said once)."""
+    """Returns the proposer by the settings; None without a provider, or with an unusable one (logged once)."""
     if not asks_anybody(settings):
-        return None  # nearly everybody: nothing of a model is imported
+        return None  # the usual case: import nothing of `llm`
     from loguru import logger
 
     from signet_sync.llm import providers, synthesis

@@ -1,4 +1,4 @@
-"""Session ends and compactions: sanitize, journal, then let the flow be walked; every ending is answered once."""
+"""Writes the end or a compaction of a session: sanitize, journal, run the write flow, return the recorded answer."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ from signet_sync.text.redacted_match import alike
 from signet_sync.text.sanitizer import SANITIZER_VERSION, sanitize_counted, sanitize_line_counted, sanitizer_stamp
 from signet_sync.text.sentences import SessionContext
 
-# Writers of a busy machine wait for each other; an ending that was begun is not given up because a first index is made.
+# Writers of a busy machine wait for each other; an ending waits this many seconds, e.g. while a first index is built.
 PATIENCE = 600.0
-# What head and fence may take of the largest file that is read.
+# Bytes reserved for frontmatter and fences in the largest file that is read.
 HEADROOM = 128 * 1024
-# A first `captured_at` that is taken is moved on by so many milliseconds at most.
+# A generated `captured_at` whose names are taken is moved on by at most this many milliseconds.
 _MOST_MOVES = 10_000
 _LOOK_AGAIN = 0.1  # seconds
 
 
 @dataclass(slots=True)
 class _Request:
-    """A sanitized input: nothing behind this point sees raw text."""
+    """A sanitized input: raw text does not get past this point."""
 
     kind: FlowKind
     identity: dict[str, Any]
@@ -69,12 +69,12 @@ class _Request:
 
 
 def end(workspace: Workspace, given: SessionInput, *, now_us: int, propose: Propose | None = None) -> dict[str, Any]:
-    """Writes the end of a session: transcript, summary, manifest, rows and pages. Gives the answer of `session end`.
+    """Writes the end of a session: transcript, summary, manifest, rows and pages; returns the answer of `session end`.
 
-    A replay gives the first answer with `idempotent_replay`, and writes nothing. Raises `UsageError`
+    A replay returns the first answer with `idempotent_replay`, and writes nothing. Raises `UsageError`
     (`idempotency-conflict`, `removed-session`, `name-taken`, `input-invalid`), `WorkspaceError`, `DatabaseError`,
-    `OSError`, `Halted` where the vault's files are away: then nothing is half-written, and what was journalled is
-    finished by the next pass.
+    `OSError`, and `Halted` where the vault's files are missing. After an error no file is half-written, and the next
+    pass finishes what was journalled.
     """
     return _run(workspace, _session_request(given), now_us, propose)
 
@@ -114,12 +114,12 @@ def _request(
 ) -> _Request:
     identity: dict[str, Any] = {"agent_id": given.agent_id, **kept(given)}
     for name in ("session_id", "session_key", "project", "harness"):
-        _clean_line(getattr(given, name), counts)  # what was redacted is told
+        _clean_line(getattr(given, name), counts)  # called only to count its redactions
     token = derive_token(given.agent_id, identity["session_key"], identity["session_id"])
     identity |= {name: getattr(given, name) for name in ("captured_at", "started_at", "ended_at")}
     proposal = _clean_line(given.memory_sentence, counts)
     hashes = {name: body_sha256(body) if body is not None else None for name, body in bodies.items()}
-    # The digest is of sanitized text: it is the same for the same words under the same rules alone.
+    # The digest is of sanitized text, so it is equal only for equal words under equal sanitizer rules.
     content = f"{_digest([kind, identity, hashes, proposal, tail])} {sanitizer_stamp()}"
     if given.idempotency_key is not None:
         flow_key = _digest(["key", kind, given.agent_id, given.idempotency_key])
@@ -161,7 +161,7 @@ def _run(workspace: Workspace, request: _Request, now_us: int, propose: Propose 
         except WorkspaceError as error:
             if error.code != "busy" or time.monotonic() >= deadline:
                 raise
-        # Another process asks its model about this very ending: its answer will be ours.
+        # Another process is asking its model about this same ending: its recorded answer will be returned.
         time.sleep(_LOOK_AGAIN)
 
 
@@ -186,8 +186,8 @@ def _answered(workspace: Workspace, request: _Request, now_us: int, propose: Pro
                 return _write(workspace, request, new, segments, proposals, now_us)
             if len(_pieces(workspace, new)) == 1:
                 held = _begin(workspace, request, new, segments, now_us)
-        # A model may take its time: the inputs are safe, others work on, and who finds us dead finishes without it.
-        # Only what is too long for one file is journalled later, part by part.
+        # The model may be slow. The inputs are journalled and the lock is free; if this process dies, a pass finishes
+        # the flow without the model. A transcript that is too long for one file is journalled later, part by part.
         try:
             assert propose is not None
             identity = request.identity
@@ -207,7 +207,7 @@ def _answered(workspace: Workspace, request: _Request, now_us: int, propose: Pro
 
 @contextmanager
 def _locked(workspace: Workspace, held: journal.Held | None) -> Iterator[None]:
-    """The workspace's lock; a journal of ours is held until then, so that no pass takes the flow from us meanwhile."""
+    """Takes the workspace's lock and only then releases our journal, so that no pass takes over the flow."""
     try:
         with state_dir.workspace_lock(workspace.state, PATIENCE):
             if held is not None:
@@ -219,9 +219,10 @@ def _locked(workspace: Workspace, held: journal.Held | None) -> Iterator[None]:
 
 
 def _finish_earlier(workspace: Workspace, request: _Request, now_us: int) -> dict[str, Any] | None:
-    """Finishes endings of this session that were cut off: what they say is not new. Gives the answer of this very one.
+    """Finishes interrupted endings of this session; returns the answer if this request is among them.
 
-    Only then do rows tell what is kept; a half-written ending that was judged by them would never be completed.
+    Until then the rows do not show what is kept: an ending that is compared with them while half-written would never be
+    completed.
     """
 
     def concerns(flow: Flow) -> bool:
@@ -231,7 +232,7 @@ def _finish_earlier(workspace: Workspace, request: _Request, now_us: int) -> dic
 
     answer = None
     for flow in sessions_flow.resume(workspace, concerns):
-        with suppress(UsageError):  # it was refused, which is recorded; so is this one, if it is the same
+        with suppress(UsageError):  # the refusal is recorded, and found again if this is the same request
             told = _walk(workspace, flow, now_us)
             if flow.document["request"] == request.request:
                 answer = told
@@ -239,7 +240,7 @@ def _finish_earlier(workspace: Workspace, request: _Request, now_us: int) -> dic
 
 
 def _known_answer(workspace: Workspace, request: _Request, now_us: int) -> dict[str, Any] | None:
-    """The recorded answer of this very request. Raises `UsageError` for its refusal, or its key with other content."""
+    """Returns this request's recorded answer. Raises `UsageError` if it was refused or its key has other content."""
     agent_id = request.identity["agent_id"]
     known = results.recorded(workspace.database, agent_id, request.flow_key)
     if known is None:
@@ -255,10 +256,10 @@ def _known_answer(workspace: Workspace, request: _Request, now_us: int) -> dict[
 
 
 def _is_kept(workspace: Workspace, request: _Request, known: results.Answer, now_us: int) -> bool:
-    """Whether an answer that older rules of the sanitizer gave is that of this request, as far as its files can tell.
+    """Whether an answer recorded under older sanitizer rules belongs to this request, as far as its files show.
 
-    Of the request they kept a digest of text as they sanitized it. So the words are compared with those that the
-    answer's files hold: nothing of the request may be new, and no field another one.
+    The answer has only a digest of the request as sanitized then. So its files are compared with the request: no words
+    of the request may be new, and all fields must be equal.
     """
     told = known.document
     if known.request_sha256.partition(" ")[2] == sanitizer_stamp() or request.session != (
@@ -281,7 +282,7 @@ def _is_kept(workspace: Workspace, request: _Request, known: results.Answer, now
 
 
 def _has_same_fields(row: Row, identity: dict[str, Any]) -> bool:
-    """Whether a file's fields are those of a request; a time that was not given was chosen for it."""
+    """Whether a file's fields equal those of a request; a time that the request does not give matches any."""
     times = ((identity[name], getattr(row, name)) for name in ("captured_at", "started_at", "ended_at"))
     names = ((identity[name] or "", getattr(row, name) or "") for name in ("project", "harness"))
     return all(parse_instant(given) == parse_instant(kept or "") for given, kept in times if given) and all(
@@ -291,7 +292,7 @@ def _has_same_fields(row: Row, identity: dict[str, Any]) -> bool:
 
 def _raise_refusal(workspace: Workspace, request: _Request) -> None:
     if request.captured_us is None:
-        return  # a moment that we choose is free
+        return  # a generated `captured_at` is always free
     key = refusal_key(request.flow_key, iso(request.captured_us))
     known = results.recorded(workspace.database, request.identity["agent_id"], key)
     if known is not None and known.request_sha256 == request.request:
@@ -300,9 +301,9 @@ def _raise_refusal(workspace: Workspace, request: _Request) -> None:
 
 
 def refresh(workspace: Workspace, agent_id: str, token: str) -> None:
-    """Finishes what was begun under a token, and brings the index up to date with its files.
+    """Finishes interrupted flows of a token, and updates the index from its files.
 
-    Another process may just have written some, or have died on the way.
+    Another process may have just written some of them, or have died while writing.
     """
 
     def concerns(flow: Flow) -> bool:
@@ -311,7 +312,7 @@ def refresh(workspace: Workspace, agent_id: str, token: str) -> None:
     now_us = pages_stage.now_us()
     with state_dir.workspace_lock(workspace.state, PATIENCE):
         for flow in sessions_flow.resume(workspace, concerns):
-            with suppress(UsageError):  # it was refused, which is recorded
+            with suppress(UsageError):  # the refusal is recorded
                 _walk(workspace, flow, now_us)
         _refresh(workspace, agent_id, token, now_us)
 
@@ -340,9 +341,9 @@ def _segments(workspace: Workspace, request: _Request) -> list[Row]:
 
 @dataclass(frozen=True, slots=True)
 class _New:
-    """What is to be written: words, and with a compaction live turns as a transcript (`segment`).
+    """The texts to write: words, and for a compaction the live turns as a transcript (`segment`).
 
-    `live` are the marks of the live turns that stand in files then, by the id of their session.
+    `live` has the marks of the live turns that files hold after that, by session id.
     """
 
     words: str
@@ -351,7 +352,7 @@ class _New:
 
 
 def _news(workspace: Workspace, request: _Request, rows: list[Row], now_us: int) -> _New | None:
-    """What is to be written; None where every word is kept already, live turns included."""
+    """Returns the texts to write; None where all of them are kept already, live turns included."""
     ending = sessions_flow.ending_of(_moments(request, now_us))
     covered = live.covered(workspace.database, ending) if not request.more else []
     said = [sessions_live.said_of(one.turn) for one in covered]
@@ -384,12 +385,12 @@ def _news(workspace: Workspace, request: _Request, rows: list[Row], now_us: int)
 
 
 def _moments(request: _Request, now_us: int) -> dict[str, Any]:
-    """A request's identity with the times by which live turns are covered."""
+    """Returns a request's identity with the times that decide which live turns are covered."""
     return {**request.identity, "captured_at": request.identity["captured_at"] or iso(now_us), "now": iso(now_us)}
 
 
 def _fitting(workspace: Workspace, said: list[Said], absent: list[int]) -> tuple[list[int], int]:
-    """Which of the absent turns go into one file, and how many turns are done with then; the rest stays buffered."""
+    """Returns which of the absent turns fit into one file, and how many turns that covers; the others stay buffered."""
     room = _room(workspace)
     for number, place in enumerate(absent):
         room -= len(utf8(rendered([said[place]]))) + 2
@@ -399,9 +400,9 @@ def _fitting(workspace: Workspace, said: list[Said], absent: list[int]) -> tuple
 
 
 def _is_told_again(workspace: Workspace, tail: str, rows: list[Row]) -> bool:
-    """Whether a segment that older rules of the sanitizer wrote, or that was redacted since, is this tail.
+    """Whether this tail equals a segment that was redacted later or written under older sanitizer rules.
 
-    Else the place of a mark is as good as any: what differs there is news.
+    Otherwise the tail is compared word by word, and any difference is new.
     """
     same = (row.source_path for row in rows if row.source_kind == "transcript" and alike(row.content, tail))
     return any(
@@ -411,7 +412,7 @@ def _is_told_again(workspace: Workspace, tail: str, rows: list[Row]) -> bool:
 
 
 def _unchanged(workspace: Workspace, request: _Request, rows: list[Row]) -> dict[str, Any]:
-    """The answer where nothing is new: the newest segment's files."""
+    """Returns the answer for a request with nothing new: the newest segment's files."""
     kinds = tuple(reversed(ARTIFACTS[request.kind]))
     newest = {kind: next((row for row in reversed(rows) if row.source_kind == kind), None) for kind in kinds}
     lead = next(row for row in newest.values() if row is not None)
@@ -432,14 +433,14 @@ def _unchanged(workspace: Workspace, request: _Request, rows: list[Row]) -> dict
 def _write(
     workspace: Workspace, request: _Request, new: _New, rows: list[Row], proposals: Proposals, now_us: int
 ) -> dict[str, Any]:
-    """Writes what is new, in several segments where it is too long for one file; gives the last one's answer."""
+    """Writes the new texts, as several segments if too long for one file; returns the last segment's answer."""
     pieces = _pieces(workspace, new)
     for left, piece in zip(range(len(pieces) - 1, -1, -1), pieces, strict=True):
         last = not left
         one = request if last else _earlier(request, piece, left)
         if not last and _known_answer(workspace, one, now_us) is not None:
             continue
-        # Equal parts are as many segments: each has a moment of its own.
+        # Equal parts become separate segments, so each needs a time of its own.
         at = now_us - left * 1000
         part = replace(new, words=piece) if last else _New(piece)
         flow = sessions_flow.flow_of(_begin(workspace, one, part, rows, at, proposals if last else Proposals()))
@@ -459,7 +460,7 @@ def _room(workspace: Workspace) -> int:
 
 
 def _earlier(request: _Request, piece: str, left: int) -> _Request:
-    """The request for one of the earlier segments of a transcript that is too long for one file: a moment before."""
+    """Returns the request for an earlier segment of a transcript too long for one file, a millisecond earlier each."""
     bodies: dict[str, str | None] = {**request.bodies, "transcript": piece, "summary": None}
     key = _digest(["part", request.flow_key, left, body_sha256(piece)])
     captured_us = request.captured_us - left * 1000 if request.captured_us is not None else None
@@ -506,7 +507,7 @@ def _begin(
 def _bodies(
     request: _Request, new: _New, summary: str | None, captured_at: str, rows: list[Row]
 ) -> tuple[dict[str, str], str | None]:
-    """The texts that are written, and the sentence for where no other passes the gate: of this and earlier segments."""
+    """Returns the texts to write, and the fallback sentence made from this and earlier segments."""
     if request.kind == "compact":
         return {"compaction": new.words, **({"transcript": new.segment} if new.segment else {})}, None
     from signet_sync.sessions.digest import summary as digest_summary
@@ -530,11 +531,11 @@ def _bodies(
 
 
 def _free_moment(workspace: Workspace, request: _Request, new: _New, now_us: int, rows: list[Row]) -> str:
-    """The `captured_at` of what is written: the caller's, else now.
+    """Returns the `captured_at` of the new artifacts: the caller's, or a generated one.
 
-    Who was asked first may come through last, and clocks are set back: one that we choose lies behind everything that
-    the session has. It moves on by milliseconds until its names are free; the caller's is taken at its word, and the
-    flow is refused where other content stands under it.
+    A generated one is now, but later than everything that the session has, since requests may overtake each other and
+    clocks may be set back. It moves on by milliseconds until its names are free. The caller's is used as it is, and the
+    flow is refused if another artifact has its name.
     """
     behind = max((row.captured_us + 1000 for row in rows if row.content != new.words), default=now_us)
     chosen = request.captured_us if request.captured_us is not None else max(now_us, behind)
@@ -550,9 +551,10 @@ def _free_moment(workspace: Workspace, request: _Request, new: _New, now_us: int
 
 
 def _manifest_path(workspace: Workspace, request: _Request, captured_at: str, rows: list[Row]) -> str:
-    """The session's manifest, or the name of the one that it gets: that of its first `captured_at`.
+    """Returns the path of the session's manifest; a new one is named by the session's first `captured_at`.
 
-    Sessions of one key share a token: where another one's manifest has the name, the next free millisecond is taken.
+    Sessions with the same key share a token: if another session's manifest has the name, the next free millisecond is
+    used.
     """
     manifest = pages.manifest_of(workspace.database, *request.session)
     if manifest is not None:
@@ -566,7 +568,7 @@ def _manifest_path(workspace: Workspace, request: _Request, captured_at: str, ro
 
 
 def _walk(workspace: Workspace, flow: Flow, now_us: int) -> dict[str, Any]:
-    """Finishes a flow; the workspace's lock is held."""
+    """Finishes a flow. The caller holds the workspace's lock."""
     try:
         sessions_flow.advance(workspace, flow)
         if flow.refusal is None:
@@ -586,7 +588,7 @@ def _walk(workspace: Workspace, flow: Flow, now_us: int) -> dict[str, Any]:
 
 
 def _require_writable(workspace: Workspace) -> None:
-    """A vault that cannot be written is found out before anything is journalled."""
+    """Raises `WorkspaceError` for a vault that cannot be written, before anything is journalled."""
     problem = files.unwritable(workspace.root, MEMORY)
     if problem:
         raise WorkspaceError(

@@ -1,7 +1,7 @@
-"""The desk of the write flows: what of a session end or compaction is done, by name, and the one step that follows.
+"""Derives the state of a write flow and its next step; finds the new part of a transcript. Pure rules.
 
-Seed 000, *Write and crash state model*. Nothing is remembered between steps: the state is observed from disk and
-hashes, so that whoever comes after a crash goes on where the flow stood.
+Seed 000, *Write and crash state model*. Nothing is remembered between steps: the state is observed from files and
+hashes, so a flow continues after a crash where it stopped.
 """
 
 from __future__ import annotations
@@ -22,32 +22,32 @@ Quality = Literal["ok", "fallback"]
 
 @dataclass(frozen=True, slots=True)
 class Proposals:
-    """What a language model offers for a flow, sanitized; None where it has nothing to offer. The flow disposes."""
+    """What a language model offers for a flow, sanitized; None if it offers nothing. The flow decides what is used."""
 
     summary: str | None = None
     sentence: str | None = None
 
 
 class Propose(Protocol):
-    """Asks a model about new words of a session; `summary` is the caller's, where there is one. Never raises."""
+    """Asks a model about new words of a session; `summary` is the caller's, if there is one. Never raises."""
 
     def __call__(
         self, words: str, *, kind: FlowKind, summary: str | None, project: str | None, harness: str | None
     ) -> Proposals: ...
 
 
-# In the order in which they are written: words before what is made of them.
+# In the order in which they are written: the words before what is made from them.
 ARTIFACTS: dict[FlowKind, tuple[str, ...]] = {"end": ("transcript", "summary"), "compact": ("compaction",)}
 
 
 def kinds_of(kind: FlowKind, bodies: Container[str]) -> tuple[str, ...]:
-    """The artifacts that a flow writes: a compaction that finds live turns writes them as a transcript before it."""
+    """Lists the artifacts that a flow writes: a compaction first writes live turns, if any, as a transcript."""
     kinds = ARTIFACTS[kind]
     return kinds if "transcript" in kinds or "transcript" not in bodies else ("transcript", *kinds)
 
 
 class State(StrEnum):
-    """Where a flow stands; the values say it to a person. The first six are the partial failures of seed 000."""
+    """The state of a flow; the values describe it to a person. The first six are the partial failures of seed 000."""
 
     TRANSCRIPT_WITHOUT_SUMMARY = "transcript written, summary failed"
     SENTENCE_WITHOUT_ARTIFACT = "sentence generated, artifact write failed"
@@ -69,7 +69,7 @@ class State(StrEnum):
 
 
 class Step(StrEnum):
-    """What is done next. `refuse` records that the flow can never be finished; nothing of it is written."""
+    """The next step. `refuse` records that the flow can never be finished; nothing of it is written."""
 
     SENTENCE = "sentence"
     TRANSCRIPT = "transcript"
@@ -86,13 +86,13 @@ class Step(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What was seen of a flow.
+    """The observations about a flow.
 
-    `standing` says for each artifact kind of the flow (`kinds_of`) what stands under its name; `sentence` is the
-    quality of the one that was generated or stands in a written artifact; `linked`: the manifest leads to these
-    artifacts or newer ones;
-    `indexed`: their rows are there; `projected`: the pages were made since; `live`: turns of the session are still
-    buffered; `answered`: the result is recorded; `journalled`: the inputs are still kept.
+    `standing`: for each artifact kind of the flow (`kinds_of`), whose file has its name. `sentence`: the quality of the
+    generated sentence or of the one in a written artifact. `linked`: the manifest links these artifacts or newer ones.
+    `indexed`: their rows exist. `projected`: pages were rendered since. `live`: turns of the session are still
+    buffered. `answered`: the result is recorded. `journalled`: the inputs are still kept. `removed`: the session was
+    removed.
     """
 
     kind: FlowKind
@@ -108,7 +108,7 @@ class Facts:
 
 
 def observe(facts: Facts) -> State:
-    """The name of what was seen. Total: every combination of facts, double failures included, has a state."""
+    """Derives the state from the observations. Total: every combination, including double failures, has a state."""
     if facts.answered:
         return State.JOURNAL_LEFT if facts.journalled else State.DONE
     if facts.removed:
@@ -160,14 +160,14 @@ _STEPS = {
 
 
 def next_step(state: State, kind: FlowKind, *, segment: bool = False) -> Step:
-    """The one step that follows from a state; `segment`: a compaction that writes live turns as a transcript first."""
+    """Returns the step that follows a state; `segment`: a compaction that first writes live turns as a transcript."""
     if state in (State.SENTENCE_WITHOUT_ARTIFACT, State.FALLBACK_WITHOUT_ARTIFACT):
         return Step.TRANSCRIPT if segment else Step(ARTIFACTS[kind][0])
     return _STEPS[state]
 
 
 def refusal_key(flow_key: str, captured_at: str) -> str:
-    """The key under which a flow's refusal is recorded: the same words may be welcome at another moment."""
+    """Returns the key of a flow's refusal: the same words may be accepted with another `captured_at`."""
     return f"{flow_key}@{captured_at}"
 
 
@@ -176,12 +176,12 @@ def _exactly(whole: str, at: int, part: str) -> int:
 
 
 def unheard(whole: str, segments: Sequence[str]) -> str | None:
-    """What a whole transcript says beyond the segments that are kept of it; None where it does not begin with them.
+    """Returns what a whole transcript adds to its kept segments; None if it does not begin with them.
 
-    Where it does but for what was redacted in either, other rules of the sanitizer wrote the segments: it is the same
-    conversation. All texts are normalised bodies. The rest begins at a line; it is empty where there is nothing new,
-    also where the whole says less than what is kept. The segments may come in any order (clocks do), and older ones
-    may belong to what the harness has rewritten since.
+    Texts that are equal apart from redactions match too: the segments were written under other sanitizer rules. All
+    texts are normalised bodies. The rest begins at a line; it is empty if nothing is new, also if the transcript is
+    shorter than what is kept. The segments may come in any order (clocks do), and older ones may belong to what the
+    harness has rewritten since.
     """
     kept = _said(segments)
     for ends in (_exactly, begins):
@@ -193,10 +193,10 @@ def unheard(whole: str, segments: Sequence[str]) -> str | None:
 
 
 def untold(whole: str, segments: Sequence[str], *, tail: bool = False) -> str:
-    """What a transcript says beyond the segments that are kept of it; all of it where it is another one.
+    """Returns what a transcript adds to its kept segments; all of it if it is another transcript.
 
-    All texts are normalised bodies. With `tail` it is but what was said since. Where a segment holds live turns, these
-    are left out turn by turn.
+    All texts are normalised bodies. With `tail`, it contains only what was said since. Where a segment holds live
+    turns, they are left out turn by turn.
     """
     live = [said for text in segments if (said := live_in(text))]
     if tail:
@@ -205,7 +205,7 @@ def untold(whole: str, segments: Sequence[str], *, tail: bool = False) -> str:
             if whole in segments
             else normalize(beyond(whole, [turn for said in live for turn in said], leading=True))
         )
-    # With live turns only all segments together tell that what stands behind them is new.
+    # With live turns, text counts as new only if it follows all segments together.
     rest = _behind_all(whole, segments) if live else unheard(whole, segments) if segments else whole
     if rest is not None or not live:
         return whole if rest is None else rest
@@ -215,7 +215,7 @@ def untold(whole: str, segments: Sequence[str], *, tail: bool = False) -> str:
     bare = [text for segment in segments if (text := normalize(without_live(segment))).strip()]
     rest = unheard(normalize(left).lstrip("\n"), bare) if bare else left
     if rest is None or is_cut(whole, rest):
-        # What one says stands in the middle of another: all of it is compared.
+        # One segment's text is in the middle of another's: compare all of it.
         rest = left
         for text in bare:
             rest = beyond(rest, said_in(text))
@@ -228,7 +228,7 @@ def _behind_all(whole: str, segments: Sequence[str]) -> str | None:
 
 
 def _said(segments: Sequence[str]) -> list[str]:
-    # Between two segments the cut took away the empty lines; a tail may have brought some along.
+    # Cutting removed the empty lines between segments; a tail may have added some.
     return [text for segment in segments if (text := segment.lstrip("\n"))]
 
 
@@ -248,7 +248,7 @@ def _beyond(whole: str, kept: list[str], ends: Callable[[str, int, str], int]) -
 
 
 def _is_less(whole: str, start: int, kept: Sequence[str], ends: Callable[[str, int, str], int]) -> bool:
-    """Whether what is left of the whole is nothing, or the first lines of something that is kept."""
+    """Whether the remaining text is empty, or the first lines of a kept segment."""
     left = whole[start:]
     return not left or any((end := ends(s, 0, left)) >= 0 and s[end : end + 1] in ("", "\n") for s in kept)
 
@@ -260,9 +260,9 @@ def _skipped(text: str, at: int) -> int:
 
 
 def parts(body: str, limit: int) -> Iterator[str]:
-    """A body in parts of at most `limit` UTF-8 bytes: cut before a turn's heading, else a paragraph, else a line.
+    """Cuts a body into parts of at most `limit` UTF-8 bytes: before a turn's heading, else a paragraph, else a line.
 
-    Nothing is lost but empty lines at the cuts; a line longer than the limit is cut where it must be.
+    Only empty lines at the cuts are lost; a line longer than the limit is cut within.
     """
     if len(body) * 4 <= limit or len(body.encode("utf-8", "replace")) <= limit:
         yield body
@@ -279,7 +279,7 @@ def parts(body: str, limit: int) -> Iterator[str]:
 
 
 def _fitting(body: str, at: int, limit: int) -> int:
-    """The furthest end whose text fits into `limit` bytes."""
+    """Returns the furthest end whose text fits into `limit` bytes."""
     raw = body[at : at + limit].encode("utf-8", "replace")
     if len(raw) <= limit:
         return min(at + limit, len(body))
@@ -292,6 +292,6 @@ def _cut(body: str, at: int, end: int) -> int:
         found = body.rfind(mark, least, end)
         if found > at:
             return found + 1
-    # Within a line: blanks at the end of a part would be lost, so they begin the next one.
+    # Within a line: trailing blanks of a part would be lost, so they begin the next part.
     kept = len(body[at:end].rstrip(" \t"))
     return at + kept if kept else end

@@ -1,4 +1,4 @@
-"""Derives from a transcript by rules, without a model, what a session came to.
+"""Derives the outcome of a session from its transcript by rules, without calling a model.
 
-Pure; its cues and weights lie beside the modules.
+Pure. Cues and weights are in files beside the modules.
 """

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 Mark = Literal["", "done", "open", "blocked", "failed"]
-# More than this no reader looks through.
+# Readers use no more than this many.
 PASSAGES, CELLS = 400, 24
 
 _BOX = late(r"^\[([ xX])\][ \t]+")
@@ -24,7 +24,7 @@ _SIGNS: dict[str, Mark] = {
     **dict.fromkeys("❌✗✘", "failed"),
 }  # fmt: skip
 _EMOJI = late("[\u2600-\u27bf\u2b00-\u2bff\ufe0f\U0001f000-\U0001faff]+")
-# A whole answer in a tag: "<summary>…</summary>".
+# An answer enclosed in a tag: "<summary>…</summary>".
 _WRAPPED = late(r"\A\s*<[a-z][\w-]{0,30}>|</[a-z][\w-]{0,30}>\s*\Z")
 _MARKDOWN = late(r"[*_#`|~>\[]|^[^\S\n]*(?:[-+]|\d+[.)])\s", re.MULTILINE)
 _EAST_BULLET = late(r"^[ \t]*[・•‣◦▪●○–—·][ \t]*(?=\S)", re.MULTILINE)
@@ -83,13 +83,13 @@ def _plain(text: str, cues: Cues) -> list[Passage]:
 
 
 class _Reader:
-    """Walks the tokens; keeps which label is in force."""
+    """Reads the tokens and keeps the current label."""
 
     def __init__(self, cues: Cues) -> None:
         self.found: list[Passage] = []
         self._cues = cues
         self._heading = ""
-        self._label = ""  # of a bold line or lead-in; in force for the list or paragraphs behind it
+        self._label = ""  # of a bold line or lead-in; applies to the list or paragraphs after it
         self._lead_in = False  # the label is a sentence before a list: it ends with the list
         self._after_list = False
 
@@ -112,7 +112,7 @@ class _Reader:
                 lists.pop()
                 item_label.pop()
                 if not lists:
-                    # A sentence behind a list is no part of it.
+                    # A sentence after a list does not belong to it.
                     self._label, self._lead_in, self._after_list = "", False, True
             elif kind == "inline" and not quote:
                 opened = tokens[place - 1].type
@@ -139,7 +139,7 @@ class _Reader:
         return self.found
 
     def paragraph(self, lines: list[str], strong: str, line: int, follows: bool) -> None:
-        """Takes a paragraph; a bold line or one that ends in a colon is the label of what comes behind it."""
+        """Reads a paragraph; a bold line or one that ends in a colon is the label of what follows."""
         whole = " ".join(" ".join(lines).split())
         if not whole:
             return
@@ -225,7 +225,7 @@ class _Reader:
         self._say(": ".join(filter(None, cells[:2])), line, "row", self._label, mark)
 
     def _own_label(self, text: str, strong: str) -> tuple[str, str]:
-        """The label that a text begins with, and the rest; only bold words and known labels are such."""
+        """Splits a text into its own label and the rest; only bold words and known labels count."""
         if strong and text.startswith(strong) and len(strong) <= 60:
             rest = text[len(strong) :].lstrip()
             if strong.endswith((":", "：", ".")) or rest.startswith((":", "：", "–", "—", "-")):
@@ -253,7 +253,7 @@ class _Reader:
 
 
 def _inline(token: Token) -> tuple[list[str], str, bool]:
-    """The lines of an inline token as plain text, the words in bold it begins with, whether all of it is struck out."""
+    """Returns an inline token's lines as plain text, its leading bold words, and whether it is all struck out."""
     lines = [""]
     strong, bold, plain_seen = "", 0, False
     struck = struck_out = 0
@@ -290,6 +290,6 @@ _LAST = late(r"(?<=[.!?。！？])\s*(?=\S[^.!?。！？]*[:：]?$)")
 
 
 def _last_sentence(text: str) -> tuple[str, str]:
-    """A text without its last sentence, and that sentence."""
+    """Splits off the last sentence of a text."""
     parts = _LAST.split(text, maxsplit=1)
     return (parts[0], parts[1]) if len(parts) == 2 else ("", text)

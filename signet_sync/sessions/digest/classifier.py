@@ -1,7 +1,7 @@
-"""Gives sentences their kind: a trained classifier decides, and hears what the rules say.
+"""Classifies sentences with a trained classifier that also uses the result of the rules.
 
 The classifier is a multinomial logistic regression over hashed words, letters and context. Its weights are trained by
-`benchmarks/train_digest.py`, which takes the features from here.
+`benchmarks/train_digest.py`, which imports the features from here.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ KINDS: tuple[Kind | None, ...] = (None, "decision", "constraint", "preference", 
 THRESHOLD, RULED = 0.35, 0.9
 LONGEST = 400  # characters of a sentence that is classified
 ROWS = 1 << 16
-HEADER = Struct("<f")  # what a weight of 1 stands for; behind it `ROWS` signed bytes for each kind
+HEADER = Struct("<f")  # the value of a weight of 1; followed by `ROWS` signed bytes for each kind
 
 Probabilities = tuple[float, float, float, float, float, float]
 

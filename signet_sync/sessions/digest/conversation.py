@@ -1,4 +1,4 @@
-"""Holds a session's turns with what rules look up in them again and again."""
+"""Holds a session's turns with the look-ups that rules use repeatedly."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _COMMIT = late(
     r"""(?:"([^"\n]{3,300})|'([^'\n]{3,300})|\$\(cat <<'?EOF'?\s{0,4}([^\n]{3,300}))"""
 )
 _PULL = late(r"""\bgh pr create\b[^|;&]{0,200}?--title\s{1,4}(?:"([^"\n]{3,300})|'([^'\n]{3,300}))""")
-# No command is longer where somebody reads it; a pattern that looks back and forth reads no more than this.
+# Commands that people read are not longer; a backtracking pattern reads no more than this.
 _COMMAND = 2_000
 
 
 class Stated(NamedTuple):
-    """A statement worth keeping: what it is, as said, and the transcript's line (from 1) where it stands.
+    """A statement worth keeping: its kind, its words, and its line in the transcript (from 1).
 
-    `order` is the turn, so that a later one may take its place; `source` is the rule that found it.
+    `order` is the turn, so that a later statement can replace it; `source` is the rule that found it.
     """
 
     kind: Kind
@@ -40,12 +40,12 @@ class Stated(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What a session came to.
+    """The outcome of a session.
 
-    `told` are the passages that say it best, in their order; empty where nothing came out. `asked` is the first request
-    that says more than a greeting. `edited` are the files that were edited, with how often, `commands` what was run,
-    with whether its last run failed. `opening` are the first words of all, `parting` what the person said where it
-    was stopped. `status` is None where nobody speaks who could be told from others.
+    `told` are the passages that describe it best, in their order; empty without any result. `asked` is the first
+    request that is more than a greeting. `edited` are the edited files with their number of edits, `commands` the
+    commands run, with whether the last run failed. `opening` are the first words of all, `parting` what the person said
+    when it was stopped. `status` is None if the speakers cannot be distinguished.
     """
 
     told: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""Tells labels and statements apart by words; the table is `cues.tsv`, one cue a line with an example."""
+"""Recognises labels and statements by words; the table is `cues.tsv`, one cue per line with an example."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from signet_sync.formats.lazy_pattern import Caseless, late
 
-# The order in which a label is tried; the first kind that fits counts.
+# The order in which kinds are tried for a label; the first match counts.
 LABELS = ("blocker", "next", "decision", "constraint", "preference", "plan", "state", "done")
 # A cue stands at a label's beginning, or the label is short: "Two pull requests are open:" is no list of what is open.
 _NEAR, _SHORT = 14, 3
@@ -40,7 +40,7 @@ _SCRIPTS = (
 
 
 class Cue(NamedTuple):
-    """A line of the table: what it is a cue for, in which language, its pattern, a text that holds it."""
+    """A line of the table: kind, language, pattern, and a text that matches."""
 
     kind: str
     language: str
@@ -56,7 +56,7 @@ def table() -> tuple[Cue, ...]:
 
 
 def languages_of(texts: Iterable[str]) -> frozenset[str]:
-    """The languages that some messages may be written in; English always."""
+    """Returns the languages that some messages may be written in; always includes English."""
     found = {"en"}
     told = {language: frozenset(words.split()) for language, words in _TELLS.items()}
     for text in texts:
@@ -80,7 +80,7 @@ def _patterns() -> dict[tuple[str, str], list[str]]:
 
 
 def any_of(patterns: Sequence[str]) -> Caseless:
-    """Patterns as one."""
+    """Joins patterns to one."""
     return Caseless(_gathered(patterns, plain=False), _gathered(patterns, plain=True))
 
 
@@ -175,7 +175,7 @@ def _marks(pattern: str) -> Iterator[tuple[int, str, int]]:
 
 
 class Cues:
-    """The table in some languages: one pattern a kind."""
+    """The table in some languages: one pattern per kind."""
 
     def __init__(self, languages: frozenset[str]) -> None:
         self._languages = sorted(languages)
@@ -183,7 +183,7 @@ class Cues:
         self._labels: dict[str, str] = {}
 
     def kind_of(self, label: str) -> str:
-        """What a label announces (one of `LABELS`), empty where it is no known one."""
+        """Returns the kind that a label announces (one of `LABELS`), else an empty text."""
         if not label or len(label) > _LABEL:
             return ""
         known = self._labels.get(label)
@@ -199,12 +199,12 @@ class Cues:
         return found is not None and (found.start() < _NEAR or len(label.split()) <= _SHORT)
 
     def has(self, kind: str, text: str) -> bool:
-        """Whether a text holds a cue of a kind."""
+        """Whether a text contains a cue of a kind."""
         pattern = self._of_kind(kind)
         return pattern is not None and pattern.search(text[:_SEARCHED]) is not None
 
     def _of_kind(self, kind: str) -> Caseless | None:
-        """The pattern of a kind, made when it is first asked for."""
+        """Returns the pattern of a kind, compiled at first use."""
         if kind not in self._gathered:
             found = [pattern for language in self._languages for pattern in _patterns().get((language, kind), ())]
             self._gathered[kind] = any_of(found) if found else None

@@ -1,4 +1,4 @@
-"""Keeps what stands at the end: not what was taken back, replaced, done or declined, and each thing once."""
+"""Keeps the statements valid at the end: none retracted, replaced, done or declined, and each only once."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _INSTEAD = late(
 
 
 def standing(talk: Talk, stated: Sequence[Stated]) -> list[Stated]:
-    """The statements that still hold."""
+    """Returns the statements that still hold."""
     left = _not_retracted(talk, list(stated)[:_COMPARED])
     lists = [item.order for item in left if _listed(item)]
     newest = max(lists, default=-1)
@@ -41,19 +41,19 @@ def standing(talk: Talk, stated: Sequence[Stated]) -> list[Stated]:
 
 
 def _place(item: Stated, left: Sequence[Stated]) -> int:
-    """The place of an item in its list, from 1; 0 where it stands in none."""
+    """Returns the place of an item in its list, from 1; 0 if it is in none."""
     if not _listed(item):
         return 0
     return 1 + [one.line for one in left if one.order == item.order and _listed(one)].index(item.line)
 
 
 def _listed(item: Stated) -> bool:
-    """Whether it stands in a list of what is open; a newer list takes the place of an older one."""
+    """Whether it is in a list of open points; a newer list replaces an older one."""
     return item.kind in ("next", "blocker") and item.source == "section"
 
 
 def _not_retracted(talk: Talk, left: list[Stated]) -> list[Stated]:
-    """Without the decision that a "no wait" takes back."""
+    """Drops the decision that a "no wait" retracts."""
     places = [place for place, _ in talk.users]
     chosen: dict[int, int] = {}  # the last decision before a turn of the person and behind the one before that
     for item in left:
@@ -66,7 +66,7 @@ def _not_retracted(talk: Talk, left: list[Stated]) -> list[Stated]:
 
 
 def _later(talk: Talk) -> list[tuple[int, str, str]]:
-    """What was said and committed towards the end, with who said it."""
+    """Returns what was said and committed towards the end, with the speaker."""
     said = [
         (place, message.speaker, sentence)
         for place, message in sorted([*talk.users[-40:], *talk.assistants[-40:]])
@@ -93,7 +93,7 @@ def _was_done(talk: Talk, item: Stated, later: Sequence[tuple[int, str, str]]) -
 
 
 def _was_declined(talk: Talk, item: Stated, number: int, later: Sequence[tuple[int, str, str]]) -> bool:
-    """Whether the person does not want a step, by its words or by its place in the list."""
+    """Whether the person rejects a step, by its words or by its number in the list."""
     for place, speaker, sentence in later:
         if speaker == "user" and place > item.order and talk.cues.has("no", sentence):
             called = _NUMBER.match(sentence)
@@ -121,7 +121,7 @@ def _was_replaced(item: Stated, replacing: Sequence[Stated]) -> bool:
 
 
 def distinct(stated: Sequence[Stated]) -> list[Stated]:
-    """Each thing once, as short as an item may be: the later and the more structured one stays."""
+    """Keeps each statement once, as short as an item may be: the later and more structured one."""
     kept: list[Stated] = []
     for item in sorted(stated[:_COMPARED], key=lambda one: (one.source != "section", -one.order)):
         text = item_text(item.text)
@@ -157,7 +157,7 @@ def _same(item: Stated, other: Stated) -> bool:
 
 
 def _within(item: Stated, text: str) -> bool:
-    """Whether a text says all that a short statement of its turn says."""
+    """Whether a text contains everything that a short statement of its turn says."""
     return item.kind == "preference" and stems(item.text) < stems(text)
 
 
@@ -165,7 +165,7 @@ _TRIM = late(r"^(?:\(?\d{1,3}[.)]\s+|[\s\-–—•·*:,.;]+)+|[\s*:,;]+$")
 
 
 def item_text(text: str) -> str:
-    """A statement as an item shows it: one line without Markdown, at most `ITEM_LENGTH` characters, whole clauses."""
+    """Formats a statement as an item: one line without Markdown, at most `ITEM_LENGTH` characters, whole clauses."""
     text = " ".join(text[: 4 * ITEM_LENGTH].split())
     text = re.sub(r"\[([^\[\]]{1,200})\]\([^()]{0,300}\)", r"\1", text)
     text = _TRIM.sub("", re.sub(r"\*\*|__|`", "", text))

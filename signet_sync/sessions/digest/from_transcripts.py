@@ -1,4 +1,4 @@
-"""Tells a session anew from its transcripts, where what its files say of it is only a form."""
+"""Derives a session's sentence and items again from its transcripts, if its files have only a fallback."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from signet_sync.text.sentences import SessionContext
 
 
 class Transcript(Protocol):
-    """What is needed of a row of a transcript; `content` is sanitized."""
+    """The fields of a transcript's row that are used; `content` is sanitized."""
 
     @property
     def content(self) -> str: ...
@@ -30,10 +30,10 @@ class Transcript(Protocol):
 
 
 class Retold(NamedTuple):
-    """What today's rules make of a session's transcripts, oldest first.
+    """What today's rules derive from a session's transcripts, oldest first.
 
-    `sentence` is None where nothing came out that can be told; `items` are those of each transcript, by its place;
-    `status` is that of the newest one. With `says_nothing` the session was a greeting and no more.
+    `sentence` is None without any result; `items` are those of each transcript, by index; `status` is that of the
+    newest one. With `says_nothing` the session was only a greeting.
     """
 
     sentence: str | None
@@ -43,7 +43,7 @@ class Retold(NamedTuple):
 
 
 def retold(transcripts: Sequence[Transcript]) -> Retold:
-    """Tells a session by its transcripts, oldest first, at least one. Deterministic; made of these alone."""
+    """Derives a session from its transcripts, oldest first, at least one. Deterministic; uses nothing else."""
     newest = transcripts[-1]
     day = day_of(newest.membership_us)
     context = SessionContext(newest.content, newest.project, "transcript", newest.harness, day, newest.session_token)

@@ -1,4 +1,4 @@
-"""Makes a session's one sentence from what came out of it: outcome first, what stays open last."""
+"""Makes a session's one sentence from its outcome: results first, open points last."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ _END = late(r"[\s.!?…:;,，、。！？]+$")
 _INNER = late(r"[.!?](['\")\]]{0,3})\s+(?=[A-Z\"'(\[])")
 _PARENTHESES = late(r"\s*\([^()]{0,120}\)")
 _CLAUSE = late(r"[;；]\s+|,\s+(?=(?:but|and|so|which|aber|und|mais|et|pero|y|mas|e|ma|но|и)\b)|\s+[–—-]\s+|,\s+|，|、")
-# "no edits pls, just asking: …" says how the answer is wanted, not what of.
+# "no edits pls, just asking: …" says how to answer, not what the request is about.
 _MODE = late(
     r"^(?:[^:]{0,12}\b(?:no (?:edits|code)|just (?:asking|a question)|quick q\w*)\b[^:]{0,30}:\s*)", re.IGNORECASE
 )
-_OVER = 40  # characters that what is left may go over the room
-_THIN = 4  # words of a passage that may go first
-_ASKED = 80  # characters of the request beside what came out
+_OVER = 40  # characters that the rest may exceed the room by
+_THIN = 4  # words of a passage that may be dropped first
+_ASKED = 80  # characters of the request beside the results
 _KANA, _HANGUL = late("[\u3040-\u30ff]"), late("[\uac00-\ud7a3]")
-# The words that lead to what fills a short sentence: request, files, day, status.
+# The words before what fills a short sentence: request, files, day, status.
 _FILLING = {
     "en": ("asked", "files", "on", "", ""), "zh": ("请求", "文件", "日期", "状态", "命令"),
     "ja": ("依頼", "ファイル", "日付", "状態", "コマンド"), "ko": ("요청", "파일", "날짜", "상태", "명령"),
@@ -43,7 +43,7 @@ _FILLING = {
 
 
 def headline(outcome: Outcome, contexts: Sequence[SessionContext]) -> str | None:
-    """A true sentence that passes the strict gate in every context, or None where nothing came out that can be told."""
+    """Returns a true sentence that passes the strict gate in every context, or None without any result."""
     said = told(outcome)
     if not said:
         return None
@@ -61,7 +61,7 @@ def headline(outcome: Outcome, contexts: Sequence[SessionContext]) -> str | None
 
 
 def told(outcome: Outcome) -> str:
-    """What came out, without the project and the words that a gate asks for; empty where nothing did."""
+    """Returns the results without the project and the words that a gate requires; empty if there are none."""
     parts = [part for text in outcome.told if (part := _clean(text))]
     asked = _clean(_cut(_MODE.sub("", outcome.asked), _ASKED))
     if outcome.status == "aborted":
@@ -74,7 +74,7 @@ def told(outcome: Outcome) -> str:
 
 
 def _stopped(asked: str, parts: Sequence[str], parting: str) -> str:
-    """What was tried, that it was stopped and why, and where it stands."""
+    """Describes a stopped session: what was tried, that it was stopped and why, and its state."""
     if not asked and not parts:
         return ""
     said = f"{asked or 'the work'}: stopped midway"
@@ -90,7 +90,7 @@ def _with_what_is_left(outcome: Outcome, parts: list[str]) -> str:
     if outcome.status in ("blocked", "open") and left and overlap(left, text) < 0.6:
         left = f"; {lead}: {_clean(left)}"
         while len(text) + len(left) > room and len(parts) > 1:
-            # A passage of few words, such as a salutation, goes before the others.
+            # A passage of few words, such as a salutation, is dropped before the others.
             thin = min(reversed(parts), key=lambda part: min(len(stems(part)), _THIN))
             parts = [part for part in parts if part is not thin]
             text = _joined(parts)
@@ -102,7 +102,7 @@ def _with_what_is_left(outcome: Outcome, parts: list[str]) -> str:
 
 
 def _briefer(text: str, room: int) -> str:
-    """A text without its parentheses and as many of its last clauses as do not fit."""
+    """Drops a text's parentheses, and as many last clauses as do not fit."""
     bare = _PARENTHESES.sub("", text) if len(text) > room else text
     while len(bare) > room and (cuts := [found.start() for found in _CLAUSE.finditer(bare) if found.start() >= 40]):
         bare = bare[: cuts[-1]]
@@ -114,7 +114,7 @@ def _joined(parts: Sequence[str]) -> str:
 
 
 def _shorter(text: str) -> Iterator[str]:
-    """The text, then shorter forms of it: without parentheses, then cut behind a clause."""
+    """Yields the text, then shorter forms: without parentheses, then cut after a clause."""
     yield text
     bare = _PARENTHESES.sub("", text)
     yield bare
@@ -128,7 +128,7 @@ def _shorter(text: str) -> Iterator[str]:
 
 
 def _anchored(text: str, outcome: Outcome, context: SessionContext) -> str:
-    """The text as a sentence that names something of the session and has words enough for both gates."""
+    """Returns the text as a sentence that names something of the session and is long enough for both gates."""
     name = usable_name(context.project)
     said = _END.sub("", text)
     if name and name not in said and signet_anchor(context.body, context.project) not in said:
@@ -143,7 +143,7 @@ def _anchored(text: str, outcome: Outcome, context: SessionContext) -> str:
 
 
 def _fillings(said: str, outcome: Outcome, day: str) -> Iterator[str]:
-    """What makes a sentence long enough for the gate: request, files, day; in the end words about the transcript."""
+    """Yields what makes a sentence long enough for the gate: request, files, day; last, words on the transcript."""
     language = "ja" if _KANA.search(said) else "ko" if _HANGUL.search(said) else "zh" if IS_CJK.search(said) else "en"
     asked_for, files, on, stands, ran = _FILLING[language]
     asked = _END.sub("", _clean(_cut(outcome.asked, _ASKED)))
@@ -163,13 +163,13 @@ def _fillings(said: str, outcome: Outcome, day: str) -> Iterator[str]:
 
 
 def _names(outcome: Outcome) -> dict[str, None]:
-    """The names of the edited files, in order."""
+    """Returns the names of the edited files, in order."""
     names = (flatten(path, 200).rpartition("/")[2] for path in list(outcome.edited)[:40])
     return {name: None for name in names if name and len(name) <= 40 and not set(name) & set("{}")}
 
 
 def _cut(text: str, limit: int) -> str:
-    """A text of at most so many characters, whole words."""
+    """Cuts a text to at most `limit` characters, at a word."""
     if len(text) <= limit:
         return text
     cut = text.rfind(" ", limit // 2, limit)
@@ -177,19 +177,19 @@ def _cut(text: str, limit: int) -> str:
 
 
 def _clean(text: str) -> str:
-    """A passage as a part of a sentence: flat, without its point, inner sentences joined by a semicolon."""
+    """Flattens a passage to a part of a sentence: no final point, inner sentences joined by semicolons."""
     text = flatten(item_text(text) if len(text) > 400 else re.sub(r"\*\*|__|`", "", text), 400)
     first, *rest = re.split(r"\n", _INNER.sub("\\1\n", _END.sub("", text)))
     return "; ".join([first, *(_continued(part) for part in rest)]).replace('"', "'")
 
 
 def _continued(text: str) -> str:
-    """A passage behind a semicolon: a capital that only begins a sentence goes."""
+    """Prepares a passage to follow a semicolon: drops a capital that only begins a sentence."""
     first = text.split(" ", 1)[0]
     return text[:1].lower() + text[1:] if _ONLY_BEGINS.match(first) else text
 
 
-# German nouns and names keep theirs: only words that are no names are taken for a mere beginning.
+# German nouns and names keep their capital: only words that are no names are changed.
 _ONLY_BEGINS = late(
     r"(?:The|A|An|It|This|That|These|Those|They|We|You|In|On|At|For|From|With|Without|All|Both|Each|Every"
     r"|No|Not|Nothing|One|Two|"

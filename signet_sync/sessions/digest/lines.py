@@ -1,4 +1,4 @@
-"""Tells a transcript's lines apart: which begin somebody's turn, call a tool, open a fence or note something."""
+"""Classifies a transcript's lines: beginning of a turn, tool call, fence, note of the harness."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Literal
 
 from signet_sync.formats.lazy_pattern import late
 
-# Nothing that says something is longer, and rules are only run over this much of a line.
+# Meaningful lines are not longer, and rules read only this much of a line.
 LINE_LIMIT = 4_000
 
 Speaker = Literal["user", "assistant", "other"]
@@ -24,7 +24,7 @@ _ROLES: dict[str, Speaker] = {
 _ROLE = "|".join(_ROLES)
 _LABEL = late(rf"[ ]{{0,3}}(?:\*\*)?({_ROLE})(?:\*\*)?[ \t]*[:：](?:\*\*)?[ \t]*(.*)", re.IGNORECASE | re.DOTALL)
 _HEADING = late(rf"(?:#{{1,6}}[ \t]+|\*\*)({_ROLE})(?:\*\*)?[ \t]*(?:[·(|—-].*)?:?[ \t]*", re.IGNORECASE)
-# Backticks behind a fence of backticks make it code within a line.
+# A fence of backticks with more backticks behind it is inline code.
 _FENCE = late(r" {0,3}(?:(`{3,})[^`]*|(~{3,}).*)", re.DOTALL)
 _CALL = late(r"- (sub-agent )?`([^`]{1,100})`(?: (.*))?", re.DOTALL)
 _CODE = late(r"(`+) ?([^`].*?) ?\1", re.DOTALL)
@@ -51,12 +51,12 @@ _TOOLS = SHELLS | EDITORS | READERS | _OTHERS
 
 
 def is_ours(text: str) -> bool:
-    """Whether a text has headings of turns as we write them."""
+    """Whether a text has turn headings in our format."""
     return _OURS.search(text) is not None
 
 
 def call_of(line: str) -> tuple[str, str, bool] | None:
-    """Name, detail and whether it failed, of a tool call's line; None for a list item that somebody said."""
+    """Returns name, detail and failure of a tool call's line; None for a list item in a message."""
     call = _CALL.fullmatch(line)
     if call is None:
         return None
@@ -71,18 +71,18 @@ def call_of(line: str) -> tuple[str, str, bool] | None:
 
 
 def fence_of(line: str) -> str:
-    """The fence that a line opens, empty where it opens none; one of a tool's output is indented."""
+    """Returns the fence that a line opens, else an empty text; the fence of a tool's output is indented."""
     mark = _FENCE.fullmatch(line) if "```" in line or "~~~" in line else None
     return (mark[1] or mark[2]) if mark else ""
 
 
 def note_of(line: str) -> str | None:
-    """What a line tells in the harness's name, None where it is somebody's words."""
+    """Returns the harness's note on a line; None if the line belongs to a message."""
     return line.strip("_*") if _EVENT.fullmatch(line) and not line.startswith(("**", "__")) else None
 
 
 def turn_of(line: str, *, ours: bool) -> tuple[Speaker, str] | None:
-    """Whose turn a line begins, and what of it are their words already."""
+    """Returns the speaker whose turn a line begins, and the words on that line."""
     if ours:
         heading = _OURS.fullmatch(line)
         return (_ROLES[heading[1].lower()], "") if heading else None

@@ -1,4 +1,4 @@
-"""Reads what the person said: choices, bounds, wishes for the way of working, what is put off."""
+"""Extracts what the person stated: decisions, constraints, preferences, postponed steps."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from signet_sync.sessions.digest.replies import asks, inquires, picked, proposal
 from signet_sync.sessions.digest.sentences import is_question, stems
 from signet_sync.sessions.digest.statements import POINTS_BACK, Said, bare, is_ack, is_errand, on_topic
 
-_SENTENCES = 40  # of a turn; more is no talk
+_SENTENCES = 40  # per turn; a longer one is not conversation
 _TURNS = 500  # from the beginning, and as many from the end
 _LATE = 200  # sentences that the classifier may read
 _TOLD = 6  # stems; a choice with as many says of what it is
-_SHORT = 4  # stems; what points back with fewer does not stand alone
+_SHORT = 4  # stems; a reference with fewer cannot be understood alone
 _HINGE = late(
     r"^(?:but|however|only|just|aber|nur|allerdings|mais|pero|mas|però|ma|но|только|不过|但|只是|ただ|でも|하지만|다만"
     r"|단)(?!\w)[\s,，]*|^(?:不过|但是?|ただし?)",
@@ -27,7 +27,7 @@ _CHOOSES = late(
     r"\b(?:use|make|go with|take|keep|instead|rather|nimm|lieber|usa|mejor|plutôt|meglio|melhor)\b|лучше|改|用|にし",
     re.IGNORECASE,
 )
-# "The binary must stay below 4 MB, can you check that?": told first, asked then.
+# "The binary must stay below 4 MB, can you check that?": a statement, then a question.
 _THEN_ASKS = late(
     r"(.{20,300}?),\s+(?:(?:can|could|would|will|did|do|is|are) (?:you|we|that|this|it)|right|ok|kannst du|peux-tu|puedes)\b[^,]*\?$",
     re.IGNORECASE,
@@ -36,13 +36,13 @@ _AND_ALSO = late(
     r",? (?:and|und|et|y|e|и) (?=(?:we|it|they|the|no|never|nothing|don['’]?t|it['’]?s|wir|kein\w*|nicht|on|pas|no|no se|não|non|мы|нельзя)\b)",
     re.IGNORECASE,
 )
-# "Put it on the list", "take the simple one": of what, only the turn before says.
+# "Put it on the list", "take the simple one": only the turn before names the object.
 _WHICH_ONE = late(
     r"(?:(?:ok|yes|then|just|so|and|please|no),? )*(?:do|put|make|take|keep|leave|drop|use|move|give|try|mark|set|write|add)"
     r" (?:it|that|this|them|both|those|these|the \w+ one)\b",
     re.IGNORECASE,
 )
-# What the bound is about, only the turn before says: "it takes one build", "that must hold for both".
+# "it takes one build", "that must hold for both": only the turn before names the subject.
 _NO_SUBJECT = late(
     r"(?:(?:it|they|this|that|these|those) (?:\w+ly )?(?:is|are|was|has|have|had|must|may|might|can|cannot|should|will|would"
     r"|needs?|takes?|holds?|stays?|goes|does|do|ought)\b|(?:that|it)['’]?s (?!(?:the|a|an|our) )|(?:es|das|dies) (?:muss|darf|soll|ist|bleibt)\b"
@@ -60,7 +60,7 @@ _NAMELESS = late(
 
 
 def of_person(talk: Talk, report: int) -> Iterator[Stated]:
-    """The statements of each of the person's turns; `report` is where the assistant reported."""
+    """Yields the statements of each of the person's turns; `report` is where the assistant reported."""
     first = talk.users[0][0] if talk.users else -1
     late = _late(talk)
     for place, message in [*talk.users[:_TURNS], *talk.users[_TURNS:][-_TURNS:]]:
@@ -73,7 +73,7 @@ def of_person(talk: Talk, report: int) -> Iterator[Stated]:
 
 
 def _late(talk: Talk) -> int:
-    """The place from which on the person says at most `_LATE` sentences."""
+    """Returns the place from which on the person says at most `_LATE` sentences."""
     left, late = _LATE, len(talk.turns)
     for place, _ in reversed(talk.users):
         left -= min(len(talk.heard(place)), _SENTENCES)
@@ -84,7 +84,7 @@ def _late(talk: Talk) -> int:
 
 
 class _Turn:
-    """One turn of the person; walks over its sentences."""
+    """One turn of the person, read sentence by sentence."""
 
     def __init__(self, talk: Talk, place: int, *, first: bool, closing: bool, late: bool) -> None:
         self._talk, self._place = talk, place
@@ -148,7 +148,7 @@ class _Turn:
     _taken = 0
 
     def _opening(self) -> Iterator[Stated]:
-        """What the first sentence takes up: an option of a list, or what was proposed."""
+        """Yields what the first sentence chooses: an option of a list, or a proposal."""
         sentence, line = self._said[0]
         if len(stems(sentence)) > 14 or is_question(sentence):
             return
@@ -196,7 +196,7 @@ class _Turn:
         )
 
     def _whole(self, text: str) -> str:
-        """The first sentence so that it stands alone: as the assistant put it, with the next, behind the question."""
+        """Completes the first sentence: from the assistant's confirmation, the next sentence, or the question."""
         if len(stems(text)) >= 3 or on_topic(text, self._previous):
             return text
         confirmed = resolved(text, self._previous, self._following)

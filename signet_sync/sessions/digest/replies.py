@@ -1,4 +1,4 @@
-"""Reads a short reply together with what it answers, so that the statement stands alone."""
+"""Completes a short reply with what it answers, so that the statement can be understood alone."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ _PROPOSES = any_of(
         r"|建议|我会用|提案|と思います|がよいと|추천|제안"
     ]
 )
-# A proposal of what to do in the next minute chooses nothing.
+# A proposal for the next minute decides nothing.
 _NEXT_STEP = late(
     r"\bi(?:['’]d| would)(?: now| then| next| first)? (?:run|test|check|look|commit|push|start|continue"
     r"|rerun|measure|verify|fix"
@@ -97,7 +97,7 @@ _WHICH = late(
 )
 EITHER_OR = late(r"\b(?:or|oder|ou|o|или|eller)\b|还是|それとも|아니면", re.IGNORECASE)
 _NAMED = 6  # stems of a reply that may be an option's name
-_SHORT = 3  # stems; a reply with fewer does not stand alone
+_SHORT = 3  # stems; a reply with fewer cannot be understood alone
 _PLANS = late(
     r"^(?:i['’]?(?:ll| will|m)|let me|ich (?:werde|schaue|rechne)|je vais|voy a|vou|sto|смотрю|我来|まず)\b"
     r"|\bnext\b|^(?:noted|understood|ok|sure|done|fixing|looking|on it)\b[^:]{0,20}$",
@@ -135,7 +135,7 @@ def _ending(text: str) -> tuple[str, ...]:
 
 
 def inquires(text: str) -> tuple[bool, bool]:
-    """Whether a message ends by asking for a fact, and whether it asks for yes or no: "does the sheet cover it?"."""
+    """Whether a message ends by asking for a fact, and whether for yes or no: "does the sheet cover it?"."""
     lines = reversed(text.rstrip()[-600:].split("\n"))
     question = next((one for line in lines for one in reversed(split(line)) if is_question(one)), "")
     clause = re.split(r"[;,:]\s", question)[-1]
@@ -184,7 +184,7 @@ _FACT = late(
 
 
 def picked(sentence: str, previous: str) -> tuple[str, str]:
-    """The option that a reply chooses, and what the reply adds to it; empty where it chooses none."""
+    """Returns the option that a reply chooses, and what it adds; empty if it chooses none."""
     reply = bare(sentence)
     pick = _EAST_PICK.match(reply) or _PICK.match(reply)
     options = _options(previous) if pick or len(stems(reply)) <= _NAMED else []
@@ -256,12 +256,12 @@ def _clause(sentence: str, asked: frozenset[str]) -> str:
 
 
 def question_of(text: str) -> str:
-    """The last question of a message."""
+    """Returns the last question of a message."""
     return next((one for one in reversed(_ending(text)) if is_question(one)), "")
 
 
 def _options(text: str) -> list[tuple[str, str]]:
-    """The options that a message lists last: by what they are called there, and what each says."""
+    """Returns the options of a message's last list: their names, and their texts."""
     lists: dict[int, list[tuple[str, str]]] = {}
     latest = -1
     for line in text.split("\n"):

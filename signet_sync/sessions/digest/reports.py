@@ -1,4 +1,4 @@
-"""Finds where the assistant reports, and reads the statements out of its sections and sentences."""
+"""Finds the assistant's reports, and extracts the statements of their sections and sentences."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _OF_MARK: dict[str, Kind] = {"open": "next", "blocked": "blocker"}
 
 
 class Report(NamedTuple):
-    """A message of the assistant that tells what came out, read as passages; `late` from the best one on."""
+    """A message of the assistant that reports results, read as passages; `late` from the best one on."""
 
     place: int
     message: Message
@@ -42,7 +42,7 @@ class Report(NamedTuple):
 
 
 def reports(talk: Talk) -> list[Report]:
-    """The messages that tell what came out, in order; the last of all is among them."""
+    """Returns the messages that report results, in order; the last message is always included."""
     if not talk.assistants:
         return []
     rated = [(_worth(talk, place, message), place, message) for place, message in talk.assistants]
@@ -69,7 +69,7 @@ def has_label(cues: Cues, text: str) -> bool:
 
 
 def _worth(talk: Talk, place: int, message: Message) -> float:
-    """How much a message looks like a report: long, with labels, behind the last edit and run, near the end."""
+    """Scores how much a message looks like a report: long, with labels, after the last edit and run, near the end."""
     text = message.text
     length = len(text) * (2.5 if IS_CJK.search(text[:400]) else 1)
     score = min(length, 600) / 600 + 0.5 * place / (len(talk.turns) or 1)
@@ -82,7 +82,7 @@ def _worth(talk: Talk, place: int, message: Message) -> float:
 
 
 def of_sections(talk: Talk, found: list[Report]) -> Iterator[Stated]:
-    """What stands under labels that are known, or behind a check mark."""
+    """Yields the statements under known labels, or with a check mark."""
     for report in found:
         above = ""
         for passage in report.read:
@@ -119,12 +119,12 @@ _NOTHING = late(
 
 
 def _asked(text: str) -> bool:
-    """Whether a question stands in a text: "lower the threshold? your call"."""
+    """Whether a text contains a question: "lower the threshold? your call"."""
     return any(is_question(one) for one in split(text))
 
 
 def hindered(talk: Talk, found: list[Report]) -> Iterator[Stated]:
-    """What may have stopped the work, where the person then turns to somebody else."""
+    """Yields possible blockers, if the person then asks another person."""
     turned = (one for place, _ in talk.users[-2:] for one, _ in talk.heard(place))
     if not any(talk.cues.has("asks", one) for one in turned):
         return
@@ -137,7 +137,7 @@ def hindered(talk: Talk, found: list[Report]) -> Iterator[Stated]:
 
 
 def of_prose(talk: Talk, found: list[Report]) -> Iterator[Stated]:
-    """Statements outside known sections: of the late reports, and choices of all that the assistant says."""
+    """Yields statements outside known sections: of late reports, and decisions from all of the assistant's messages."""
     late = frozenset(report.place for report in found if report.late)
     left = _READ
     for place, _ in reversed(talk.assistants[-_WAY:]):
@@ -186,7 +186,7 @@ _ACKS = late(
 )
 # "I have not started on either": of what, only the sentence before says.
 _OF_THOSE = late(r"^(?:I|we|We|[Ii]ch|[Ww]ir)\b.{0,80}\b(?:either|neither|both|them|those|it|that|this|one)[.!]?$")
-# What is not committed is how it stands, no step to take.
+# That something is not committed is a state, no next step.
 _COMMIT = late(r"\bcommit", re.IGNORECASE)
 
 
@@ -206,7 +206,7 @@ _AND_TO = late(
 
 
 def _parts(sentence: str) -> list[str]:
-    """A sentence that names several things to do as one text each."""
+    """Splits a sentence that names several things to do."""
     announced = _TO_DO.match(sentence)
     if announced is None:
         return [sentence]

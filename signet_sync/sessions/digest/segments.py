@@ -1,4 +1,4 @@
-"""Joins the outcomes of a session's segments to one: its newest sentence includes what earlier ones achieved."""
+"""Joins the outcomes of a session's segments: its newest sentence includes the results of earlier ones."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from signet_sync.sessions.digest.conversation import Outcome
 from signet_sync.sessions.digest.selection import SENTENCE_LENGTH, SENTENCE_LENGTH_CJK
 from signet_sync.sessions.digest.sentences import IS_CJK, stems
 
-SEGMENTS = 12  # the newest ones that a session's sentence is made of
+SEGMENTS = 12  # the newest ones that a session's sentence is made from
 
 
 def joined(earlier: Sequence[Outcome], latest: Outcome) -> Outcome:
-    """The latest outcome, behind what it tells the best of earlier ones, newest first, as far as a sentence has room.
+    """Returns the latest outcome with the best passages of earlier ones, newest first, as far as a sentence has room.
 
-    `earlier` are oldest first. Where the latest segment tells nothing, the one before it speaks for the session.
+    `earlier` are oldest first. If the latest segment has no results, the one before it is used.
     """
     told = [one for one in (*reversed(earlier), latest) if one.told]
     if not told:

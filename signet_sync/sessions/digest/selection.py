@@ -1,4 +1,4 @@
-"""Chooses the passages that tell best what came out of a session."""
+"""Selects the passages that best describe the outcome of a session."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class _Candidate(NamedTuple):
 def told_of(
     talk: Talk, found: Sequence[Report], stated: Sequence[Stated], asked: str, status: Status
 ) -> tuple[str, ...]:
-    """The passages that say best what came out, in their order; of the work itself where nobody said it."""
+    """Returns the passages that best describe the outcome, in order; else the work itself, if no passage does."""
     candidates = sorted(_candidates(talk, found, stated, asked), reverse=True)
     worked = _worked(talk)
     if worked and talk.last_word < min([*talk.edits[:1], *talk.runs[:1]]):
@@ -146,15 +146,15 @@ _ASIDE = late(
     r"|di passaggio)\b|попутно|顺便|ついでに",
     re.IGNORECASE,
 )
-# That checks pass says that it is done, not what.
+# Passing checks say that it is done, not what.
 _GREEN = late(
     r"(?:all |the |alle |tous les |todos? l[oa]s |tutti i )?(?:\d[\d.,]* )?(?:unit |e2e )?"
     r"(?:tests?|specs?|checks?|ci|build|pruebas|testes?|тесты)\b.{0,40}(?:green|pass\w*|grün|verts?|verde\w*|ok|passam|laufen|проход\w*)\b",
     re.IGNORECASE,
 )
-# A text that is quoted is what somebody may write, not what was done.
+# A quoted text is an example, not what was done.
 _QUOTED = late(r"^(?:[\w ]{1,20}: ?)?[\"“„«]|[\"”»]$")
-# How it was before, and what began it, is not what came out.
+# The earlier state and the cause are not the outcome.
 _BEFORE = late(
     r"\W*(?:context|background|problem|symptoms?|situation|before|request|task|goal|kontext|hintergrund|ausgangslage"
     r"|contexte?|contexto|contesto|situación|problema|контекст|было|背景|现象|问题|状況|배경)\W*$",
@@ -182,7 +182,7 @@ _ANY_LABEL = late(
 
 
 def _lead(label: str) -> str:
-    """A label that names what its passages are about; a sentence does not."""
+    """Returns a label that names the subject of its passages; empty for a sentence."""
     bare = _NUMBER.sub("", label).rstrip(" .:：。")
     if _ANY_LABEL.match(bare):
         return ""
@@ -190,7 +190,7 @@ def _lead(label: str) -> str:
 
 
 def _worked(talk: Talk) -> tuple[str, ...]:
-    """What was done where the assistant says nothing of it: its commits, else its edits, and how the last run ended."""
+    """Returns the work done if the assistant does not report it: commits, else edits, and how the last run ended."""
     done = [subject for _, subject in talk.commits[-2:]]
     if not done:
         names = list(dict.fromkeys(path.rpartition("/")[2] for path in talk.edited()))
@@ -214,7 +214,7 @@ _PLANNED = late(
 
 
 def _afterwards(talk: Talk) -> tuple[str, ...]:
-    """What was run behind the person's last word: how things were put away."""
+    """Returns what was run after the person's last word: the clean-up."""
     if len(talk.users) < 2:
         return ()
     last = talk.users[-1][0]
@@ -224,7 +224,7 @@ def _afterwards(talk: Talk) -> tuple[str, ...]:
 
 
 def checks_of(talk: Talk) -> str:
-    """What the last run of tests said in the end: "37 passed"; empty where it failed or none ran."""
+    """Returns the last result of a test run, such as "37 passed"; empty if it failed or none ran."""
     for place in reversed(talk.runs[-20:]):
         call = talk.turns[place]
         if not isinstance(call, Call):

@@ -1,4 +1,4 @@
-"""Cuts what somebody said into sentences, and compares them by their words."""
+"""Splits text into sentences, and compares them by their words."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _COMMON = frozenset(_COMMON_WORDS.split())
 
 
 def sentences(text: str) -> Iterator[tuple[str, int]]:
-    """The sentences of somebody's words with the line (from 0) on which each begins; code, quotes and logs left out."""
+    """Yields the sentences of a message with the line (from 0) on which each begins, without code, quotes and logs."""
     if "```" in text or "~~~" in text:
         text = _FENCE.sub(lambda found: "\n" * found[0].count("\n"), text)
     for number, line in enumerate(text.split("\n")):
@@ -68,7 +68,7 @@ _SPEAKS = late(
 
 
 def unpasted(text: str) -> str:
-    """A person's message without what stands in tags and what somebody else said; the lines keep their numbers."""
+    """Drops tagged text and other people's words from a person's message; line numbers stay the same."""
     if "<" in text:
         text = _untagged(text)
     lines = text.split("\n")
@@ -87,7 +87,7 @@ def unpasted(text: str) -> str:
 
 
 def _announces(line: str) -> bool:
-    """Whether a line says that somebody else's words follow."""
+    """Whether a line announces another person's words."""
     return line.rstrip().endswith((":", "：")) and _PASTES.search(line[-120:]) is not None
 
 

@@ -1,4 +1,4 @@
-"""Derives what a session came to from its transcript: outcome, decisions, bounds, blockers, next steps, status."""
+"""Derives the outcome of a session from its transcript: results, decisions, bounds, blockers, next steps, status."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ITEMS = 24
 
 
 def outcome(transcript: str) -> Outcome:
-    """The outcome of a (sanitized) transcript. Total, deterministic, linear."""
+    """Returns the outcome of a (sanitized) transcript. Total, deterministic, linear."""
     talk = Talk(transcript)
     if not talk.assistants and not talk.users:
         return Outcome(edited=talk.edited(), commands=talk.commands(), opening=talk.opening())
@@ -43,7 +43,7 @@ def outcome(transcript: str) -> Outcome:
 
 
 def _summed_up(stated: list[Stated]) -> list[Stated]:
-    """Where a report lists the choices, that list is what was chosen; what was said on the way to it is not."""
+    """Keeps the report's list of decisions, if there is one, and drops decisions stated before it."""
     listed = [item for item in stated if item.kind == "decision" and item.source == "section"]
     if len(listed) < 2:
         return stated
@@ -52,13 +52,13 @@ def _summed_up(stated: list[Stated]) -> list[Stated]:
 
 
 def _fits(item: Stated, status: Status) -> bool:
-    """Whether a session that ended so can have such an item: where only questions were asked, nothing was chosen."""
+    """Whether an item is possible with a status: if only questions were asked, nothing was decided."""
     if item.kind == "blocker":
         return status == "blocked"
     return status != "question-only" or item.kind == "preference" or item.source in ("section", "bound")
 
 
 def _request(talk: Talk) -> str:
-    """The first thing asked that says more than a greeting."""
+    """Returns the first request that is more than a greeting."""
     lines = [sentence for place, _ in talk.users[:4] for sentence, _ in talk.heard(place) if len(stems(sentence)) >= 2]
     return next((line for line in lines if len(stems(line)) > 3 or not talk.cues.has("mode", line)), "".join(lines[:1]))

@@ -1,4 +1,4 @@
-"""Tells what kind of statement a sentence is, from its words and from where it was said."""
+"""Classifies a sentence as decision, constraint, preference, next step or blocker, by its words and context."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from signet_sync.sessions.digest.sentences import IS_CJK, is_question, stems, un
 
 
 class Said(NamedTuple):
-    """A sentence with where it was said: all that may tell its kind.
+    """A sentence with the context that determines its kind.
 
-    By the person: `first` in the session's first turn, `reply` behind a question or proposal (`previous` is the
-    assistant's message), `facts` behind a question for a fact (`whether` one of yes or no), `opens` as first sentence
-    of its turn, `closing` behind the report, `late` among the last sentences, which the classifier may read, `command`
-    is what was run just before. By the assistant: `report` within a report, as an item of a list, a row or in a
+    By the person: `first` in the session's first turn, `reply` after a question or proposal (`previous` is the
+    assistant's message), `facts` after a question for a fact (`whether`: one of yes or no), `opens` as first sentence
+    of its turn, `closing` after the report, `late` among the last sentences, which the classifier may read, `command`
+    is the command run just before. By the assistant: `report` within a report, as an item of a list, a row or in a
     paragraph (`form`), `previous` is the label above it.
     """
 
@@ -48,7 +48,7 @@ _WISH = late(
     r"|^puedes\b|^pode\b|^puoi\b",
     re.IGNORECASE,
 )
-# An order for the next minute, which says nothing of what holds at the end.
+# An order for the next minute, which does not determine the outcome.
 _ERRAND = late(
     r"^(?:(?:then|now|and|please|pls|also|just|ok|can you|could you)\s+)*(?:commit|push|run|show|test"
     r"|check|look|find|fix"
@@ -69,7 +69,7 @@ ORDERS = late(
     r"|let|leave|handle|log|cache|throw|raise|show|send|call|read|load)\b",
     re.IGNORECASE,
 )
-# A sentence that begins so says what it is about in the one before.
+# A sentence with this beginning refers to the one before.
 POINTS_BACK = late(
     r"^(?:its|thats|theyre|i (?:think|guess|believe) (?:it|that|they|he|she)|it|this|that|they|these|those"
     r"|he|she|es|das|dies\w*|sie|il|elle|ils|ce|cela|ça|esto|eso|lo|la"
@@ -83,7 +83,7 @@ _CLAUSE = late(r"\s*(?:[,;，；、]|\s[–—-]\s)\s*")
 
 
 def bare(sentence: str) -> str:
-    """A sentence without the "ok, yes, and" before it."""
+    """Drops "ok, yes, and" from the beginning of a sentence."""
     for _ in range(3):
         shorter = _ACK.sub("", sentence)
         if shorter == sentence or not shorter:
@@ -99,18 +99,18 @@ def is_ack(text: str) -> bool:
 
 
 def is_errand(text: str) -> bool:
-    """Whether a sentence orders only what is done at once: to run, show, commit."""
+    """Whether a sentence orders only something immediate: to run, show, commit."""
     return _ERRAND.match(text) is not None
 
 
 def is_inquiry(sentence: str) -> bool:
-    """Whether a sentence asks something and wishes for nothing: "can you keep it?" is no inquiry."""
+    """Whether a sentence asks without requesting anything: "can you keep it?" is no inquiry."""
     text = unquoted(bare(sentence) or sentence)
     return (is_question(sentence) or _ASKS.search(text) is not None) and not _WISH.match(text)
 
 
 def kind_by_rules(said: Said, cues: Cues) -> Kind | None:
-    """The kind of a sentence by the rules alone; None where it is none worth keeping."""
+    """Returns the kind of a sentence by the rules alone; None if it is not worth keeping."""
     return _of_report(said, cues) if said.report else _of_person(said, cues)
 
 
@@ -205,7 +205,7 @@ _TOPIC = late(r"^([\w./ -]{2,30}?)\s?[:：]\s*(?=\S)")
 
 
 def _is_news(text: str) -> bool:
-    """Whether a sentence only tells what has just happened; what stands behind a colon is said because of it."""
+    """Whether a sentence only reports what has just happened; text after a colon is not part of that."""
     found = _NEWS.search(text)
     return found is not None and not re.search(r"[:：]\s", text[found.end() :])
 
@@ -216,7 +216,7 @@ def on_topic(text: str, previous: str) -> bool:
     return topic is not None and bool(stems(topic[1])) and stems(topic[1]) <= stems(previous[-1_000:])
 
 
-# What the person himself puts off waits for nobody else; what is on its way is no step to take.
+# What the person postpones is no blocker; what is already under way is no next step.
 PUT_OFF = Caseless(
     r"\b(?:do not|don['’]?t|not) (?:commit|merge|push|deploy|ship|release)\w*\b.{0,40}\b(?:yet|until|till|before)\b"
     r"|\bnoch nicht (?:commit|merge|push|deploy|ausroll|veröffentlich)\w*|\bpas encore (?:committ|pouss"
@@ -232,7 +232,7 @@ _SWITCH = Caseless(r"\b(?:switch|drop|replace)\b.{1,80}\b(?:to|by|with|for)\b")
 
 
 def _lasting(said: Said, text: str, cues: Cues) -> Kind | None:
-    """A preference or a constraint: what holds beyond this moment."""
+    """Returns preference or constraint for a sentence that holds beyond this moment."""
     if cues.has("habit", text) or cues.has("manner", text):
         return "preference"
     if cues.has("mode", text):

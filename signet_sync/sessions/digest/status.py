@@ -1,4 +1,4 @@
-"""Tells how a session stands at its end: done, open, blocked, aborted, or only a question."""
+"""Derives the status of a session at its end: done, open, blocked, aborted, or only a question."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from signet_sync.sessions.digest.sentences import is_question, split, stems
 from signet_sync.sessions.digest.statements import ORDERS, PUT_OFF, Said, bare, is_errand, kind_by_rules
 from signet_sync.sessions.digest.turns import Call
 
-# What a task is not finished without.
+# Steps without which a task is not finished.
 _MUST_FOLLOW = late(
     r"^(?:deploy|finish|complete|merge)\b|\b(?:the|run the) (?:other|remaining|rest)\b|\brest(?:liche"
     r"|lichen)\b|\bübrigen\b|\bles autres\b|\blos demás\b"
     r"|остальн|其余|剩下的|残りの|나머지",
     re.IGNORECASE,
 )
-# "What's left of the plan": what was asked is done in part.
+# "What's left of the plan": the request is partly done.
 _PART_LEFT = late(
     r"\b(?:left|remain\w*|rest|missing) (?:of|from|in) (?:the|this|that|our)\b|\b(?:vom|des) plans?\b"
     r"|\breste (?:du|de la)\b"
     r"|\b(?:del|do|dal) (?:plan|plano|piano)\b|\b(?:remaining|further|other) (?:phases|stages|parts|steps of)\b",
     re.IGNORECASE,
 )
-# What is still to do belongs to the task; what comes next may be another one.
+# What is still to do belongs to the task; what comes next may be another task.
 _TO_DO = late(
     r"\W*(?:still |yet )?(?:to[- ]?do|pending|remaining|missing|unfinished|not finished|to finish)\b"
     r"|\W*(?:falta|pendiente|pendente|fehlt|manque|manca|не сделано|未完成|还差)",
@@ -45,7 +45,7 @@ _ASKING = late(
 
 
 def status_of(talk: Talk, stated: Sequence[Stated], found: Sequence[Report]) -> Status:
-    """The status at the end."""
+    """Returns the status at the end."""
     planned = any(item.kind in ("next", "blocker") and item.source == "section" for item in stated)
     if not (talk.edits or talk.commits or planned) and _only_asked(talk):
         return "question-only"
@@ -73,7 +73,7 @@ _LAST_TURNS, _ORDERED = 2, 400  # of the person; characters of a turn that stops
 
 
 def _stopped(talk: Talk) -> bool:
-    """Whether one of the person's last turns orders to stop, and what came behind it only put things away."""
+    """Whether one of the person's last turns orders to stop, and only clean-up followed."""
     for place, message in talk.users[-_LAST_TURNS:]:
         if place < max([-1, *talk.edits]) or len(message.text) > _ORDERED:
             continue
@@ -123,13 +123,13 @@ def _unfinished(talk: Talk, stated: Sequence[Stated], found: Sequence[Report]) -
 
 
 def _named(text: str, asked: str) -> bool:
-    """Whether a next step is a part of the task as it was asked: "rest: navigation, tables, pdf preview"."""
+    """Whether a next step is part of the request: "rest: navigation, tables, pdf preview"."""
     parts = [part for part in re.split(r"[,:;]|\band\b|\bund\b", asked)[1:] if len(stems(part)) >= 2]
     return any(stems(part) <= stems(text) for part in parts)
 
 
 def _only_asked(talk: Talk) -> bool:
-    """Whether nothing was to be done: greetings, questions, and what is said between them."""
+    """Whether nothing was to be done: only greetings, questions, and words between them."""
     if len(talk.runs) > 3:
         return False
     if is_trivial(talk):
@@ -152,7 +152,7 @@ _GREETING = 24  # stems of all that is answered to a greeting
 
 
 def is_trivial(talk: Talk) -> bool:
-    """Whether nothing was said and done but a greeting."""
+    """Whether there was only a greeting."""
     if any(isinstance(turn, Call) for turn in talk.turns):
         return False
     if sum(len(stems(message.text)) for _, message in talk.assistants[:40]) > _GREETING:
@@ -170,7 +170,7 @@ def is_trivial(talk: Talk) -> bool:
 
 
 def parting_of(talk: Talk) -> str:
-    """What the person said of a session that was stopped, behind the bare order to stop."""
+    """Returns what the person said about a stopped session, besides the bare order to stop."""
     if not talk.users or len(talk.users) < 2:
         return ""
     said = [sentence for sentence, _ in talk.heard(talk.users[-1][0]) if not is_question(sentence)]

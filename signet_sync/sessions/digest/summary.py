@@ -1,4 +1,4 @@
-"""Digests a transcript by rules, without a model: what came out of a session, its one sentence, its summary."""
+"""Writes the summary of a transcript by rules, without calling a model."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["LIMIT", "VERSION", "Outcome", "digest", "outcome", "summary"]
 
 LIMIT = 6_000
 TITLE_LENGTH, LINE = 100, 160
-# Characters that the lines of a section may take; with headings and counts they stay below `LIMIT`.
+# Characters for the lines of a section; with headings and counts they stay below `LIMIT`.
 OUTCOME, ITEMS, FILES, COMMANDS = 800, 800, 500, 500
 
 # What would start a heading, a quote, a fence, a list or a task inside a list item.
@@ -30,15 +30,14 @@ _SECTIONS: tuple[tuple[str, Kind], ...] = (
 
 
 def digest(transcript: str, *, project: str | None, harness: str | None) -> str:
-    """The summary of a (sanitized) transcript; see `summary`."""
+    """Returns the summary of a (sanitized) transcript; see `summary`."""
     return summary(outcome(transcript), project=project, harness=harness)
 
 
 def summary(found: Outcome, *, project: str | None, harness: str | None) -> str:
-    """Markdown about a session; empty where its transcript holds no word. At most `LIMIT` characters.
+    """Returns Markdown about a session; empty if its transcript has no word. At most `LIMIT` characters.
 
-    Everything but headings, counts and the line that says what this is stands in the transcript; what is shortened ends
-    in `…`.
+    Everything but headings, counts and the opening line is in the transcript; shortened text ends in `…`.
     """
     title = next(filter(None, (_line(text, TITLE_LENGTH) for text in (found.asked, told(found), found.opening))), "")
     if not title:
@@ -51,7 +50,7 @@ def summary(found: Outcome, *, project: str | None, harness: str | None) -> str:
 
 
 def _sections(found: Outcome, project: str | None) -> Iterator[tuple[str, list[str]]]:
-    """The sections in order, each with its lines; those that mean what MEMORY.md's head knows are called as it does."""
+    """Yields the sections in order with their lines; those that MEMORY.md also has use its names."""
     yield "Outcome", _first(_items(found.told), OUTCOME)
     for name, kind in _SECTIONS:
         yield name, _first(_items(item.text for item in found.items if item.kind == kind), ITEMS)
@@ -69,7 +68,7 @@ def _files(edited: Mapping[str, int], project: str | None) -> list[str]:
 
 
 def _commands(commands: Mapping[str, bool], project: str | None) -> list[str]:
-    """The commands that did something; those that only look where no others are."""
+    """Lists the commands that changed something; those that only look if there are no others."""
     here = f"cd {(project or '/').rstrip('/')} && "
     ran = {command.removeprefix(here): failed for command, failed in commands.items()}
     acting = [command for command in ran if not _LOOKS.match(command)]
@@ -85,7 +84,7 @@ def _code(text: str) -> str:
 
 
 def _line(text: str, limit: int) -> str:
-    """A text as one line in which nothing starts a block, a link or its target, cut at a word; empty without a word."""
+    """Returns a text as one line without block or link syntax at its start, cut at a word; empty without a word."""
     said = _BLOCK.sub("", flatten(text[: 8 * limit], 8 * limit).replace("]:", "] :"), 1)
     if len(said) > limit:
         cut = said.rfind(" ", limit // 2, limit)
@@ -94,13 +93,13 @@ def _line(text: str, limit: int) -> str:
 
 
 def _first(lines: Sequence[str], share: int) -> list[str]:
-    """The first lines that fit into a share of characters, and how many do not."""
+    """Returns the first lines that fit into a share of characters, and how many are left out."""
     kept = _fitting(lines, share)
     return [*kept, f"- … {len(lines) - len(kept):,} more …"] if len(kept) < len(lines) else kept
 
 
 def _last(lines: Sequence[str], share: int) -> list[str]:
-    """The last lines that fit into a share of characters, and how many went before."""
+    """Returns the last lines that fit into a share of characters, and how many precede them."""
     kept = _fitting(lines[::-1], share)[::-1]
     return [f"- … {len(lines) - len(kept):,} before these …", *kept] if len(kept) < len(lines) else kept
 

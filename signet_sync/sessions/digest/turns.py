@@ -1,4 +1,4 @@
-"""Reads a transcript's text as messages, tool calls and notes, each with the line where it stands."""
+"""Parses a transcript into messages, tool calls and notes, each with its line number."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.sessions.digest.lines import LINE_LIMIT, Speaker, call_of, fence_of, is_ours, note_of, turn_of
 
-# What is kept of a message, from its beginning, and of a call's output, from its end.
+# The kept part of a message is its beginning, that of a call's output its end.
 MESSAGE_CHARACTERS, OUTPUT_CHARACTERS, OUTPUT_LINES = 40_000, 4_000, 12
 _HEADINGS = ("## User · ", "## Assistant · ", "## Compaction · ")
 _INDENT = 8  # of a closing fence
@@ -15,7 +15,7 @@ _BLANK = late(r"\n+")
 
 
 class Message(NamedTuple):
-    """What somebody said between two calls; `text` is Markdown with blank lines, `line` that of its first one."""
+    """The words of one speaker between two calls; `text` is Markdown with blank lines, `line` that of its first one."""
 
     speaker: Speaker
     text: str
@@ -23,7 +23,7 @@ class Message(NamedTuple):
 
 
 class Call(NamedTuple):
-    """A tool call: its name in lower case, what it was called with, whether it failed, the end of its output."""
+    """A tool call: its name in lower case, its arguments, whether it failed, the end of its output."""
 
     tool: str
     detail: str
@@ -32,7 +32,7 @@ class Call(NamedTuple):
 
 
 class Note(NamedTuple):
-    """What the harness noted: `interrupted` where the person stopped it, `compacted` where context was cut."""
+    """A note of the harness: `interrupted` if the person stopped it, `compacted` if context was cut."""
 
     kind: Literal["interrupted", "compacted"]
 
@@ -47,21 +47,21 @@ def _closes(line: str, fence: str) -> bool:
 
 
 def turns(text: str) -> list[Turn]:
-    """The turns of a transcript in order; one walk over its lines, whatever the text."""
+    """Returns the turns of a transcript in order; reads each line once."""
     walk = _Walk(text)
     walk.run()
     return walk.found
 
 
 class _Walk:
-    """Reads line by line, but for what stands in a fence: that is taken whole."""
+    """Parses line by line; the content of a fence is taken as a whole."""
 
     def __init__(self, text: str) -> None:
         self.found: list[Turn] = []
         self._text = text
         self._ours = is_ours(text)
         self._at, self._number = 0, 0
-        # Of the next heading of ours, as far as one was looked for.
+        # The next heading in our format, as far as it has been searched.
         self._heading = -1 if self._ours else len(text)
         self._speaker: Speaker = "other"
         self._words: list[str] = []
@@ -94,7 +94,7 @@ class _Walk:
             self._size += count
 
     def _step(self, line: str) -> str:
-        """Takes a line; gives the fence that it opens."""
+        """Reads a line; returns the fence that it opens."""
         turn = turn_of(line, ours=self._ours) if line.startswith("#") or not self._ours else None
         if turn is not None:
             self._close()
@@ -115,7 +115,7 @@ class _Walk:
             if "interrupted" in line or "turn aborted" in line:
                 self.found.append(Note("interrupted"))
         elif self._call is None or (line.strip() and not line.startswith("  ")):
-            # What a call gave back stands below it, indented; words begin where that ends.
+            # A call's output is indented below it; the words begin where that ends.
             if self._call is not None:
                 self._close()
             self._add(line)
@@ -123,7 +123,7 @@ class _Walk:
         return ""
 
     def _fenced(self, fence: str) -> None:
-        """Takes what stands in a fence, closing line included; a heading of ours ends one that was left open."""
+        """Reads the content of a fence with its closing line; a heading in our format ends an unclosed fence."""
         end, after = self._closed(fence)
         if self._call is not None:
             tail = self._text[max(self._at, end - OUTPUT_CHARACTERS) : end].rsplit("\n", OUTPUT_LINES + 1)
@@ -135,7 +135,7 @@ class _Walk:
         self._at = after
 
     def _closed(self, fence: str) -> tuple[int, int]:
-        """Where the line begins that closes a fence, and where the next one does."""
+        """Returns where the closing line of a fence begins, and where the line after it does."""
         text, at, limit = self._text, self._at, self._next_heading()
         while (at := text.find(fence, at, limit)) >= 0:
             begun, end = max(self._at, text.rfind("\n", self._at, at) + 1), text.find("\n", at, limit)
@@ -147,7 +147,7 @@ class _Walk:
         return limit, limit
 
     def _next_heading(self) -> int:
-        """Where the next heading of ours begins; the text's end where none does."""
+        """Returns where the next heading in our format begins, else the end of the text."""
         if self._ours and self._heading < self._at:
             at = self._text.find("\n## ", self._at - 1)
             while at >= 0 and not self._text.startswith(_HEADINGS, at + 1):

@@ -1,4 +1,4 @@
-"""Rows of sessions: live turns, answers to ended sessions, what came of each.
+"""Stores rows of sessions: live turns, answers of write flows, what came of each session.
 
 Tables: flow_results, session_transcripts, live_files.
 """

@@ -1,7 +1,7 @@
-"""Live turns as rows: those of sessions that still run, until their canonical files are written.
+"""Stores live turns of running sessions as rows, until their artifacts are written.
 
-Turns that were handed over follow from the files of `live_files`; those of a session whose key is its id are read from
-the transcript that its harness writes, which says them again.
+Turns that the harness handed over follow from the files of `live_files`. Turns of a session whose key is its id are
+read from its harness's transcript, from which they can be read again.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.native import HANDED_OVER
 from signet_sync.text.redacted_match import alike
 
-# Whoever looks for words wants the newest, and wants them soon: a running session rarely says more than this.
+# A search wants the newest turns, and quickly; a running session rarely has more than this.
 MOST_FOUND = 50
 MOST_READ = 4 * 1024 * 1024  # characters
 MOST_WORDS = 32
-# The shape of a file whose session was removed, and which could not be deleted.
+# The shape of a file whose session was removed and that could not be deleted.
 REMOVED = "removed"
 
 _MINE = "agent_id = ? and session_key = ? and session_id = ?"
 
 
 class LiveTurn(NamedTuple):
-    """One buffered turn; `content` is sanitized, `at` ISO 8601 UTC with milliseconds."""
+    """A buffered turn; `content` is sanitized, `at` is ISO 8601 UTC with milliseconds."""
 
     turn: int
     role: str
@@ -34,7 +34,7 @@ class LiveTurn(NamedTuple):
 
 
 class LiveSession(NamedTuple):
-    """A session that has buffered turns; `session_id` is empty where only its key is known."""
+    """A session that has buffered turns; `session_id` is empty if only its key is known."""
 
     session_key: str
     session_id: str
@@ -44,7 +44,7 @@ class LiveSession(NamedTuple):
 
 
 class FoundTurn(NamedTuple):
-    """A buffered turn that holds one of the words that were looked for."""
+    """A buffered turn that contains one of the words searched for."""
 
     session_key: str
     session_id: str
@@ -55,11 +55,11 @@ class FoundTurn(NamedTuple):
 
 
 class Ending(NamedTuple):
-    """Which turns the end of a session covers; `said_by` and `begun_at` are ISO 8601 UTC with milliseconds.
+    """The end of a session, to select the live turns it covers; `said_by`, `begun_at`: ISO 8601 UTC with milliseconds.
 
-    All of the session's own that were said before the ending was begun: what came in while it was written is not in
-    it. Under a key that other sessions share, turns may stand whose session nobody named: of those the ones up to
-    `said_by`, later ones are another session's.
+    Covered are the session's own turns said before the ending began; later ones are not in it. Under a key that
+    sessions share, turns may have no session id: of those, the ones up to `said_by` are covered, since later ones
+    belong to another session.
     """
 
     agent_id: str
@@ -70,7 +70,7 @@ class Ending(NamedTuple):
 
     @property
     def bounds(self) -> tuple[str, str]:
-        """Up to when turns are covered: those of the session by its id, those under its key alone."""
+        """Returns the times up to which turns are covered: those with the session's id, those with only its key."""
         own = max(self.said_by, self.begun_at)
         return own, own if self.session_key == self.session_id else self.said_by
 
@@ -81,11 +81,10 @@ class Ending(NamedTuple):
 def news(
     database: Database, agent_id: str, session_key: str, turns: Sequence[LiveTurn], *, session_id: str = ""
 ) -> list[LiveTurn]:
-    """Those of the turns that are not buffered yet, in order.
+    """Returns the turns that are not buffered yet, in order.
 
-    A turn is the same where role and words are, but for what was redacted: it may be told again at another moment, and
-    to other rules of the sanitizer. Raises `UsageError`
-    (`turn-conflict`) where the number stands for other words.
+    Two turns are equal if their role and words are, apart from redactions: the same turn may come again at another time
+    and under other sanitizer rules. Raises `UsageError` (`turn-conflict`) if the number is used for other words.
     """
     new: dict[int, LiveTurn] = {}
     for turn in turns:
@@ -109,7 +108,7 @@ def news(
 def buffer(
     database: Database, agent_id: str, session_key: str, turns: Sequence[LiveTurn], *, session_id: str = ""
 ) -> None:
-    """Adds turns that are `news`. Inside the caller's transaction."""
+    """Adds turns returned by `news`, in the caller's transaction."""
     database.executemany(
         "insert into session_transcripts(agent_id, session_key, session_id, turn, role, content, at)"
         " values(?, ?, ?, ?, ?, ?, ?)",
@@ -118,9 +117,9 @@ def buffer(
 
 
 def mirror(database: Database, agent_id: str, session_key: str, session_id: str, turns: Iterable[LiveTurn]) -> int:
-    """Makes these the buffered turns of a session; gives how many were new. Inside the caller's transaction.
+    """Replaces the buffered turns of a session by these, in the caller's transaction; returns how many were new.
 
-    For turns that are read from a transcript, where some may have been taken back. Equal ones are not written again.
+    For turns that are read from a transcript, where some may have been withdrawn. Equal ones are not written again.
     """
     wanted = {turn.turn: turn for turn in turns}
     known = {turn.turn: turn for turn in transcript(database, agent_id, session_key, session_id)}
@@ -146,7 +145,7 @@ def _known(database: Database, agent_id: str, session_key: str, session_id: str,
 
 
 def transcript(database: Database, agent_id: str, session_key: str, session_id: str = "") -> list[LiveTurn]:
-    """The buffered turns of a session, in order."""
+    """Returns the buffered turns of a session, in order."""
     return [
         LiveTurn(*row)
         for row in database.execute(
@@ -157,7 +156,7 @@ def transcript(database: Database, agent_id: str, session_key: str, session_id: 
 
 
 def count(database: Database, agent_id: str, session_key: str, session_id: str = "") -> int:
-    """How many turns of a session are buffered."""
+    """Counts the buffered turns of a session."""
     number: int = database.value(
         f"select count(*) from session_transcripts where {_MINE}", (agent_id, session_key, session_id)
     )
@@ -165,7 +164,7 @@ def count(database: Database, agent_id: str, session_key: str, session_id: str =
 
 
 def sessions(database: Database, agent_id: str) -> list[LiveSession]:
-    """The sessions of an agent that have buffered turns, the one that was last spoken in first."""
+    """Returns an agent's sessions that have buffered turns, last active first."""
     return [
         LiveSession(*row)
         for row in database.execute(
@@ -177,9 +176,9 @@ def sessions(database: Database, agent_id: str) -> list[LiveSession]:
 
 
 def find(database: Database, agent_id: str, words: Iterable[str]) -> list[FoundTurn]:
-    """The newest turns of an agent that hold any of the words, in whatever case, newest first.
+    """Finds an agent's newest turns that contain any of the words, ignoring case, newest first.
 
-    Bounded: at most `MOST_FOUND` turns, among the newest ones of `MOST_READ` characters together.
+    Bounded: at most `MOST_FOUND` turns, among the newest with `MOST_READ` characters in total.
     """
     wanted = list(dict.fromkeys(word.casefold() for word in words if word.strip()))[:MOST_WORDS]
     found: list[FoundTurn] = []
@@ -195,7 +194,7 @@ def find(database: Database, agent_id: str, words: Iterable[str]) -> list[FoundT
 
 
 def _newest_first(database: Database, agent_id: str) -> Iterator[FoundTurn]:
-    # What is sorted is small; words are read only as far as somebody wants them.
+    # The sorted rows are small; contents are read only as far as the caller iterates.
     order = database.execute(
         "select session_key, session_id, turn from session_transcripts where agent_id = ?"
         " order by at desc, session_key, session_id, turn desc",
@@ -210,7 +209,7 @@ def _newest_first(database: Database, agent_id: str) -> Iterator[FoundTurn]:
 
 
 def streamed(database: Database, agent_id: str, session_id: str) -> bool:
-    """Whether turns of a session, named by its id, stand under another key or under its id as a key alone."""
+    """Whether turns of a session are stored under a key other than its id, or with its id as key and no session id."""
     return bool(
         database.value(
             "select exists(select 1 from session_transcripts where agent_id = ?1"
@@ -221,7 +220,7 @@ def streamed(database: Database, agent_id: str, session_id: str) -> bool:
 
 
 def segments(database: Database, agent_id: str, token: str, session_id: str) -> int:
-    """How many transcripts of a session are indexed: it moves where an ending was written."""
+    """Counts the indexed transcripts of a session; the count changes when an ending is written."""
     number: int = database.value(
         "select count(*) from memory_artifacts where agent_id = ? and session_token = ? and session_id = ?"
         " and source_kind = 'transcript'",
@@ -236,26 +235,26 @@ _COVERED = "agent_id = ? and session_key = ? and ((session_id = ? and at <= ?) o
 
 
 class Covered(NamedTuple):
-    """A turn that was handed over and that an ending covers; `session_id` is empty where nobody named its session."""
+    """A turn that was handed over and that an ending covers; `session_id` is empty if it was not given."""
 
     session_id: str
     turn: LiveTurn
 
 
 def covered(database: Database, ending: Ending) -> list[Covered]:
-    """The turns that were handed over and that an ending covers, in the order in which they were said."""
+    """Returns the turns that were handed over and that an ending covers, in the order in which they were said."""
     rows = database.execute(
         f"select session_id, turn, role, content, at from session_transcripts where {_COVERED} and {HANDED_OVER}"
         " order by session_id, turn",
         [*ending[:3], *ending.bounds],
     )
     found = [Covered(session_id, LiveTurn(*turn)) for session_id, *turn in rows]
-    # Numbers order those of one session; between two of them their times do.
+    # Turn numbers order the turns of one session; times order those of several.
     return found if len({one.session_id for one in found}) < 2 else sorted(found, key=lambda one: one.turn.at)
 
 
 def is_read(database: Database, ending: Ending) -> bool:
-    """Whether turns that an ending covers are buffered which were read from a transcript."""
+    """Whether an ending covers buffered turns that were read from a transcript."""
     return bool(
         database.value(
             f"select exists(select 1 from session_transcripts where {_COVERED} and not {HANDED_OVER})",
@@ -265,14 +264,14 @@ def is_read(database: Database, ending: Ending) -> bool:
 
 
 def reset_read(database: Database, ending: Ending) -> None:
-    """Forgets those that were read from a transcript, now that its files hold them. Inside the caller's transaction."""
+    """Deletes covered turns that were read from a transcript and are in artifacts now, in the caller's transaction."""
     database.execute(
         f"delete from session_transcripts where {_COVERED} and not {HANDED_OVER}", [*ending[:3], *ending.bounds]
     )
 
 
 def forget(database: Database, agent_id: str, session_key: str, session_id: str) -> None:
-    """Forgets the turns of a session whatever they are. Inside the caller's transaction."""
+    """Deletes all turns of a session, in the caller's transaction."""
     database.execute(f"delete from session_transcripts where {_MINE}", (agent_id, session_key, session_id))
 
 
@@ -280,15 +279,15 @@ def forget(database: Database, agent_id: str, session_key: str, session_id: str)
 
 
 def shapes(database: Database) -> dict[str, str]:
-    """How the files of live turns looked when the rows were made of them, by their names.
+    """Returns the shapes that files of live turns had when their rows were made, by file name.
 
-    Turns whose file is not among them are rows alone: earlier versions had no files, backups and bundles have none.
+    Turns without such a file exist only as rows: earlier versions had no files, and backups and bundles contain none.
     """
     return dict(database.execute("select name, shape from live_files"))
 
 
 def set_shape(database: Database, name: str, shape: str) -> None:
-    """Remembers how a file looked; nothing where it is empty. Inside the caller's transaction."""
+    """Stores the shape of a file, or deletes it where `shape` is empty, in the caller's transaction."""
     if shape:
         database.execute("insert or replace into live_files(name, shape) values(?, ?)", (name, shape))
     else:
@@ -296,12 +295,12 @@ def set_shape(database: Database, name: str, shape: str) -> None:
 
 
 def forget_shapes(database: Database) -> None:
-    """Says that there may be rows alone. Inside the caller's transaction."""
+    """Deletes all shapes but `REMOVED`, as there may be rows without files now. In the caller's transaction."""
     database.execute("delete from live_files where shape <> ?", (REMOVED,))
 
 
 def handed_over(database: Database) -> list[tuple[str, str, str]]:
-    """Agent, key and id of the sessions of which turns were handed over."""
+    """Returns agent, key and id of the sessions with turns that were handed over."""
     return list(
         database.execute(
             f"select distinct agent_id, session_key, session_id from session_transcripts where {HANDED_OVER}"
@@ -311,7 +310,7 @@ def handed_over(database: Database) -> list[tuple[str, str, str]]:
 
 
 def forget_now(database: Database, agent_id: str, session_id: str) -> None:
-    """Forgets the turns of a session that were read from its transcript."""
+    """Deletes the turns of a session that were read from its transcript."""
     with database.transaction():
         forget(database, agent_id, session_id, session_id)
 
@@ -320,9 +319,9 @@ def forget_now(database: Database, agent_id: str, session_id: str) -> None:
 
 
 class Mark(NamedTuple):
-    """A running session's transcript as it was when its turns were last read.
+    """The state of a running session's transcript when its turns were last read.
 
-    `told_at` is the time of the stop marker then; until `rests_until` (µs since 1970 UTC) it is not read again.
+    `told_at` is the time of its stop marker then; it is not read again before `rests_until` (µs since 1970 UTC).
     """
 
     shape: str
@@ -331,14 +330,14 @@ class Mark(NamedTuple):
 
 
 def mark_of(database: Database, name: str) -> Mark | None:
-    """The mark of a running session, by the name of its stop marker; None where it was not read yet."""
+    """Returns the mark of a running session by the name of its stop marker; None if its transcript was never read."""
     for row in database.execute("select shape, told_at, rests_until from live_transcripts where name = ?", (name,)):
         return Mark(*row)
     return None
 
 
 def set_mark(database: Database, name: str, mark: Mark) -> None:
-    """Remembers how a transcript was when it was read."""
+    """Stores the state of a transcript as it was read."""
     with database.transaction():
         database.execute(
             "insert or replace into live_transcripts(name, shape, told_at, rests_until) values(?, ?, ?, ?)",
@@ -347,7 +346,7 @@ def set_mark(database: Database, name: str, mark: Mark) -> None:
 
 
 def keep_marks(database: Database, names: Collection[str]) -> None:
-    """Forgets the marks of all sessions but these: a mark lives as long as the stop marker that it is named by."""
+    """Deletes all marks but these; a mark is kept as long as the stop marker of its name."""
     known = [name for (name,) in database.execute("select name from live_transcripts")]
     gone = [(name,) for name in known if name not in names]
     if gone:

@@ -1,4 +1,4 @@
-"""One session as a page tells it: files that went wrong, its neighbours, and what came of it. Imports nothing heavy."""
+"""Reads what came of one session: facts, mentions, memories, neighbours, problem files. Imports nothing heavy."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from signet_sync.sync.store.sessions import SessionRef
 
 
 def exactly(database: Database, agent_id: str, token: str, session_id: str) -> SessionRef | None:
-    """The session of this token and id, among artifacts or, where all of these have vanished, among seals."""
+    """Finds the session of this token and id among artifacts or, if all of these vanished, among seals."""
     for columns, table in (("max(session_key)", "memory_artifacts"), ("null", "seals")):
         for row in database.execute(
             f"select agent_id, session_token, session_id, {columns} from {table}"
@@ -24,7 +24,7 @@ def exactly(database: Database, agent_id: str, token: str, session_id: str) -> S
 
 
 class Stray(NamedTuple):
-    """A file of a session, or of its token, that is not simply indexed."""
+    """A file of a session, or with its token, whose verdict is not `indexed`."""
 
     path: str
     verdict: str
@@ -33,7 +33,7 @@ class Stray(NamedTuple):
 
 
 def strays(database: Database, ref: SessionRef) -> list[Stray]:
-    """Files of a session that are not as they were written, and others that carry its token and are not indexed."""
+    """Returns a session's sealed files that are not `indexed`, and such unsealed files that have its token."""
     found = {
         row[0]: Stray(*row)
         for row in database.execute(
@@ -42,7 +42,7 @@ def strays(database: Database, ref: SessionRef) -> list[Stray]:
             ref[:3],
         )
     }
-    # Whose session an unsealed file is, only its frontmatter could say, which may be what is wrong with it.
+    # Only its frontmatter says which session an unsealed file belongs to, and that may be what is invalid.
     for path, verdict, code, message in database.execute(
         "select f.path, f.verdict, f.code, f.message from files f where f.verdict <> 'indexed'"
         " and instr(f.path, ?) > 0 and not exists(select 1 from seals s where s.path = f.path)",
@@ -54,7 +54,7 @@ def strays(database: Database, ref: SessionRef) -> list[Stray]:
 
 
 class Beside(NamedTuple):
-    """The session before or behind another one in its thread."""
+    """The previous or next session of a thread."""
 
     session_token: str
     session_id: str
@@ -63,7 +63,7 @@ class Beside(NamedTuple):
 
 
 def before_and_after(database: Database, ref: SessionRef) -> tuple[str | None, Beside | None, Beside | None]:
-    """The thread of a session, and the sessions right before and right behind it there."""
+    """Returns a session's thread, and the previous and the next session in it."""
     for thread_id, latest_us in database.execute(
         "select thread_id, latest_us from thread_sessions where agent_id = ? and session_token = ? and session_id = ?",
         ref[:3],
@@ -88,7 +88,7 @@ def before_and_after(database: Database, ref: SessionRef) -> tuple[str | None, B
 
 
 class Told(NamedTuple):
-    """A fact that a session states, and where: the artifact and the line of its body, from 1."""
+    """A fact that a session states, with the artifact and the line of its body, from 1."""
 
     aspect: str
     text: str
@@ -98,9 +98,9 @@ class Told(NamedTuple):
 
 
 def facts(database: Database, ref: SessionRef, limit: int = 50) -> list[Told]:
-    """What a session states, each fact where it does so first, in the order of its artifacts."""
+    """Returns the facts of a session, each at its first place, in the order of its artifacts."""
     rows = database.execute(
-        # Of the row with the least path, SQLite takes the other columns.
+        # SQLite takes the other columns from the row with the least path.
         f"select f.aspect, f.text, f.status, min(s.source_path), s.line from {SOURCES} s"
         f" cross join {FACTS} f on f.agent_id = s.agent_id and f.id = s.attribute_id"
         " where s.agent_id = ? and s.session_token = ? and s.session_id = ?"
@@ -111,7 +111,7 @@ def facts(database: Database, ref: SessionRef, limit: int = 50) -> list[Told]:
 
 
 class Mentioned(NamedTuple):
-    """Something that a session speaks of, and where first."""
+    """A topic that a session mentions, and its first place."""
 
     kind: str
     name: str
@@ -120,7 +120,7 @@ class Mentioned(NamedTuple):
 
 
 def mentioned(database: Database, ref: SessionRef, limit: int = 50) -> list[Mentioned]:
-    """What a session speaks of, by kind and name."""
+    """Returns the topics that a session mentions, ordered by kind and name."""
     rows = database.execute(
         f"select e.kind, e.name, min(m.source_path), m.line from {MENTIONS} m"
         " join entities e on e.agent_id = m.agent_id and e.id = m.entity_id"
@@ -140,7 +140,7 @@ class Kept(NamedTuple):
 
 
 def memories(database: Database, ref: SessionRef, limit: int = 50) -> list[Kept]:
-    """What was remembered of a session, newest first."""
+    """Returns the memories that come from a session, newest first."""
     rows = database.execute(
         "select m.id, m.type, m.content, m.private from memory_sources s"
         " join memories m on m.agent_id = s.agent_id and m.id = s.memory_id"
@@ -151,7 +151,7 @@ def memories(database: Database, ref: SessionRef, limit: int = 50) -> list[Kept]
 
 
 def removed_at(database: Database, agent_id: str, token: str, session_id: str) -> str | None:
-    """When a session was removed; None where it was not."""
+    """Returns when a session was removed; None if it was not."""
     for at, ids in database.execute(
         "select removed_at, session_ids from memory_artifact_tombstones where agent_id = ? and session_token = ?",
         (agent_id, token),

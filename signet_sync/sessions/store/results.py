@@ -1,4 +1,4 @@
-"""What write flows answered: a replay of the same request gets the first answer again."""
+"""Stores the answers of write flows; a replay of the same request returns the first answer."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from signet_sync.storage.database.connection import Database
 
 
 class Answer(NamedTuple):
-    """The recorded end of a flow; `refused` says that `document` is an error (code, message, hint, path)."""
+    """The recorded result of a flow; with `refused`, `document` is an error (code, message, hint, path)."""
 
     request_sha256: str
     document: dict[str, Any]
@@ -17,7 +17,7 @@ class Answer(NamedTuple):
 
 
 def recorded(database: Database, agent_id: str, flow_key: str) -> Answer | None:
-    """The answer of a flow, or None where it has not ended."""
+    """Returns the answer of a flow, or None if it has not ended."""
     for request, answer, refused in database.execute(
         "select request_sha256, answer, refused from flow_results where agent_id = ? and flow_key = ?",
         (agent_id, flow_key),
@@ -36,7 +36,7 @@ def record(
     answer: Answer,
     at: str,
 ) -> None:
-    """Keeps the first answer of a flow; `session` is token and id. A later one changes nothing."""
+    """Stores the first answer of a flow; `session` is token and id. Later answers are ignored."""
     database.execute(
         "insert or ignore into flow_results"
         "(agent_id, flow_key, kind, request_sha256, session_token, session_id, answer, refused, at)"
@@ -55,7 +55,7 @@ def record(
 
 
 class Ended(NamedTuple):
-    """A session's end as its flow recorded it; `session` is its key, else its id, `at` when it was begun (ISO 8601)."""
+    """A recorded session end; `session` is its key, else its id; `at` is when the flow began (ISO 8601)."""
 
     flow_key: str
     agent_id: str
@@ -64,7 +64,7 @@ class Ended(NamedTuple):
 
 
 def ended_since(database: Database, at: str) -> list[Ended]:
-    """Session ends that were written down later than a moment (ISO 8601), oldest first."""
+    """Returns the session ends recorded after a time (ISO 8601), oldest first."""
     return [
         Ended(*row)
         for row in database.execute(
