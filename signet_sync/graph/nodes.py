@@ -130,9 +130,9 @@ def of_session(sources: Sequence[Source], thread_id: str | None) -> SessionNodes
 
 
 def _nodes_of(source: Source, thread_id: str | None, place: int) -> Iterator[Node]:
-    """Yields the nodes of one artifact; `place` distinguishes nodes of one kind and instant.
+    """Yields the nodes of one artifact.
 
-    It must not depend on the instant's text, which files may spell differently.
+    `place` distinguishes artifacts of one kind and instant, whose files may spell the instant differently.
     """
     parts = [
         source.session_token,
@@ -197,8 +197,7 @@ def _node(
 
 
 def _edges(ordered: Sequence[Source], made: Mapping[str, Sequence[Node]]) -> Iterator[Edge]:
-    """Yields edges from each chunk to its segment's summary (else compaction), and to the compaction that includes it.
-    """
+    """Yields edges from each chunk to its segment's summary (else compaction), and to the compaction it went into."""
     segments: dict[int, str] = {}
     compactions: list[tuple[int, str]] = []
     for source in ordered:
