@@ -472,7 +472,9 @@ def _tombstoned(path: str, signature: Signature | None) -> Judgement:
 
 
 def _checked_body(name: ArtifactName, record: Record, text: str) -> str:
-    """Returns the normalized body of an artifact; raises `FieldProblem` if name, agent, token, links or hash mismatch.
+    """Returns the normalized body of an artifact.
+
+    Raises `FieldProblem` if name, agent, token, links or hash do not fit.
     """
     if record.captured_at.text.replace(":", "-") != name.stamp and (
         record.captured_at.micros not in parse_name_stamp(name.stamp)
