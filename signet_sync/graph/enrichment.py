@@ -1,7 +1,7 @@
-"""Asks a language model for facts in artifacts and for words about condensations: afterwards, beside, never instead.
+"""Asks a language model for facts in artifacts and for wordings of condensations, in addition to what rules derive.
 
-Asked outside every lock, a few things at a time, in bounded time; who is waiting goes first. What comes back is judged
-by `llm.prompts`: only what the record bears out is kept.
+It asks outside every lock, a few things at a time, in bounded time, and gives way to waiting callers. `llm.prompts`
+judges the answers: only what the record supports is kept.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Nodes of the temporal graph: what each artifact of a session becomes, and which leads to which."""
+"""Derives nodes of the temporal graph: the nodes of each artifact of a session, and the edges between them."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ class Source(NamedTuple):
 class Node(NamedTuple):
     """One row of `session_summaries`.
 
-    `source_type` is its provenance, `depth` 0 for what stands in an artifact (`kind` session), 1 for an arc, 2 for an
-    epoch. `source_ref` is the artifact's path (None for a condensation). `start` and `end` are the characters of the
-    artifact's content that the node tells: all of it for a summary or compaction, its piece for a chunk. A
-    condensation carries its own `content`, the others leave it None: it stands in their artifact. `thread_id` is None
-    for noise. `label` is one line that tells it from others (flattened).
+    `source_type` is its provenance, `depth` 0 for a part of an artifact (`kind` session), 1 for an arc, 2 for an epoch.
+    `source_ref` is the artifact's path (None for a condensation). `start` and `end` are the character range of the
+    artifact's content: all of it for a summary or compaction, its piece for a chunk. A condensation carries its own
+    `content`; for others it is None, because their artifact has it. `thread_id` is None for noise. `label` is one line
+    that distinguishes it from others (flattened).
     """
 
     agent_id: str
@@ -78,7 +78,7 @@ class Edge(NamedTuple):
 
 
 class SessionNodes(NamedTuple):
-    """The nodes of one session, oldest first, and the edges among them; `best` stands for the session."""
+    """The nodes of one session, oldest first, and the edges among them; `best` represents the session."""
 
     nodes: tuple[Node, ...]
     edges: tuple[Edge, ...]
@@ -86,30 +86,30 @@ class SessionNodes(NamedTuple):
 
 
 def cut(text: str, limit: int = CHUNK_TOKENS) -> list[tuple[int, int]]:
-    """Ranges of characters that cover the text in order, without gap or overlap; none for the empty text.
+    """Returns character ranges that cover the text in order, without gap or overlap; none for the empty text.
 
-    At turns where whole ones fit into `limit` tokens (at least 1, by `rough_tokens`), else at paragraphs, lines,
+    Cuts at turns if whole ones fit into `limit` tokens (at least 1, by `rough_tokens`), else at paragraphs, lines,
     blanks, characters; see `cuts.pieces`. Linear in the text's length.
     """
     return [(piece.start, piece.end) for piece in chunking.pieces(text, limit)]
 
 
 def best_of(sources: Sequence[Source]) -> Source | None:
-    """The artifact that stands for a session: summary before compaction before transcript, the newest of these."""
+    """Returns the artifact that represents a session: summary before compaction before transcript, newest first."""
     return max(sources, key=lambda s: (weight(s.source_kind, s.noise), s.captured_us, s.source_path), default=None)
 
 
 def span_of(source: Source) -> tuple[int, int]:
-    """From when to when an artifact tells, in microseconds since 1970 UTC."""
+    """Returns the period that an artifact covers, in microseconds since 1970 UTC."""
     begun = source.captured_us if source.started_us is None else source.started_us
     return min(begun, source.membership_us), source.membership_us
 
 
 def of_session(sources: Sequence[Source], thread_id: str | None) -> SessionNodes:
-    """The nodes of one session and the edges among them, the same for any order of its artifacts.
+    """Returns the nodes of one session and the edges among them, the same for any order of its artifacts.
 
-    All sources have one agent, token and session id. Each gives at least one node, an empty transcript too, so that
-    whatever is shown of it can be drilled into.
+    All sources have one agent, token and session id. Each gives at least one node, even an empty transcript, so that
+    every artifact shown can be expanded.
     """
     made: dict[str, tuple[Node, ...]] = {}
     equals: Counter[tuple[str, int]] = Counter()
@@ -130,7 +130,10 @@ def of_session(sources: Sequence[Source], thread_id: str | None) -> SessionNodes
 
 
 def _nodes_of(source: Source, thread_id: str | None, place: int) -> Iterator[Node]:
-    """The nodes of one artifact; `place` tells apart those of one kind and instant (files may spell it differently)."""
+    """Yields the nodes of one artifact.
+
+    `place` distinguishes artifacts of one kind and instant, whose files may spell the instant differently.
+    """
     parts = [
         source.session_token,
         source.session_id,
@@ -194,7 +197,7 @@ def _node(
 
 
 def _edges(ordered: Sequence[Source], made: Mapping[str, Sequence[Node]]) -> Iterator[Edge]:
-    """From each chunk to the summary (else compaction) of its segment, and to the compaction that it went into."""
+    """Yields edges from each chunk to its segment's summary (else compaction), and to the compaction it went into."""
     segments: dict[int, str] = {}
     compactions: list[tuple[int, str]] = []
     for source in ordered:

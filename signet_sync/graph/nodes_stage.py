@@ -1,4 +1,4 @@
-"""Keeps nodes of the temporal graph, and the places of sessions in threads, equal to the artifacts."""
+"""Derives nodes of the temporal graph, and which thread a session belongs to, from artifacts."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
 
 _Thing = TypeVar("_Thing")
 
-# The kind of source that the graph moves: a thread by its id, and a week.
+# Kinds of sources that the graph moves: a thread by its id, and a week.
 WEEK = "week"
-# Another one where the same artifacts give another graph.
+# Changes whenever the same artifacts would give another graph.
 VERSION = f"2 digest {digest_mark.VERSION}"
-# Sessions or threads from one sign of life to the next: a few hundredths of a second each way.
+# Sessions or threads between two calls of `alive`: a few hundredths of a second each.
 _STRIDE = 25
 
 
 @dataclass(frozen=True, slots=True)
 class TellsOf:
-    """What one session gives: nodes, its place in a thread, what its artifacts state."""
+    """What one session yields: nodes, its place in a thread, and the facts its artifacts state."""
 
     session: Session
     thread: Thread | None
@@ -54,21 +54,21 @@ class Graph(Deriver):
 
     @property
     def version(self) -> str:  # type: ignore[override]
-        """Names the rules."""
+        """The version of the rules."""
         return VERSION
 
     def sources(self, database: Database) -> Iterable[Source]:
-        """Gives every session."""
+        """Yields every session."""
         return sessions(database)
 
     def work(self, database: Database, sources: Sequence[Source]) -> Work:
-        """Has workers say what sessions give."""
+        """Returns the work of deriving each session, for workers."""
         return Work(_tell, ((one, (one.session, nodes.kept(database, one.session))) for one in sources))
 
     def prepare(
         self, database: Database, sources: Sequence[Source], earlier: Mapping[str, Any], alive: Alive
     ) -> dict[Session, TellsOf]:
-        """Reads sessions and says what each gives."""
+        """Reads sessions and derives the content of each."""
         answered: Mapping[Source, TellsOf] = earlier.get(self.name, {})
         return {
             one.session: answered.get(one) or tell(one.session, nodes.sources(database, one.session))
@@ -76,7 +76,7 @@ class Graph(Deriver):
         }
 
     def update(self, database: Database, prepared: dict[Session, TellsOf], alive: Alive) -> Change:
-        """Stores what sessions give; the weeks of threads of which something moved follow."""
+        """Stores what sessions yield; returns the weeks of threads that moved."""
         moved = nodes.store_sessions(
             database, {session: (one.nodes.nodes, one.nodes.edges, one.place) for session, one in prepared.items()}
         )
@@ -84,12 +84,12 @@ class Graph(Deriver):
 
 
 def sessions(database: Database) -> Iterable[Source]:
-    """Gives every session that has an artifact."""
+    """Yields every session that has an artifact."""
     return (Source(SESSION, *session) for session in nodes.sessions(database))
 
 
 def heard(things: Iterable[_Thing], alive: Alive) -> Iterator[_Thing]:
-    """Gives the same things, with a sign of life every few of them."""
+    """Yields the same items, calling `alive` every few of them."""
     for number, thing in enumerate(things):
         if number % _STRIDE == 0:
             alive()
@@ -100,7 +100,7 @@ def heard(things: Iterable[_Thing], alive: Alive) -> Iterator[_Thing]:
 
 
 def tell(session: Session, sources: Sequence[Artifact]) -> TellsOf:
-    """Says what a session gives, by its content artifacts, oldest first."""
+    """Derives what a session yields from its content artifacts, oldest first."""
     thread = threads.thread_of(sources)
     again = _retold(sources) if thread is not None else None
     if again is not None and again.says_nothing and _is_ours(sources):
@@ -137,7 +137,7 @@ def _tell(given: tuple[Session, Sequence[Sequence[Any]]]) -> TellsOf:
 
 
 def _retold(sources: Sequence[Artifact]) -> Retold | None:
-    """What today's rules tell of a session whose files hold a form or 0.1.0's digest; None where its files do."""
+    """Applies today's digest rules to a session whose files hold a form or 0.1.0's digest; None for other sessions."""
     best = best_of(sources)
     if best is None or not (is_template(best.sentence) or any(map(_is_of_first_rules, sources))):
         return None
@@ -154,12 +154,12 @@ def _is_of_first_rules(source: Artifact) -> bool:
 
 
 def _is_ours(sources: Sequence[Artifact]) -> bool:
-    """Whether nobody but the rules of 0.1.0 summed a session up."""
+    """Returns whether the session was summarized only by the rules of 0.1.0."""
     return all(source.source_kind == "transcript" or _is_of_first_rules(source) for source in sources)
 
 
 def _tell_anew(distilled: dict[str, Distilled], sources: Sequence[Artifact], again: Retold) -> None:
-    """Items of transcripts in the place of those that 0.1.0's digests of them list."""
+    """Replaces the items that 0.1.0's digests list by those of the transcripts."""
     transcripts = [source for source in sources if source.source_kind == "transcript"]
     old = {source.captured_us for source in sources if _is_of_first_rules(source)}
     for source in filter(_is_of_first_rules, sources):
@@ -180,6 +180,6 @@ def _better(sources: Sequence[Artifact], again: Retold) -> Told:
 
 
 def _telling(sources: Sequence[Artifact]) -> list[Artifact]:
-    """The artifacts that facts are taken from: transcripts only where nobody summed them up."""
+    """Returns the artifacts that facts are taken from: transcripts only if there is no summary of them."""
     summed = [source for source in sources if source.source_kind != "transcript"]
     return summed or list(sources)

@@ -1,4 +1,4 @@
-"""The temporal graph as a picture: Mermaid as GitHub draws it, DOT, plain values. No text breaks out of its label."""
+"""Draws the temporal graph: Mermaid as GitHub renders it, DOT, plain values; text cannot break out of its label."""
 
 from __future__ import annotations
 

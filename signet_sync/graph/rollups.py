@@ -1,6 +1,6 @@
-"""Condensations: an arc tells the sessions of a thread in one week, an epoch its arcs in one quarter.
+"""Condenses threads: an arc summarizes the sessions of one week, an epoch the arcs of one quarter.
 
-Deterministic text within a budget of tokens, made to be read; their ids and handles lead to what they condense.
+Deterministic text within a token budget, made to be read; ids and handles lead to what it condenses.
 """
 
 from __future__ import annotations

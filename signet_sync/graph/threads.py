@@ -1,4 +1,4 @@
-"""Threads: sessions of one agent that go on from each other, and the rolling head of each."""
+"""Groups sessions of one agent that continue each other into threads, and derives each thread's summary."""
 
 from __future__ import annotations
 

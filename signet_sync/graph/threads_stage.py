@@ -1,6 +1,6 @@
-"""Keeps what is told of threads equal to their sessions: arcs of the weeks, epochs of their quarters, heads.
+"""Derives arcs of weeks, epochs of quarters and thread summaries from the sessions of threads.
 
-The cost is that of the weeks and quarters that moved.
+The cost is proportional to the weeks and quarters that moved.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from signet_sync.graph.threads import Thread, ThreadSession
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.stages import Alive, Change, Deriver, Source
 
-# Kinds of sources that threads move: condensations and heads, by id.
+# Kinds of sources that threads move: condensations and thread summaries, by id.
 NODE, THREAD = "node", "thread"
 
 _Condensed = tuple[Node, tuple[Edge, ...]]
 
 
 class Threads(Deriver):
-    """Derives arcs, epochs and heads of threads from the weeks in which they have sessions."""
+    """Derives arcs, epochs and summaries of threads from the weeks in which they have sessions."""
 
     name = "threads"
     tables = ("memory_thread_heads",)
@@ -33,15 +33,15 @@ class Threads(Deriver):
     concludes = frozenset({NODE})
 
     def sources(self, database: Database) -> Iterable[Source]:
-        """Gives every week of every thread."""
+        """Yields every week of every thread."""
         return [Source(WEEK, *week) for week in nodes.weeks(database)]
 
     def clear(self, database: Database) -> None:
-        """Drops condensations and heads."""
+        """Deletes condensations and thread summaries."""
         nodes.clear_threads(database)
 
     def update(self, database: Database, prepared: Sequence[Source], alive: Alive) -> Change:
-        """Sums up weeks and their quarters anew, and tells the heads of their threads."""
+        """Derives weeks and their quarters again, then the summaries of their threads."""
         change = Change()
         by_thread = groupby(sorted(prepared), key=lambda week: (week.agent_id, week.id))
         for (agent_id, thread_id), weeks in heard(by_thread, alive):
@@ -52,13 +52,13 @@ class Threads(Deriver):
         return change
 
     def finish(self, database: Database, change: Change | None) -> None:
-        """Drops a model's words of what condensations tell no longer."""
+        """Deletes a model's wordings of condensations that have changed since."""
         told = None if change is None else {(one.agent_id, one.id) for one in change.sources if one.kind == NODE}
         wordings.drop_stale(database, told)
 
 
 def _thread(database: Database, agent_id: str, thread_id: str) -> Thread:
-    """A thread as its head tells it, or any of its sessions; of one that has neither, no more than its id."""
+    """Returns a thread from its summary, or from any of its sessions; if it has neither, only its id is set."""
     head = nodes.head_of(database, agent_id, thread_id)
     if head is not None:
         return Thread(agent_id, thread_id, head.thread_key, head.label, head.project, head.session_key, head.harness)
@@ -71,7 +71,7 @@ def _thread(database: Database, agent_id: str, thread_id: str) -> Thread:
 
 
 def _settle_thread(database: Database, thread: Thread, weeks: Iterable[str]) -> set[str]:
-    """Arcs of the weeks, epochs of their quarters, then the head; gives the condensations."""
+    """Stores arcs of the weeks, epochs of their quarters, then the thread summary; returns the condensations."""
     agent_id = thread.agent_id
     quarters = set()
     condensed = set()
@@ -90,7 +90,7 @@ def _settle_thread(database: Database, thread: Thread, weeks: Iterable[str]) -> 
 
 
 def _arc(thread: Thread, week: str, sessions: Sequence[ThreadSession], below: Iterable[str]) -> _Condensed | None:
-    """An arc and its edges: to every segment and compaction of its sessions, not only to what stands for each."""
+    """Returns an arc with edges to every segment and compaction of its sessions, not only to the best of each."""
     made = rollups.arc(thread, week, sessions)
     if made is None:
         return None

@@ -1,4 +1,4 @@
-"""Checks what is there: `check`, violations of sealed files, retention of seals.
+"""Checks files against the index: `check`, violations of sealed files, retention of seals.
 
-Owns what becomes of the table seals; docs/operations.md tells of violations.
+Changes the table seals; violations are described in docs/operations.md.
 """

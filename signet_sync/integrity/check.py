@@ -1,4 +1,4 @@
-"""`check`: the same judgements over files, pages and entities; nothing is written, no index opened unless asked."""
+"""Checks files, pages and entities without writing anything; opens the index only if asked to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the immutable files were at a revision of git: seals made of its objects, for a check of what changed since."""
+"""Reads immutable files at a git revision as seals, so that a check finds what changed since."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from signet_sync.sync.planner import Bench, Seal, Tombstones
 
 
 class Since:
-    """The files that changed since a revision, and a bench that knows what they were then.
+    """The files that changed since a revision, and a bench with the seals of that revision.
 
     Raises what `revisions.at` raises.
     """
@@ -21,7 +21,7 @@ class Since:
     def __init__(self, root: str, name: str, seen: Snapshot, bench: Bench) -> None:
         revision = revisions.at(root, name)
         self.changed = frozenset(revision.changed(seen))
-        # Not one file was compared because git knows none of them: that must not look like a vault without a fault.
+        # If git knows none of the files nothing was compared: that must not be reported as a vault without problems.
         first = sorted(seen.files)[:1] if not self.changed else []
         self.is_blind = bool(versions.ignored(root, first)) and not revision.knows(first[0])
         sealed = [path for path in self.changed if self._is_immutable(path)]
@@ -35,11 +35,11 @@ class Since:
         return name is not None and name.kind in IMMUTABLE_KINDS
 
     def bytes_of(self, path: str) -> bytes | None:
-        """The bytes of an immutable file at the revision."""
+        """Returns the bytes of an immutable file at the revision."""
         return self._files.get(path)
 
     def _seal(self, path: str) -> Seal | None:
-        """The seal that the revision's file would have got; None where it was not there, or not valid."""
+        """Returns the seal of the revision's file; None if it did not exist then, or was not valid."""
         raw = self._files.get(path)
         if raw is None:
             return None

@@ -1,4 +1,4 @@
-"""Violations in a person's hands: shown with a diff, healed from the seal, or accepted with a reason."""
+"""Shows violations with a diff, restores files from their seals, or accepts changes with a reason."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from signet_sync.text.sanitizer import sanitize_line, sanitize_transcript_v2
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What was sealed and what stands there now: bytes, None where no file can be read, and `state` says why.
+    """The sealed and the present bytes of a file; None if there is no readable file, and `state` gives the reason.
 
-    Texts are sanitized: nobody is shown more than the index holds.
+    Texts are sanitized: they never show more than the index holds.
     """
 
     path: str
@@ -47,11 +47,11 @@ class Difference:
         return _shown(self.sealed)
 
     def after(self) -> str:
-        """The present text, empty where there is none."""
+        """The present text, empty if there is none."""
         return _shown(self.present or b"")
 
     def unified(self) -> str:
-        """Both as a unified diff; empty where they differ only in what is never shown."""
+        """Returns a unified diff of both; empty if they differ only in parts that are never shown."""
         now = f"({self.state})" if self.present is None else f"{self.path} (now)"
         before = _lines(self.before())
         after = [] if self.present is None else _lines(self.after())
@@ -67,14 +67,14 @@ def _lines(text: str) -> list[str]:
 
 
 def listed(workspace: Workspace) -> list[list[OpenViolation]]:
-    """Open violations; those that one pass found together stand together."""
+    """Returns open violations, grouped by the pass that found them."""
     return [batch.files for batch in violations.batches(workspace.database)]
 
 
 def difference(database: Database, root: str, path: str, limit: int) -> Difference:
-    """What became of a sealed file, of which `limit` bytes are read at most.
+    """Returns the difference of a sealed file; reads at most `limit` bytes of it.
 
-    Raises `UsageError` where the path holds no open violation, or its sealed bytes are lost.
+    Raises `UsageError` if the path has no open violation, or its sealed bytes are lost.
     """
     seal = _sealed(database, path)
     sealed = _sealed_bytes(seal)
@@ -114,11 +114,11 @@ def _sealed_bytes(seal: Seal) -> bytes:
 
 
 def restore(workspace: Workspace, path: str, now_us: int) -> str | None:
-    """Writes the sealed bytes back; gives the path of what was moved away for them, None where that was nothing.
+    """Writes the sealed bytes back; returns the path to which the present file was moved, None if there was none.
 
-    What is no file is moved whole into the root, as a kept copy: a link is not followed, a folder keeps what it holds.
-    Killed in between, the file is one that went, and is restored as such. Raises `UsageError` where the bytes are lost
-    or the path holds no violation.
+    An entry that is no file is moved whole into the root, as a kept copy: a link is not followed, a folder keeps its
+    contents. If the process is killed in between, the file is missing, and can be restored as such. Raises `UsageError`
+    if the bytes are lost or the path has no violation.
     """
     seal = _sealed(workspace.database, path)
     raw = _sealed_bytes(seal)
@@ -142,8 +142,8 @@ def restore(workspace: Workspace, path: str, now_us: int) -> str | None:
 
 
 def _moved_away(workspace: Workspace, path: str, now_us: int) -> str | None:
-    """Moves what stands at the path of a sealed file into the root; None where it went by itself."""
-    for where in (path.rpartition("/")[2], path):  # beside it where `memory/` is on a file system of its own
+    """Moves what is at the path of a sealed file into the root; returns None if it is gone."""
+    for where in (path.rpartition("/")[2], path):  # beside it if `memory/` is on another file system
         for target in copy_names(where, "user", now_us):
             try:
                 if rename.move_away(workspace.root, path, target):
@@ -158,9 +158,9 @@ def _moved_away(workspace: Workspace, path: str, now_us: int) -> str | None:
 
 
 def accept(workspace: Workspace, path: str, reason: str, now_us: int) -> None:
-    """Seals what the file holds now, and corrects its `content_sha256`: the one sanctioned write to an immutable file.
+    """Seals the present content and corrects its `content_sha256`: the only permitted write to an immutable file.
 
-    Of a file that went its absence is accepted. Raises `UsageError` where the present file is no artifact of the same
+    If the file is gone, its absence is accepted. Raises `UsageError` if the present file is no artifact of the same
     agent and session.
     """
     seal = _sealed(workspace.database, path)
@@ -212,7 +212,7 @@ def accept(workspace: Workspace, path: str, reason: str, now_us: int) -> None:
             path=path,
             hint="mend what is named, or restore it",
         )
-    # The new seal first: after a crash in between the file is a violation of it, and can be accepted or restored again.
+    # The new seal first: after a crash in between, the file violates it, and can be accepted or restored again.
     with workspace.database.transaction(durable=True):
         artifacts.store_seals(workspace.database, [judgement.seal._replace(packed=formats_seal.pack(raw))])
         violations.accept(workspace.database, path, iso(now_us), sanitize_line(reason))
@@ -223,7 +223,7 @@ def accept(workspace: Workspace, path: str, reason: str, now_us: int) -> None:
 def accept_gone(workspace: Workspace, paths: Sequence[str], reason: str, now_us: int) -> None:
     """Accepts that sealed files are gone: the next pass closes their violations, their seals stay.
 
-    One that comes back is an ordinary file again, and one that then goes once more a new violation.
+    If one comes back it is an ordinary file again; if it then disappears again, that is a new violation.
     """
     with workspace.database.transaction(durable=True):
         violations.accept_gone(workspace.database, paths, iso(now_us), sanitize_line(reason))
@@ -234,9 +234,9 @@ def accept_gone(workspace: Workspace, paths: Sequence[str], reason: str, now_us:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """Which violations are meant: by paths and patterns, what went, one batch, or `everything`.
+    """Selects violations: by paths and patterns, those of missing files, one batch, or `everything`.
 
-    With `accepted` no open ones, but files that went and were accepted.
+    With `accepted` it selects missing files whose absence was accepted, instead of open violations.
     """
 
     names: tuple[str, ...] = ()
@@ -252,9 +252,9 @@ class Chosen:
 
 
 def chosen(database: Database, which: Chosen) -> list[str]:
-    """The paths of the open violations that are meant. A path is taken as it is, whatever becomes of it later.
+    """Returns the paths of the selected violations. An exact path is returned even if it has no violation.
 
-    Raises `UsageError` where a pattern or batch means none.
+    Raises `UsageError` if a pattern or batch matches none.
     """
     found = violations.batches(database)
     if which.batch is not None and which.batch not in {batch.id for batch in found}:
@@ -292,13 +292,13 @@ def _is_pattern(name: str) -> bool:
 
 
 def _fits(path: str, pattern: str) -> bool:
-    """Whether a pattern means a path; one without a slash means names."""
+    """Returns whether a pattern matches a path; a pattern without a slash matches names."""
     return fnmatch.fnmatchcase(path if "/" in pattern else path.rpartition("/")[2], pattern)
 
 
 @dataclass(slots=True)
 class Settled:
-    """What became of each file of several: those done, what was moved away for some, why others are as they were."""
+    """The result for several files: those done, what was moved away for some, and why others failed."""
 
     done: list[str] = field(default_factory=list)
     kept: dict[str, str] = field(default_factory=dict)
@@ -306,7 +306,7 @@ class Settled:
 
 
 def restore_all(workspace: Workspace, paths: Iterable[str], now_us: int) -> Settled:
-    """Restores one after the other; trouble with one is told, and the rest goes on."""
+    """Restores files one by one; a failure is recorded and the rest continues."""
     settled = Settled()
     for path in paths:
         kept = _tried(settled, path, lambda path=path: restore(workspace, path, now_us))  # type: ignore[misc]
@@ -316,7 +316,7 @@ def restore_all(workspace: Workspace, paths: Iterable[str], now_us: int) -> Sett
 
 
 def accept_all(workspace: Workspace, paths: Sequence[str], reason: str, now_us: int) -> Settled:
-    """Accepts each as it is now: absence of all that went at once, then content one after the other."""
+    """Accepts each file as it is now: first the absence of all that are gone, then contents one by one."""
     settled = Settled()
     opened = {one.path for batch in violations.batches(workspace.database) for one in batch.files}
     gone = dict.fromkeys(path for path in paths if path in opened and files.look(workspace.root, path) is None)

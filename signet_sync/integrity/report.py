@@ -1,4 +1,4 @@
-"""What a pass found, in the shapes of the command line (`cli.md`, *JSON*): counts, problems, notes, pages, halts."""
+"""Converts the outcome of a pass for `--json` (`cli.md`, *JSON*): counts, problems, notes, pages, halts."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from signet_sync.sync.workspace import Workspace
 
 
 def hint_for(code: str, path: str) -> str:
-    """What a person does next about a code."""
+    """Returns what a person can do about a code."""
     return HINTS.get(code, "").replace("PATH", path)
 
 
 def problem(path: str, verdict: str, code: str, message: str) -> dict[str, str]:
-    """One entry of `problems`."""
+    """Returns one entry of `problems`."""
     return {"path": path, "verdict": verdict, "code": code, "message": message, "hint": hint_for(code, path)}
 
 
 def reindexed(
     workspace: Workspace, outcome: Outcome, now_us: int, *, agent: str | None = None, rebuild: bool = False
 ) -> dict[str, Any]:
-    """The document of `reindex --json`; `agent` filters problems, notes and pages."""
+    """Returns the document of `reindex --json`; `agent` filters problems, notes and pages."""
     database = workspace.database
     counts = counts_store.verdict_counts(database)
     standing = counts_store.problems(database)
@@ -97,7 +97,7 @@ def reindexed(
 
 
 def halted(outcome: Outcome) -> dict[str, Any] | None:
-    """The `halted` entry, or None."""
+    """Returns the `halted` entry, or None."""
     if outcome.cliff is None:
         return None
     return {

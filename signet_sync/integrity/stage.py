@@ -1,4 +1,4 @@
-"""What is kept for a time only: bytes of seals, hits of recall. When its time is up it goes to the last byte."""
+"""Deletes expired bytes of seals and recall events, and overwrites the freed database pages."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from signet_sync.sync.workspace import Workspace
 
 
 class Retention(Maintenance):
-    """Lets go of what is kept for a time only."""
+    """Deletes what is kept only for a time."""
 
     name = "retention"
 
     def run(self, run: Pass) -> None:
-        """Lets go of what is due."""
+        """Deletes what has expired."""
         enforce(run.workspace, run.request.now_us)
 
 
 def enforce(workspace: Workspace, now_us: int) -> None:
-    """Lets go what is due; where nothing is, nothing is written. A crash is made good by the next full pass.
+    """Deletes what has expired; writes nothing if nothing has. After a crash the next full pass completes it.
 
     Raises `DatabaseError`.
     """
@@ -56,7 +56,7 @@ def _seals_due(workspace: Workspace, now_us: int) -> list[str]:
 
 
 def _as_indexed(workspace: Workspace, paths: list[str]) -> list[str]:
-    """Those whose files are still what the index knows: one that was saved since the look has its last copy here."""
+    """Returns the paths whose files are unchanged since indexing; of files saved since, the seal has the last copy."""
     rows = workspace.database.execute(
         "select path, size, mtime_ns, ctime_ns, inode from files where path in (select value from json_each(?))",
         (json.dumps(paths),),
@@ -67,7 +67,7 @@ def _as_indexed(workspace: Workspace, paths: list[str]) -> list[str]:
 
 
 def _wipe(workspace: Workspace) -> None:
-    """Overwrites what is left of the rows in the log and between others; a reader in the way: the next pass tries."""
+    """Overwrites deleted rows in the log and in free space; if a reader prevents it, the next pass tries again."""
     database = workspace.database
     if not database.checkpoint(truncate=True):
         return

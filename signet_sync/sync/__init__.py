@@ -1,5 +1,5 @@
-"""Makes the database and the pages equal to the files of a workspace: scan, plan, verdicts, the pass.
+"""Brings the database and the pages in line with a workspace's files: scan, plan, verdicts, the pass.
 
-Names no capability: what takes part in a pass registers in `app.pipeline`. Its tables are those of `sync.store` and of
-`sync.tombstones`.
+This package does not depend on any feature: features register their stages in `app.pipeline`. Its tables are those of
+`sync.store` and `sync.tombstones`.
 """

@@ -1,4 +1,4 @@
-"""Runs a pass for a command: a damaged database is moved aside, and the pass made over a new one."""
+"""Runs a pass for a command; if the database is damaged, replaces it and runs the pass again."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from signet_sync.sync.workspace import Workspace
 
 
 def run_pass_mending(workspace: Workspace, request: Request) -> Outcome:
-    """Runs a pass, if need be over a new database.
+    """Runs a pass, if necessary over a new database.
 
-    Where all that is derived is made anew, every page is looked at, and closely what is not derived.
+    A rebuild first checks every page of the database, and closely the tables that are not derived.
     """
     try:
         if request.rebuild:
@@ -30,7 +30,7 @@ def run_pass_mending(workspace: Workspace, request: Request) -> Outcome:
         if damage is None:
             raise
     except (ValueError, TypeError, LookupError) as error:
-        # A bit that flipped inside of a value shows in no check; whatever is derived can be made again.
+        # A flipped bit inside a value shows in no check of the database; derived rows can be rebuilt.
         if request.rebuild:
             raise
         workspace.events.append(f"rows were not as they were written ({place_of(error)}); all are made anew")
@@ -41,7 +41,7 @@ def run_pass_mending(workspace: Workspace, request: Request) -> Outcome:
 
 
 def _damage(workspace: Workspace, error: apsw.Error | DatabaseError) -> DatabaseCorrupt | None:
-    """The damage that an error shows, by itself or when every page is looked at."""
+    """Returns the damage that an error reveals, by itself or after a check of every page."""
     found = translate(error, workspace.database.path) if isinstance(error, apsw.Error) else error
     if isinstance(found, DatabaseCorrupt):
         return found

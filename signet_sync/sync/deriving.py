@@ -1,6 +1,6 @@
-"""Makes rows follow from rows: what moved passes through the derivers in their order, in batches that can be resumed.
+"""Updates derived rows: passes what moved through the derivers in their order, in batches that can be resumed.
 
-An update and a rebuild are one path: a rebuild empties tables and updates all sources.
+An update and a rebuild use the same code: a rebuild empties tables and updates all sources.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from signet_sync.sync import outbox
 from signet_sync.sync.stages import MANIFEST, SESSION, Alive, Change, Deriver, Pipeline, Source
 from signet_sync.sync.workers import Given, Workers
 
-# So many sources are put into the outbox at once.
+# Sources that are put into the outbox by one statement.
 _AT_ONCE = 1_000
 
 
 class _Batch(NamedTuple):
-    """Sources that the deriver at a place, and those behind it, follow next, and what workers were given of them."""
+    """Sources that the deriver at `place` and those behind it process next, and the work given to workers for them."""
 
     place: int
     sources: list[Source]
@@ -29,7 +29,7 @@ class _Batch(NamedTuple):
 
 
 def stale(database: Database, pipeline: Pipeline) -> list[Deriver]:
-    """Gives the derivers whose rows were made by other rules, or not yet, and those behind them."""
+    """Returns the derivers whose rows were made under another version or not yet, and those that come after them."""
     made = dict(database.execute("select name, version from derivers"))
     found: list[Deriver] = []
     names: set[str] = set()
@@ -41,13 +41,13 @@ def stale(database: Database, pipeline: Pipeline) -> list[Deriver]:
 
 
 def is_stale(database: Database, pipeline: Pipeline) -> bool:
-    """Says whether some rows were made by other rules, or not yet."""
+    """Returns whether some derived rows were made under another version, or not yet."""
     return bool(stale(database, pipeline))
 
 
 def queue(database: Database, pipeline: Pipeline, moved: Collection[Source]) -> None:
-    """Has all rows follow what moved. In the caller's transaction; `drain` comes after it."""
-    # A session of which something moved is followed with its manifest.
+    """Puts what moved into the outbox. In the caller's transaction; `drain` processes it."""
+    # A session that moved is processed together with its manifest.
     moved = set(moved)
     left = {one for one in moved if one.kind != MANIFEST or one._replace(kind=SESSION) not in moved}
     for deriver in pipeline.derivers:
@@ -57,13 +57,13 @@ def queue(database: Database, pipeline: Pipeline, moved: Collection[Source]) -> 
 
 
 def rebuild(database: Database, pipeline: Pipeline, derivers: Iterable[Deriver]) -> None:
-    """Empties the tables of derivers and has them follow all their sources. In the caller's transaction."""
+    """Empties the tables of derivers and queues all their sources. In the caller's transaction."""
     names = [deriver.name for deriver in pipeline.derivers]
     queued: set[str] = set()
     for deriver in derivers:
         deriver.clear(database)
         before, kinds = names[: names.index(deriver.name)], set[str]()
-        # All sources of the other kinds wait for a deriver before it.
+        # All sources of the other kinds are already queued for an earlier deriver.
         mine = (source for source in deriver.sources(database) if source.kind not in queued)
         while some := list(islice(mine, _AT_ONCE)):
             outbox.put(database, deriver.name, some, before=before)
@@ -76,18 +76,18 @@ def rebuild(database: Database, pipeline: Pipeline, derivers: Iterable[Deriver])
 
 
 def follow(database: Database, pipeline: Pipeline, moved: Collection[Source], *, alive: Alive = lambda: None) -> Change:
-    """Makes all rows follow what moved, in the caller's transaction."""
+    """Updates all rows derived from what moved, in the caller's transaction."""
     queue(database, pipeline, moved)
     return drain(database, pipeline, alive=alive)
 
 
 def waits(database: Database, pipeline: Pipeline, name: str) -> bool:
-    """Says whether a deriver has anything left to follow."""
+    """Returns whether a deriver has sources left to process."""
     return name in _waiting(pipeline, outbox.waiting(database))
 
 
 def _waiting(pipeline: Pipeline, left: Mapping[tuple[str, str], int]) -> set[str]:
-    """The derivers that have anything left to follow: of their kinds, for them or one before them."""
+    """Returns the derivers that have sources of their kinds left, queued for themselves or for an earlier one."""
     found: set[str] = set()
     before: set[str] = set()
     for deriver in pipeline.derivers:
@@ -106,10 +106,11 @@ def drain(
     alive: Alive = lambda: None,
     workers: Workers | None = None,
 ) -> Change:
-    """Makes rows follow what is in the outbox, of nothing before an instant; gives what moved, but for most sources.
+    """Processes the outbox down to `since_us`; returns what moved, with only those sources that a `finish` needs.
 
-    A transaction a batch, unless the caller has one: killed between two, the next call goes on. At most so many
-    `batches`, where that is no negative number. While one is written, `workers` prepare the next.
+    Each batch is a transaction, unless the caller has one open: if the process is killed between two batches, the next
+    call continues. `batches` limits their number; a negative number is no limit. While one batch is written, `workers`
+    prepare the next.
     """
     change = Change()
     following: _Batch | None = None
@@ -123,7 +124,7 @@ def drain(
 
 
 def _work(database: Database, pipeline: Pipeline, one: _Batch, since_us: int, change: Change, alive: Alive) -> None:
-    """One batch through all derivers that wait for its sources."""
+    """Passes one batch through all derivers that process its sources."""
     place, sources, _, given_of = one
     prepared: dict[str, Any] = {}
     batch: dict[str, list[Source]] = {}
@@ -145,7 +146,7 @@ def _work(database: Database, pipeline: Pipeline, one: _Batch, since_us: int, ch
             given = batch.get(deriver.name, [])
             if given:
                 moved.add(deriver.update(database, prepared[deriver.name], alive))
-            # What those before it moved: of a backlog it is put into the outbox, to be followed once.
+            # What earlier derivers moved: during a backlog it goes into the outbox, so that it is processed only once.
             further = sorted(source for source in moved.sources if source.kind in deriver.kinds)
             if more or kinds & deriver.kinds:
                 later.update(further)
@@ -158,7 +159,7 @@ def _work(database: Database, pipeline: Pipeline, one: _Batch, since_us: int, ch
 
 
 def _next(database: Database, pipeline: Pipeline, since_us: int, workers: Workers | None) -> _Batch | None:
-    """What the first deriver for which something waits follows next."""
+    """Returns the next batch, of the first deriver for which a source is queued."""
     waiting = {name for (name, _), at_us in outbox.waiting(database).items() if at_us >= since_us}
     for place, deriver in enumerate(pipeline.derivers):
         if deriver.name in waiting:
@@ -170,7 +171,7 @@ def _next(database: Database, pipeline: Pipeline, since_us: int, workers: Worker
 def _behind(
     database: Database, pipeline: Pipeline, since_us: int, workers: Workers | None, batch: _Batch
 ) -> _Batch | None:
-    """What the same deriver follows after a batch that is not written yet."""
+    """Returns the batch of the same deriver that follows one not yet written."""
     deriver, before = pipeline.derivers[batch.place], set(batch.sources)
     found = outbox.newest(database, deriver.name, len(before) + deriver.batch + 1, since_us) if batch.more else []
     found = [source for source in found if source not in before]
@@ -189,9 +190,9 @@ def _batch(database: Database, pipeline: Pipeline, place: int, found: list[Sourc
 
 
 def _finish(database: Database, pipeline: Pipeline, change: Change, moved: Change) -> None:
-    """Adds what a batch moved to what moved before, and ends what waits for nothing any more."""
+    """Adds what a batch moved to `change`, and calls `finish` of derivers that have nothing left to process."""
     rebuilding = {name for (name,) in database.execute("select name from derivers where rebuilding = 1")}
-    # What follows from a whole vault has millions of them, and a rebuild does not ask which.
+    # A whole vault derives millions of sources, and a rebuild does not need to know which ones.
     kinds = {kind for deriver in pipeline.derivers if deriver.name not in rebuilding for kind in deriver.concludes}
     moved.derived, moved.sources = len(moved.sources), {one for one in moved.sources if one.kind in kinds}
     change.add(moved)

@@ -1,7 +1,7 @@
-"""Runs a pass: recover, index, derive, maintain, publish. Watcher, timer, command line and CI come through here.
+"""Runs a pass: recover, index, derive, maintain, publish; the watcher, timer, command line and CI all use it.
 
 A pass after a crash is an ordinary pass: it looks at the disk and does what is left to do. No feature is named here;
-those that take part are registered in the workspace's pipeline.
+their stages are registered in the workspace's pipeline.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from signet_sync.sync.tombstones import store as tombstones_store
 from signet_sync.sync.workers import Workers
 from signet_sync.sync.workspace import Workspace
 
-# Fewer rows of the outbox are worked off at once, of whatever age their sessions are.
+# With fewer rows in the outbox, all are processed at once, whatever the age of their sessions.
 _MUCH = 1_000
 
 
 def run_pass(workspace: Workspace, request: Request) -> Outcome:
-    """One pass over everything or over hinted paths. Raises `WorkspaceError`, `DatabaseError`, `Interrupted`."""
+    """Runs a pass over everything or over given paths. Raises `WorkspaceError`, `DatabaseError`, `Interrupted`."""
     with state_dir.workspace_lock(workspace.state, request.patience):
         outcome = run_locked(workspace, request)
         _maintain(Pass(workspace, request, outcome), workspace.pipeline.closing)
@@ -40,13 +40,13 @@ def run_pass(workspace: Workspace, request: Request) -> Outcome:
 
 
 def run_locked(workspace: Workspace, request: Request) -> Outcome:
-    """A pass by a caller who holds the workspace's lock."""
+    """Runs a pass; the caller holds the workspace's lock."""
     started = time.perf_counter()
     pipeline = workspace.pipeline
     run = Pass(workspace, request)
     if request.paths is not None and deriving.is_stale(workspace.database, pipeline):
-        # No pass has looked at all of it since the database was made or an upgrade emptied its tables: pages of a few
-        # paths would hide all the rest.
+        # No full pass has run since the database was created or an upgrade emptied its tables: pages made from a few
+        # paths would hide everything else.
         run.request = replace(request, paths=None)
     with ExitStack() as recovered:
         for recovery in pipeline.recoveries:
@@ -70,7 +70,7 @@ def run_locked(workspace: Workspace, request: Request) -> Outcome:
 
 
 def index_paths(workspace: Workspace, request: Request) -> Outcome:
-    """Takes some paths into the index, without recovery and pages, by a caller who holds the workspace's lock."""
+    """Indexes some paths without recovery and pages; the caller holds the workspace's lock."""
     run = Pass(workspace, request)
     index(run)
     _derive(run)
@@ -78,7 +78,7 @@ def index_paths(workspace: Workspace, request: Request) -> Outcome:
 
 
 def work_off(workspace: Workspace, request: Request) -> bool:
-    """Makes rows follow a batch of what a pass left in the outbox; says whether more is left.
+    """Processes one batch of what a pass left in the outbox; returns whether more is left.
 
     Raises `WorkspaceError` (`busy`), `DatabaseError`.
     """
@@ -88,7 +88,7 @@ def work_off(workspace: Workspace, request: Request) -> bool:
 
 
 def _derive(run: Pass) -> None:
-    """Makes rows follow from rows, those of a pass that was killed as well; before a scrub none may wait."""
+    """Processes the outbox, including what a killed pass left in it; before a scrub all of it."""
     database = run.database
     if run.outcome.cliff is not None or not outbox.any_waits(database):
         return
@@ -113,7 +113,7 @@ def _maintain(run: Pass, stages: Iterable[Maintenance]) -> None:
 
 
 def _record(run: Pass) -> None:
-    """Takes in what the pass has written itself: its own writes are no news."""
+    """Indexes what the pass itself has written, so that no later pass finds it as new."""
     written, run.outcome.rewritten = run.outcome.rewritten, set()
     try:
         record(run, written)
@@ -123,7 +123,7 @@ def _record(run: Pass) -> None:
 
 
 def _remember(run: Pass) -> None:
-    """Remembers that all was looked at, and when."""
+    """Records that everything was looked at, and when."""
     workspace = run.workspace
     found = not (workspace.touch_nothing or run.outcome.deferred) and passes.is_due(run.database, "manifests_due")
     if found or passes.is_halted(run.database):
@@ -132,7 +132,7 @@ def _remember(run: Pass) -> None:
             if found:
                 passes.done(run.database, "manifests_due")
     if workspace.touch_nothing and not workspace.own_place:
-        return  # a copy for CI says nothing of the workspace's own index
+        return  # a copy for CI must not change the state of the workspace's own index
     os.makedirs(workspace.state.path, mode=0o700, exist_ok=True)
     with suppress(OSError):
         state_dir.write_json(os.path.join(workspace.state.path, "last-pass.json"), {"last_full_pass": run.now_iso})

@@ -1,4 +1,4 @@
-"""Has full text that lost or gained rows built again, all of it: an index that finds less than there is misleads."""
+"""Rebuilds full text that is out of step with its rows, since an incomplete index hides existing results."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class FullText(Maintenance):
     database_only = True
 
     def run(self, run: Pass) -> None:
-        """Builds what is out of step again."""
+        """Rebuilds what is out of step."""
         for in_step, rebuild in (
             (artifacts.text_in_step, artifacts.rebuild_text),
             (line_index.in_step, line_index.rebuild),

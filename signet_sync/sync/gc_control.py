@@ -1,4 +1,4 @@
-"""The garbage collector stays away from work that makes no cycles, and from what lives as long as the process."""
+"""Pauses Python's garbage collector during work that makes no cycles, and exempts long-lived objects from it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def uncollected(*, wanted: bool = True) -> Iterator[None]:
-    """No collection meanwhile, where `wanted` and unless somebody has switched it off already."""
+    """Pauses collection within the block if `wanted`, unless it is already disabled."""
     collecting = wanted and gc.isenabled()
     if collecting:
         gc.disable()
@@ -21,7 +21,7 @@ def uncollected(*, wanted: bool = True) -> Iterator[None]:
 
 
 def set_apart() -> None:
-    """Spares all that is there now from being looked through again: a look at all of it takes longer than a change."""
+    """Exempts all present objects from later collections: examining all of them takes longer than handling a change."""
     gc.unfreeze()
     gc.collect()
     gc.freeze()

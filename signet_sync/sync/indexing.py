@@ -1,4 +1,4 @@
-"""Takes files into the index: scan, plan, and one transaction with rows, full text, seals and verdicts."""
+"""Indexes files: scan, plan, and one transaction with rows, full text, seals and verdicts."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _STRAY = f"{MEMORY}/.signet-"
 
 
 class Looked(NamedTuple):
-    """What there is, what was known of it, which sessions are removed, what a pass will do, and what judging needs."""
+    """What is on disk, what was known of it, the removals, the plan, and what judging needs."""
 
     snapshot: Snapshot
     known: dict[str, Known]
@@ -45,9 +45,9 @@ class Looked(NamedTuple):
 
 
 def look(run: Pass, *, anew: bool = False) -> Looked:
-    """Looks at what a pass was asked to look at, and plans; `anew` as if nothing had been known of it.
+    """Scans what a pass was asked to look at, and plans; `anew` ignores what was known before.
 
-    Over a vault that may not be written it writes nothing: this is all that a check does before it judges.
+    Writes nothing over a vault that may not be written: a check calls only this before it judges.
     """
     workspace, database, request = run.workspace, run.database, run.request
     require_root(workspace.root)
@@ -55,17 +55,17 @@ def look(run: Pass, *, anew: bool = False) -> Looked:
     run.outcome.full, run.outcome.seen = snapshot.everything, snapshot
     known = {} if anew else artifacts.known_files(database, None if snapshot.everything else snapshot.asked)
     if request.rebuild:
-        # What is ignored for its name is not read again, so that nothing but the plan tells of it.
+        # Files ignored for their name are not read again, so only the plan can report them.
         known = {path: before for path, before in known.items() if before.verdict != "ignored"}
     reread = request.reread
     if known and artifacts.sanitizer_of_rows(database) != _rules(workspace):
-        # Another sanitizer or other settings made these rows: each that is looked at is made anew, changed or not.
+        # These rows were made by another sanitizer or other settings: each file that is looked at is read again.
         reread = reread.union(snapshot.files)
     removals = in_force(workspace, snapshot, {} if request.rebuild else known, run.now_iso)
     run.outcome.tombstones = len(removals.stones.stones)
     plan = _plan(run, snapshot, known, removals.stones, reread | removals.aliases)
     if not snapshot.everything and (plan.cliff is not None or len(plan.gone) >= workspace.settings.cliff_minimum):
-        # A few hinted paths cannot tell whether the whole folder went: look at all of it before believing them.
+        # A few given paths cannot show whether the whole folder is gone: look at all of it before dropping rows.
         run.request = replace(request, paths=None)
         return look(run)
     run.request = replace(request, reread=reread)
@@ -76,7 +76,7 @@ def look(run: Pass, *, anew: bool = False) -> Looked:
 
 
 def index(run: Pass) -> None:
-    """Takes in what moved among the paths that a pass was asked to look at."""
+    """Indexes what moved among the paths that a pass was asked to look at."""
     workspace, database = run.workspace, run.database
     snapshot, known, removals, plan, bench = look(run)
     request = run.request
@@ -86,7 +86,8 @@ def index(run: Pass) -> None:
     if snapshot.ground != "present" and not (request.accept_removals and snapshot.ground == "missing"):
         return
     if request.rebuild:
-        # And what else was to be read: odd files under an artifact's name, copies that carry a removed session's token.
+        # Other paths to read: entries under an artifact's name that are no files, copies that carry a removed session's
+        # token.
         others = [path for path in plan.read if path in snapshot.odd or not is_artifact(path)]
         plan.read = sorted(path for path in snapshot.files if is_artifact(path)) + others
         run.outcome.unchanged = 0
@@ -100,11 +101,11 @@ def index(run: Pass) -> None:
     with uncollected(wanted=len(plan.read) > MUCH):
         _apply(run, plan, bench, {} if request.rebuild else known)
     if run.outcome.read:
-        run.outcome.seen = None  # what it was good for is written
+        run.outcome.seen = None  # no longer needed: everything found is written
 
 
 def record(run: Pass, paths: Iterable[str]) -> None:
-    """Takes in manifests that the pass itself has written, so that no later one has to look at them."""
+    """Indexes manifests that the pass itself has written, so that no later pass has to look at them."""
     wanted = sorted(paths)
     if not wanted:
         return
@@ -123,21 +124,21 @@ def record(run: Pass, paths: Iterable[str]) -> None:
 
 
 def move(run: Pass, change: Change) -> None:
-    """Has rows and files follow what moved. In the transaction in which it moved."""
+    """Queues rows and marks pages that depend on what moved. In the transaction in which it moved."""
     deriving.queue(run.database, run.workspace.pipeline, change.sources)
     for publisher in run.workspace.pipeline.publishers:
         publisher.mark(run.database, change)
 
 
 def is_artifact(path: str) -> bool:
-    """Whether a path is that of an artifact or a manifest."""
+    """Returns whether a path is that of an artifact or a manifest."""
     where, _, name = path.rpartition("/")
     return where == MEMORY and artifact_name(name) is not None
 
 
 @contextmanager
 def building(run: Pass) -> Iterator[None]:
-    """Makes a first index of many files without a journal on disk, and without the garbage collector."""
+    """Builds a first index of many files without a journal on disk, and without the garbage collector."""
     first = run.request.paths is None and not run.database.value("select exists(select 1 from files)")
     names = len(scan.names(run.workspace.root) or ()) if first else 0
     begun = names > MUCH and run.database.begin_build()
@@ -152,7 +153,7 @@ def building(run: Pass) -> Iterator[None]:
 
 
 def _look(workspace: Workspace, request: Request) -> Snapshot:
-    """What stands under the paths asked for, when temporary files of a process that died are gone."""
+    """Scans the requested paths, after deleting temporary files of processes that died."""
 
     def look() -> Snapshot:
         return scan.scan(workspace.root) if request.paths is None else scan.glance(workspace.root, request.paths)
@@ -160,7 +161,7 @@ def _look(workspace: Workspace, request: Request) -> Snapshot:
     snapshot = look()
     strays = any(path.startswith(_STRAY) for path in snapshot.files)
     if strays and not workspace.touch_nothing and files.sweep(workspace.root, beside=(MEMORY,)):
-        return look()  # a second link of a published file went: its signature is another one now
+        return look()  # deleting a second link of a published file changed its signature
     return snapshot
 
 
@@ -179,7 +180,7 @@ def _plan(run: Pass, snapshot: Snapshot, known: dict[str, Known], stones: Tombst
 
 
 def _rules(workspace: Workspace) -> str:
-    """Names what a row is made by besides its file: sanitizer, gate and rules, and settings that say more is noise."""
+    """Names the rules that rows depend on besides files: sanitizer, digest version, and settings for noise."""
     rule, made_by = workspace.noise, f"{sanitizer_stamp()} digest {digest_mark.VERSION}"
     if rule == NoiseRule():
         return made_by
@@ -202,7 +203,7 @@ def _bench(run: Pass, stones: Tombstones) -> Bench:
 
 
 def _apply(run: Pass, plan: Survey, bench: Bench, known: dict[str, Known]) -> None:
-    """One transaction: rows, full text, seals, verdicts, links. Nothing is begun where nothing moved."""
+    """Writes rows, full text, seals, verdicts and links in one transaction; starts none if nothing moved."""
     workspace, database, request, outcome = run.workspace, run.database, run.request, run.outcome
     pipeline, removed = workspace.pipeline, bench.tombstones.stones
     gone = [path for path in plan.gone if _is_news(path, known, bench)]
@@ -210,7 +211,7 @@ def _apply(run: Pass, plan: Survey, bench: Bench, known: dict[str, Known]) -> No
     change = outcome.change
     erasing = bool(removed) and tombstones_store.unscrubbed(database)
     if erasing and outbox.any_waits(database):
-        # What a removal takes along is told by rows that have followed.
+        # What a removal covers is found in derived rows, which must be up to date.
         change.add(deriving.drain(database, pipeline))
     over = outcome.full and passes.is_halted(database)
     stale = deriving.stale(database, pipeline) if outcome.full else []
@@ -218,7 +219,7 @@ def _apply(run: Pass, plan: Survey, bench: Bench, known: dict[str, Known]) -> No
         return
     first = not (outcome.full or database.value("select exists(select 1 from files)"))
     erasers = [(one, one.gather(run, removed)) for one in pipeline.erasers] if erasing else []
-    # A person who asks for all of it has every file tried; an agent that rebuilds after damage has not asked.
+    # A rebuild requested by a person tries every file; a rebuild by the agent after damage keeps the quarantine.
     quarantine = Quarantine(workspace.state.path, wary=request.wary, anew=request.rebuild and not request.wary)
     with quarantine.watched(), database.transaction():
         conclude = [eraser.erase(run, removed, gathered) for eraser, gathered in erasers]
@@ -242,7 +243,7 @@ def _apply(run: Pass, plan: Survey, bench: Bench, known: dict[str, Known]) -> No
         if not whole:
             deriving.queue(database, pipeline, change.sources)
         if erasing:
-            # What nothing stands behind any more is told by the rows that follow.
+            # Which rows have lost their source is known only once derived rows are up to date.
             change.add(deriving.drain(database, pipeline, alive=partial(request.alive, len(plan.read))))
             for concluding in filter(None, conclude):
                 concluding()
@@ -254,7 +255,7 @@ def _apply(run: Pass, plan: Survey, bench: Bench, known: dict[str, Known]) -> No
         if outcome.full:
             passes.end_halt(database)
         if change.paths:
-            # Only a full pass that may write looks, after a crash or for a pass of a checked-out copy.
+            # Only a full pass that may write looks for them, e.g. after a crash or a pass over a checked-out copy.
             passes.expect(database, "manifests_due")
         _made_by(run, settled=(outcome.full or first) and not unsettled)
         for publisher in pipeline.publishers:
@@ -265,7 +266,7 @@ def _apply(run: Pass, plan: Survey, bench: Bench, known: dict[str, Known]) -> No
 
 
 def _drop(run: Pass, dropped: Sequence[str], named: Sequence[Judgement], known: dict[str, Known]) -> None:
-    """Drops rows of files that are gone or are no artifacts any more, and keeps their verdicts."""
+    """Deletes rows of files that are gone or no longer artifacts, and stores their verdicts."""
     database, change = run.database, run.outcome.change
     touched = artifacts.delete_rows(database, [*dropped, *(j.path for j in named if j.path in known)])
     run.outcome.removed_rows += len(touched)
@@ -277,18 +278,18 @@ def _drop(run: Pass, dropped: Sequence[str], named: Sequence[Judgement], known: 
 
 
 def _made_by(run: Pass, *, settled: bool) -> None:
-    """Remembers the rules by which rows were made: of all, or of as many as there were rules."""
+    """Records the rules under which rows were made: their name if it is the same for all rows, else `several`."""
     database, rules = run.database, _rules(run.workspace)
     if artifacts.sanitizer_of_rows(database) == rules:
         return
     if settled:
         for eraser in run.workspace.pipeline.erasers:
-            eraser.sanitize(database)  # rows that no file is read for
+            eraser.sanitize(database)  # rows that are not made from a file
     artifacts.set_sanitizer_of_rows(database, rules if settled else "several")
 
 
 def _is_news(path: str, known: dict[str, Known], bench: Bench) -> bool:
-    """Whether a gone path was there the last time, or a tombstone now explains what had vanished."""
+    """Returns whether a missing path was present before, or a tombstone now explains why it vanished."""
     before = known.get(path)
     if before is None or before.code != "vanished":
         return before is not None
@@ -313,14 +314,14 @@ def _gone(
 
 
 def _vanished_seals(run: Pass, bench: Bench) -> list[Judgement]:
-    """Sealed files that are not there, when the memory of earlier verdicts is gone."""
+    """Returns a judgement for each sealed file that is missing, if earlier verdicts are lost."""
     before = Known(None, "indexed", "")
     missing = (planner.judge_missing(path, before, bench) for path in violations.unseen(run.database))
     return [judgement for judgement in missing if judgement is not None]
 
 
 def _links(run: Pass, change: Change, *, whole: bool) -> None:
-    """Which link fields lead nowhere; looked at again where a source, a target or (in a full pass) anything moved."""
+    """Updates which links are broken, if a source or a target moved, or in a full pass anything."""
     if not change.paths and not whole:
         return
     targets = None
@@ -338,7 +339,7 @@ def _exists(root: str, target: str) -> bool:
 
 
 def _follow_verdicts(run: Pass) -> set[str]:
-    """Makes open violations follow the verdicts; gives the agents concerned."""
+    """Updates open violations from the verdicts; returns the agents concerned."""
     before = violations.open_ones(run.database)
     violations.follow_verdicts(run.database, run.now_iso)
     return {agent for _, agent in before ^ violations.open_ones(run.database) if agent is not None}

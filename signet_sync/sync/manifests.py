@@ -1,4 +1,4 @@
-"""Manifests: the one mutable file of a session, written by compare-and-swap on its revision."""
+"""Reads and writes manifests, a session's one mutable file, by compare-and-swap on the revision."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ RETRIES = 5
 
 
 def text_of(fields: Mapping[str, Any], body: str, unknown: Mapping[str, Any] | None = None) -> bytes:
-    """A manifest as we write it: fields in model order, hash of the body, unknown keys behind, the body as it was."""
+    """Formats a manifest: fields in model order, hash of the body, then unknown keys; the body is unchanged."""
     ordered = {name: fields.get(name) for name in MANIFEST_FIELDS}
     ordered["content_sha256"] = body_sha256(normalize(body))
     ordered["hash_scope"] = HASH_SCOPE
@@ -34,7 +34,7 @@ def text_of(fields: Mapping[str, Any], body: str, unknown: Mapping[str, Any] | N
 
 
 def read(root: str, path: str, limit: int) -> tuple[Found, Document, dict[str, Any]] | None:
-    """A manifest, its document and its fields; None where it cannot be read, or is none."""
+    """Returns a manifest with its document and fields; None if it cannot be read or is not a manifest."""
     found = files.read(root, path, limit)
     if not isinstance(found, Found):
         return None
@@ -56,9 +56,9 @@ def swap(
 ) -> tuple[bytes, Signature] | None:
     """Changes a manifest under its session's lock: read, change, compare, write `revision + 1`.
 
-    Without `sync_folder` the caller syncs the folder, once for several (`files.sync_folders`).
-    `change` gets the fields and the body and gives both back, or None where nothing is to be written. An unreadable
-    manifest is left alone (None). Raises `RevisionConflict` after a bounded number of lost races.
+    Without `sync_folder` the caller syncs the folder, once for several (`files.sync_folders`). `change` gets the fields
+    and the body and returns both, or None if nothing is to be written. An unreadable manifest is left alone (None).
+    Raises `RevisionConflict` after a bounded number of lost races.
     """
     for _ in range(RETRIES):
         with lock():
@@ -73,7 +73,7 @@ def swap(
             fields["revision"] = before["revision"] + 1
             data = text_of(fields, body, dict(unknown_entries(document.head, MANIFEST_KEYS)))
             if len(open_source(data).head) > HEAD_LIMIT // 4 and not _is_readable(data):
-                return None  # a person's keys fill it: one that nobody could read any more is not written
+                return None  # a person's own keys make it too large: written, it could not be read again
             if files.read(root, path, limit) != found:
                 continue
             replaced = files.replace(root, path, data, found.raw, sync_folder=sync_folder)

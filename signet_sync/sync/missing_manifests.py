@@ -1,4 +1,4 @@
-"""Manifests that are gone are written again from the session's artifacts; their references follow the page."""
+"""Writes missing manifests again from their sessions' artifacts, and updates `memory_md_refs` of manifests."""
 
 from __future__ import annotations
 
@@ -23,28 +23,28 @@ _KINDS = ("summary", "transcript", "compaction")
 
 
 def manifest_body(links: Iterable[tuple[str, str]]) -> str:
-    """The body of a manifest that we create: wikilinks to the session's files, for people who walk in Obsidian."""
+    """Returns the body of a generated manifest: wikilinks to the session's files, for readers in Obsidian."""
     return " ".join(wikilink(path, kind) for kind, path in links)
 
 
 class MissingManifests(Maintenance):
-    """Writes manifests that are gone again, from the artifacts of their sessions."""
+    """Writes missing manifests again, from the artifacts of their sessions."""
 
     name = "missing manifests"
 
     def due(self, run: Pass) -> bool:
-        """Says whether one may be missing: anything moved since the last look."""
+        """Returns whether a manifest may be missing: something moved since the last look."""
         return passes.is_due(run.database, "manifests_due")
 
     def run(self, run: Pass) -> None:
-        """Writes them."""
+        """Writes them and adds their paths to the outcome."""
         run.outcome.rebuilt_manifests, complete = rebuild_missing(run.workspace, run.request.now_us)
         run.outcome.rewritten.update(run.outcome.rebuilt_manifests)
         run.outcome.deferred |= not complete
 
 
 def rebuild_missing(workspace: Workspace, now_us: int) -> tuple[list[str], bool]:
-    """Writes the manifest of every session that has valid artifacts and none. Gives the new paths, and if all went."""
+    """Writes a manifest for each session that has valid artifacts but none; returns the paths, and if all succeeded."""
     written = []
     complete = True
     for agent_id, token, session_id in artifacts.sessions_without_manifest(workspace.database):
@@ -83,7 +83,7 @@ def rebuild_missing(workspace: Workspace, now_us: int) -> tuple[list[str], bool]
             "revision": 1,
         }
         if files.look(workspace.root, path) is not None:
-            continue  # it stands there, but cannot be read as a manifest: its verdict says so
+            continue  # the path is taken by a file that is no readable manifest: its verdict reports it
         body = manifest_body((kind, row.source_path) for kind, row in newest.items() if row is not None)
         try:
             files.create_once(workspace.root, path, manifests.text_of(fields, body))
@@ -105,12 +105,12 @@ def follow_page(
     find: Any,
     stands: Callable[[], bool],
 ) -> tuple[list[str], list[str]]:
-    """Brings `memory_md_refs` in line with the sessions that a page shows. Gives changed paths and troubles.
+    """Updates `memory_md_refs` to match the sessions that a page shows; returns changed paths and problems.
 
-    `listed` are the manifests that list a heading now; `find` gives path and refs of a session's manifest. Only values
-    that change are written, and `updated_at` stays: two machines that render the same page write the same bytes. Where
-    it is not this page that `stands`, but that of another machine, the references are that machine's: two whose clocks
-    or memories differ would else write each other's manifests for ever.
+    `listed` are the manifests that list a heading now; `find` returns path and refs of a session's manifest. Only
+    values that change are written, and `updated_at` stays: two machines that render the same page write the same bytes.
+    `stands` returns whether the page on disk is this one. If it is another machine's, that machine updates the
+    references: two machines whose clocks or memories differ would otherwise overwrite each other's manifests endlessly.
     """
     wanted: dict[str, list[str]] = {}
     tokens: dict[str, str] = {}

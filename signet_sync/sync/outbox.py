@@ -1,6 +1,6 @@
-"""Keeps what derivers still have to follow: one row for each source, newest sessions first.
+"""Stores which sources derivers still have to process: one row for each source, newest sessions first.
 
-A row names the first deriver that has to follow; those behind it follow in the same batch.
+A row names the first deriver that has to process the source; later derivers process it in the same batch.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from itertools import groupby
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.stages import MANIFEST, SESSION, Source
 
-# Behind every instant: what is gone, and what another deriver moved, does not wait for older sessions.
+# Later than every instant: removed sources, and those another deriver moved, do not wait for older sessions.
 AT_ONCE = 1 << 62
 
 _NEWEST = (
@@ -28,7 +28,7 @@ _PUT_OTHER = _PUT.format(at=AT_ONCE)
 
 
 def put(database: Database, deriver: str, sources: Iterable[Source], *, before: Sequence[str] = ()) -> None:
-    """Writes what a deriver and those behind it have to follow; what one `before` it waits for stays that one's.
+    """Queues sources for a deriver and those behind it; a source queued for a deriver in `before` stays queued there.
 
     In the caller's transaction.
     """
@@ -39,7 +39,7 @@ def put(database: Database, deriver: str, sources: Iterable[Source], *, before: 
 
 
 def newest(database: Database, deriver: str, limit: int, since_us: int = 0) -> list[Source]:
-    """What a deriver is the first to follow next, of nothing before an instant."""
+    """Returns the newest sources for which a deriver is the first in line, none before an instant."""
     rows = database.execute(
         "select kind, agent_id, session_token, session_id from outbox where deriver = ? and at_us >= ?"
         " order by at_us desc, kind, agent_id, session_token, session_id limit ?",
@@ -49,29 +49,29 @@ def newest(database: Database, deriver: str, limit: int, since_us: int = 0) -> l
 
 
 def take(database: Database, sources: Iterable[Source]) -> None:
-    """Takes out what all derivers have followed. In the caller's transaction."""
+    """Deletes sources that all derivers have processed. In the caller's transaction."""
     database.executemany(
         "delete from outbox where kind = ? and agent_id = ? and session_token = ? and session_id = ?", list(sources)
     )
 
 
 def waiting(database: Database) -> dict[tuple[str, str], int]:
-    """The newest instant of what waits, by the first deriver to follow it and the kind of source."""
+    """Returns the newest queued instant by first deriver and kind of source."""
     rows = database.execute("select deriver, kind, max(at_us) from outbox group by deriver, kind")
     return {(deriver, kind): at_us for deriver, kind, at_us in rows}
 
 
 def any_waits(database: Database) -> bool:
-    """Says whether anything is left to follow."""
+    """Returns whether anything is queued."""
     return holds(database, 1)
 
 
 def holds(database: Database, count: int) -> bool:
-    """Says whether so many sources are left."""
+    """Returns whether at least `count` sources are queued."""
     return bool(database.value("select exists(select 1 from outbox limit 1 offset ?)", (count - 1,)))
 
 
 def backlog(database: Database) -> int:
-    """The number of sources that some deriver has still to follow."""
+    """Returns the number of queued sources."""
     count: int = database.value("select count(*) from outbox")
     return count

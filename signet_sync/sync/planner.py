@@ -1,8 +1,8 @@
-"""The planner: what was found, what was known, tombstones and `now` give verdicts, rows, seals, removals, the cliff.
+"""Decides, without I/O, the verdict of every file with its row and seal, what is removed, and whether the pass halts.
 
 Three pure steps, so that a vault of any size is judged in batches: `survey` decides from names and signatures what must
-be read and whether the pass must halt; `judge` gives each file that was read its one verdict with the row and the seal
-that follow; `judge_missing` does the same for a name that is gone. Contracts: *Verdicts*, *Tombstones*.
+be read and whether the pass must halt; `judge` gives each file that was read its one verdict with its row and seal;
+`judge_missing` does the same for a missing file. Contracts: *Verdicts*, *Tombstones*.
 """
 
 from __future__ import annotations
@@ -69,12 +69,12 @@ HINTS: dict[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """The verdict of one path and all that follows from it.
+    """The verdict of one path and everything that follows from it.
 
-    `row` replaces the path's row; None drops it. `seal` is written where it is not None. `unlink` asks a writing pass
-    to delete the file. `links` are the link fields' targets by field name. `redacted`: the seal is that of a redaction
-    which the index did not know of. `sealed` asks a writing pass to put these bytes in the file's place: it is the one
-    of before its redaction.
+    `row` replaces the path's row; None deletes it. `seal` is written if it is not None. `unlink` asks a writing pass to
+    delete the file. `links` are the link fields' targets by field name. `redacted`: the seal is that of a redaction
+    which the index did not know of. `sealed` asks a writing pass to replace the file by these bytes: the file is a
+    version from before its redaction.
     """
 
     path: str
@@ -95,7 +95,7 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True)
 class Cliff:
-    """Why a pass halts instead of dropping rows."""
+    """Why a pass halts instead of deleting rows."""
 
     would_remove: int
     indexed: int
@@ -104,7 +104,7 @@ class Cliff:
 
 @dataclass(slots=True)
 class Survey:
-    """What names and signatures alone decide."""
+    """What is decided from names and signatures alone."""
 
     read: list[str] = field(default_factory=list)
     judged: list[Judgement] = field(default_factory=list)
@@ -116,7 +116,7 @@ class Survey:
 
 @dataclass(frozen=True, slots=True)
 class CliffRule:
-    """When a pass is too destructive to be believed (contracts, *The cliff*)."""
+    """The limits above which missing files halt a pass (contracts, *The cliff*)."""
 
     fraction: float = 0.5
     minimum: int = 20
@@ -130,21 +130,21 @@ class Tombstones:
         self._by_token: dict[str, list[Tombstone]] = {}
         for stone in stones:
             self._by_token.setdefault(stone.session_token, []).append(stone)
-        # A tombstone file that cannot be read still removes: its name carries agent and token.
+        # A tombstone file that cannot be read still removes: its name contains agent and token.
         self._by_name: dict[str, list[str]] = {}
         for agent_id, token in by_name:
             self._by_name.setdefault(token, []).append(agent_id)
 
     @property
     def tokens(self) -> frozenset[str]:
-        """Every token that some tombstone names."""
+        """Every token that a tombstone names."""
         return frozenset(self._by_token) | frozenset(self._by_name)
 
     def __bool__(self) -> bool:
         return bool(self._by_token or self._by_name)
 
     def cover(self, token: str, agent_id: str | None, session_id: str | None) -> bool:
-        """Whether a session (agent or id unknown: the token decides) is removed."""
+        """Returns whether a session is removed; if agent or id is unknown, the token decides."""
         stones = self._by_token.get(token, ())
         if any(stone.covers(agent_id, session_id) for stone in stones):
             return True
@@ -165,9 +165,9 @@ def survey(
 ) -> Survey:
     """Sorts every path of a snapshot into unchanged, to be read, judged by its name, or gone.
 
-    `known` must hold every known path for a full snapshot, and the asked ones for a hinted one; `indexed` is the number
-    of indexed files in the whole index, `covered_rows` how many of the gone ones tombstones explain. `rule` None: the
-    cliff is not looked for (a person accepted the removals).
+    `known` must hold every known path for a full snapshot, otherwise the requested ones; `indexed` is the number of
+    indexed files in the whole index, `covered_rows` how many of the missing ones tombstones explain. With `rule` None
+    the cliff is not checked (a person accepted the removals).
     """
     result = Survey()
     tokens = tombstones.tokens
@@ -253,10 +253,10 @@ def _ignored_message(code: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """What `judge` needs beside the file: the rules, the tombstones, and how to get a path's seal.
+    """What `judge` needs besides the file: the rules, the tombstones, and how to get a path's seal.
 
-    `accepted_gone` are the paths of sealed files whose absence a person has accepted, `redacted` those of files that
-    were redacted. `keeps`: rows and seals are kept, so that they are judged with all that belongs into them.
+    `accepted_gone` are paths of sealed files whose absence a person has accepted, `redacted` those of files that were
+    redacted. `keeps`: rows and seals will be stored, so judgements must contain them in full.
     """
 
     tombstones: Tombstones
@@ -270,7 +270,7 @@ class Bench:
 
 
 def judge(path: str, found: Found | Trouble, bench: Bench) -> Judgement:
-    """The one verdict of a file under `memory/`, with everything that follows from it."""
+    """Returns the one verdict of a file under `memory/`, with everything that follows from it."""
     name = artifact_name(path.rpartition("/")[2])
     if name is None:
         return _judge_copy(path, found, bench)
@@ -350,7 +350,7 @@ def judge(path: str, found: Found | Trouble, bench: Bench) -> Judgement:
 
 
 def judge_missing(path: str, known: Known, bench: Bench) -> Judgement | None:
-    """A path that is gone: `vanished` where a seal stands and nothing explains it, else it just leaves (None).
+    """Judges a missing file: `vanished` if it has a seal and its absence is unexplained, else None.
 
     A tombstone explains it, or a person who has accepted it.
     """
@@ -366,7 +366,7 @@ def judge_missing(path: str, known: Known, bench: Bench) -> Judgement | None:
 
 
 def judge_tombstone(path: str, found: Found | Trouble) -> tuple[Judgement, Tombstone | None]:
-    """A file in `memory/tombstones/`: valid ones count as tombstones, broken ones still remove by their name."""
+    """Judges a file in `memory/tombstones/`; a broken tombstone still removes by its name."""
     from signet_sync.formats.artifact import validate_tombstone
 
     name = path.rpartition("/")[2]
@@ -384,13 +384,13 @@ def judge_tombstone(path: str, found: Found | Trouble) -> tuple[Judgement, Tombs
     if (stone.agent_id, stone.session_token) != parts:
         message = "its agent_id and session_token are not those of its name"
         return Judgement(path, "invalid", "tombstone-invalid", message, signature), None
-    # A row keeps the reason, and anybody may have written the file.
+    # A row keeps the reason, and the file may have been written by any program.
     stone = stone.model_copy(update={"reason": sanitize_line(stone.reason) or "none that can be shown"})
     return Judgement(path, "tombstone", signature=signature), stone
 
 
 def sealed_judgement(seal: Seal, bench: Bench) -> Judgement | None:
-    """What the sealed bytes of a path give, or None where the bytes are lost."""
+    """Returns the judgement of a path's sealed bytes, or None if the bytes are lost."""
     raw = unpack(seal.packed)
     if raw is None:
         return None
@@ -401,7 +401,7 @@ def sealed_judgement(seal: Seal, bench: Bench) -> Judgement | None:
 
 
 def _judge_copy(path: str, found: Found | Trouble, bench: Bench) -> Judgement:
-    """A conflict copy whose name carries a removed session's token: removed with it, unless it is another session's."""
+    """Judges a conflict copy named with a removed session's token: removed with it, unless it is of another session."""
     signature = found.signature
     token = filename.carried_token(path)
     agent_id: str | None = None
@@ -426,7 +426,7 @@ def _text_or_none(value: object) -> str | None:
 
 
 def _identity(raw: bytes) -> tuple[str | None, str | None, str | None]:
-    """Agent, session id and key of a file as far as they can be read."""
+    """Returns agent, session id and key of a file as far as they can be read."""
     try:
         fields = parse(raw).fields
     except FrontmatterProblem:
@@ -448,13 +448,13 @@ def _is_covered(
 
 
 def is_removed(seal: Seal, tombstones: Tombstones) -> bool:
-    """Whether the session of a sealed file was removed, by whichever of its names; the bytes alone tell its key."""
+    """Returns whether the session of a sealed file was removed, by its id or key; only the bytes contain the key."""
     name = artifact_name(seal.path.rpartition("/")[2])
     if name is None:
         return tombstones.cover(seal.session_token, seal.agent_id, seal.session_id)
     if _is_covered(name, seal.agent_id, seal.session_id, None, tombstones):
         return True
-    if name.token != token_of(seal.agent_id, seal.session_id):  # the key's, which was looked at
+    if name.token != token_of(seal.agent_id, seal.session_id):  # the token is that of the key, which was checked above
         return False
     raw = unpack(seal.packed)
     return raw is not None and _is_covered(name, *_identity(raw), tombstones)
@@ -472,7 +472,10 @@ def _tombstoned(path: str, signature: Signature | None) -> Judgement:
 
 
 def _checked_body(name: ArtifactName, record: Record, text: str) -> str:
-    """The normalised body of an artifact whose name, agent, token, links and hash fit, or a `FieldProblem`."""
+    """Returns the normalized body of an artifact.
+
+    Raises `FieldProblem` if name, agent, token, links or hash do not fit.
+    """
     if record.captured_at.text.replace(":", "-") != name.stamp and (
         record.captured_at.micros not in parse_name_stamp(name.stamp)
     ):
@@ -512,7 +515,7 @@ def _mutated(path: str, found: Found, seal: Seal, bench: Bench, what: str) -> Ju
 
 
 def _with_sealed_row(judgement: Judgement, seal: Seal | None, bench: Bench) -> Judgement:
-    """The sealed content stays in the index, whatever the file has become."""
+    """Adds the row of the sealed content, which stays in the index whatever the file has become."""
     sealed = sealed_judgement(seal, bench) if seal is not None else None
     if sealed is None:
         return judgement
@@ -520,13 +523,13 @@ def _with_sealed_row(judgement: Judgement, seal: Seal | None, bench: Bench) -> J
 
 
 def _is_redacted(seal: Seal, raw: bytes) -> bool:
-    """Whether a file is a redaction of what was sealed: made on another machine, or here by hand."""
+    """Returns whether a file is a redaction of what was sealed, made on another machine or here by hand."""
     sealed = unpack(seal.packed)
     return sealed is not None and redacts(sealed, raw)
 
 
 def _came_back(judgement: Judgement, seal: Seal, raw: bytes) -> Judgement:
-    """Whether a file that was redacted stands there as it was before: its hash fits its body, as no edit's does."""
+    """Marks a file that is an older version from before its redaction; its hash fits its body, unlike after an edit."""
     sealed = unpack(seal.packed)
     if sealed is None or not redacts(raw, sealed):
         return judgement
@@ -556,12 +559,12 @@ _ARTIFACT_PATH = re.compile(
 
 @lru_cache(maxsize=2048)
 def _is_plain(path: str) -> bool:
-    """Whether a link field is the path of an artifact as we write it: nothing else about it needs to be looked at."""
+    """Returns whether a link field is an artifact's path as we write it, so that no other check is needed."""
     return _ARTIFACT_PATH.fullmatch(path) is not None
 
 
 def _link_target(path: str) -> str:
-    """Where a link field points: `./` and doubled slashes folded, a bare artifact name taken as one in `memory/`."""
+    """Returns where a link field points; folds `./` and doubled slashes, takes a bare artifact name as in `memory/`."""
     if _is_plain(path):
         return path
     folded = "/".join(part for part in path.strip().split("/") if part not in ("", "."))
@@ -573,7 +576,7 @@ def _links(record: Record) -> tuple[tuple[str, str], ...]:
 
 
 def _link_line(target: str) -> str:
-    """A link field as it may be shown; the path of an artifact has no room for a secret."""
+    """Returns a link field as it may be shown; an artifact's path cannot contain a secret."""
     return target if _is_plain(target) else _line(target)
 
 
@@ -597,7 +600,7 @@ _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
 
 
 def _line(text: str) -> str:
-    """A value of one line as it may be shown; most are ids of a form that no secret has."""
+    """Returns a one-line value as it may be shown; most are ids of a form that no secret has."""
     if _UUID.fullmatch(text):
         return text
     return _cached_line(text) if len(text) <= 400 else sanitize_line(text)
@@ -618,16 +621,16 @@ _REDACTED = re.compile(r"\[REDACTED:([a-z0-9-]+)\]")
 
 
 def _redactions(before: str, after: str) -> set[str]:
-    """The rules of the sanitizer that found something."""
+    """Returns the rules of the sanitizer that found something."""
     if after == before or "[REDACTED:" not in after:
         return set()
     return set(Counter(_REDACTED.findall(after)) - Counter(_REDACTED.findall(before)))
 
 
 class _Lines(NamedTuple):
-    """The fields of one value as rows hold them, and the rules of the sanitizer that found something in them.
+    """The fields of one record as rows hold them, and the rules of the sanitizer that found something in them.
 
-    Those that say which session it is are as exact as in its frontmatter: by them it is found again.
+    The fields that identify the session are exactly those of the frontmatter, because sessions are looked up by them.
     """
 
     session_id: str

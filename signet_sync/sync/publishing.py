@@ -1,4 +1,4 @@
-"""Writes the files that follow from rows, and takes in what the pass has written itself: its own writes are no news."""
+"""Publishes the files that are composed from rows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from signet_sync.sync.stages import Publisher
 
 
 def publish(run: Pass, publishers: Iterable[Publisher]) -> None:
-    """Publishes what is stale; one that cannot be written now does not hold up the others."""
+    """Publishes what is stale; a file that cannot be written now does not hold up the others."""
     for publisher in publishers:
         for key in publisher.stale(run):
             try:

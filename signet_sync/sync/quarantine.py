@@ -1,4 +1,4 @@
-"""Files on which the agent died again and again: left alone until they change, so that none can end every start."""
+"""Skips files whose processing has repeatedly crashed the agent; a file leaves quarantine when it changes."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from signet_sync.formats.snapshot import Signature, Trouble
 from signet_sync.storage import files, state_dir
 from signet_sync.sync.workers import DEATHS
 
-# So many deaths in a row with the same file in hand, of the agent or of workers, and it is not read any more.
+# Deaths in a row while the same file was processed, by the agent or workers, after which the file is skipped.
 MOST = DEATHS
-# A file of so many bytes is the likeliest reason when memory runs out after everything was read.
+# Bytes from which a file is the likeliest cause if memory runs out after everything was read.
 _LARGE = 8 << 20
 _IN_HAND, _LIST = "in-hand", "perils.json"
 _ROOM = 512  # bytes for a path: a name has 255 at most
@@ -23,10 +23,10 @@ OUT_OF_MEMORY = (MemoryError, apsw.NoMemError)
 
 
 class Quarantine:
-    """What the agent has in hand in one pass, written down where a process that is killed leaves it.
+    """Records the file being processed, so that a killed process leaves its path on disk.
 
-    Only a `wary` pass (the agent's) writes anything down; every pass leaves alone what is known to be deadly, but for
-    one that makes everything `anew`.
+    Only a `wary` pass (the agent's) records anything; every pass skips quarantined files, except one that tries
+    everything `anew`.
     """
 
     def __init__(self, folder: str, *, wary: bool, anew: bool = False) -> None:
@@ -41,7 +41,7 @@ class Quarantine:
 
     @contextmanager
     def watched(self) -> Iterator[None]:
-        """While files are in hand; where memory runs out, what is in hand stays written down for `account`."""
+        """Wraps the processing of files; if memory runs out, the record stays on disk for `account`."""
         try:
             yield
         except OUT_OF_MEMORY:
@@ -54,7 +54,7 @@ class Quarantine:
         self._forget_survived()
 
     def hold(self, path: str) -> None:
-        """This file is read next."""
+        """Records that this file is read next."""
         if not self._wary:
             return
         if self._handle is None:
@@ -67,11 +67,11 @@ class Quarantine:
         self._held.add(path)
 
     def took(self, path: str, size: int) -> None:
-        """It was read and judged."""
+        """Records that the file was read and judged."""
         self._largest = max(self._largest, (size, path))
 
     def received(self, path: str, size: int) -> None:
-        """A worker read and judged it; a large one is in hand as long as its rows are to be written."""
+        """Records that a worker read and judged the file; a large one stays recorded until its rows are written."""
         self.took(path, size)
         if size >= _LARGE:
             self.hold(path)
@@ -79,14 +79,14 @@ class Quarantine:
             self._held.add(path)
 
     def died_of(self, root: str, path: str) -> None:
-        """Workers died of this file: it is left alone from now on."""
+        """Quarantines a file that killed workers."""
         signature = _signature(root, path)
         if signature is not None:
             self._deaths[path] = [MOST, *signature]
             self._more = True
 
     def all_read(self) -> None:
-        """What ends the process from here on is what the largest file gives to do, or no file at all."""
+        """Records the largest file as the likely cause of a later crash, or no file if none is large."""
         size, path = self._largest
         if size >= _LARGE:
             self.hold(path)
@@ -94,7 +94,7 @@ class Quarantine:
             self._lay_down()
 
     def left_alone(self, root: str, path: str) -> Trouble | None:
-        """Why a file is not to be read, as long as it is the one that it was."""
+        """Returns why a file is skipped, as long as it is unchanged."""
         known = self._deaths.get(path)
         if known is None or known[0] < MOST:
             return None
@@ -126,7 +126,7 @@ class Quarantine:
 
 
 def account(root: str, folder: str) -> str | None:
-    """Counts a death on the file that was in hand, if any was; gives its path. Nobody makes a pass meanwhile."""
+    """Counts a death for the recorded file, if there is one, and returns its path. No pass may run meanwhile."""
     place = os.path.join(folder, _IN_HAND)
     try:
         with open(place, "rb") as file:
@@ -150,7 +150,7 @@ def _signature(root: str, path: str) -> Signature | None:
 
 
 def _read(folder: str) -> dict[str, list[int]]:
-    """Deaths in a row and signature, by path."""
+    """Returns deaths in a row and signature, by path."""
     try:
         with open(os.path.join(folder, _LIST), "rb") as file:
             found = json.loads(file.read(1 << 20))

@@ -1,4 +1,4 @@
-"""Whoever asks a workspace, at the command line, over MCP or on a page: where it is, its index opened to read or count.
+"""Opens a workspace's index to read or count, for the command line, the MCP server and the web page.
 
 Imports nothing heavy.
 """
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     from signet_sync.storage.state_dir import StateFolder
     from signet_sync.sync.workspace import Workspace
 
-_PATIENCE = 10.0  # seconds that whoever asks waits for a removal
-# Transcripts of running sessions that are longer than this together are left to the agent beside.
+_PATIENCE = 10.0  # seconds to wait for a removal to finish
+# Transcripts of running sessions longer than this in total are left to the agent.
 _MOST_READ = 64 * 1024 * 1024  # bytes
 _MOMENT_MS = 500
 
 
 class Place(NamedTuple):
-    """A workspace root (absolute) and the database chosen for it, None for the usual place in the state folder.
+    """Names a workspace root (absolute) and its database; None is the default path in the state folder.
 
-    `settings` reads the settings anew; `command_line` words a command of ours as it can be pasted.
+    `settings` reads the settings; `command_line` formats a signet-sync command so that it can be pasted.
     """
 
     root: str
@@ -35,18 +35,18 @@ class Place(NamedTuple):
     command_line: Callable[[str], str]
 
     def state(self) -> StateFolder:
-        """The state folder, looked up without writing."""
+        """Returns the state folder, located without writing."""
         from signet_sync.storage import state_dir
 
         return state_dir.locate(self.root)
 
     @property
     def database(self) -> str:
-        """Where the database is."""
+        """The path of the database."""
         return self.chosen or self.state().database
 
     def opened(self, *, touch_nothing: bool = False) -> AbstractContextManager[Workspace]:
-        """The workspace opened to write. Raises `WorkspaceError`, `DatabaseError`."""
+        """Opens the workspace to write. Raises `WorkspaceError`, `DatabaseError`."""
         from signet_sync.app.workspace import opened
 
         return opened(self.root, self.settings(), database=self.chosen, touch_nothing=touch_nothing)
@@ -54,9 +54,9 @@ class Place(NamedTuple):
 
 @contextmanager
 def reading(place: Place) -> Iterator[Database]:
-    """The index opened read-only; of damage that is met a note is left for the next pass.
+    """Opens the index read-only; if it is damaged, leaves a note for the next pass.
 
-    Raises `WorkspaceError` where there is nothing to index, `DatabaseError` where there is no index yet, or it fails.
+    Raises `WorkspaceError` if there is nothing to index, `DatabaseError` if there is no index yet, or it fails.
     """
     import apsw
 
@@ -94,9 +94,9 @@ def _readable(place: Place) -> Database:
 
 
 def _finish_removal(place: Place) -> None:
-    """Finishes a removal that was cut off: what it covers must not be found any more, whoever asks first.
+    """Completes an interrupted removal, so that no reader finds what it covers.
 
-    Raises `WorkspaceError` where it cannot be finished now.
+    Raises `WorkspaceError` if it cannot be completed now.
     """
     from signet_sync.errors import WorkspaceError
     from signet_sync.pages.stage import now_us
@@ -113,7 +113,7 @@ def _finish_removal(place: Place) -> None:
 
 
 def require_index(place: Place) -> None:
-    """Raises `DatabaseError` where there is no index yet, so that who only looks makes none."""
+    """Raises `DatabaseError` if there is no index yet, so that a reader does not create one."""
     from signet_sync.storage.safe_paths import require_root
 
     require_root(place.root)
@@ -122,10 +122,10 @@ def require_index(place: Place) -> None:
 
 
 def catch_up(place: Place, agent_id: str) -> None:
-    """Reads what an agent's running sessions have said since they were last read, so that it is found now.
+    """Reads what was added to an agent's running sessions since the last read, so that a search finds it.
 
-    Whether an agent is alive or not, and also of a session that was killed a moment ago. Where nothing moved nothing is
-    opened to write; what cannot be read or written now is left to the agent beside.
+    Works whether or not an agent is running, also for a session that was killed a moment ago. If nothing was added,
+    nothing is opened to write; what cannot be read or written now is left to the agent.
     """
     from signet_sync.capture import spool
 
@@ -159,7 +159,7 @@ def catch_up(place: Place, agent_id: str) -> None:
 
 @contextmanager
 def counting(place: Place, *, wanted: bool) -> Iterator[Database | None]:
-    """The index opened to count accesses; None where nothing is to be counted or it cannot be written at once."""
+    """Opens the index to count accesses; None if nothing is to be counted or it cannot be written at once."""
     from signet_sync.errors import DatabaseError
     from signet_sync.storage.database.connection import Database
 
@@ -176,7 +176,7 @@ def counting(place: Place, *, wanted: bool) -> Iterator[Database | None]:
 
 
 def count_artifacts(place: Place, found: list[tuple[str, str]]) -> None:
-    """Counts accesses to artifacts, each an agent and a path; an answer never waits for a counter."""
+    """Counts accesses to artifacts, each an agent and a path; does not wait for a busy database."""
     from datetime import UTC, datetime
 
     from signet_sync.formats.timestamps import instant_of, iso
@@ -188,7 +188,7 @@ def count_artifacts(place: Place, found: list[tuple[str, str]]) -> None:
 
 
 def count_nodes(place: Place, agent: str, ids: list[str]) -> None:
-    """Counts accesses to nodes; an answer never waits for a counter."""
+    """Counts accesses to nodes; does not wait for a busy database."""
     from datetime import UTC, datetime
 
     from signet_sync.sync.store import access_counts

@@ -23,11 +23,11 @@ from signet_sync.sync.workers import Given, Workers
 from signet_sync.sync.workspace import Workspace
 
 FUTURE_NS = 3600 * 10**9
-# So many files go without the garbage collector and with more room for full text.
+# From so many files on, the garbage collector is paused and full text gets more memory.
 MUCH = 400
-# So many are judged by workers: to start two of them takes as long as to judge some hundred files.
+# From so many files on, workers judge: starting two of them takes as long as judging some hundred files.
 MANY = 1_000
-# Files, and bytes of files, that are judged before their rows are written; and such batches that are judged meanwhile.
+# Files, and bytes of files, that are judged before their rows are written; and how many batches are judged ahead.
 _BATCH = 256
 _BATCH_BYTES = 8 << 20
 _AHEAD = 3
@@ -36,7 +36,7 @@ _AHEAD = 3
 def read_and_write(
     run: Pass, paths: Iterable[str], bench: Bench, known: dict[str, Known], quarantine: Quarantine
 ) -> set[str]:
-    """Reads, judges and writes in batches; gives the paths that are left for another look."""
+    """Reads, judges and writes in batches; returns the paths that are left for a later look."""
     workspace, request, outcome = run.workspace, run.request, run.outcome
     paths, unsettled = sorted(paths), set[str]()
     if not paths:
@@ -45,7 +45,7 @@ def read_and_write(
     writer = Writer(workspace, request, known, outcome)
     settle_ns = int(request.settle_seconds * 1e9)
     young_ns = request.now_us * 1000 - settle_ns
-    # A time far ahead comes from a clock that was set back; such a file would be young for ever.
+    # A time far in the future comes from a clock that was set back; such a file would be young forever.
     future_ns = request.now_us * 1000 + FUTURE_NS
     if much:
         artifacts.tune_for_bulk(workspace.database, bulk=True)
@@ -56,7 +56,7 @@ def read_and_write(
             if judgement is None:
                 unsettled.add(path)
                 continue
-            # By ctime: programs that copy or synchronise set mtime to what it was elsewhere.
+            # By ctime: programs that copy or synchronize files set mtime to its value elsewhere.
             young = judgement.signature is not None and young_ns < judgement.signature.ctime_ns < future_ns
             if settle_ns and young and judgement.verdict in ("invalid", "violation"):
                 unsettled.add(path)
@@ -77,10 +77,10 @@ def read_and_write(
 def judged(
     run: Pass, paths: Sequence[str], bench: Bench, quarantine: Quarantine
 ) -> Iterator[Iterator[tuple[str, Judgement | None]]]:
-    """Gives batches of paths and judgements, None for a file that is unsettled, and reports progress.
+    """Yields batches of paths and judgements, None for a file that is unsettled, and reports progress.
 
-    Of many files the pass's workers judge the next batches meanwhile. In order of names the files of a session come
-    together, and the folder's index is walked once.
+    If there are many files, the pass's workers judge the next batches meanwhile. Sorted names keep the files of a
+    session together, and the folder's index is read once.
     """
     taken = 0
 
@@ -101,7 +101,7 @@ def judged(
 
 
 class _Reader:
-    """Gives the judgements of files, in their order: those of workers, and its own of what they leave to it."""
+    """Yields the judgements of files in order: those of workers, and its own for what workers leave unanswered."""
 
     def __init__(
         self, run: Pass, bench: Bench, quarantine: Quarantine, descriptor: int | None, workers: Workers
@@ -118,7 +118,7 @@ class _Reader:
     def batches(
         self, paths: Sequence[str], alive: Alive
     ) -> Iterator[tuple[list[str], Iterator[tuple[str, Judgement | None]]]]:
-        """Gives batches of paths, and of each the judgements, None for a file that is unsettled."""
+        """Yields batches of paths with their judgements, None for a file that is unsettled."""
         seen = self._run.outcome.seen
         ahead: deque[tuple[list[str], Given[str, Judgement]]] = deque()
         for batch in _batches(paths, seen.files if seen is not None else {}):
@@ -129,7 +129,7 @@ class _Reader:
             yield ahead[0][0], self._taken(*ahead.popleft(), alive)
 
     def _given(self, batch: Sequence[str]) -> Given[str, Judgement]:
-        """Has workers judge a batch, but for what they have died of."""
+        """Gives a batch to the workers, without quarantined files."""
         seals = artifacts.seals_of(self._workspace.database, batch) if self._workers and self._any_seals else {}
         root = self._workspace.root
         asked = ((path, (path, seals.get(path))) for path in batch if self._quarantine.left_alone(root, path) is None)
@@ -167,7 +167,7 @@ class _Reader:
 
 
 def _size(judgement: Judgement) -> int:
-    """The bytes that were read."""
+    """Returns the number of bytes that were read."""
     return judgement.signature.size if judgement.signature is not None and judgement.code != "too-large" else 0
 
 
@@ -187,7 +187,7 @@ def _batches(paths: Iterable[str], signatures: Mapping[str, Signature]) -> Itera
 def _redacted_again(
     workspace: Workspace, judgement: Judgement, found: Found | Trouble, bench: Bench, outcome: Outcome
 ) -> Judgement:
-    """Puts the redacted file in the place of the one of before: from another machine, a copy, or a flow cut off."""
+    """Replaces a file from before its redaction (another machine, a copy, an interrupted flow) by the redacted one."""
     path, sealed = judgement.path, judgement.sealed
     assert sealed is not None and isinstance(found, Found)
     try:
@@ -219,12 +219,12 @@ class Writer:
         self._request = request
         self._known = known
         self._change = outcome.change
-        # Of all files everything follows, whichever they are.
+        # If all files moved, everything is updated anyway.
         self._whole = request.rebuild or (outcome.full and not known)
         self._next_id = artifacts.next_row_id(workspace.database)
 
     def write(self, by_path: Mapping[str, Judgement]) -> None:
-        """Writes rows, full text, seals and verdicts of a batch, by the paths that were asked for."""
+        """Writes rows, full text, seals and verdicts of a batch, by the requested paths."""
         database, judgements = self._database, by_path.values()
         before = artifacts.rows_by_path(database, [j.path for j in judgements if j.path in self._known])
         changed = [
@@ -236,11 +236,11 @@ class Writer:
         artifacts.delete_rows(database, stale)
         for path in stale:
             self._touch(before[path])
-        # Only when old rows are gone: their texts may be those of the old seals.
+        # After old rows are deleted: their texts may come from the old seals.
         artifacts.store_seals(database, [j.seal for j in judgements if j.seal is not None])
         self._next_id = artifacts.insert_rows(database, changed, self._next_id, iso(self._request.now_us))
         changed_paths = {j.path for j in changed}
-        # The texts of the one who asked: those of a worker's answer are copies.
+        # The caller's strings: those in a worker's answer are copies.
         self._change.paths.update(path for path in by_path if path in changed_paths)
         for judgement in changed:
             row = judgement.row
@@ -265,7 +265,7 @@ class Writer:
                 redactions.record(database, judgement.row.agent_id, [judgement.path], at, why)
 
     def _moved(self, judgement: Judgement) -> bool:
-        """Whether the file is another one than before: under a tombstone's token all files are read in every pass."""
+        """Returns whether the file changed: files under a tombstone's token are read in every pass."""
         before = self._known.get(judgement.path)
         return before is None or before.signature != judgement.signature
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class InForce(NamedTuple):
-    """The tombstones in force, the verdicts of their files, and `aliases`: paths that a new one makes worth a look."""
+    """The tombstones in force, the verdicts of their files, and `aliases`: paths to read again for a new tombstone."""
 
     stones: Tombstones
     judged: list[Judgement]
@@ -34,7 +34,7 @@ class InForce(NamedTuple):
 
 
 def in_force(workspace: Workspace, snapshot: Snapshot, known: dict[str, Known], now_iso: str) -> InForce:
-    """Gives the tombstones in force from files and mirror; either one suffices, the lost one is written again."""
+    """Returns the tombstones in force from files and mirror; if one of the two is lost, writes it again."""
     database = workspace.database
     mirrored = {(s.agent_id, s.session_token): s for s in tombstones_store.mirrored(database)}
     judged: list[Judgement] = []
@@ -65,7 +65,7 @@ def in_force(workspace: Workspace, snapshot: Snapshot, known: dict[str, Known], 
     judged = [judgement for judgement in judged if judgement.path not in moved]
     fresh |= copied.stones
     if not workspace.touch_nothing:
-        # Rows, seals and the rest go by the mirror: it holds what the names say until the files can be read.
+        # Rows, seals and the rest follow the mirror: it covers what the names say until the files can be read.
         fresh.update({parts: tombstones_store.by_name(*parts, now_iso) for parts in unreadable})
         unreadable.clear()
     for stone in tombstones_files.lifted(workspace.root, {**mirrored, **fresh}.values()):
@@ -86,20 +86,20 @@ def in_force(workspace: Workspace, snapshot: Snapshot, known: dict[str, Known], 
                 tombstones_files.put(workspace.root, stone)
                 status = files.look(workspace.root, path)
                 judged.append(Judgement(path, "tombstone", signature=files.signature_of(status) if status else None))
-    # Whoever removes a session writes the mirror himself: until its scrub a tombstone is a new one.
+    # The process that removes a session writes the mirror itself: until its scrub a tombstone counts as new.
     pending = tombstones_store.pending(database) if mirrored else frozenset()
     news += [stone for key, stone in mirrored.items() if key in pending and stone not in news]
     again = _aliases(workspace, news)
     if news:
-        # No row says whose an invalid file is.
+        # No row tells the session of an invalid file.
         again.update(path for path, before in known.items() if before.verdict == "invalid")
     return InForce(Tombstones(list(mirrored.values()), by_name=unreadable), judged, frozenset(again))
 
 
 def _let_go(workspace: Workspace, stone: Tombstone) -> str:
-    """Follows an undo that was made here and cut off, or on another machine; gives the tombstone's path.
+    """Completes an undo made on another machine, or interrupted here; returns the tombstone's path.
 
-    Should another removal stand there by now, its file is left to whoever looks at it.
+    If another removal has this path by now, its file is kept.
     """
     path = tombstones_files.path_of(stone.agent_id, stone.session_token)
     if not workspace.touch_nothing:
@@ -114,7 +114,10 @@ def _let_go(workspace: Workspace, stone: Tombstone) -> str:
 
 
 def _aliases(workspace: Workspace, news: Sequence[Tombstone]) -> set[str]:
-    """Files of newly removed sessions whose names carry the token of the session's other identity (id or key)."""
+    """Returns files of newly removed sessions that are named with the token of the session's other identity.
+
+    The identities of a session are its id and its key.
+    """
     found: set[str] = set()
     for agent_id in {stone.agent_id for stone in news}:
         tokens = {stone.session_token for stone in news if stone.agent_id == agent_id}
@@ -126,7 +129,7 @@ def _aliases(workspace: Workspace, news: Sequence[Tombstone]) -> set[str]:
 
 
 def covered(workspace: Workspace, stones: Tombstones, known: dict[str, Known], snapshot: Snapshot) -> int:
-    """How many indexed files are gone because a tombstone says so."""
+    """Returns how many indexed files are missing because of a tombstone."""
     if not stones:
         return 0
     tokens = stones.tokens
@@ -138,7 +141,7 @@ def covered(workspace: Workspace, stones: Tombstones, known: dict[str, Known], s
 
 
 def enforce(workspace: Workspace, plan: Survey, bench: Bench, outcome: Outcome) -> None:
-    """Deletes files of removed sessions that came back, before anything of them is indexed."""
+    """Deletes files of removed sessions that came back, before any of their content is indexed."""
     tokens = bench.tombstones.tokens
     kept: list[str] = []
     for path in plan.read:

@@ -1,4 +1,4 @@
-"""Says what a pass is asked to do, and what it found and did."""
+"""Defines the request, the state and the outcome of a pass."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from signet_sync.sync.workspace import Workspace
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a pass is asked to do. `paths` None: everything. `now_us` is microseconds since 1970 UTC.
+    """Describes what a pass is asked to do. `paths` None: everything. `now_us`: microseconds since 1970 UTC.
 
     With `settle_seconds` (the daemon), a file that is younger and looks broken, or a name that is gone and not yet
-    `confirmed`, is left for another look: it may be half-written, or half of a rename. `patience` is how long another
-    command's pass is waited for, in seconds; then `WorkspaceError` (`busy`). With `resume` write flows whose caller
-    died are finished. A `wary` one writes down what it has in hand, should it die of it. What follows from sessions
-    before `since_us` is left in the outbox.
+    `confirmed`, is left for a later look: it may be half-written, or half of a rename. `patience` is how long to wait
+    for another command's pass, in seconds; then `WorkspaceError` (`busy`). With `resume`, write flows whose caller died
+    are completed. With `wary`, the file being processed is recorded, so that a crash can be attributed to it. Sources
+    from sessions before `since_us` are left in the outbox.
     """
 
     now_us: int
@@ -42,12 +42,12 @@ class Request:
     since_us: int = 0
 
     def go_on(self) -> None:
-        """Raises `Interrupted` where the pass was asked to stop."""
+        """Raises `Interrupted` if the pass was asked to stop."""
         if self.should_stop():
             raise Interrupted("the pass was asked to stop", hint="nothing was lost; the next pass starts over")
 
     def alive(self, of: int) -> None:
-        """Called in what takes long when all is read: stops where that was asked for, and reports progress."""
+        """Checks for cancellation and reports progress, in long steps after all files were read."""
         self.go_on()
         if self.progress is not None:
             self.progress(of, of)
@@ -55,7 +55,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class PageOutcome:
-    """One agent's MEMORY.md after a pass."""
+    """Describes one agent's MEMORY.md after a pass."""
 
     path: str
     changed: bool
@@ -67,7 +67,7 @@ class PageOutcome:
 
 @dataclass(slots=True)
 class Outcome:
-    """What a pass found and did; `integrity.report` turns it into the shapes of the command line."""
+    """Collects what a pass found and did; `integrity.report` converts it for the command line."""
 
     full: bool = False
     scanned: int = 0
@@ -96,7 +96,7 @@ class Outcome:
 
 @dataclass(slots=True)
 class Pass:
-    """One pass on its way: what it runs over, what it was asked to do, and what came of it so far."""
+    """Holds a running pass: its workspace, its request, and its outcome so far."""
 
     workspace: Workspace
     request: Request
@@ -110,7 +110,7 @@ class Pass:
 
     @property
     def now_iso(self) -> str:
-        """The pass's present as a timestamp."""
+        """The time of the pass, as a timestamp."""
         return iso(self.request.now_us)
 
     def look_at(self, paths: Iterable[str]) -> None:

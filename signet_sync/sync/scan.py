@@ -1,4 +1,4 @@
-"""What is on disk: names and signatures of the vault's files, as values; trouble with one entry stays a value."""
+"""Lists names and signatures of the vault's files; an entry that cannot be read becomes a value, not an error."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from signet_sync.storage.safe_paths import checked_parts, folder, split_path
 
 
 def scan(root: str) -> Snapshot:
-    """Everything in `memory/` and `memory/tombstones/`: one scandir and one stat a file, nothing opened."""
+    """Lists everything in `memory/` and `memory/tombstones/`: one scandir and one stat per file, nothing opened."""
     files: dict[str, Signature] = {}
     odd: dict[str, str] = {}
     try:
@@ -30,7 +30,7 @@ def scan(root: str) -> Snapshot:
         with folder(root, TOMBSTONES) as descriptor:
             _collect(descriptor, TOMBSTONES, files, odd)
     except (FileNotFoundError, WorkspaceError):
-        pass  # what stands there instead was seen in `memory/`
+        pass  # another kind of entry under this name was seen in `memory/`
     except OSError as error:
         odd[TOMBSTONES] = f"it cannot be read: {error.strerror}"
     return Snapshot(True, "present", "", files, odd)
@@ -57,7 +57,7 @@ def _collect(descriptor: int, where: str, files: dict[str, Signature], odd: dict
 
 
 def glance(root: str, paths: Iterable[str]) -> Snapshot:
-    """The state of some paths only: one stat each. A path outside the two folders is left out."""
+    """Returns the state of some paths only: one stat each. A path outside the two folders is left out."""
     asked = frozenset(p for p in paths if p.rpartition("/")[0] in (MEMORY, TOMBSTONES) and _names_something(p))
     files: dict[str, Signature] = {}
     odd: dict[str, str] = {}
@@ -98,7 +98,7 @@ def _names_something(path: str) -> bool:
 
 
 def names(root: str) -> set[str] | None:
-    """The paths in `memory/` and `memory/tombstones/` without a stat; None where `memory/` cannot be listed."""
+    """Returns the paths in `memory/` and `memory/tombstones/` without a stat; None if `memory/` cannot be listed."""
     found: set[str] = set()
     for where in (MEMORY, TOMBSTONES):
         try:

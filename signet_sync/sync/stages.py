@@ -1,4 +1,4 @@
-"""Says what a feature registers to take part in a pass, and loads it when a pass comes to it."""
+"""Defines the interfaces a feature implements to take part in a pass, and the pipeline that loads them lazily."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# Kinds of sources that a pass itself finds: a session of which something moved, and one whose manifest alone did.
+# Kinds of sources that the pass itself finds: a session that changed, and one of which only the manifest changed.
 SESSION, MANIFEST = "session", "manifest"
 
 
@@ -27,7 +27,7 @@ Alive = Callable[[], None]
 
 
 class Source(NamedTuple):
-    """Names what rows follow from: a session by its token and id, anything else by an id alone."""
+    """Names what derived rows are computed from: a session by its token and id, anything else by an id alone."""
 
     kind: str
     agent_id: str
@@ -42,9 +42,10 @@ class Source(NamedTuple):
 
 @dataclass(slots=True)
 class Change:
-    """Says what moved: sources, paths of files, agents and (agent, day) pairs whose pages may have to follow.
+    """Collects what an update moved: sources, file paths, agents and (agent, day) pairs whose pages may need an update.
 
-    `derived` is how many sources derivers moved: of a whole vault's only those are kept that somebody asks for.
+    `derived` counts the sources that derivers changed. The sources themselves are kept only if a deriver `concludes`
+    their kind, because a whole vault has millions of them.
     """
 
     sources: set[Source] = field(default_factory=set)
@@ -54,7 +55,7 @@ class Change:
     derived: int = 0
 
     def add(self, other: Change) -> None:
-        """Takes in what else moved."""
+        """Adds another change to this one."""
         self.sources |= other.sources
         self.agents |= other.agents
         self.days |= other.days
@@ -70,9 +71,9 @@ class Work(NamedTuple):
 
 
 class Deriver(Protocol):
-    """Keeps rows that follow from rows: those of its tables from sources of some kinds.
+    """Derives the rows of its tables from sources of some kinds.
 
-    Rows that were made under another version are rebuilt by the next pass, together with those of derivers `after` it:
+    Rows made under another version are rebuilt by the next pass, together with those of derivers that come `after` it:
     its tables are emptied and all its sources updated, `batch` of them at a time.
     """
 
@@ -82,12 +83,12 @@ class Deriver(Protocol):
     kinds: frozenset[str]
     after: tuple[str, ...] = ()
     batch: int = 250
-    # Kinds of sources of which `finish` asks which ones moved.
+    # Kinds of sources whose changes are passed to `finish`.
     concludes: frozenset[str] = frozenset()
 
     @abstractmethod
     def sources(self, database: Database) -> Iterable[Source]:
-        """Gives everything that its rows follow from; of a kind whoever follows that gives the same."""
+        """Yields every source of its rows; derivers that share a kind yield the same sources of that kind."""
 
     def clear(self, database: Database) -> None:
         """Empties its tables."""
@@ -95,103 +96,103 @@ class Deriver(Protocol):
             database.execute(f"delete from {table}")
 
     def work(self, database: Database, sources: Sequence[Source]) -> Work | None:
-        """Gives the slow part of preparing, for workers: done while sources before these are still being written.
+        """Returns the slow part of preparing, for workers to do while earlier sources are still being written.
 
-        So the values may follow from nothing that a deriver writes.
+        The values must therefore not depend on anything that a deriver writes.
         """
         return None
 
     def prepare(self, database: Database, sources: Sequence[Source], earlier: Mapping[str, Any], alive: Alive) -> Any:
         """Does the slow work for some sources, without writing.
 
-        `earlier` is what derivers before it prepared for the same batch, and under its own name what workers answered,
-        by source; they may have left anything to it. `alive` is called every now and then; what it
-        raises ends the work.
+        `earlier` has what earlier derivers prepared for the same batch and, under this deriver's own name, the workers'
+        answers by source; any of these answers may be missing. `alive` is called every now and then; an exception that
+        it raises ends the work.
         """
         return sources
 
     @abstractmethod
     def update(self, database: Database, prepared: Any, alive: Alive) -> Change:
-        """Makes its rows follow, in the caller's transaction. Rows that are equal are not written again."""
+        """Updates its rows, in the caller's transaction. Equal rows are not written again."""
 
     def finish(self, database: Database, change: Change | None) -> None:
-        """Ends what rows of several batches follow from; `change` is what moved, None: everything may have.
+        """Completes rows that depend on several batches; `change` is what moved, or None if everything may have.
 
-        Of sources it holds those of the kinds that it `concludes`.
+        Its sources are only those of the kinds in `concludes`.
         """
 
 
 class Recovery(Protocol):
-    """Finishes, around every pass, what a process that died has left behind."""
+    """Completes, before a pass, what a process that died left unfinished."""
 
     name: str
 
     @abstractmethod
     def recover(self, run: Pass) -> AbstractContextManager[None]:
-        """Recovers what can be before the pass, which runs inside of it; paths to look at are added to its request."""
+        """Recovers what it can before the pass, which runs inside the context; adds paths to look at to the request."""
 
 
 class Eraser(Protocol):
-    """Takes what a feature keeps of removed sessions, beside the rows that its tables declare as theirs."""
+    """Erases data of removed sessions that a feature keeps besides the rows its tables declare."""
 
     name: str
 
     def gather(self, run: Pass, removed: Sequence[Tombstone]) -> Any:
-        """Finds what has to go while rows still say what the sessions said. Before the transaction."""
+        """Finds what has to go, before the transaction, while the rows still contain the sessions' text."""
         return None
 
     def erase(self, run: Pass, removed: Sequence[Tombstone], gathered: Any) -> Callable[[], None] | None:
-        """Takes it out, in the transaction that takes the rows; gives what is to be done when others have followed."""
+        """Erases it, in the transaction that deletes the rows; returns what has to run once derivers have updated."""
         return None
 
     def lift(self, database: Database) -> None:
-        """Follows the end of a removal. In the caller's transaction."""
+        """Updates what the feature keeps when a removal is lifted. In the caller's transaction."""
 
     def sanitize(self, database: Database) -> None:
-        """Has rows that follow from no file pass the sanitizer again. In the caller's transaction."""
+        """Applies the sanitizer again to rows that are not derived from a file. In the caller's transaction."""
 
 
 class Maintenance(Protocol):
-    """Keeps true what no event tells of; what it writes is on the pages of the same pass."""
+    """Updates what can change without an event; what it writes appears on the pages of the same pass."""
 
     name: str
-    # Those that write files, or remember what they did for good, have no part in a pass over a checked-out copy.
+    # False for stages that write files or record permanently what they did: a pass over a checked-out copy skips them.
     database_only: bool = False
 
     def due(self, run: Pass) -> bool:
-        """Says whether there may be something to do, by what costs next to nothing to ask."""
+        """Returns whether there may be something to do; this check must be cheap."""
         return True
 
     @abstractmethod
     def run(self, run: Pass) -> None:
-        """Does it; what moved and what went wrong is added to the outcome."""
+        """Does the work; adds what moved and what went wrong to the outcome."""
 
 
 class Publisher(Protocol):
-    """Keeps files that follow from rows, after the commit."""
+    """Keeps files in line with the rows they are composed from, after the commit."""
 
     name: str
 
     def mark(self, database: Database, change: Change) -> None:
-        """Marks what has to be composed anew, in the transaction in which its inputs moved."""
+        """Marks what has to be composed again, in the transaction in which its inputs moved."""
 
     @abstractmethod
     def stale(self, run: Pass) -> Iterable[str]:
-        """Gives what has to be composed anew."""
+        """Yields the keys of what has to be composed again."""
 
     @abstractmethod
     def publish(self, run: Pass, key: str) -> None:
-        """Composes it, and writes what differs. Raises what a disk raises, `SignetSyncError`."""
+        """Composes one file and writes it if it differs. Raises `OSError`, `SignetSyncError`."""
 
 
 class InFull(NamedTuple):
-    """Registers a stage of full passes; no other loads it."""
+    """Registers a stage of full passes; other passes do not load it."""
 
     place: str
 
 
 class Pipeline:
-    """Holds what is registered, by the places `module:class` at which it is loaded when it is first asked for."""
+    """Holds the registered stages, given as `module:class`; each is loaded when it is first needed."""
 
     def __init__(
         self,
@@ -207,19 +208,19 @@ class Pipeline:
         self.erasers = _Lazy[Eraser](erasers)
         self.maintenance = _Lazy[Maintenance](maintenance)
         self.publishers = _Lazy[Publisher](publishers)
-        # What must not happen inside of an operation that has made the pass itself.
+        # Stages that must not run inside an operation that starts a pass itself.
         self.closing = _Lazy[Maintenance](closing)
 
     @cached_property
     def derivers(self) -> tuple[Deriver, ...]:
-        """Every deriver, each behind those that it follows."""
+        """Every deriver, each behind those that it comes `after`."""
         loaded: dict[str, Deriver] = {one.name: one for one in _Lazy[Deriver](self._registered)}
         order = TopologicalSorter({name: one.after for name, one in loaded.items()}).static_order()
         return tuple(loaded[name] for name in order)
 
 
 class _Lazy(Generic[T]):
-    """Loads stages when they are first gone through."""
+    """Loads each stage when it is first reached."""
 
     def __init__(self, registered: Iterable[Any]) -> None:
         self._registered = tuple(registered)
@@ -229,7 +230,7 @@ class _Lazy(Generic[T]):
         return self.of(full=True)
 
     def of(self, *, full: bool) -> Iterator[T]:
-        """Gives those that have a part in every pass, or in a `full` one."""
+        """Yields the stages of every pass, or with `full` also those of full passes only."""
         for registered in self._registered:
             if full or not isinstance(registered, InFull):
                 place = registered.place if isinstance(registered, InFull) else registered

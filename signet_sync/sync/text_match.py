@@ -1,4 +1,4 @@
-"""By what the text of a session is known wherever else it stands: phrases that no other session of the vault has."""
+"""Finds distinctive phrases of a session, used to locate its text in other files."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ _MARKUP = "#>*-+|`~ .()[]0123456789"
 
 
 class Sieve:
-    """Looks for any number of needles in one reading: the time is that of the text alone, some 100 MB/s.
+    """Searches for any number of needles in one reading, at some 100 MB/s whatever their number.
 
-    Of a text the first half of every 16 bytes is taken as a number, and only needles that hold one of the numbers are
-    looked for. Those too short for that are looked for one by one, and should be few.
+    The first half of every 16 bytes of a text is taken as a number, and only needles that contain one of the numbers
+    are searched for. Needles too short for that are searched for one by one, and should be few.
     """
 
     def __init__(self, needles: Iterable[bytes]) -> None:
@@ -53,7 +53,7 @@ class Sieve:
         self._numbers = frozenset(self._holding)
 
     def caught(self, text: bytes) -> set[bytes]:
-        """The needles that stand in a text."""
+        """Returns the needles that occur in a text."""
         likely = set(self._short)
         if self._numbers:
             words = memoryview(text)[: len(text) // _WORD * _WORD].cast("Q")
@@ -63,7 +63,7 @@ class Sieve:
 
 
 def phrases(text: str) -> Iterator[str]:
-    """What a text says, line by line, in pieces that stand the same inside a JSON string."""
+    """Yields a text line by line, in pieces that are unchanged inside a JSON string."""
     for part in _REDACTED.split(text):
         for match in _PLAIN.finditer(part):
             phrase = match[0].lstrip(_MARKUP)[:LONGEST].rstrip()
@@ -72,7 +72,7 @@ def phrases(text: str) -> Iterator[str]:
 
 
 def distinctive(database: Database, scopes: Sequence[Scope]) -> set[bytes]:
-    """Phrases of the sessions of some scopes that no other session has, as bytes, raw and as JSON writes them.
+    """Returns phrases of some scopes that no other session has, as bytes, raw and as JSON writes them.
 
     At most `MOST_PHRASES`, spread over the whole text. Every other text of the index is read once.
     """
@@ -81,19 +81,19 @@ def distinctive(database: Database, scopes: Sequence[Scope]) -> set[bytes]:
 
 
 def of_memory(database: Database, memory: Memory) -> set[bytes]:
-    """By what a memory is known: its handle, and phrases that nothing else in the index has."""
+    """Returns what identifies a memory: its handle, and phrases that nothing else in the index has."""
     # A page shows it flattened.
     said = [memory.content, flatten(memory.content, limit=len(memory.content) + 1)]
     return {memory.id.encode()} | _telling(said, session_texts.other_texts(database, (), but=[memory[:2]]))
 
 
 def of_texts(database: Database, said: Iterable[str]) -> set[bytes]:
-    """Phrases of some texts, of which no row is left, that nothing in the index has."""
+    """Returns phrases of texts whose rows are deleted that nothing in the index has."""
     return _telling(said, session_texts.other_texts(database, ()))
 
 
 def on_pages(database: Database, scopes: Sequence[Scope]) -> set[bytes]:
-    """What pages show of the sessions of some scopes and no other text says, however short; for `purge`."""
+    """Returns what pages show of the sessions of some scopes and no other text has, however short; for `purge`."""
     said = {
         phrase
         for text in session_texts.sayings(database, scopes)
@@ -107,20 +107,20 @@ def on_pages(database: Database, scopes: Sequence[Scope]) -> set[bytes]:
 
 
 def queries_of(database: Database, scopes: Sequence[Scope]) -> set[str]:
-    """Queries of recall events that hold a word of the sessions of some scopes which stands nowhere else."""
+    """Returns queries of recall events with a word that only the sessions of some scopes have."""
     said = (text for scope in scopes for text in session_texts.texts(database, scope))
     others = session_texts.other_texts(database, scopes)
     return _telling_queries(database, said, others, session_texts.remembered_alone(database, scopes))
 
 
 def queries_of_memory(database: Database, memory: Memory) -> set[str]:
-    """The same for a memory."""
+    """Returns queries of recall events with a word that only a memory has."""
     key = memory[:2]
     return _telling_queries(database, [memory.content], session_texts.other_texts(database, (), but=[key]), {key})
 
 
 def queries_of_lost(database: Database, scopes: Sequence[Scope], lost: Sequence[Memory]) -> set[str]:
-    """The same for sessions and memories of a database in which seals are all that tells of any session."""
+    """Returns the queries for sessions and memories of a database in which sessions are known from seals only."""
     keys = {memory[:2] for memory in lost}
     said = chain(
         (text for scope in scopes for text in session_texts.texts(database, scope)), (memory.content for memory in lost)
@@ -132,7 +132,7 @@ def queries_of_lost(database: Database, scopes: Sequence[Scope], lost: Sequence[
 def _telling_queries(
     database: Database, said: Iterable[str], others: Iterable[str], gone: Collection[tuple[str, str]]
 ) -> set[str]:
-    """Queries with a word that `said`, or a tag of the memories in `gone`, holds and nothing else does."""
+    """Returns queries with a word that only `said`, or a tag of the memories in `gone`, has."""
     queries = recall_events.queries(database)
     words = {query: {word for word in _QUERIED.findall(query.casefold()) if len(word) > 2} for query in queries}
     left = set().union(*words.values())
@@ -173,7 +173,7 @@ def _telling(texts: Iterable[str], others: Iterable[str]) -> set[bytes]:
 
 
 def _spread(items: Sequence[str], count: int) -> Iterator[str]:
-    """At most `count` of the items, at equal distances."""
+    """Yields at most `count` of the items, at equal distances."""
     if len(items) <= count:
         yield from items
         return
@@ -182,10 +182,10 @@ def _spread(items: Sequence[str], count: int) -> Iterator[str]:
 
 
 def foreign_files(workspace: Workspace, needles: Iterable[bytes], stone: str) -> list[str]:
-    """Files of the workspace that are not ours and hold one of the needles: named, not touched.
+    """Returns files of the workspace that are not ours and contain one of the needles; they are not changed.
 
-    A generated page is among them where people wrote around our part of it, or where it is held back. Whoever only
-    points to the tombstone, as the ledger of entities does, tells nothing.
+    They include a generated page with people's own text around our block, or one held back. A file that only points to
+    the tombstone, as the event log of entities does, is left out.
     """
     sieve, pointer = Sieve(needles), stone.encode()
     overlap = max(sieve.longest, len(pointer)) - 1

@@ -16,7 +16,7 @@ from signet_sync.sync.verdicts import Seal
 
 
 def read(descriptor: int | None, path: str, limit: int) -> Found | Trouble:
-    """Reads a file of the open folder `memory/`; one that changes meanwhile is read again, a few times."""
+    """Reads a file of the open folder `memory/`; if it changes meanwhile, reads it again, a few times."""
     if descriptor is None:
         return Trouble("gone", "its folder is gone")
     name = path.rpartition("/")[2]
@@ -28,12 +28,12 @@ def read(descriptor: int | None, path: str, limit: int) -> Found | Trouble:
 
 
 def is_unsettled(found: Found | Trouble) -> bool:
-    """Says whether there is nothing to be judged now: it is gone, or it changes while it is read."""
+    """Returns whether a file cannot be judged now: it is gone, or changes while it is read."""
     return isinstance(found, Trouble) and found.code in ("gone", "unsettled")
 
 
 def judge(path: str, found: Found | Trouble, bench: Bench) -> Judgement:
-    """Judges a file; a new seal holds its bytes as they are kept."""
+    """Judges a file; a new seal holds its bytes in the stored form."""
     judgement = planner.judge(path, found, bench)
     if not bench.keeps:
         return replace(judgement, raw=None)
@@ -51,11 +51,11 @@ class Judge:
         self._descriptor: int | None = None
 
     def __call__(self, asked: tuple[str, Seal | None]) -> Judgement | None:
-        """Gives None where the pass itself has to look: what is unsettled, and what has to be redacted again."""
+        """Returns None if the pass itself has to look: the file is unsettled, or has to be redacted again."""
         path, seal = asked
         if self._descriptor is None:
             with folder(self._root, MEMORY) as descriptor:
-                self._descriptor = os.dup(descriptor)  # as long as the worker lives
+                self._descriptor = os.dup(descriptor)  # open as long as the worker runs
         found = read(self._descriptor, path, self._bench.max_file_bytes)
         if is_unsettled(found):
             return None

@@ -1,4 +1,4 @@
-"""What follows from a file that was judged, as the index holds it: what was known, the row, the seal, notes."""
+"""Defines what the index holds for a judged file: the known state, the row, the seal, notes."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class Known(NamedTuple):
 
 
 class Seal(NamedTuple):
-    """What an immutable artifact was at first valid sight.
+    """The state of an immutable artifact when it was first valid.
 
-    `packed` is None where a lost database took the bytes, and empty where they were let go.
+    `packed` holds its bytes: None if they were lost with a database, empty if they were deleted on purpose.
     """
 
     path: str
@@ -62,7 +62,7 @@ class Row(NamedTuple):
 
 
 class Note(NamedTuple):
-    """Something worth telling about an indexed file."""
+    """A remark about an indexed file that reports show."""
 
     code: str
     message: str

@@ -1,9 +1,8 @@
-"""The operating system's change events, as sets of workspace-relative paths; nothing else.
+"""Collects the operating system's change events as sets of workspace-relative paths.
 
-An event is a hint: it names a path, its kind is thrown away, and what is on disk decides. Whatever could make
-hints incomplete (an overflow, a watch lost or set anew, polling) is said in one word, `everything`. watchdog
-delivers the events; it is imported only when a watch is set, because that costs more than most commands take
-in all.
+An event is a hint: only its path is used, and what is on disk decides. `everything` means that hints may be incomplete
+(an overflow, a watch lost or set again, polling). watchdog delivers the events; it is imported only when a watch is
+set, because that takes longer than most commands.
 """
 
 from __future__ import annotations
@@ -30,16 +29,16 @@ if TYPE_CHECKING:
 
 MODES = ("auto", "polling", "off")
 
-# What comes after so long a quiet is not the middle of a burst.
+# Events after so many seconds of quiet are not the middle of a burst.
 QUIET_BEFORE = 1.0
 
-# Above this many distinct paths nobody is asked which of them are news.
+# Above this many distinct paths `news` is not called.
 MOST_ASKED = 512
 
 # Above this many distinct paths a sweep of names is cheaper than the hints.
 MOST_PATHS = 10_000
 
-# Exhausted watches are a limit of the whole user account: others must let go first, so there is no hurry.
+# Exhausted watches are a limit of the whole user account: other programs must release some first.
 RETRY_SECONDS = 60.0
 
 # A folder that appears is watched by the library's own thread a moment later.
@@ -79,24 +78,23 @@ ALL_DIRTY = Hint(frozenset(), everything=True)
 
 
 class Watcher:
-    """Watches some folders of a workspace and tells what to look at.
+    """Watches some folders of a workspace and reports what to look at.
 
-    `root` is the workspace's path and may be a symlink, missing, or replaced while watching. `folders()`
-    gives the workspace-relative folders that should be watched (`""` is the root); it is asked at the start
-    and in each `check`. One that ends with `/` is watched with all below it: what happens to a folder in
-    there is hinted at by the folder's path. An absolute path (a real one) names a folder outside the
-    workspace: what happens in it is hinted at by absolute paths, nothing above it is watched. A folder that is
-    missing, unreadable or reached through a symlink below the root is not watched until that changes. `mode`
-    is one of `MODES` (else `ConfigError`); `poll_interval` is in seconds and counts from the end of one pass
-    to the next tick.
+    `root` is the workspace's path and may be a symlink, missing, or replaced while watching. `folders()` returns the
+    workspace-relative folders to watch (`""` is the root); it is called at the start and in each `check`. One that ends
+    with `/` is watched with all below it: a change in a folder below it is reported by that folder's path. An absolute
+    path (a real one) names a folder outside the workspace: changes in it are reported as absolute paths, nothing above
+    it is watched. A folder that is missing, unreadable or reached through a symlink below the root is not watched until
+    that changes. `mode` is one of `MODES` (else `ConfigError`); `poll_interval` is in seconds and counts from the end
+    of one pass to the next tick.
 
-    `news` is given paths that were heard and gives those of them that say anything; the others count for nothing. It
-    is called in `gather`. What is heard below the folders `careful` is given the whole quiet always.
+    `news` gets reported paths and returns those that matter; the others are ignored. It is called in `gather`. Events
+    below the folders `careful` always wait for the whole quiet period.
 
-    `start`, `check`, `gather` and `stop` belong to one thread; `wake` may be called from any, and from a
-    signal handler. Folders between the root and a watched one are watched too, only for the coming and going
-    of the latter. Nothing tells when the root itself is renamed: `check` sees that, so it should be called on
-    every beat of the caller's timer.
+    `start`, `check`, `gather` and `stop` belong to one thread; `wake` may be called from any, and from a signal
+    handler. Folders between the root and a watched one are watched too, only to notice when the latter appears or
+    disappears. No event reports that the root itself was renamed: `check` detects it, so it should be called on every
+    beat of the caller's timer.
     """
 
     def __init__(
@@ -244,10 +242,10 @@ class Watcher:
 
 
 class _Inbox:
-    """What the watching threads have heard and nobody has taken yet.
+    """Holds what the watching threads have reported and `gather` has not taken yet.
 
-    `ring` is called when the first thing arrives in an empty inbox, and then not again until it was taken:
-    the receiver sleeps through a burst.
+    `ring` is called when the first event arrives in an empty inbox, and then not again until it was emptied: the
+    receiver sleeps through a burst.
     """
 
     def __init__(self, ring: Callable[[], None]) -> None:
@@ -558,9 +556,9 @@ def _listener(survey: _Survey, inbox: _Inbox) -> FileSystemEventHandler:
 
 
 class _LostEvents(logging.Handler):
-    """Hears the one line that watchdog logs when the kernel's queue overflowed, and keeps its logger quiet.
+    """Receives the one line that watchdog logs when the kernel's queue overflowed, and keeps its logger quiet.
 
-    No event tells of an overflow. Before watchdog 7 nothing does.
+    No event reports an overflow. Before watchdog 7 nothing does.
     """
 
     LOGGER = "watchdog.observers"

@@ -1,8 +1,8 @@
-"""Does pure work in processes beside a pass, so that a pass over much uses every core.
+"""Runs pure work in worker processes, so that a large pass uses every core.
 
-A worker is given a function of ours and values, and answers values: no connection, lock or open file of the pass
-reaches it, nothing of a workspace is on its module path, and it ends when its input ends, also where the pass was
-killed. What the workers leave unanswered, for whatever reason, the caller does itself.
+A worker gets a function of ours and values, and returns answers. No connection, lock or open file of the pass is passed
+to it, and no folder of a workspace is on its module path. It ends when its input ends, even if the pass was killed.
+What workers leave unanswered, for whatever reason, the caller does itself.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import IO, TYPE_CHECKING, Any, Generic, TypeVar
 from signet_sync.errors import place_of
 from signet_sync.sync.gc_control import uncollected
 
-if TYPE_CHECKING:  # what a worker has no use for
+if TYPE_CHECKING:  # not needed in a worker
     from signet_sync.sync.stages import Alive
 
 Key = TypeVar("Key")
@@ -30,23 +30,23 @@ Answer = TypeVar("Answer")
 
 # More would wait for the one process that writes.
 MOST = 4
-# So many deaths over one value, and it is not given to a worker again; so many in all, and nothing is.
+# After so many deaths over one value it is not given to a worker again; after so many in all, nothing is.
 DEATHS = 3
 _DEATHS_IN_ALL = 12
-# Seconds for one value. The largest file there may be takes three.
+# Seconds for one value. The largest possible file takes three.
 LONGEST = 60.0
-# What one message holds at most, and what may wait in all; a value that is larger than that goes alone.
+# Limits of one message, and of what is queued in all; a larger value is sent alone.
 _VALUES = 32
 _PIECE = 1 << 20
 _WAITING = 32 << 20
-# Seconds between two signs of life of a pass that waits.
+# Seconds between two calls of `alive` while the pass waits.
 _STEP = 0.2
-_SIZE = 4  # bytes that tell the size of what follows
+_SIZE = 4  # bytes of a length prefix
 _READY = b"+"
 
 
 def useful() -> int:
-    """Gives how many workers are of use: as many as cores, for the pass mostly waits for them, and none on one core."""
+    """Returns the number of useful workers: one per core, as the pass mostly waits for them; none on one core."""
     try:
         cores = len(os.sched_getaffinity(0))
     except AttributeError:  # macOS
@@ -55,7 +55,7 @@ def useful() -> int:
 
 
 class Workers:
-    """Holds worker processes: started by the first that gives them something, ended with the `with` block."""
+    """Holds worker processes: started by the first work, ended with the `with` block."""
 
     def __init__(self, count: int | None = None) -> None:
         self._count = useful() if count is None else count
@@ -66,7 +66,7 @@ class Workers:
         self._ended = False
         self._deaths = 0
         self._function: object = None
-        # Where functions failed, without a value: that may be anybody's words.
+        # Where functions failed, without the value, which may contain private text.
         self.failures: set[str] = set()
         self._packed = b""
 
@@ -87,7 +87,7 @@ class Workers:
         return bool(self._count) and not self._ended
 
     def start(self) -> None:
-        """Starts the processes, one for each thread that speaks to it."""
+        """Starts the processes, with one thread for each."""
         if self and not self._threads:
             self._threads = [
                 threading.Thread(target=self._serve, name=f"worker-{number}", daemon=True)
@@ -99,9 +99,9 @@ class Workers:
     def give(
         self, function: Callable[[Value], Answer | None], values: Iterable[tuple[Key, Value]]
     ) -> Given[Key, Answer]:
-        """Has a function, which workers import, called with values; each has a key under which its answer is found.
+        """Queues values for a function that workers import; each value has a key for its answer.
 
-        Values of more bytes than may wait are not asked for.
+        Values beyond the limit of queued bytes are not sent.
         """
         given: Given[Key, Answer] = Given(self)
         if self:
@@ -115,7 +115,7 @@ class Workers:
         return given
 
     def wait(self, piece: _Piece, alive: Alive) -> None:
-        """Waits for a piece; a worker that takes too long over a value is ended."""
+        """Waits for a piece; kills a worker that takes too long over a value."""
         while not piece.done.wait(_STEP):
             alive()
             with self._lock:
@@ -123,7 +123,7 @@ class Workers:
                     process.kill_when_stuck()
 
     def _serve(self) -> None:
-        """Passes pieces to one process, and to another one where that dies."""
+        """Sends pieces to one process, and starts another one if it dies."""
         process = self._started()
         while (piece := self._pieces.get()) is not None:
             try:
@@ -155,7 +155,7 @@ class Workers:
             return process
 
     def _buried(self, process: _Process) -> bool:
-        """Whether a process that is dead now had begun with what it was asked; where not, no other would either."""
+        """Returns whether a dead process had loaded its function; if not, no other process would either."""
         process.end()
         with self._lock:
             self._processes.discard(process)
@@ -166,20 +166,20 @@ class Workers:
 
 
 class Given(Generic[Key, Answer]):
-    """Tells the answers to values that workers were given."""
+    """Collects the answers to values that workers were given."""
 
     def __init__(self, workers: Workers) -> None:
         self._workers = workers
         self._pieces: deque[tuple[list[Key], _Piece]] = deque()
-        # Keys of values of which workers died.
+        # Keys of values that killed workers.
         self.deadly: set[Key] = set()
 
     def add(self, keys: list[Key], piece: _Piece) -> None:
-        """Takes what was put into the queue."""
+        """Adds a queued piece."""
         self._pieces.append((keys, piece))
 
     def answers(self, alive: Alive) -> Iterator[tuple[Key, Answer]]:
-        """Gives keys and answers in the order of the values, without those that are left to the caller."""
+        """Yields keys and answers in the order of the values, without those left to the caller."""
         while self._pieces:
             keys, piece = self._pieces.popleft()
             self._workers.wait(piece, alive)
@@ -196,7 +196,7 @@ class Given(Generic[Key, Answer]):
 
 
 class _Piece:
-    """Values for one worker, and its replies to some at a time: None to one of which workers died."""
+    """Values for one worker, and the replies to them; None is the reply to a value that killed workers."""
 
     def __init__(self, function: bytes, values: list[bytes]) -> None:
         self.function = function
@@ -207,24 +207,24 @@ class _Piece:
 
     @property
     def waiting(self) -> list[bytes]:
-        """The values that are to be answered next: all, and one at a time when that was somebody's death."""
+        """The values to send next: all, or one at a time once they killed a worker."""
         return self._values[:1] if self._deaths else self._values
 
     def died(self) -> None:
         """Counts a death."""
         self._deaths += 1
-        if self._deaths > DEATHS:  # the first was that of all of them
+        if self._deaths > DEATHS:  # the first death was over all values together
             self.came(None)
 
     def came(self, reply: bytes | None) -> None:
-        """Takes the reply to what was waiting."""
+        """Adds the reply to the values last sent."""
         count = len(self.waiting)
         self._replies.append((count, reply))
         self._values = self._values[count:]
         self._deaths = min(self._deaths, 1)
 
     def replies(self, keys: Sequence[Key]) -> Iterator[tuple[Sequence[Key], bytes | None]]:
-        """Gives the replies with the keys of what they answer."""
+        """Yields the replies with the keys of their values."""
         start = 0
         for count, reply in self._replies:
             yield keys[start : start + count], reply
@@ -232,13 +232,13 @@ class _Piece:
 
 
 class _Process:
-    """Speaks to one worker process. Raises `OSError` where none can be started."""
+    """Communicates with one worker process. Raises `OSError` if none can be started."""
 
     def __init__(self) -> None:
         import subprocess
 
         self._process = subprocess.Popen(
-            # From no folder, and without one on the module path: what lies in a workspace is never run.
+            # From no folder, and without one on the module path: code that lies in a workspace is never run.
             [sys.executable, "-P", "-m", __name__],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -252,7 +252,7 @@ class _Process:
         self.ready = False
 
     def ask(self, function: bytes, values: Sequence[bytes]) -> bytes | None:
-        """Has a function called with values; None where the process died."""
+        """Sends a function and values; returns None if the process died."""
         assert self._process.stdin is not None and self._process.stdout is not None
         new, self._function = function != self._function, function
         self._since = time.monotonic()
@@ -278,7 +278,7 @@ class _Process:
         self._process.kill()
 
     def end(self) -> None:
-        """Leaves nothing of the process behind."""
+        """Kills the process and closes its streams."""
         self._process.kill()
         self._process.wait()
         for stream in (self._process.stdin, self._process.stdout):
@@ -288,7 +288,7 @@ class _Process:
 
 
 def _pieces(values: Iterable[tuple[Key, Value]]) -> Iterator[tuple[list[Key], list[bytes]]]:
-    """Packs values for one message after the other, until more waits than may."""
+    """Packs values into messages, up to the limit of queued bytes."""
     keys: list[Key] = []
     packed: list[bytes] = []
     size = waiting = 0
@@ -322,7 +322,7 @@ def _read(stream: IO[bytes]) -> bytes | None:
 
 
 def _work(given: IO[bytes], back: IO[bytes]) -> None:
-    """Calls what it is given with what it is given, until there is no more."""
+    """Calls each function with its values until the input ends."""
     function: Callable[[Any], Any] = id
     while (called := _read(given)) is not None:
         values = [_read(given) or b"" for _ in range(int.from_bytes(given.read(_SIZE), "big"))]
@@ -336,7 +336,7 @@ def _work(given: IO[bytes], back: IO[bytes]) -> None:
 
 
 def _answer(function: Callable[[Any], Any], value: bytes) -> tuple[str, Any]:
-    """Gives where the function failed, and its answer; what failed the caller does itself, and raises its error."""
+    """Returns where the function failed, and its answer; the caller repeats a failed call and raises its error."""
     try:
         return "", function(pickle.loads(value))  # noqa: S301 - written by the pass
     except MemoryError:
@@ -346,14 +346,14 @@ def _answer(function: Callable[[Any], Any], value: bytes) -> tuple[str, Any]:
 
 
 def _main() -> None:
-    # What is printed by accident must not get among the answers.
+    # Output printed by accident must not mix with the answers.
     given, back = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     nowhere = os.open(os.devnull, os.O_RDWR)
     os.dup2(nowhere, 0)
     os.dup2(nowhere, 1)
     with uncollected(), suppress(BrokenPipeError):
         _work(given, back)
-    os._exit(0)  # what could not be written any more is not tried again
+    os._exit(0)  # what could not be written is not tried again
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Holds one workspace: its settings, state folder and database, and brings native rows back where they were lost."""
+"""Opens a workspace: settings, state folder and database; restores native rows after damage or loss."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from signet_sync.sync.stages import Pipeline
 
 @dataclass(slots=True)
 class Workspace:
-    """Everything a pass needs. `touch_nothing`: only the database may be written (`--index-only`)."""
+    """Holds everything a pass needs. `touch_nothing`: only the database may be written (`--index-only`)."""
 
     root: str
     settings: Settings
@@ -50,24 +50,24 @@ class Workspace:
         return NoiseRule.extended(self.settings.noise_projects, self.settings.noise_sessions)
 
     def close(self) -> None:
-        """Ends the database connection cleanly."""
+        """Closes the database connection cleanly."""
         self.database.close()
 
     def reopen(self) -> None:
-        """Opens the database anew after its file was exchanged or found damaged."""
+        """Opens the database again after its file was replaced or found damaged."""
         with suppress(DatabaseError):
             self.database.connection.close()
         self.database = open_database(self.database.path, self.state, self.own_place, self.events)
 
     def examine(self, tables: Iterable[str] = TABLES) -> None:
-        """Looks at every page of the database, and closely at some tables.
+        """Checks every page of the database, and some tables closely.
 
-        Raises `DatabaseCorrupt` where it is damaged, `DatabaseError`.
+        Raises `DatabaseCorrupt` if it is damaged, `DatabaseError` if it cannot be checked.
         """
         _examine(self.database, tables)
 
     def put_aside(self, error: Exception) -> None:
-        """Moves the database aside that turned out to be damaged while it was used; `reopen` makes a new one.
+        """Moves a database aside that turned out to be damaged while in use; `reopen` creates a new one.
 
         Raises `OSError`.
         """
@@ -77,15 +77,15 @@ class Workspace:
         _put_aside(self.database.path, seen, self.state, error, self.events)
 
     def exchange_damaged(self, error: Exception) -> None:
-        """Moves a damaged database aside and makes a new one. Raises `OSError`, `DatabaseError`."""
+        """Moves a damaged database aside and creates a new one. Raises `OSError`, `DatabaseError`."""
         self.put_aside(error)
         self.database = open_database(self.database.path, self.state, self.own_place, self.events)
 
 
 def open_database(place: str, folder: state_dir.StateFolder, own: bool, events: list[str]) -> Database:
-    """Opens the database; a damaged one is moved aside, a lost one made anew, and native rows come back.
+    """Opens the database; replaces one that is damaged or lost, and restores its native rows.
 
-    They are what can be read of the damaged one, and from the backup what cannot.
+    A damaged database is moved aside. What can be read of it is restored from it, the rest from the backup.
     """
     seen = identity(place)
     try:
@@ -101,12 +101,12 @@ def open_database(place: str, folder: state_dir.StateFolder, own: bool, events: 
 
 
 def _opened(place: str, folder: state_dir.StateFolder) -> tuple[Database, bool]:
-    """The database, and whether its native rows are still to be brought back."""
+    """Returns the database, and whether its native rows still have to be restored."""
     try:
         database = Database(place)
     except DatabaseUnfinished:
         with state_dir.workspace_lock(folder):
-            # Whoever holds the lock knows that no builder is alive: what is still unfinished now was left by a crash.
+            # While this lock is held no builder is running: a database that is still unfinished was left by a crash.
             try:
                 return Database(place), False
             except DatabaseUnfinished:
@@ -127,7 +127,7 @@ def _opened(place: str, folder: state_dir.StateFolder) -> tuple[Database, bool]:
 
 @contextmanager
 def _unless_busy() -> Iterator[None]:
-    """Lets damage through; where the database could not be looked at, the next command does."""
+    """Raises damage only; if the database cannot be checked now, the next command checks it."""
     try:
         yield
     except DatabaseCorrupt:
@@ -151,7 +151,7 @@ def _examine(database: Database, tables: Iterable[str]) -> None:
 def _put_aside(
     place: str, seen: Identity | None, folder: state_dir.StateFolder, error: Exception, events: list[str]
 ) -> None:
-    """Moves a damaged file aside, unless another process did so and this is the new one already. Raises `OSError`."""
+    """Moves a damaged file aside, unless another process has already replaced it. Raises `OSError`."""
     with state_dir.exchange_lock(folder):
         if identity(place) != seen:
             return
@@ -162,7 +162,7 @@ def _put_aside(
 
 
 def _salvage(database: Database, kept: list[str], events: list[str]) -> None:
-    """Brings back what can be read of the database that was moved aside last, if no backup was written since."""
+    """Restores what can be read of the database moved aside last, unless a backup is newer than it."""
     source = last_set_aside(database.path)
     if source is None or (kept and os.stat(kept[0]).st_mtime_ns > os.stat(source).st_ctime_ns):
         return
@@ -174,7 +174,7 @@ def _salvage(database: Database, kept: list[str], events: list[str]) -> None:
 
 
 def _restore(database: Database, kept: list[str], events: list[str]) -> None:
-    """Brings native rows back into a new database from the newest backup that can be read."""
+    """Restores native rows into a new database from the newest readable backup."""
     for candidate in kept:
         try:
             counts = native_backup.restore(database, candidate)
@@ -193,7 +193,7 @@ def _restore(database: Database, kept: list[str], events: list[str]) -> None:
 
 
 def backups(folder: state_dir.StateFolder) -> list[str]:
-    """Backups of a workspace, newest first."""
+    """Returns the backups of a workspace, newest first."""
     try:
         names = [name for name in os.listdir(folder.backups) if name.startswith("native-") and name.endswith(".db")]
     except OSError:
@@ -202,9 +202,9 @@ def backups(folder: state_dir.StateFolder) -> list[str]:
 
 
 def back_up(workspace: Workspace, now_iso: str, *, force: bool = False) -> None:
-    """Writes a backup when native rows moved since the last one; `force` rewrites it so that nothing older is left.
+    """Writes a backup if native rows changed since the last one; with `force` always, and deletes the older ones.
 
-    Raises `DatabaseError`, `OSError`, and where it must but cannot yet `WorkspaceError`.
+    Raises `DatabaseError`, `OSError`, and with `force` `WorkspaceError` if a backup is still to be restored.
     """
     if not workspace.own_place or workspace.touch_nothing:
         return
@@ -224,12 +224,12 @@ def back_up(workspace: Workspace, now_iso: str, *, force: bool = False) -> None:
     native_backup.write(database, target)
     with database.transaction():
         native_backup.set_last(database, mark)
-    # After a removal only the new one is clean, whatever day the others claim to be of.
-    # One of a later day was made when the clock was ahead: it holds less, and would be taken for the newest.
+    # A backup of a later day was made while the clock was ahead: it holds less, and would count as the newest. After a
+    # removal only the new backup is clean, whatever the days of the others.
     kept = [place for place in backups(workspace.state) if place <= target]
     keep = [target] if force else kept[: workspace.settings.backup_keep]
     for stale in backups(workspace.state):
         if stale not in keep:
-            # An old one too many does no harm, but one with words of what was removed does: then the scrub is not over.
+            # An extra backup does no harm, but one with removed text does: the scrub must then fail and be repeated.
             with suppress(FileNotFoundError if force else OSError):
                 os.unlink(stale)

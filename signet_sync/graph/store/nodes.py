@@ -1,4 +1,4 @@
-"""Rows of the temporal graph: read by session and by thread, written only where they differ."""
+"""Stores rows of the temporal graph: reads by session and by thread, writes only rows that differ."""
 
 from __future__ import annotations
 

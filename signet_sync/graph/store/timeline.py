@@ -1,6 +1,6 @@
-"""Sessions of threads along time: how many, when, and what stands for them. Counted in an index, read for a few lanes.
+"""Reads the sessions of threads along time: how many, when, and the node that represents each.
 
-Imports nothing heavy.
+Counts come from an index; rows are read for a few threads only. Imports nothing heavy.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What a model says beside what is derived: facts it distilled from artifacts, and its words for condensations.
+"""Stores a model's output: facts it extracted from artifacts, and its wordings of condensations.
 
-Native rows, for a rebuild from markdown cannot give them again; yet not backed up: what is lost is asked for again. A
-row without `model` says that an attempt failed, and when.
+Native rows, because a rebuild from markdown cannot make them again; not backed up, because they can be requested again.
+A row without `model` records that an attempt failed, and when.
 """
 
 from __future__ import annotations

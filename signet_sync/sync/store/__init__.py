@@ -1,4 +1,4 @@
-"""Rows of files and artifacts, full text, outbox, passes, violations and access counts.
+"""Stores rows of files and artifacts, full text, passes, violations and access counts.
 
 Tables: files, memory_artifacts, seals, links, violations, acceptances, redactions, artifact_telemetry, passes,
 composed, recall_lines.

@@ -1,4 +1,4 @@
-"""How often an artifact was found or opened, a node asked for, and when last: native rows that no rebuild touches."""
+"""Counts how often artifacts and nodes were found or opened, and when last: native rows that no rebuild touches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of artifacts and files: read in bulk, written in batches, full text kept in step with them."""
+"""Stores rows of artifacts and files: bulk reads, batched writes, full text kept in step with the rows."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _ROW_SQL = (
     f" values({placeholders(len(Row._fields) + 3)})"
 )
 _CONTENT = Row._fields.index("content")
-# The columns of a `Row` out of the database.
+# The columns of a `Row`, as selected from the database.
 _ROW = ", ".join(text_of() if name == "content" else name for name in Row._fields)
 _WORDS = f"select id, spaced({text_of()}), spaced(coalesce(memory_sentence, '')) from memory_artifacts"
 _INDEX = "insert into memory_artifacts_fts(rowid, content, memory_sentence)"
@@ -36,7 +36,7 @@ _PART_COLUMNS = (
 
 
 def _known(row: Sequence[Any]) -> Known:
-    # By `tuple.__new__`, which costs a third: a full pass makes two of these for every file of the vault.
+    # `tuple.__new__` takes a third of the time: a full pass makes two of these for every file of the vault.
     signature = tuple.__new__(Signature, row[1:5]) if row[1] is not None else None
     return tuple.__new__(Known, (signature, row[5], row[6]))
 
@@ -45,17 +45,17 @@ _RULES = "artifacts"
 
 
 def sanitizer_of_rows(database: Database) -> str | None:
-    """The stamp of the sanitizer that every row went through; None where some may have seen another one."""
+    """Returns the stamp of the sanitizer that every row passed; None if some rows may have passed another one."""
     return rules.version_of(database, _RULES)
 
 
 def set_sanitizer_of_rows(database: Database, stamp: str) -> None:
-    """Says that no row is left that went through another sanitizer."""
+    """Records that every row has passed this sanitizer."""
     rules.set_version(database, _RULES, stamp)
 
 
 def known_files(database: Database, paths: Iterable[str] | None = None) -> dict[str, Known]:
-    """What the last pass knew: of every path, or of some."""
+    """Returns what the last pass knew of every path, or of some."""
     columns = "path, size, mtime_ns, ctime_ns, inode, verdict, code"
     if paths is None:
         return {row[0]: _known(row) for row in database.execute(f"select {columns} from files")}
@@ -63,7 +63,7 @@ def known_files(database: Database, paths: Iterable[str] | None = None) -> dict[
 
 
 def forget_signatures(database: Database, paths: Sequence[str]) -> None:
-    """Has some files read again by the next pass that looks at them, though nothing about them moves."""
+    """Makes the next pass that looks at some files read them again, even if they did not change."""
     database.executemany(
         "update files set size = null, mtime_ns = null, ctime_ns = null, inode = null where path = ?",
         [(path,) for path in paths],
@@ -71,15 +71,15 @@ def forget_signatures(database: Database, paths: Sequence[str]) -> None:
 
 
 def next_row_id(database: Database) -> int:
-    """The first id that no row has ever had while this table stood."""
+    """Returns the first row id that was never used in this table."""
     top: int | None = database.value("select max(id) from memory_artifacts")
     return (top or 0) + 1
 
 
 def delete_rows(database: Database, paths: Sequence[str]) -> list[tuple[str, str, str]]:
-    """Drops rows, their full text and links; gives the sessions (agent, token, id) that they belonged to.
+    """Deletes rows with their full text and links; returns their sessions (agent, token, id).
 
-    The full text index is told the very text that it holds: only so does it forget every word of it.
+    FTS5 must get exactly the text that it indexed; otherwise it would not delete every word of it.
     """
     if not paths:
         return []
@@ -103,7 +103,7 @@ def insert_rows(
     first_id: int,
     now_iso: str,
 ) -> int:
-    """Writes rows, full text and links of judgements (old rows gone, new seals written); gives the next id."""
+    """Writes rows, full text and links of judgements (old rows deleted, seals written before); returns the next id."""
     left = left_to_seals(database, [judgement.row for judgement in judgements if judgement.row is not None])
     rows, words = [], []
     links: list[tuple[str, str, str]] = []
@@ -125,26 +125,26 @@ def insert_rows(
 
 
 def tune_for_bulk(database: Database, *, bulk: bool) -> None:
-    """FTS5's memory for pending terms, set for many rows at once or back to the ordinary."""
+    """Sets FTS5's memory for pending terms, for many rows at once or back to the default."""
     hashsize = (16 if bulk else 1) * 1024 * 1024
     database.execute("insert into memory_artifacts_fts(memory_artifacts_fts, rank) values('hashsize', ?)", (hashsize,))
 
 
 def text_in_step(database: Database) -> bool:
-    """Whether full text holds exactly as many rows as there are artifacts."""
+    """Returns whether full text has exactly as many rows as there are artifacts."""
     rows = database.value("select count(*) from memory_artifacts")
     texts = database.value("select count(*) from memory_artifacts_fts_docsize")
     return bool(rows == texts)
 
 
 def rebuild_text(database: Database) -> None:
-    """Full text from the rows, all of them."""
+    """Rebuilds full text from all rows."""
     database.execute("insert into memory_artifacts_fts(memory_artifacts_fts) values('delete-all')")
     database.execute(f"{_INDEX} {_WORDS}")
 
 
 def store_files(database: Database, judgements: Sequence[Judgement], read_us: int) -> None:
-    """The verdicts of a pass."""
+    """Writes the verdicts of a pass."""
     database.executemany(
         "insert or replace into files(path, size, mtime_ns, ctime_ns, inode, verdict, code, message, notes, agent_id,"
         " found_sha256, read_us) values(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -166,13 +166,13 @@ def store_files(database: Database, judgements: Sequence[Judgement], read_us: in
 
 
 def forget_files(database: Database, paths: Sequence[str]) -> None:
-    """Drops what was known of paths that are gone."""
+    """Deletes what was known of paths that are gone."""
     if paths:
         database.execute(f"delete from files where path {LISTED}", (listed(paths),))
 
 
 def due_for_reading(database: Database, before_us: int, limit: int) -> list[str]:
-    """Indexed paths whose content was last read before an instant, longest ago first."""
+    """Returns indexed paths whose content was last read before an instant, longest ago first."""
     return [
         row[0]
         for row in database.execute(
@@ -183,32 +183,32 @@ def due_for_reading(database: Database, before_us: int, limit: int) -> list[str]
 
 
 def store_seals(database: Database, seals: Sequence[Seal]) -> None:
-    """Writes seals. A text that a row has from one that is overwritten stays its text."""
+    """Writes seals. A row whose text depends on a replaced seal keeps its text."""
     keep(database, [seal.path for seal in seals])
     database.executemany(f"insert or replace into seals values({placeholders(len(Seal._fields))})", seals)
 
 
 def seal_of(database: Database, path: str) -> Seal | None:
-    """The seal of a path."""
+    """Returns the seal of a path."""
     for row in database.execute("select * from seals where path = ?", (path,)):
         return Seal(*row)
     return None
 
 
 def seals_of(database: Database, paths: Sequence[str]) -> dict[str, Seal]:
-    """The seals of some paths, by path."""
+    """Returns the seals of some paths, by path."""
     return {row[0]: Seal(*row) for row in of_values(database, "seals.*", "seals", "path", paths)}
 
 
 def seals_exist(database: Database) -> bool:
-    """Whether anything was ever sealed."""
+    """Returns whether any file was ever sealed."""
     return bool(database.value("select exists(select 1 from seals)"))
 
 
 def session_parts(
     database: Database, sessions: Iterable[tuple[str, str, str]]
 ) -> Iterator[tuple[str, str, str, list[Part]]]:
-    """The parts of some sessions (agent, token, id), for composing their ledger rows."""
+    """Yields the parts of some sessions (agent, token, id), for composing their session log rows."""
     parts: dict[Session, list[Part]] = {session: [] for session in sessions}
     columns = f"agent_id, session_token, {_PART_COLUMNS}"
     for row in of_sessions(database, columns, "memory_artifacts", parts, by="memory_artifacts_session"):
@@ -219,19 +219,19 @@ def session_parts(
 
 
 def ledger_of(database: Database, sessions: Collection[Session]) -> dict[Session, LedgerRow]:
-    """The stored ledger rows of some sessions."""
+    """Returns the stored session log rows of some sessions."""
     columns = ", ".join(LedgerRow._fields)
     return {row[:3]: LedgerRow(*row) for row in of_sessions(database, columns, "ledger_rows", sessions)}
 
 
 def store_ledger(database: Database, gone: Sequence[tuple[str, str, str]], rows: Sequence[LedgerRow]) -> None:
-    """Drops the ledger rows of some sessions and writes others."""
+    """Deletes the session log rows of some sessions and writes others."""
     database.executemany("delete from ledger_rows where agent_id = ? and session_token = ? and session_id = ?", gone)
     database.executemany(f"insert or replace into ledger_rows values({placeholders(len(LedgerRow._fields))})", rows)
 
 
 def count_days(database: Database, days: Iterable[tuple[str, str]] | None) -> None:
-    """Sessions by agent and day, counted anew: of some days, or (None) of all."""
+    """Recounts sessions by agent and day, for some days or (None) for all."""
     if days is None:
         database.execute("delete from ledger_days")
         database.execute("insert into ledger_days select agent_id, day, count(*) from ledger_rows group by 1, 2")
@@ -245,7 +245,7 @@ def count_days(database: Database, days: Iterable[tuple[str, str]] | None) -> No
 
 
 def unresolved_targets(database: Database, targets: Iterable[str] | None = None) -> list[str]:
-    """Distinct link targets that are no known file, of all links or of some targets."""
+    """Returns distinct link targets that are no known file, of all links or among some targets."""
     sql = (
         "select distinct l.target_path from links l"
         " left join files f on f.path = l.target_path and f.code <> 'vanished' where f.path is null"
@@ -256,12 +256,12 @@ def unresolved_targets(database: Database, targets: Iterable[str] | None = None)
 
 
 def targets_of(database: Database, sources: Sequence[str]) -> set[str]:
-    """The link targets of some files."""
+    """Returns the link targets of some files."""
     return {row[0] for row in of_values(database, "target_path", "links", "source_path", sources)}
 
 
 def mark_broken(database: Database, broken: Iterable[str], checked: Iterable[str] | None) -> None:
-    """Stores which targets lead nowhere: among all links, or among the checked targets."""
+    """Stores which targets are broken: among all links, or among the checked targets."""
     lost = set(broken)
     if checked is None:
         stale = [row[0] for row in database.execute("select distinct target_path from links where broken = 1")]
@@ -274,7 +274,7 @@ def mark_broken(database: Database, broken: Iterable[str], checked: Iterable[str
 
 
 def sessions_without_manifest(database: Database) -> list[tuple[str, str, str]]:
-    """Sessions (agent, token, id) with content but no valid manifest."""
+    """Returns sessions (agent, token, id) with content but no valid manifest."""
     return list(
         database.execute(
             "select agent_id, session_token, session_id from memory_artifacts group by 1, 2, 3"
@@ -284,7 +284,7 @@ def sessions_without_manifest(database: Database) -> list[tuple[str, str, str]]:
 
 
 def identities(database: Database, agent_id: str) -> Iterator[tuple[str, str, str, str | None]]:
-    """Path, token, session id and key of every artifact of an agent."""
+    """Yields path, token, session id and key of every artifact of an agent."""
     yield from database.execute(
         "select source_path, session_token, session_id, session_key from memory_artifacts where agent_id = ?",
         (agent_id,),
@@ -292,7 +292,7 @@ def identities(database: Database, agent_id: str) -> Iterator[tuple[str, str, st
 
 
 def session_rows(database: Database, agent_id: str, token: str, session_id: str) -> list[Row]:
-    """Every row of a session, oldest first."""
+    """Returns every row of a session, oldest first."""
     return [
         Row(*row)
         for row in database.execute(
@@ -304,7 +304,7 @@ def session_rows(database: Database, agent_id: str, token: str, session_id: str)
 
 
 def transcripts(database: Database, agent_id: str, token: str, session_id: str | None) -> list[tuple[str, int]]:
-    """Text and end (µs since 1970 UTC) of the transcripts of a session, or of all of a token, oldest first."""
+    """Returns text and end (µs since 1970 UTC) of the transcripts of a session, or of a whole token, oldest first."""
     one = "" if session_id is None else " and session_id = ?3"
     return list(
         database.execute(
@@ -316,7 +316,7 @@ def transcripts(database: Database, agent_id: str, token: str, session_id: str |
 
 
 def canonical_dump(database: Database) -> list[tuple[Any, ...]]:
-    """Every content-linked row in a fixed order, without what belongs to a machine: two rebuilds must agree on it."""
+    """Returns every derived row in a fixed order, without machine-local columns; two rebuilds must give equal dumps."""
     dump: list[tuple[Any, ...]] = []
     for table in dumped():
         dump.extend((table.name, *row) for row in sorted_rows(database, table))
@@ -324,7 +324,7 @@ def canonical_dump(database: Database) -> list[tuple[Any, ...]]:
 
 
 def sorted_rows(database: Database, table: Table) -> Iterator[tuple[Any, ...]]:
-    """Gives the rows of a table in the order of its key, with names in the place of numbers, without local columns."""
+    """Yields the rows of a table in key order, with names instead of numbers, without local columns."""
     stored = database.execute("select name from pragma_table_info(?)", (table.name,))
     named = table.told.names if table.told else [name for (name,) in stored]
     terms = {"content": text_of()} if table.name == "memory_artifacts" else {}
@@ -333,9 +333,9 @@ def sorted_rows(database: Database, table: Table) -> Iterator[tuple[Any, ...]]:
 
 
 def newest(database: Database, agent_id: str, before: str, limit: int) -> list[tuple[str, str, str, str]]:
-    """Path, kind, session and sentence of an agent's artifacts but for manifests, those of the newest names first.
+    """Returns path, kind, session and sentence of an agent's artifacts except manifests, newest names first.
 
-    `before` is the path that the one before ended with, "" to begin.
+    `before` is the last path of the previous call, "" to begin.
     """
     sql = (
         "select source_path, source_kind, coalesce(session_key, session_id), coalesce(ledger_sentence, '')"
@@ -346,5 +346,5 @@ def newest(database: Database, agent_id: str, before: str, limit: int) -> list[t
 
 
 def rows_by_path(database: Database, paths: Sequence[str]) -> Mapping[str, Row]:
-    """The rows of some paths."""
+    """Returns the rows of some paths."""
     return {row[1]: Row(*row) for row in of_values(database, _ROW, "memory_artifacts", "source_path", paths)}

@@ -1,7 +1,7 @@
-"""Gives the texts of artifacts, each of which is kept once.
+"""Reads the texts of artifacts, each of which is stored once.
 
-Where the bytes of a seal give a text (`left_to_seals`) its row holds none. Else it stands in `content`: of manifests,
-of what the sanitizer changed, of seals without bytes. What reads that column reads `text_of`.
+If the bytes of a seal yield the text (`left_to_seals`), its row holds none. Otherwise it is in `content`: for
+manifests, texts that the sanitizer changed, seals without bytes. SQL that reads that column uses `text_of`.
 """
 
 from __future__ import annotations

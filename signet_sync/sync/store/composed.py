@@ -1,4 +1,4 @@
-"""Keeps what is known of every MEMORY.md since it was composed, so that it is composed again only if an input moved."""
+"""Stores the inputs of every composed MEMORY.md, so that it is composed again only if an input moved."""
 
 from __future__ import annotations
 

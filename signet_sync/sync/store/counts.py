@@ -1,4 +1,4 @@
-"""What the index holds, for reports and `status`: counts, problems, notes. Imports nothing heavy."""
+"""Counts what the index holds, for reports and `status`: counts, problems, notes. Imports nothing heavy."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def dated_after(database: Database, instant_us: int) -> tuple[str, str] | None:
 
 
 def half_enforced(database: Database) -> bool:
-    """Whether rows stand that a tombstone covers: somebody removes them now, or died before he came to them."""
+    """Returns whether rows exist that a tombstone covers: a removal is running, or was interrupted."""
     found: int = database.value(
         "select exists(select 1 from memory_artifact_tombstones t cross join memory_artifacts a"
         " on a.agent_id = t.agent_id and a.session_token = t.session_token"

@@ -1,8 +1,8 @@
-"""Short texts that `recall` finds besides artifacts: one line for each memory, fact, thread head and condensation.
+"""Indexes short texts for `recall`: one line for each memory, fact, thread summary and condensation.
 
-A line is written anew with almost every change, so that its former words are only marked in full text, as FTS5 does by
-itself: taking each out of the list of all lines that hold it (`secure-delete`) costs forty times as much. `scour` makes
-full text anew, without any of them; whoever removes something for good has to call it.
+A line is rewritten with almost every change, so FTS5 only marks its former words, which is its default: removing each
+at once (`secure-delete`) costs forty times as much. `scour` rebuilds full text without any of them; it must be called
+when something is removed for good.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which sealed files were redacted, when and why; and whether old bytes of them are still to be cleaned away."""
+"""Stores which sealed files were redacted, when and why, and whether a scrub is still due."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""By which version of their rules rows were made."""
+"""Stores the version of the rules under which rows were made."""
 
 from __future__ import annotations
 

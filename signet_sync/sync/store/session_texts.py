@@ -1,4 +1,4 @@
-"""The texts of some sessions, and those of all others: what tells the one from the others."""
+"""Reads the texts of some sessions, and those of all others, to find what distinguishes them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finding sessions by key, id, token or unambiguous prefix, and the files that belong to one. Imports nothing heavy."""
+"""Finds sessions by key, id, token or unambiguous prefix, and the files of a session. Imports nothing heavy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Open violations: sealed files that changed or went, as the passes found them, and what is left to heal them with."""
+"""Stores open violations: sealed files that changed or are gone, and whether they can be restored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conflict copies of tombstones: two machines removed at once, and neither removal may give way to the other."""
+"""Merges conflict copies of tombstones, made when two machines remove at once, so that no removal is lost."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ _COPY = re.compile(rf"{TOMBSTONES}/({AGENT}--[a-z2-7]{{16}})(?=[^\w]).*\.md", re
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """Tombstones that cover what they and their copies covered; the copies that are gone now."""
+    """Tombstones that cover what they and their copies covered, and the copies that are gone now."""
 
     stones: Mapping[tuple[str, str], Tombstone]
     gone: frozenset[str]
 
 
 def take_in(workspace: Workspace, paths: Iterable[str], known: Mapping[tuple[str, str], Tombstone]) -> Joined:
-    """Joins every copy among some paths with the tombstone that is known, and takes the copy away.
+    """Merges each copy among some paths into the known tombstone, and deletes the copy.
 
-    One that an undo has lifted is not taken in. Where nothing may be written the copies count, and stay.
+    A copy whose removal an undo has lifted is not merged. If nothing may be written, the copies count and stay.
     """
     stones: dict[tuple[str, str], Tombstone] = {}
     gone: set[str] = set()

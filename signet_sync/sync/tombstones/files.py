@@ -1,8 +1,7 @@
-"""Tombstone files: written once, durable before anything is deleted, put aside only by an explicit undo.
+"""Writes tombstone files: once, durably before anything is deleted; only an explicit undo lifts one.
 
-An undo has to travel like a removal does, and a file that is gone tells nothing: it might be lost. So a tombstone that
-was lifted goes on standing in a folder of its own, and this removal, whoever still knows it or an earlier state of it,
-counts no more.
+An undo must reach other machines like a removal does, and a missing file proves nothing: it might be lost. So a lifted
+tombstone is kept in a folder of its own; this removal, and earlier states of it, then no longer count on any machine.
 """
 
 from __future__ import annotations
@@ -25,19 +24,19 @@ LIFTED = f"{TOMBSTONES}/lifted"
 
 
 def path_of(agent_id: str, token: str) -> str:
-    """Where the tombstone of an agent's token stands."""
+    """Returns the path of the tombstone of an agent's token."""
     return f"{TOMBSTONES}/{tombstone_file_name(agent_id, token)}"
 
 
 def lifted_path(agent_id: str, token: str) -> str:
-    """Where the tombstone of an agent's token stands once it was lifted."""
+    """Returns the path of the lifted tombstone of an agent's token."""
     return f"{LIFTED}/{tombstone_file_name(agent_id, token)}"
 
 
 def text_of(stone: Tombstone) -> bytes:
-    """The file of a tombstone: fields only, `session_ids` only where it is limited to some.
+    """Formats a tombstone: fields only, `session_ids` only if it is limited to some.
 
-    Raises `UsageError` where these are more than the head of a file holds.
+    Raises `UsageError` if these are more than the head of a file holds.
     """
     fields: dict[str, Any] = stone.fields()
     if not stone.session_ids:
@@ -45,7 +44,7 @@ def text_of(stone: Tombstone) -> bytes:
     data = write(fields, "")
     if len(data) <= HEAD_LIMIT:
         return data
-    # One that cannot be read covers every session of its token; what was removed is known without the names, too.
+    # A tombstone that cannot be read would cover every session of its token; the removal works without the names, too.
     data = write({**fields, "removed_paths": []}, "")
     if len(data) > HEAD_LIMIT:
         raise UsageError(
@@ -57,9 +56,9 @@ def text_of(stone: Tombstone) -> bytes:
 
 
 def put(root: str, stone: Tombstone) -> str:
-    """Writes a tombstone durably; an equal one is left as it is. Gives its path.
+    """Writes a tombstone durably, unless an equal one exists; returns its path.
 
-    What was lifted of the same token before counts no more, so that it cannot be taken for this removal.
+    An earlier lifted tombstone of the same token no longer counts, so that it cannot be taken for this removal.
     """
     if tombstone_file_name(stone.agent_id, stone.session_token) in files.listing(root, LIFTED, ""):
         files.unlink(root, lifted_path(stone.agent_id, stone.session_token))
@@ -68,9 +67,9 @@ def put(root: str, stone: Tombstone) -> str:
 
 
 def lift(root: str, stone: Tombstone, rest: Tombstone | None = None) -> None:
-    """Puts a tombstone aside: first it stands among the lifted ones, durably, then no longer where it counts.
+    """Lifts a tombstone: writes it durably among the lifted ones, then deletes it from the tombstones in force.
 
-    `rest` is what goes on counting of it: then `stone` is the part of it that does not.
+    `rest` is the part that stays in force: then `stone` is the part that does not.
     """
     before = _put_aside(root, stone)
     if before is not None and before.removed_at == stone.removed_at and before.session_ids and stone.session_ids:
@@ -84,7 +83,7 @@ def lift(root: str, stone: Tombstone, rest: Tombstone | None = None) -> None:
 
 
 def lifted(root: str, stones: Collection[Tombstone]) -> list[Tombstone]:
-    """Those of the tombstones that somebody has lifted, here or on another machine."""
+    """Returns those of the tombstones that were lifted, here or on another machine."""
     names = set(files.listing(root, LIFTED, "")) if stones else ()
     return [stone for stone in stones if names and _is_lifted(root, stone, names)]
 
@@ -97,7 +96,7 @@ def _is_lifted(root: str, stone: Tombstone, names: Collection[str]) -> bool:
 
 
 def _put_aside(root: str, stone: Tombstone) -> Tombstone | None:
-    """What was lifted last of a tombstone's token."""
+    """Returns what was last lifted of a tombstone's token."""
     from signet_sync.formats.artifact import validate_tombstone
 
     found = files.read(root, lifted_path(stone.agent_id, stone.session_token), TOMBSTONE_LIMIT)

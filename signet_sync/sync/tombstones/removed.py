@@ -1,4 +1,4 @@
-"""Whether a session was removed: then nothing of it is written again, whoever brings it."""
+"""Checks whether a session was removed; writers must check it before they write anything of the session."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from signet_sync.sync.workspace import Workspace
 
 
 def is_removed(workspace: Workspace, agent_id: str, token: str, session_id: str) -> bool:
-    """Whether a tombstone covers the session, by key or by id: one that the index knows, or a file not seen yet."""
+    """Returns whether a tombstone covers the session by key or id, in the index or in a file not yet indexed."""
     stones = tombstones_store.mirrored(workspace.database)
     for covered in {token, token_of(agent_id, session_id)}:
         known = [stone for stone in stones if (stone.agent_id, stone.session_token) == (agent_id, covered)]
         path = tombstones_files.path_of(agent_id, covered)
         if not known and files.look(workspace.root, path) is not None:
             _, stone = judge_tombstone(path, files.read(workspace.root, path, TOMBSTONE_LIMIT))
-            # What cannot be read covers all of its token (contracts, *Tombstones*).
+            # An unreadable tombstone covers all of its token (contracts, *Tombstones*).
             if stone is None or stone.covers(agent_id, session_id):
                 return True
         if any(stone.covers(agent_id, session_id) for stone in known):
@@ -29,7 +29,7 @@ def is_removed(workspace: Workspace, agent_id: str, token: str, session_id: str)
 
 
 def removed_session(session_id: str) -> UsageError:
-    """The refusal of an ending whose session was removed."""
+    """Returns the error for an ending whose session was removed."""
     return UsageError(
         f"session {session_id[:80]!r} was removed; nothing of it is written again",
         hint="signet-sync remove SESSION --undo lifts the removal",

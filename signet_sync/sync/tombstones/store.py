@@ -1,4 +1,4 @@
-"""The mirror of tombstone files, and the removal of every row that a tombstone covers."""
+"""Stores the mirror of tombstone files, and deletes every row that a tombstone covers."""
 
 from __future__ import annotations
 
@@ -95,9 +95,10 @@ def lift(database: Database, agent_id: str, token: str) -> None:
 
 
 def remove_covered(database: Database, stones: Sequence[Tombstone]) -> tuple[list[tuple[str, str, str]], int]:
-    """Drops everything the tombstones cover: rows, full text, seals, answers, live turns, marks, telemetry, violations.
+    """Deletes all rows the tombstones cover: full text, seals, answers, live turns, marks, telemetry, violations, too.
 
-    Gives the sessions whose ledger rows may go, and the number of rows dropped. Scope is agent and token (and ids).
+    Returns the sessions whose session log rows may go, and the number of rows deleted. Scope is agent and token (and
+    ids).
     """
     touched: list[tuple[str, str, str]] = []
     removed = 0
