@@ -141,7 +141,7 @@ class Database:
         except apsw.Error as error:
             self.connection.close()
             raise translate(error, path) from error
-        except DatabaseError:
+        except BaseException:
             self.connection.close()
             raise
         self._files = self._identities()
