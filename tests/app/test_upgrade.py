@@ -407,7 +407,7 @@ def test_what_is_half_installed_never_ends_the_agent_and_it_goes_on_when_it_is_w
         (place.package / "app/scheduler.py").rename(tmp_path / "rounds.py")
         place.put_version("2.0.0")
         told = until(lambda: status(vault)["trouble"], "told")
-        assert told.startswith("what is installed as signet-sync does not start (") and "rounds" in told
+        assert told.startswith("what is installed as signet-sync does not start (") and "scheduler" in told
         assert "Traceback" not in told and status(vault)["pid"] == agent.process.pid
         known(vault, Session().write(vault))
         (tmp_path / "rounds.py").rename(place.package / "app/scheduler.py")
