@@ -6,17 +6,15 @@ import errno
 import json
 import os
 import shutil
-import subprocess
-import sys
-from collections import Counter
-from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import flow_runner
 import pytest
 from crash_runner import forked
 from flow_runner import NOW_US, SECRET, answering, asked, distil, done, remember
-from workbench import NOW, ROOT, Vault, numbered
+from workbench import NOW, Vault, numbered
 
 from signet_sync.app.workspace import opened
 from signet_sync.formats.timestamps import DAY
@@ -35,8 +33,6 @@ from signet_sync.storage.database.tables import TABLES
 from signet_sync.sync import engine, indexing
 from signet_sync.sync.store import access_counts
 from signet_sync.sync.workspace import Workspace
-
-RUNNER = ROOT / "tests" / "support" / "flow_runner.py"
 
 RUNNING = {"session_id": "5e551003-0000-4000-8000-000000000003", "session_key": "agent:main/third"}
 MOMENT = "2026-03-29T11:30:00.000Z"
@@ -163,26 +159,7 @@ def to_0_1_0(vault: Vault) -> None:
     database.connection.close()
 
 
-def swept(folder: Path, scenario: str, faults: list[str], every: int, again: int = 0) -> Iterator[list[dict[str, Any]]]:
-    """What the runner says of every point, fault by fault; nothing may be wrong. Prints how many were visited."""
-    prepare(folder, scenario)
-    done = subprocess.run(
-        [sys.executable, RUNNER, folder, scenario, ",".join(faults), str(every), str(again)],
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
-        capture_output=True, text=True, timeout=3600, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
-    lines = [json.loads(line) for line in done.stdout.splitlines()]
-    wrong = [line for line in lines if line["wrong"]]
-    assert wrong == [], (
-        "\n".join(map(str, wrong[:5])) + f"\n{len(wrong)} of {len(lines)} points\n" + done.stderr[-2000:]
-    )
-    for fault in faults:
-        found = [line for line in lines if line["fault"] == fault]
-        ends = Counter({line["point"]: line["ended"] for line in found}.values())
-        ways = Counter(line["outcome"] for line in found)
-        print(f"{scenario}, {fault}: {ends.total()} points, {len(found)} recoveries, {dict(ends)}, {dict(ways)}")
-        yield found
+swept = partial(flow_runner.swept, prepare)
 
 
 @pytest.mark.slow

@@ -5,16 +5,14 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
-import sys
-from collections import Counter
-from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import flow_runner
 import pytest
 from flow_runner import NOW_US, SECRET
-from workbench import ROOT, Vault
+from workbench import Vault
 
 from signet_sync.app.workspace import opened
 from signet_sync.formats.turn import Turn
@@ -22,8 +20,6 @@ from signet_sync.sessions import live
 from signet_sync.sessions import operations as sessions_operations
 from signet_sync.sessions.input import session_input
 from signet_sync.settings.model import Settings
-
-RUNNER = ROOT / "tests" / "support" / "flow_runner.py"
 
 FIRST_WORDS = (
     "## User\n\nWhy does the queue of lantern never drain?\n\n## Assistant\n\nsrc/queue.py retries for ever.\n"
@@ -90,25 +86,7 @@ def prepare(folder: Path, scenario: str) -> None:
     (folder / "told.json").write_text(json.dumps({"documents": DOCUMENTS, "remove": THIRD["session_id"]}))
 
 
-def swept(folder: Path, scenario: str, faults: list[str], every: int, again: int = 0) -> Iterator[list[dict[str, Any]]]:
-    """What the runner says of every point, fault by fault; nothing may be wrong. Prints how many were visited."""
-    prepare(folder, scenario)
-    done = subprocess.run(
-        [sys.executable, RUNNER, folder, scenario, ",".join(faults), str(every), str(again)],
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
-        capture_output=True, text=True, timeout=3600, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
-    lines = [json.loads(line) for line in done.stdout.splitlines()]
-    wrong = [line for line in lines if line["wrong"]]
-    assert wrong == [], (
-        "\n".join(map(str, wrong[:5])) + f"\n{len(wrong)} of {len(lines)} points\n" + done.stderr[-2000:]
-    )
-    for fault in faults:
-        found = [line for line in lines if line["fault"] == fault]
-        ends = Counter({line["point"]: line["ended"] for line in found}.values())
-        print(f"{scenario}, {fault}: {ends.total()} points, {len(found)} recoveries, {dict(ends)}")
-        yield found
+swept = partial(flow_runner.swept, prepare)
 
 
 few_and_all = pytest.mark.parametrize("every", [397, pytest.param(1, marks=pytest.mark.slow)], ids=["few", "all"])
