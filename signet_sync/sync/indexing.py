@@ -105,17 +105,22 @@ def index(run: Pass) -> None:
 
 
 def record(run: Pass, paths: Iterable[str]) -> None:
-    """Indexes manifests that the pass itself has written, so that no later pass has to look at them."""
-    wanted = sorted(paths)
+    """Indexes what the pass itself has written or deleted, so that no later pass has to look at it."""
+    wanted = frozenset(paths)
     if not wanted:
         return
-    database, inner = run.database, replace(run.request, settle_seconds=0.0, reread=frozenset(), progress=None)
+    database = run.database
+    inner = replace(run.request, rebuild=False, settle_seconds=0.0, reread=frozenset(), progress=None)
     known = artifacts.known_files(database, wanted)
     bench = _bench(run, Tombstones(tombstones_store.mirrored(database)))
     quarantine = Quarantine(run.workspace.state.path, wary=inner.wary)
+    seen = scan.glance(run.workspace.root, wanted)
+    present = wanted & (seen.files.keys() | seen.odd.keys()) if seen.ground == "present" else wanted
     moved = Outcome()
+    writing = Pass(run.workspace, inner, moved, run.workers)
     with quarantine.watched(), database.transaction():
-        read_and_write(Pass(run.workspace, inner, moved, run.workers), wanted, bench, known, quarantine)
+        read_and_write(writing, present, bench, known, quarantine)
+        _drop(writing, *_gone(inner, sorted(known.keys() - present), known, bench, set()), known)
         _links(run, moved.change, whole=False)
         moved.change.agents |= _follow_verdicts(run)
         move(run, moved.change)

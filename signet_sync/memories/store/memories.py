@@ -151,6 +151,8 @@ def forget(database: Database, agent_id: str, ids: Sequence[str]) -> None:
 
     In the caller's transaction.
     """
+    if not ids:
+        return
     rows = [(agent_id, memory_id) for memory_id in ids]
     removal.drop_ids(database, rows, *of_memories())
     line_index.drop(database, agent_id, ids)
@@ -168,7 +170,8 @@ def forget_session(database: Database, agent_id: str, token: str, ids: Sequence[
     where, bindings = removal.within((agent_id, token, tuple(ids)))
     gone = from_these_alone(database, agent_id, token, ids)
     forget(database, agent_id, [memory.id for memory in gone])
-    database.execute(f"delete from memory_sources where {where}", bindings)
+    if list(database.execute(f"delete from memory_sources where {where} returning 1", bindings)):
+        composed.forget(database, [agent_id])
     return len(gone)
 
 
