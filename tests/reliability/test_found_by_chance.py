@@ -163,7 +163,7 @@ def test_a_foreign_file_under_the_path_of_a_removed_one_keeps_its_verdict(vault:
     name, raw = made.summary(**who)
     vault.put((name, raw))
     vault.reindex()
-    vault.put((name, raw.replace(b"5e55-two", b"5e55-six").replace(b"one key", b"another")))
+    vault.put((name, raw.replace(b'agent_id: "default"', b'agent_id: "scout"')))
     vault.put(made.tombstone(**who), "memory/tombstones")
     vault.reindex()
     assert vault.rows("select code from files where path = ?", f"memory/{name}") == [("token-mismatch",)]
