@@ -210,8 +210,8 @@ def _last_pass(workspace: Workspace, now_us: int) -> None:
             path="memory",
             hint="bring memory/ back, or: signet-sync reindex --accept-removals; then eject again",
         )
-    if next(due(workspace, pages_stage.now_us()), None) is not None:
-        intake.take(workspace, now_us=pages_stage.now_us)
+    if next(due(workspace, now_us()), None) is not None:
+        intake.take(workspace, now_us=now_us)
         damage.run_pass_mending(workspace, request)
 
 

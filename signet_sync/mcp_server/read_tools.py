@@ -15,13 +15,13 @@ from signet_sync.mcp_server import schemas
 from signet_sync.mcp_server.dispatch import Document, answer
 from signet_sync.mcp_server.memory import Memory
 from signet_sync.pages import operations as pages_operations
-from signet_sync.pages.stage import now_us
 from signet_sync.recall import operations as recall_operations
 from signet_sync.recall.expand import expand as follow
 from signet_sync.recall.open_session import describe, newest_paths, running
 from signet_sync.recall.rank import TIERS
 from signet_sync.recall.store import search as search_store
 from signet_sync.storage.safe_paths import require_root
+from signet_sync.sync.clock import now_us
 from signet_sync.sync.read_only import catch_up, count_artifacts, count_nodes, reading
 
 _MOST_HITS = 50

@@ -29,7 +29,7 @@ from signet_sync.formats.paths import (
     page_agent,
 )
 from signet_sync.formats.snapshot import PAGE_LIMIT, Found, Signature, Trouble
-from signet_sync.formats.timestamps import DAY, instant_of, iso
+from signet_sync.formats.timestamps import DAY, iso
 from signet_sync.memories.score import day_start
 from signet_sync.memories.store import memories, promotions
 from signet_sync.pages import sections, signet_daemon
@@ -47,6 +47,7 @@ from signet_sync.storage import files
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.state_dir import process_alive, process_birth
 from signet_sync.sync import deriving
+from signet_sync.sync.clock import now_us
 from signet_sync.sync.missing_manifests import follow_page
 from signet_sync.sync.publishing import publish
 from signet_sync.sync.request import Outcome, PageOutcome, Pass, Request
@@ -760,10 +761,3 @@ def next_instant(workspace: Workspace) -> int | None:
     """Returns the next instant at which some page changes without an event, in microseconds since 1970 UTC."""
     found: int | None = workspace.database.value("select min(next_us) from pages where next_us is not null")
     return found
-
-
-def now_us() -> int:
-    """Returns the present, in microseconds since 1970 UTC."""
-    from datetime import UTC, datetime
-
-    return instant_of(datetime.now(UTC))

@@ -26,6 +26,7 @@ from signet_sync.app.workspace import open_workspace
 from signet_sync.pages import stage as pages_stage
 from signet_sync.settings.model import Settings
 from signet_sync.storage.database.connection import Database
+from signet_sync.sync.clock import now_us
 from signet_sync.sync.publishing import publish
 from signet_sync.sync.request import Outcome, Pass, Request
 from signet_sync.sync.stages import Change
@@ -647,7 +648,7 @@ def test_a_vault_that_goes_while_a_pass_runs_leaves_no_page_at_its_mount_point(v
         days = {("default", row[0]) for row in work.database.execute("select distinct day from ledger_rows")}
         change = Change(agents={"default"}, days=days if what == "ledger" else set())
         touched = frozenset(paths if what == "ledger" else ["MEMORY.md"])
-        run = Pass(work, Request(pages_stage.now_us(), touched), Outcome(change=change))
+        run = Pass(work, Request(now_us(), touched), Outcome(change=change))
         publish(run, pages_stage.PAGES)
     finally:
         work.close()
