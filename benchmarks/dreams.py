@@ -33,7 +33,7 @@ from signet_sync.memories.promotion_score import Promotion, sweep_id
 from signet_sync.memories.signals import Event, Signals, totals
 from signet_sync.memories.store import memories as memories_store
 from signet_sync.memories.store import promotions
-from signet_sync.pages import stage as pages_stage
+from signet_sync.pages import dreams_page_writer, memory_page_writer
 from signet_sync.recall import operations as recall_operations
 from signet_sync.settings.model import Settings
 from signet_sync.storage.database import native_backup
@@ -169,9 +169,9 @@ def stopwatch() -> tuple[Stopwatch, list[str]]:
         (promotion, "tag_memories", "concept tags of older memories"),
         (promotion, "_weigh", "counting and choosing"),
         (promotions, "store", "ledger"),
-        (pages_stage, "compose", "MEMORY.md, its text"),
-        (pages_stage, "_diary_page", "DREAMS.md"),
-        (pages_stage, "_write_page", "MEMORY.md, written"),
+        (memory_page_writer, "compose", "MEMORY.md, its text"),
+        (dreams_page_writer, "update", "DREAMS.md"),
+        (memory_page_writer, "_write", "MEMORY.md, written"),
         (native_backup, "fingerprint", "backup: is it due?"),
         (native_backup, "write", "backup: written"),
     ]

@@ -25,15 +25,14 @@ from signet_sync.formats.snapshot import PAGE_LIMIT, Found
 from signet_sync.host import service
 from signet_sync.host.harness_settings.registry import HARNESSES
 from signet_sync.host.service import ServiceState
-from signet_sync.pages import signet_daemon
-from signet_sync.pages import stage as pages_stage
+from signet_sync.pages import page_files, signet_daemon
 from signet_sync.pages.store import pages
 from signet_sync.sessions import live_files
 from signet_sync.settings.model import DEFAULT_WORKSPACE, Settings
 from signet_sync.storage import files, state_dir
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.safe_paths import require_root
-from signet_sync.sync import damage
+from signet_sync.sync import clock, damage
 from signet_sync.sync.request import Request
 from signet_sync.sync.store import counts
 from signet_sync.sync.workspace import Workspace
@@ -210,8 +209,8 @@ def _last_pass(workspace: Workspace, now_us: int) -> None:
             path="memory",
             hint="bring memory/ back, or: signet-sync reindex --accept-removals; then eject again",
         )
-    if next(due(workspace, now_us()), None) is not None:
-        intake.take(workspace, now_us=now_us)
+    if next(due(workspace, clock.now_us()), None) is not None:
+        intake.take(workspace, now_us=clock.now_us)
         damage.run_pass_mending(workspace, request)
 
 
@@ -228,7 +227,7 @@ def _pages(root: str, *, blank: bool) -> Iterator[tuple[str, bytes, bytes | None
     paths = _heads(root)
     if blank:
         agents = [agent_id for path in paths if (agent_id := page_agent(path))]
-        paths += [path for agent_id in agents for path in (*pages_stage.on_disk(root, agent_id), dream_page(agent_id))]
+        paths += [path for agent_id in agents for path in (*page_files.on_disk(root, agent_id), dream_page(agent_id))]
     for path in dict.fromkeys(paths):
         found = _read(root, path)
         if found is None:

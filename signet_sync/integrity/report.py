@@ -36,7 +36,7 @@ def reindexed(
     ]
     problems += [
         problem(one.path, "ignored", "conflict-copy", f"a copy of {one.original}, with words that are not in it")
-        for one in conflict_copies.standing(workspace.root)
+        for one in conflict_copies.find(workspace.root)
         if agent in (None, one.agent_id)
     ]
     passing = [j for j in outcome.tombstoned if j.path not in seen]

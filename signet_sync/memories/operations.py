@@ -173,7 +173,7 @@ def _take_away(
         recall_events.forget_queries(workspace.database, asked)
     outcome = _pass(workspace, agent_id, now_us)
     if outcome.cliff is not None:  # a halted pass does not reach the scrub
-        scrub.scrub(workspace, iso(now_us))
+        scrub.scrub(workspace, now_us)
     try:
         scrub.clean_of_words(workspace, words)  # copies made since then
     except (OSError, WorkspaceError) as error:

@@ -20,7 +20,7 @@ class ReturnedPages(Maintenance):
         """Finds such pages; the scrub follows."""
         from signet_sync.privacy import scrub  # slow import, needed for removals only
 
-        scrub.seek_returned(run.workspace)
+        scrub.find_returned_pages(run.workspace)
 
 
 class Scrub(Maintenance):
@@ -36,4 +36,4 @@ class Scrub(Maintenance):
         """Runs the scrub."""
         from signet_sync.privacy import scrub  # slow import, needed for removals only
 
-        scrub.scrub(run.workspace, run.now_iso)
+        scrub.scrub(run.workspace, run.request.now_us)

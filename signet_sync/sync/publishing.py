@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from signet_sync.errors import LeaseBusy, SignetSyncError, reason
-from signet_sync.sync.request import Pass
-from signet_sync.sync.stages import Publisher
+from signet_sync.sync.request import Outcome, Pass, Request
+from signet_sync.sync.stages import Change, Publisher
+from signet_sync.sync.workspace import Workspace
 
 
 def publish(run: Pass, publishers: Iterable[Publisher]) -> None:
@@ -22,3 +23,18 @@ def publish(run: Pass, publishers: Iterable[Publisher]) -> None:
                 run.outcome.deferred = True
                 path = (error.path if isinstance(error, SignetSyncError) else None) or key
                 run.outcome.trouble.append(f"{path}: the page could not be written: {reason(error)}")
+
+
+def publish_pages(workspace: Workspace, *, agents: Collection[str] | None, now_us: int) -> Outcome:
+    """Makes the files of some agents, or of all (None), equal to the rows; the caller holds the workspace's lock."""
+    outcome = Outcome(full=agents is None, change=Change(agents=set(agents or ())))
+    publish(
+        Pass(workspace, Request(now_us, None if agents is None else frozenset()), outcome),
+        workspace.pipeline.publishers,
+    )
+    return outcome
+
+
+def pages_are_current(workspace: Workspace, agent_id: str) -> bool:
+    """Returns whether every published file of an agent equals what the rows give now."""
+    return all(publisher.is_current(workspace, agent_id) for publisher in workspace.pipeline.publishers)

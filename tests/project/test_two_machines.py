@@ -26,7 +26,7 @@ from signet_sync.formats.filename import artifact_name
 from signet_sync.formats.timestamps import iso
 from signet_sync.integrity import operations as integrity_operations
 from signet_sync.memories import operations as memories_operations
-from signet_sync.pages import stage as pages_stage
+from signet_sync.pages import memory_page_writer
 from signet_sync.privacy import remove
 from signet_sync.sessions import operations as sessions_operations
 from signet_sync.sessions.input import compaction_input, session_input
@@ -186,7 +186,9 @@ class Walk:
         ):
             return
         now = self.machines[0].now_us
-        made = {machine.does(lambda work, _: pages_stage.compose(work, ME, now))[0].text for machine in self.machines}
+        made = {
+            machine.does(lambda work, _: memory_page_writer.compose(work, ME, now))[0].text for machine in self.machines
+        }
         assert len(made) == 1, self.story("equal rows make two pages", sorted(made))
         self.figures["equal pages"] += 1
 

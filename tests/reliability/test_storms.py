@@ -23,7 +23,6 @@ from workbench import Vault, tree
 
 from signet_sync.app.scheduler import Rounds
 from signet_sync.app.workspace import open_workspace
-from signet_sync.pages import stage as pages_stage
 from signet_sync.settings.model import Settings
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.clock import now_us
@@ -649,7 +648,7 @@ def test_a_vault_that_goes_while_a_pass_runs_leaves_no_page_at_its_mount_point(v
         change = Change(agents={"default"}, days=days if what == "ledger" else set())
         touched = frozenset(paths if what == "ledger" else ["MEMORY.md"])
         run = Pass(work, Request(now_us(), touched), Outcome(change=change))
-        publish(run, pages_stage.PAGES)
+        publish(run, work.pipeline.publishers)
     finally:
         work.close()
     assert tree(vault.root) == {}

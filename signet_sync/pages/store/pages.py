@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from signet_sync.errors import LeaseBusy
-from signet_sync.formats.paths import day_page, month_page
 from signet_sync.formats.session_log_rows import MonthView
 from signet_sync.formats.snapshot import Signature
 from signet_sync.formats.timestamps import day_of, parse_instant
+from signet_sync.pages.session_log import page_paths
 from signet_sync.storage.database.connection import Database
 
 _LATER = "~"  # sorts after every digit and hyphen
@@ -73,13 +73,19 @@ def store_page(database: Database, path: str, state: PageState) -> None:
 
 def mark_stale(database: Database, days: Iterable[tuple[str, str]]) -> None:
     """Marks the session log pages of (agent, day) pairs as stale, so that they are rendered again."""
-    paths = {page for agent_id, day in days for page in (day_page(agent_id, day), month_page(agent_id, day[:7]))}
+    paths = {path for agent_id, day in days for path in page_paths(agent_id, [day])}
     database.executemany("update pages set inputs_sha256 = '' where path = ?", [(path,) for path in sorted(paths)])
 
 
 def forget_page(database: Database, path: str) -> None:
     """Drops the row of a page that is gone."""
     database.execute("delete from pages where path = ?", (path,))
+
+
+def next_instant(database: Database) -> int | None:
+    """Returns the next instant at which some page changes without an event, in microseconds since 1970 UTC."""
+    found: int | None = database.value("select min(next_us) from pages where next_us is not null")
+    return found
 
 
 def count_in_window(database: Database, agent_id: str, first_us: int, last_us: int) -> int:
@@ -201,7 +207,7 @@ def acquire_lease(
             if not abandoned(holder or "", held):
                 raise LeaseBusy(
                     f"the page of {agent_id} is being written by {holder} until {expires}",
-                    hint="it is tried again by itself",
+                    hint="this will be retried automatically",
                 )
         database.execute(
             "insert into memory_md_heads(agent_id, lease_token, lease_owner, lease_expires_at, fence)"
