@@ -258,7 +258,7 @@ class Rounds:
             promotion.prune(self.workspace, now_us())
         elif not self._halted:
             for agent_id in list(promotion.due(self.workspace, now_us())):
-                swept = promotion.dream(self.workspace, agent_id, now_us(), patience=LOCK_PATIENCE, commit=False)
+                swept = promotion.dream(self.workspace, agent_id, now_us(), patience=LOCK_PATIENCE)
                 self.commits.hear()
                 if not swept.deferred:
                     logger.info("{}: {} of {} memories rose", agent_id, len(swept.promoted), swept.candidates)

@@ -41,6 +41,7 @@ forget takes a memory out of both again. The background agent (run) sweeps by it
 @pass_context
 def dream(context: Context, dry_run: bool, agent: str, now: str | None, as_json: bool) -> None:
     from signet_sync.app.workspace import opened
+    from signet_sync.history import operations as history_operations
     from signet_sync.memories import promotion
 
     instant = resolve_now(now)
@@ -50,6 +51,8 @@ def dream(context: Context, dry_run: bool, agent: str, now: str | None, as_json:
         require_index(context.place())
     with opened(context.root, context.settings(), database=context.chosen_database) as workspace:
         swept = promotion.dream(workspace, agent, instant, dry_run=dry_run)
+        if swept.promoted and not dry_run:
+            history_operations.close_dreams(workspace, instant)
         for line in (*workspace.events, swept.waiting):
             if line:
                 context.say(line)

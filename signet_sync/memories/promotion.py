@@ -12,9 +12,8 @@ from typing import NamedTuple
 
 from signet_sync.errors import UsageError, WorkspaceError
 from signet_sync.formats.ids import require_agent
-from signet_sync.formats.paths import DEFAULT_AGENT, head_page
+from signet_sync.formats.paths import DEFAULT_AGENT
 from signet_sync.formats.timestamps import DAY, SECOND, iso
-from signet_sync.history import operations as history_operations
 from signet_sync.memories import operations as memories_operations
 from signet_sync.memories import promotion_score
 from signet_sync.memories.promotion_score import Candidate, Gates, Near, Promotion, Weights
@@ -64,12 +63,11 @@ def dream(
     *,
     dry_run: bool = False,
     patience: float = 60.0,
-    commit: bool = True,
 ) -> Swept:
     """Sweeps an agent's memories; with `dry_run` nothing is written. Repeating it with one `now_us` changes nothing.
 
-    If the workspace is locked for more than `patience` seconds, the sweep is deferred. Without `commit`, the caller
-    commits to the history.
+    If the workspace is locked for more than `patience` seconds, the sweep is deferred. The caller commits to the
+    history.
 
     Raises `UsageError` (`unknown-agent` among them), `WorkspaceError`, `DatabaseError`.
     """
@@ -79,14 +77,11 @@ def dream(
         return _weigh(workspace, agent_id, now_us)
     try:
         with state_dir.dream_lock(workspace.state):
-            swept = _sweep(workspace, agent_id, now_us, patience)
+            return _sweep(workspace, agent_id, now_us, patience)
     except WorkspaceError as error:
         if error.code != "busy":
             raise
         return Swept(promotion_score.sweep_id(now_us), 0, 0, (), deferred=True)
-    if commit and swept.promoted:
-        history_operations.close_dreams(workspace, now_us)
-    return swept
 
 
 def _require_known(workspace: Workspace, agent_id: str) -> None:
@@ -104,7 +99,7 @@ def _require_known(workspace: Workspace, agent_id: str) -> None:
 def _sweep(workspace: Workspace, agent_id: str, now_us: int, patience: float) -> Swept:
     database = workspace.database
     with state_dir.workspace_lock(workspace.state, patience):
-        memories_operations.look(workspace, now_us)
+        memories_operations.first_pass(workspace, now_us)
         _require_known(workspace, agent_id)
         prune(workspace, now_us)
         tag_memories(workspace, agent_id)
@@ -121,8 +116,7 @@ def _sweep(workspace: Workspace, agent_id: str, now_us: int, patience: float) ->
             )
         shown = publish_pages(workspace, agents={agent_id}, now_us=now_us)
         back_up(workspace, iso(now_us))
-    waiting = f"{head_page(agent_id)} follows: {shown.held}" if shown.held else next(iter(shown.trouble), "")
-    return replace(swept, waiting=waiting)
+    return replace(swept, waiting=memories_operations.waiting_for(agent_id, shown))
 
 
 def _weigh(workspace: Workspace, agent_id: str, now_us: int, *, dry_run: bool = True) -> Swept:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from signet_sync.formats.handle import handle
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.timestamps import day_of, iso
+from signet_sync.memories.promotion_views import DreamView, SweepView
 from signet_sync.pages.sections import plain
 from signet_sync.text.phrases import counted
 
@@ -37,40 +38,6 @@ _KEY = late(r"## .*\n<!-- (dream|quiet) (\d{8}T\d{9}Z) -->(?:\n|\Z)", re.ASCII)
 _BULLET = late(r"- .* \^(m-[a-z0-9]+)", re.ASCII)
 _FORGOTTEN = late(r"- (\d{1,9}) forgotten since", re.ASCII)
 _PROMOTED = "### Promoted"
-
-
-class DreamView(NamedTuple):
-    """A promotion as it was; `text` is None if the memory was forgotten since.
-
-    The signals from which the score was computed are between 0 and 1; `last_us` is the last hit (µs since 1970 UTC).
-    """
-
-    memory_id: str
-    text: str | None
-    score: float
-    hits: int
-    queries: int
-    days: int
-    last_us: int
-    frequency: float
-    relevance: float
-    recency: float
-    diversity: float
-    consolidation: float
-
-
-class SweepView(NamedTuple):
-    """A sweep: its id and instant (µs since 1970 UTC), and how many memories it saw, passed over and promoted then.
-
-    `dreams` are those of its promotions that are still known.
-    """
-
-    id: str
-    at_us: int
-    candidates: int
-    skipped: int
-    promoted: int
-    dreams: Sequence[DreamView]
 
 
 class _Entry(NamedTuple):

@@ -12,6 +12,7 @@ from signet_sync.formats.handle import handle
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.timestamps import DAY, day_of
 from signet_sync.formats.wikilinks import wikilink
+from signet_sync.memories.promotion_views import DreamedView
 from signet_sync.memories.score import UNUSED, Use, day_start, rank, score
 from signet_sync.text.phrases import counted
 from signet_sync.text.sentences import basename, content_words, flatten, flatten_cell
@@ -75,16 +76,6 @@ class MemoryView(NamedTuple):
     type: str
     content: str
     created_us: int
-
-
-class DreamedView(NamedTuple):
-    """Why a memory was promoted: the heading of its sweep, its instant, and the score, hits and days it had then."""
-
-    heading: str
-    at_us: int
-    score: float
-    hits: int
-    days: int
 
 
 class PinnedView(NamedTuple):

@@ -715,7 +715,7 @@ def test_pages_that_are_held_back_are_shown_later(vault: Vault) -> None:
     hold(vault)
     answer = done(vault, "dream", "--now", NOW)
     assert "1 rose into MEMORY.md" in answer.out
-    assert "MEMORY.md follows: a Signet daemon" in answer.err
+    assert "MEMORY.md is held back: a Signet daemon" in answer.err
     assert vault.page() == before and not (vault / "DREAMS.md").exists()
     assert vault.rows("select memory_id from memory_promotions") == [(luis,)]
     let_go(vault)

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from workbench import NOW, Vault
 
 from signet_sync.formats.timestamps import DAY
+from signet_sync.memories.promotion_views import DreamedView
 from signet_sync.memories.score import Use
 from signet_sync.pages import sections
 from signet_sync.pages.budget import shares
@@ -313,9 +314,7 @@ def test_a_head_is_within_its_budget_says_things_once_and_drops_the_lowest(candi
 
 def test_what_has_risen_stands_once_under_its_sweep_best_first(database):
     dreamed = {
-        f"m-{letter * 12}": sections.DreamedView(
-            f"### 2026-03-0{day} 03:00 UTC", rows.us(f"2026-03-0{day}"), score, 5, 3
-        )
+        f"m-{letter * 12}": DreamedView(f"### 2026-03-0{day} 03:00 UTC", rows.us(f"2026-03-0{day}"), score, 5, 3)
         for letter, day, score in (("a", 1, 0.5), ("b", 2, 0.4), ("c", 2, 0.8))
     }
     told = [

@@ -17,13 +17,13 @@ from signet_sync.formats.injected_block import CLOSING, OPENING
 from signet_sync.formats.managed_block import block
 from signet_sync.formats.timestamps import DAY, iso
 from signet_sync.formats.wikilinks import leaves_workspace
+from signet_sync.memories.promotion_views import DreamedView, DreamView, SweepView
 from signet_sync.memories.score import Use
 from signet_sync.pages.budget import Shares
 from signet_sync.pages.context import Recalled, recalled, wrapped
-from signet_sync.pages.dreams_page import DreamView, SweepView, diary
+from signet_sync.pages.dreams_page import diary
 from signet_sync.pages.memory_page import Lineage, NodeView, Projection, render
 from signet_sync.pages.sections import (
-    DreamedView,
     EntityView,
     FactView,
     MemoryView,

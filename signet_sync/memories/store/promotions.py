@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from signet_sync.memories.promotion_score import Promotion, consolidation, group_of
+from signet_sync.memories.promotion_views import DreamedView, DreamView, SweepView
 from signet_sync.memories.signals import Signals
-from signet_sync.pages.dreams_page import DreamView, SweepView
-from signet_sync.pages.sections import DreamedView
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store import composed
 

@@ -14,10 +14,10 @@ from signet_sync.graph.store import neighbours
 from signet_sync.memories import promotion
 from signet_sync.memories.promotion import Recalled
 from signet_sync.memories.promotion_score import Gates, Part, Weights, parts
+from signet_sync.memories.promotion_views import DreamView, SweepView
 from signet_sync.memories.signals import Signals
 from signet_sync.memories.store import memories, pins, promotions, recall_events
 from signet_sync.memories.store.memories import Memory
-from signet_sync.pages.dreams_page import DreamView, SweepView
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.read_only import reading
 from signet_sync.text.word_forms import STOP_WORDS
