@@ -30,7 +30,7 @@ from signet_sync.formats.timestamps import DAY, SECOND, iso, parse_instant
 from signet_sync.memories import operations as memories_operations
 from signet_sync.memories import promotion
 from signet_sync.memories.promotion_score import Promotion, sweep_id
-from signet_sync.memories.signals import Event, Signals, totals
+from signet_sync.memories.signals import RecallEvent, Signals, totals
 from signet_sync.memories.store import memories as memories_store
 from signet_sync.memories.store import promotions
 from signet_sync.pages import dreams_page_writer, memory_page_writer
@@ -222,7 +222,7 @@ def counted(database: Database) -> None:
     for one, *event in database.execute(
         "select memory_id, query, score, at_us from recall_events where agent_id = ?", (AGENT,)
     ):
-        found[one].append(Event(*event))
+        found[one].append(RecallEvent(*event))
     for some in found.values():
         totals(some)
 

@@ -20,7 +20,7 @@ from signet_sync.errors import UsageError
 from signet_sync.sync.read_only import reading, require_index
 
 if TYPE_CHECKING:
-    from signet_sync.memories.promotion import Swept
+    from signet_sync.memories.promotion import SweepResult
     from signet_sync.memories.promotion_score import Promotion
 
 _DREAM = """Sweep an agent's memories: what recall found often, by several queries, rises into the Dreamed section of
@@ -63,7 +63,7 @@ def dream(context: Context, dry_run: bool, agent: str, now: str | None, as_json:
         _show(context, swept, texts)
 
 
-def _document(swept: Swept) -> dict[str, object]:
+def _document(swept: SweepResult) -> dict[str, object]:
     return {
         "sweep_id": swept.sweep_id,
         "candidates": swept.candidates,
@@ -86,7 +86,7 @@ def _told(one: Promotion) -> dict[str, object]:
     }
 
 
-def _texts(database: object, agent: str, swept: Swept) -> dict[str, str]:
+def _texts(database: object, agent: str, swept: SweepResult) -> dict[str, str]:
     from signet_sync.memories.store import memories
     from signet_sync.storage.database.connection import Database
     from signet_sync.text.sentences import flatten
@@ -97,7 +97,7 @@ def _texts(database: object, agent: str, swept: Swept) -> dict[str, str]:
     return {memory.id: flatten(memory.content, 100) for memory in found if memory is not None}
 
 
-def _show(context: Context, swept: Swept, texts: dict[str, str]) -> None:
+def _show(context: Context, swept: SweepResult, texts: dict[str, str]) -> None:
     if swept.deferred:
         context.say("another sweep is at work; nothing was done")
         return

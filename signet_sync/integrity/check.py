@@ -15,7 +15,7 @@ from signet_sync.formats.paths import MEMORY, SETTINGS, artifact_path, display, 
 from signet_sync.formats.snapshot import Found
 from signet_sync.formats.timestamps import iso
 from signet_sync.history.git import versions
-from signet_sync.integrity.git_baseline import Since
+from signet_sync.integrity.git_baseline import RevisionBaseline
 from signet_sync.integrity.report import problem
 from signet_sync.settings import model
 from signet_sync.settings.model import Settings
@@ -38,7 +38,7 @@ BAD = frozenset({"invalid", "violation", "tombstoned"})
 
 
 @dataclass(slots=True)
-class Checked:
+class CheckResult:
     """Every judgement of a check, the notes that need more than one file to be seen, problems of pages and entities.
 
     `excused` are notes, by path and message, that do not fail a strict check. `lines` are the lines of problems by path
@@ -65,7 +65,7 @@ def check(
     pages: bool = False,
     known: baseline.Known = frozenset(),
     progress: Callable[[int, int], None] | None = None,
-) -> Checked:
+) -> CheckResult:
     """Judges every file of the vault. With a database (read-only) also compares with the seals. Writes nothing.
 
     The workspace's own settings bear on no verdict (a test holds it): a pull request may change them.
@@ -73,7 +73,7 @@ def check(
     `pages` compares the rows of every MEMORY.md with their artifacts. `known` are problems that do not fail the check.
     """
     require_root(root)
-    checked = Checked(known=known)
+    checked = CheckResult(known=known)
     settings = _settings(root, checked)
     held = database if database is not None else Database(":memory:")
     try:
@@ -82,7 +82,7 @@ def check(
         snapshot, _, removals, plan, bench = look(run, anew=True)
         bench = replace(bench, keeps=False)
         checked.judgements = [*plan.judged, *removals.judged]
-        past = Since(root, since, snapshot, bench) if since is not None else None
+        past = RevisionBaseline(root, since, snapshot, bench) if since is not None else None
         if past is not None:
             bench = past.bench
             plan.read = [path for path in plan.read if path in past.changed]
@@ -127,7 +127,7 @@ def check(
     return checked
 
 
-def _counts(checked: Checked, *, scanned: int, read: int) -> dict[str, int]:
+def _counts(checked: CheckResult, *, scanned: int, read: int) -> dict[str, int]:
     verdicts = Counter(j.verdict for j in checked.judgements)
     return {
         "scanned": scanned,
@@ -143,7 +143,7 @@ def _counts(checked: Checked, *, scanned: int, read: int) -> dict[str, int]:
     }
 
 
-def _settings(root: str, checked: Checked) -> Settings:
+def _settings(root: str, checked: CheckResult) -> Settings:
     """The settings; what is wrong with the workspace's own is a problem of its file.
 
     Raises `ConfigError` for those of the person who asks.
@@ -165,14 +165,14 @@ def _settings(root: str, checked: Checked) -> Settings:
     return settings
 
 
-def _excuse(checked: Checked, path: str, code: str, message: str) -> None:
+def _excuse(checked: CheckResult, path: str, code: str, message: str) -> None:
     """Takes down a note that does not fail a strict check."""
     checked.excused.add((path, message))
     checked.notes.append({"path": path, "code": code, "message": message})
 
 
 def _entities(
-    root: str, settings: Settings, checked: Checked, agent: str | None, database: Database | None, now_us: int
+    root: str, settings: Settings, checked: CheckResult, agent: str | None, database: Database | None, now_us: int
 ) -> None:
     from signet_sync.entities import check as entities_check
 
@@ -187,7 +187,7 @@ def _entities(
 _WAS_INDEXED = Known(None, "indexed", "")
 
 
-def _locate(root: str, checked: Checked, judgement: Judgement, past: Since | None, limit: int) -> None:
+def _locate(root: str, checked: CheckResult, judgement: Judgement, past: RevisionBaseline | None, limit: int) -> None:
     """Keeps the line that a problem is about, where one can be told."""
     if judgement.verdict not in ("invalid", "violation"):
         return
@@ -202,7 +202,7 @@ def _locate(root: str, checked: Checked, judgement: Judgement, past: Since | Non
     checked.lines[judgement.path, judgement.code] = line
 
 
-def _pages(root: str, checked: Checked, agent: str | None, bench: Bench, limit: int) -> None:
+def _pages(root: str, checked: CheckResult, agent: str | None, bench: Bench, limit: int) -> None:
     """Compares the rows of every agent's page with the artifacts that they name."""
     rows = {j.path: j.row for j in checked.judgements}
     names: list[str] = []
@@ -273,7 +273,7 @@ def _vanished(database: Database, present: Any, bench: Bench) -> list[Judgement]
     return found
 
 
-def _notes(root: str, checked: Checked, now_us: int) -> None:
+def _notes(root: str, checked: CheckResult, now_us: int) -> None:
     lost: dict[str, bool] = {}
     by_target: list[tuple[str, dict[str, str]]] = []
     for judgement in checked.judgements:
@@ -309,7 +309,7 @@ def _there(root: str, target: str) -> bool:
         return False
 
 
-def document(root: str, checked: Checked, now_us: int, *, strict: bool) -> dict[str, Any]:
+def document(root: str, checked: CheckResult, now_us: int, *, strict: bool) -> dict[str, Any]:
     """The document of `check --json`; a note that fails a strict check says so."""
     problems = [
         {

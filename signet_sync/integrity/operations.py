@@ -66,7 +66,7 @@ def _lines(text: str) -> list[str]:
     return [line + "\n" for line in text.split("\n")]
 
 
-def listed(workspace: Workspace) -> list[list[OpenViolation]]:
+def list_open(workspace: Workspace) -> list[list[OpenViolation]]:
     """Returns open violations, grouped by the pass that found them."""
     return [batch.files for batch in violations.batches(workspace.database)]
 
@@ -233,7 +233,7 @@ def accept_gone(workspace: Workspace, paths: Sequence[str], reason: str, now_us:
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class ViolationFilter:
     """Selects violations: by paths and patterns, those of missing files, one batch, or `everything`.
 
     With `accepted` it selects missing files whose absence was accepted, instead of open violations.
@@ -251,7 +251,7 @@ class Chosen:
         return len(self.names) == 1 and not (_is_pattern(self.names[0]) or self.vanished or self.batch or self.accepted)
 
 
-def chosen(database: Database, which: Chosen) -> list[str]:
+def select(database: Database, which: ViolationFilter) -> list[str]:
     """Returns the paths of the selected violations. An exact path is returned even if it has no violation.
 
     Raises `UsageError` if a pattern or batch matches none.
@@ -297,7 +297,7 @@ def _fits(path: str, pattern: str) -> bool:
 
 
 @dataclass(slots=True)
-class Settled:
+class BatchResult:
     """The result for several files: those done, what was moved away for some, and why others failed."""
 
     done: list[str] = field(default_factory=list)
@@ -305,9 +305,9 @@ class Settled:
     failed: dict[str, str] = field(default_factory=dict)
 
 
-def restore_all(workspace: Workspace, paths: Iterable[str], now_us: int) -> Settled:
+def restore_all(workspace: Workspace, paths: Iterable[str], now_us: int) -> BatchResult:
     """Restores files one by one; a failure is recorded and the rest continues."""
-    settled = Settled()
+    settled = BatchResult()
     for path in paths:
         kept = _tried(settled, path, lambda path=path: restore(workspace, path, now_us))  # type: ignore[misc]
         if kept is not None:
@@ -315,9 +315,9 @@ def restore_all(workspace: Workspace, paths: Iterable[str], now_us: int) -> Sett
     return settled
 
 
-def accept_all(workspace: Workspace, paths: Sequence[str], reason: str, now_us: int) -> Settled:
+def accept_all(workspace: Workspace, paths: Sequence[str], reason: str, now_us: int) -> BatchResult:
     """Accepts each file as it is now: first the absence of all that are gone, then contents one by one."""
-    settled = Settled()
+    settled = BatchResult()
     opened = {one.path for batch in violations.batches(workspace.database) for one in batch.files}
     gone = dict.fromkeys(path for path in paths if path in opened and files.look(workspace.root, path) is None)
     if gone:
@@ -329,7 +329,7 @@ def accept_all(workspace: Workspace, paths: Sequence[str], reason: str, now_us: 
     return settled
 
 
-def _tried(settled: Settled, path: str, act: Callable[[], str | None]) -> str | None:
+def _tried(settled: BatchResult, path: str, act: Callable[[], str | None]) -> str | None:
     try:
         given = act()
     except (SignetSyncError, OSError) as error:

@@ -326,10 +326,10 @@ def read_facts(answer: str, content: str) -> tuple[Item, ...] | None:
     lines = ["" if _DONE.search(line) else _plain(line) for line in _lead_of(content).split("\n")]
     record = _Record(" ".join(lines))
     found = (_borne_out(one, lines, record) for one in stated)
-    return beside((), [item for item in found if item is not None])[:MOST_FACTS]
+    return merge_items((), [item for item in found if item is not None])[:MOST_FACTS]
 
 
-def beside(own: Sequence[Item], more: Sequence[Item]) -> tuple[Item, ...]:
+def merge_items(own: Sequence[Item], more: Sequence[Item]) -> tuple[Item, ...]:
     """Appends items that are not among the first ones by their text, whatever their aspect."""
     told = {_same(item.text) for item in own}
     kept = list(own)

@@ -16,7 +16,7 @@ from signet_sync.formats.paths import DEFAULT_AGENT
 from signet_sync.formats.timestamps import DAY, SECOND, iso
 from signet_sync.memories import operations as memories_operations
 from signet_sync.memories import promotion_score
-from signet_sync.memories.promotion_score import Candidate, Gates, Near, Promotion, Weights
+from signet_sync.memories.promotion_score import Gates, NearMiss, Promotion, PromotionCandidate, SignalWeights
 from signet_sync.memories.store import memories, promotions, recall_events
 from signet_sync.settings.model import Settings
 from signet_sync.storage import state_dir
@@ -32,7 +32,7 @@ _BATCH = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Swept:
+class SweepResult:
     """What a sweep considered and promoted, best first; `deferred`: another one was running, and nothing was done.
 
     `near` are a few of the others that came closest; `waiting` is the reason why the page does not show it yet.
@@ -42,13 +42,13 @@ class Swept:
     candidates: int
     skipped: int
     promoted: tuple[Promotion, ...]
-    near: tuple[Near, ...] = ()
+    near: tuple[NearMiss, ...] = ()
     dry_run: bool = False
     deferred: bool = False
     waiting: str = ""
 
 
-class Recalled(NamedTuple):
+class RecalledMemory(NamedTuple):
     """A recalled memory, with its present signals, what it lacks for promotion, and whether it has been promoted."""
 
     memory: Promotion
@@ -63,7 +63,7 @@ def dream(
     *,
     dry_run: bool = False,
     patience: float = 60.0,
-) -> Swept:
+) -> SweepResult:
     """Sweeps an agent's memories; with `dry_run` nothing is written. Repeating it with one `now_us` changes nothing.
 
     If the workspace is locked for more than `patience` seconds, the sweep is deferred. The caller commits to the
@@ -81,7 +81,7 @@ def dream(
     except WorkspaceError as error:
         if error.code != "busy":
             raise
-        return Swept(promotion_score.sweep_id(now_us), 0, 0, (), deferred=True)
+        return SweepResult(promotion_score.sweep_id(now_us), 0, 0, (), deferred=True)
 
 
 def _require_known(workspace: Workspace, agent_id: str) -> None:
@@ -96,7 +96,7 @@ def _require_known(workspace: Workspace, agent_id: str) -> None:
         )
 
 
-def _sweep(workspace: Workspace, agent_id: str, now_us: int, patience: float) -> Swept:
+def _sweep(workspace: Workspace, agent_id: str, now_us: int, patience: float) -> SweepResult:
     database = workspace.database
     with state_dir.workspace_lock(workspace.state, patience):
         memories_operations.first_pass(workspace, now_us)
@@ -116,30 +116,35 @@ def _sweep(workspace: Workspace, agent_id: str, now_us: int, patience: float) ->
             )
         shown = publish_pages(workspace, agents={agent_id}, now_us=now_us)
         back_up(workspace, iso(now_us))
-    return replace(swept, waiting=memories_operations.waiting_for(agent_id, shown))
+    waiting = memories_operations.waiting_for(agent_id, shown) if shown.held else next(iter(shown.trouble), "")
+    return replace(swept, waiting=waiting)
 
 
-def _weigh(workspace: Workspace, agent_id: str, now_us: int, *, dry_run: bool = True) -> Swept:
+def _weigh(workspace: Workspace, agent_id: str, now_us: int, *, dry_run: bool = True) -> SweepResult:
     """Determines what a sweep would promote."""
     settings = workspace.settings
     found = recall_events.found_since(workspace.database, agent_id, _since(settings, now_us))
     half_life, doors, parts = settings.recall_half_life_days, gates(settings), weights(settings)
-    fresh = [Candidate(one.memory_id, one.totals) for one in found if not one.promoted]
+    fresh = [PromotionCandidate(one.memory_id, one.totals) for one in found if not one.promoted]
     chosen = promotion_score.choose(fresh, now_us, half_life_days=half_life, gates=doors, weights=parts)
     near = promotion_score.nearest(fresh, now_us, NEAR, half_life_days=half_life, gates=doors, weights=parts)
     skipped = len(found) - len(fresh)
-    return Swept(promotion_score.sweep_id(now_us), len(found), skipped, tuple(chosen), tuple(near), dry_run=dry_run)
+    return SweepResult(
+        promotion_score.sweep_id(now_us), len(found), skipped, tuple(chosen), tuple(near), dry_run=dry_run
+    )
 
 
 def recalled(
     database: Database, settings: Settings, agent_id: str, now_us: int, memory_id: str | None = None
-) -> list[Recalled]:
+) -> list[RecalledMemory]:
     """Returns recalled memories, all or one, as a sweep would weigh them now, best first; writes nothing."""
     half_life, doors, parts = settings.recall_half_life_days, gates(settings), weights(settings)
     found = []
     for one in recall_events.found_since(database, agent_id, _since(settings, now_us), memory_id):
-        memory = promotion_score.weighed(Candidate(one.memory_id, one.totals), now_us, half_life, parts)
-        found.append(Recalled(memory, () if one.promoted else promotion_score.lacking(memory, doors), one.promoted))
+        memory = promotion_score.weighed(PromotionCandidate(one.memory_id, one.totals), now_us, half_life, parts)
+        found.append(
+            RecalledMemory(memory, () if one.promoted else promotion_score.lacking(memory, doors), one.promoted)
+        )
     return sorted(found, key=lambda one: (-one.memory.score, -one.memory.last_us, one.memory.memory_id))
 
 
@@ -160,9 +165,9 @@ def gates(settings: Settings) -> Gates:
     )
 
 
-def weights(settings: Settings) -> Weights:
+def weights(settings: Settings) -> SignalWeights:
     """Returns the weight of each signal."""
-    return Weights(
+    return SignalWeights(
         settings.dream_weight_frequency,
         settings.dream_weight_relevance,
         settings.dream_weight_recency,

@@ -14,7 +14,7 @@ FULL_HITS = 6
 FULL_QUERIES = 5
 
 
-class Event(NamedTuple):
+class RecallEvent(NamedTuple):
     """One hit of `recall` on a memory: the query as stored, its score (0 to 1), microseconds since 1970 UTC."""
 
     query: str
@@ -46,7 +46,7 @@ class Signals(NamedTuple):
 ZERO = Signals(0, 0.0, 0.0, 0.0, 0.0, 0)
 
 
-def totals(events: Iterable[Event]) -> Totals:
+def totals(events: Iterable[RecallEvent]) -> Totals:
     """Computes the totals of events in any order, as reference for the SQL of the index. Without events, all are zero.
 
     Queries are distinct as texts, days as UTC days.

@@ -43,7 +43,7 @@ def compose(
     return "\n".join((*head[0].cut(left, size), *lines)).strip("\n")
 
 
-class Recalled(NamedTuple):
+class PromptHit(NamedTuple):
     """A hit for a prompt: its text, what and where it is, its file (None: it has none) and its id."""
 
     text: str
@@ -52,7 +52,7 @@ class Recalled(NamedTuple):
     id: str
 
 
-def recalled(found: Sequence[Recalled], limit: int, size: Size) -> tuple[str, list[Recalled]]:
+def recalled(found: Sequence[PromptHit], limit: int, size: Size) -> tuple[str, list[PromptHit]]:
     """Returns one line per hit, in order, as long as they fit into `limit`, and the hits shown; "" if none fits."""
     lines, kept = [_RECALLED], []
     left = limit - size(_RECALLED) - 1
@@ -66,7 +66,7 @@ def recalled(found: Sequence[Recalled], limit: int, size: Size) -> tuple[str, li
     return ("\n".join(lines), kept) if kept else ("", [])
 
 
-def _line(found: Recalled) -> str:
+def _line(found: PromptHit) -> str:
     parts = [f"- {plain(found.text, _LINE) or '…'} ({flatten(found.where)})"]
     if found.path is not None:
         parts.append(f"[[{found.path}|source]]")

@@ -122,7 +122,9 @@ def compose(workspace: Workspace, agent_id: str, now_us: int, halted: str = "") 
     database, settings = workspace.database, workspace.settings
     first, last = window(now_us, settings.window_days)
     in_window = pages.count_in_window(database, agent_id, first, last)
-    candidates = sections.candidates(candidates_store.seen(database, agent_id, now_us), now_us, half_lives(settings))
+    candidates = sections.candidates(
+        candidates_store.section_inputs(database, agent_id, now_us), now_us, half_lives(settings)
+    )
     projection = Projection(
         agent_id,
         warning(workspace, agent_id, halted),

@@ -102,7 +102,7 @@ class EntityView(NamedTuple):
     path: str
 
 
-class Seen(NamedTuple):
+class SectionInputs(NamedTuple):
     """All that page sections may show of an agent, in any order; by id, what was used, pinned and promoted."""
 
     threads: Sequence[ThreadView] = ()
@@ -114,7 +114,7 @@ class Seen(NamedTuple):
     entities: Sequence[EntityView] = ()
 
 
-class Line(NamedTuple):
+class SectionLine(NamedTuple):
     """The text of one candidate, without bullet and handle.
 
     `says` are the statements in it, its own first: the line is left out if its own is on the page already, and replaced
@@ -126,7 +126,7 @@ class Line(NamedTuple):
     short: str
 
 
-class Candidate(NamedTuple):
+class SectionCandidate(NamedTuple):
     """What may be shown, and its score; `tell` makes its line, which is not needed for most.
 
     `group` is a heading inside the section, and `place` the order below it, lowest first.
@@ -137,7 +137,7 @@ class Candidate(NamedTuple):
     at_us: int
     score: float
     pinned: bool
-    tell: Callable[[], Line]
+    tell: Callable[[], SectionLine]
     group: str = ""
     place: float = 0.0
 
@@ -152,7 +152,7 @@ class Candidate(NamedTuple):
         return f"- {PIN}" if self.pinned else "- "
 
 
-class Head(NamedTuple):
+class FilledSections(NamedTuple):
     """Lines by section, the ids that they show, and the tokens that they and their headings cost."""
 
     lines: dict[str, list[str]]
@@ -160,7 +160,7 @@ class Head(NamedTuple):
     tokens: int
 
 
-def candidates(seen: Seen, now_us: int, half_lives: Mapping[str, float]) -> list[Candidate]:
+def candidates(seen: SectionInputs, now_us: int, half_lives: Mapping[str, float]) -> list[SectionCandidate]:
     """Returns a candidate for everything seen, scored for the UTC day of `now_us`; half-lives are days by kind.
 
     A blocker that a later session of its project mentions is left out: that session has its present state.
@@ -168,8 +168,8 @@ def candidates(seen: Seen, now_us: int, half_lives: Mapping[str, float]) -> list
     today = day_start(now_us)
 
     def valued(
-        kind: str, section: str, thing_id: str, at_us: int, tell: Callable[[], Line], *, remembered: bool = False
-    ) -> Candidate:
+        kind: str, section: str, thing_id: str, at_us: int, tell: Callable[[], SectionLine], *, remembered: bool = False
+    ) -> SectionCandidate:
         use = seen.uses.get(thing_id, UNUSED)
         value = score(
             kind,
@@ -181,7 +181,7 @@ def candidates(seen: Seen, now_us: int, half_lives: Mapping[str, float]) -> list
             pinned=use.pinned,
             remembered=remembered,
         )
-        return Candidate(section, thing_id, at_us, value, use.pinned, tell)
+        return SectionCandidate(section, thing_id, at_us, value, use.pinned, tell)
 
     threads: dict[str, list[ThreadView]] = {}
     for thread in seen.threads:
@@ -215,7 +215,7 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(content_words(text))
 
 
-def _memory(view: MemoryView, dreamed: DreamedView | None, valued: Callable[..., Candidate]) -> Candidate:
+def _memory(view: MemoryView, dreamed: DreamedView | None, valued: Callable[..., SectionCandidate]) -> SectionCandidate:
     """Returns a memory in the section of its type; a promoted one in *Dreamed*, dated by its promotion."""
     if dreamed is None:
         section = _section(view.type)
@@ -226,37 +226,39 @@ def _memory(view: MemoryView, dreamed: DreamedView | None, valued: Callable[...,
 
 
 @_kept
-def _of_thread(view: ThreadView, today_us: int) -> Line:
+def _of_thread(view: ThreadView, today_us: int) -> SectionLine:
     text = thread_line(view, today_us)
     if not view.next_action:
-        return Line((view.id,), text, text)
-    return Line((view.id, _saying(view.next_action)), text, thread_line(view._replace(next_action=None), today_us))
+        return SectionLine((view.id,), text, text)
+    return SectionLine(
+        (view.id, _saying(view.next_action)), text, thread_line(view._replace(next_action=None), today_us)
+    )
 
 
 @_kept
-def _of_fact(view: FactView) -> Line:
+def _of_fact(view: FactView) -> SectionLine:
     text = fact_line(view)
-    return Line((_saying(view.text),), text, text)
+    return SectionLine((_saying(view.text),), text, text)
 
 
-def _of_memory(view: MemoryView) -> Line:
+def _of_memory(view: MemoryView) -> SectionLine:
     text = memory_line(view)
-    return Line((_saying(view.content),), text, text)
+    return SectionLine((_saying(view.content),), text, text)
 
 
-def _of_dream(view: MemoryView, dreamed: DreamedView) -> Line:
+def _of_dream(view: MemoryView, dreamed: DreamedView) -> SectionLine:
     text = dreamed_line(view, dreamed)
-    return Line((_saying(view.content),), text, text)
+    return SectionLine((_saying(view.content),), text, text)
 
 
-def _of_node(view: PinnedView) -> Line:
+def _of_node(view: PinnedView) -> SectionLine:
     text = pinned_line(view)
-    return Line((view.id,), text, text)
+    return SectionLine((view.id,), text, text)
 
 
-def _of_entity(view: EntityView) -> Line:
+def _of_entity(view: EntityView) -> SectionLine:
     text = entity_line(view)
-    return Line((view.id,), text, text)
+    return SectionLine((view.id,), text, text)
 
 
 def thread_line(view: ThreadView, today_us: int) -> str:
@@ -309,14 +311,14 @@ def link_to(path: str) -> str:
     return wikilink(path, name.kind if name is not None else "source")
 
 
-def fill(entries: Iterable[Candidate], budget: int) -> Head:
+def fill(entries: Iterable[SectionCandidate], budget: int) -> FilledSections:
     """Returns lines within a budget of tokens, each with its handle: best first, each statement once.
 
     Pins come first, then the highest score, then the newest, then ids. A line that alone exceeds the budget is skipped;
     the first that no longer fits ends the selection, so that nothing of lower score takes its place. Inside a section
     pins come first, then threads, then the rest, each as ranked; if it has groups, the newest group first.
     """
-    chosen: dict[str, list[tuple[Candidate, str]]] = {key: [] for key, _ in SECTIONS}
+    chosen: dict[str, list[tuple[SectionCandidate, str]]] = {key: [] for key, _ in SECTIONS}
     groups: set[str] = set()
     said: set[str] = set()
     shown: set[str] = set()
@@ -346,10 +348,10 @@ def fill(entries: Iterable[Candidate], budget: int) -> Head:
     for pairs in chosen.values():
         pairs.sort(key=lambda pair: (not pair[0].pinned, pair[0].place, not pair[0].id.startswith("t-")))
         pairs.sort(key=lambda pair: pair[0].group, reverse=True)
-    return Head({key: _grouped(pairs) for key, pairs in chosen.items()}, frozenset(shown), used)
+    return FilledSections({key: _grouped(pairs) for key, pairs in chosen.items()}, frozenset(shown), used)
 
 
-def _grouped(pairs: Iterable[tuple[Candidate, str]]) -> list[str]:
+def _grouped(pairs: Iterable[tuple[SectionCandidate, str]]) -> list[str]:
     """Returns the lines of a section, each group below its heading."""
     lines: list[str] = []
     before = ""

@@ -15,7 +15,7 @@ _PER_CHARACTER, _PER_TOKEN = 5, 16
 _CUT = "\n[No more of this file was read.]"
 
 
-class Composed:
+class SessionContext:
     """The text, the paths (relative to the workspace) that it was made of, and what could not be read and why.
 
     `ids` are those of the recalled hits; `crowded` means that there were hits, but none fitted.
@@ -37,7 +37,7 @@ class Composed:
         self.crowded = crowded
 
 
-def compose(root: str, agent_id: str, *, shared: bool = False, limit: int = LIMIT, size: Size = len) -> Composed:
+def compose(root: str, agent_id: str, *, shared: bool = False, limit: int = LIMIT, size: Size = len) -> SessionContext:
     """Returns the context of an agent; with `shared` without its MEMORY.md, for places that others read too.
 
     No symlink is followed: one among these files is reported as a problem.
@@ -60,7 +60,7 @@ def compose(root: str, agent_id: str, *, shared: bool = False, limit: int = LIMI
     memory = "" if shared else read(page)
     identities = [(path, read(path)) for path in IDENTITIES]
     text = context.compose(memory, identities, limit, memory_path=page, size=size)
-    return Composed(text, sources, troubles, crowded=bool(sources) and not text)
+    return SessionContext(text, sources, troubles, crowded=bool(sources) and not text)
 
 
 def beginning(raw: bytes, enough: int) -> str:

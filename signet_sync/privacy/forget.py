@@ -29,7 +29,7 @@ _FULL = re.compile(r"m-[a-z2-7]{12}")
 
 
 @dataclass(frozen=True, slots=True)
-class Forgotten:
+class ForgetResult:
     """The result of forgetting; `pending`: the next pass has to delete remaining bytes.
 
     `memory` is None if it was forgotten earlier, and only pages or the history still contained it. `git_history` states
@@ -44,7 +44,7 @@ class Forgotten:
     purged: purge_plan.Done | None = None
 
 
-def forget(workspace: Workspace, agent_id: str, name: str, now_us: int, *, purge_history: bool = False) -> Forgotten:
+def forget(workspace: Workspace, agent_id: str, name: str, now_us: int, *, purge_history: bool = False) -> ForgetResult:
     """Forgets a memory to the last byte. After a crash, the next pass deletes the rest.
 
     If the history cannot be purged as requested, the memory is deleted anyway, and the answer gives the reason. Raises
@@ -70,7 +70,7 @@ def forget(workspace: Workspace, agent_id: str, name: str, now_us: int, *, purge
 
 def _forget_earlier(
     workspace: Workspace, agent_id: str, memory_id: str, now_us: int, unknown: UsageError, *, purge_history: bool
-) -> Forgotten:
+) -> ForgetResult:
     """Deletes a memory without a row from DREAMS.md, where another database left it, and from the history.
 
     Raises the error `unknown` if neither contains it.
@@ -78,10 +78,10 @@ def _forget_earlier(
     mark = handle(memory_id).encode()
     found = files.read(workspace.root, dream_page(agent_id), PAGE_LIMIT)
     shown = [line for line in found.raw.split(b"\n") if mark in line] if isinstance(found, Found) else []
-    past = past_versions.Past(agent_id, memory_id=memory_id)
+    past = past_versions.HistorySearch(agent_id, memory_id=memory_id)
     if purge_history:
         try:
-            past_versions.look(workspace, past)
+            past_versions.search(workspace, past)
         except RepositoryRefused as refused:
             if not shown:
                 raise unknown if refused.code == "no-repository" else refused from None
@@ -101,7 +101,7 @@ def _take_away(
     now_us: int,
     *,
     purge_history: bool,
-) -> Forgotten:
+) -> ForgetResult:
     """Deletes all traces of a memory, given by id and words, and the events of the queries `asked`."""
     verdicts, note = purge_plan.Verdicts(words, [memory_id]), purge_plan.note_of_memory(agent_id, memory_id)
     held = functools.partial(versions.holds, workspace.root, [head_page(agent_id), dream_page(agent_id)])
@@ -129,7 +129,7 @@ def _take_away(
     pending = bool(memories.forgotten(workspace.database) or waiting)
     purged = None if begun is None else purge_plan.finish(workspace, begun, note)
     git = held() if purged is None else purged.history(held)
-    return Forgotten(memory_id, None, pending, git, waiting, purged)
+    return ForgetResult(memory_id, None, pending, git, waiting, purged)
 
 
 def _named(workspace: Workspace, agent_id: str, name: str) -> Memory:
@@ -164,6 +164,6 @@ def _named(workspace: Workspace, agent_id: str, name: str) -> Memory:
     return memory
 
 
-def forgotten_document(done: Forgotten) -> dict[str, Any]:
+def forgotten_document(done: ForgetResult) -> dict[str, Any]:
     """Returns the JSON document of `forget --json`, without the result of purging the history."""
     return {"id": done.id, "forgotten": True, "pending": done.pending, "git_history": done.git_history}

@@ -28,7 +28,7 @@ _TAIL = re.compile(r"(?: _\(score=.*\)_| — found \d+ times? by .*)?\s*\Z", re.
 
 
 @dataclass(slots=True)
-class Past:
+class HistorySearch:
     """The findings of a search through the history; a judge (`history.purge`) that changes nothing.
 
     `artifacts` are file versions that `wanted` accepts by path and bytes, in the order of the search; `memories` are
@@ -59,7 +59,7 @@ class Past:
         return raw
 
 
-def look(workspace: Workspace, past: Past) -> Past:
+def search(workspace: Workspace, past: HistorySearch) -> HistorySearch:
     """Searches the whole history. Raises `RepositoryRefused`, `WorkspaceError`."""
     purge.preview(workspace.root, workspace.state.key, past)
     return past
@@ -75,7 +75,7 @@ def session_of(raw: bytes) -> str | None:
 
 
 @contextmanager
-def revived(workspace: Workspace, found: Collection[tuple[str, bytes]], now_us: int) -> Iterator[Workspace]:
+def with_removed(workspace: Workspace, found: Collection[tuple[str, bytes]], now_us: int) -> Iterator[Workspace]:
     """Yields the workspace with an in-memory index that also contains some removed artifacts.
 
     So the words of removed sessions are found in the same way as those of present ones. Raises `DatabaseError`.
@@ -97,12 +97,12 @@ def revived(workspace: Workspace, found: Collection[tuple[str, bytes]], now_us: 
         copy.connection.close()
 
 
-def unknown_memories(workspace: Workspace, past: Past) -> tuple[str, ...]:
+def unknown_memories(workspace: Workspace, past: HistorySearch) -> tuple[str, ...]:
     """Returns the ids that pages of the history name and that are no longer memories."""
     return tuple(sorted(one for one in past.memories if memories.get(workspace.database, past.agent_id, one) is None))
 
 
-def words_of_memory(workspace: Workspace, past: Past) -> set[bytes]:
+def words_of_memory(workspace: Workspace, past: HistorySearch) -> set[bytes]:
     """Returns what identifies a forgotten memory: its handle, and the words that only its page lines have."""
     said = {_TAIL.sub("", line).strip() for line in past.lines}
     return {past.memory_id.encode()} | text_match.of_texts(workspace.database, sorted(said))

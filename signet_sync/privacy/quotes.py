@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from signet_sync.capture.harnesses.own_calls import TOOLS, is_own_tool, runs_us
 from signet_sync.errors import UsageError
 from signet_sync.privacy import redact as privacy_redact
-from signet_sync.privacy.remove import Removal
+from signet_sync.privacy.remove import SessionRemoval
 from signet_sync.storage.database.removal import Scope
 from signet_sync.sync.store import session_texts
 from signet_sync.sync.store.session_texts import Said
@@ -145,7 +145,7 @@ def _joined(text: str, spans: Sequence[tuple[int, int]]) -> Iterator[tuple[int, 
         yield last
 
 
-def quoted(workspace: Workspace, removals: Sequence[Removal]) -> Quotes:
+def quoted(workspace: Workspace, removals: Sequence[SessionRemoval]) -> Quotes:
     """Finds the artifacts of the same agents' other sessions that quote the removed sessions.
 
     Reads every other text of the agent once.

@@ -39,7 +39,7 @@ Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Redaction:
+class FileRedaction:
     """The redaction of a file: the number of replacements by sanitizer rule; never the replaced text."""
 
     path: str
@@ -47,7 +47,7 @@ class Redaction:
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class NotRedacted:
     """A file that could not be redacted, or not completely: why, and what to do."""
 
     path: str
@@ -56,11 +56,11 @@ class Left:
 
 
 @dataclass(frozen=True, slots=True)
-class Redacted:
+class RedactResult:
     """What a redaction did, or would do; `purged` is what was done to the history, if requested."""
 
-    files: tuple[Redaction, ...]
-    left: tuple[Left, ...]
+    files: tuple[FileRedaction, ...]
+    left: tuple[NotRedacted, ...]
     git_history: str
     purged: purge_plan.Done | None = None
     begun: Begun | purge_plan.Done | None = None
@@ -107,20 +107,20 @@ def selected(workspace: Workspace, agent_id: str, name: str | None) -> list[str]
     return sorted(filter(is_artifact_path, found))
 
 
-def preview(workspace: Workspace, paths: Sequence[str], *, purge_history: bool = False) -> Redacted:
+def preview(workspace: Workspace, paths: Sequence[str], *, purge_history: bool = False) -> RedactResult:
     """Returns what `redact` would do; writes nothing."""
-    found: list[Redaction] = []
-    left: list[Left] = []
+    found: list[FileRedaction] = []
+    left: list[NotRedacted] = []
     for path in paths:
         looked = _looked(workspace, path, SECRETS)
-        if isinstance(looked, Left):
+        if isinstance(looked, NotRedacted):
             left.append(looked)
         elif looked is not None:
-            found.append(Redaction(path, looked.rules))
+            found.append(FileRedaction(path, looked.rules))
             left += _kept(workspace, looked)
     held = _holder(workspace, paths)
-    begun = purge_plan.preview(workspace, lambda: Healing(paths, SECRETS), held) if purge_history else None
-    return Redacted(tuple(found), tuple(left), held(), None, begun)
+    begun = purge_plan.preview(workspace, lambda: RedactionJudge(paths, SECRETS), held) if purge_history else None
+    return RedactResult(tuple(found), tuple(left), held(), None, begun)
 
 
 def redact(
@@ -132,19 +132,19 @@ def redact(
     cleaning: Cleaning = SECRETS,
     purge_history: bool = False,
     progress: Progress | None = None,
-) -> Redacted:
+) -> RedactResult:
     """Redacts artifacts, then runs a pass over them. After a crash, the same call continues.
 
     If the history is to be purged and cannot be, the files are redacted all the same, and the answer says why.
     """
     note, held = {"redacted": why}, _holder(workspace, paths)
-    begun = purge_plan.begin(workspace, lambda: Healing(paths, cleaning), note, held) if purge_history else None
-    found: list[Redaction] = []
-    left: list[Left] = []
+    begun = purge_plan.begin(workspace, lambda: RedactionJudge(paths, cleaning), note, held) if purge_history else None
+    found: list[FileRedaction] = []
+    left: list[NotRedacted] = []
     for start in range(0, len(paths), _BATCH):
         with state_dir.workspace_lock(workspace.state):
             for one in _written(workspace, paths[start : start + _BATCH], cleaning, why, now_us):
-                if isinstance(one, Left):
+                if isinstance(one, NotRedacted):
                     left.append(one)
                 else:
                     found.append(one)
@@ -154,7 +154,7 @@ def redact(
     if touched or redactions.is_due(workspace.database):
         engine.run_pass(workspace, Request(now_us=now_us, paths=touched or None, reread=touched))
     purged = purge_plan.finish(workspace, begun, note) if begun is not None else None
-    return Redacted(tuple(found), tuple(left), held() if purged is None else purged.history(held), purged)
+    return RedactResult(tuple(found), tuple(left), held() if purged is None else purged.history(held), purged)
 
 
 def _holder(workspace: Workspace, paths: Sequence[str]) -> Callable[[], str]:
@@ -163,7 +163,7 @@ def _holder(workspace: Workspace, paths: Sequence[str]) -> Callable[[], str]:
 
 def _written(
     workspace: Workspace, paths: Sequence[str], cleaning: Cleaning, why: str, now_us: int
-) -> Iterator[Redaction | Left]:
+) -> Iterator[FileRedaction | NotRedacted]:
     """Examines and writes some files. The caller holds the workspace's lock."""
     works: list[_Work] = []
     for path in paths:
@@ -172,7 +172,7 @@ def _written(
             yield from _manifest(workspace, path, cleaning, why, now_us)
             continue
         looked = _looked(workspace, path, cleaning)
-        if isinstance(looked, Left):
+        if isinstance(looked, NotRedacted):
             yield looked
         elif looked is not None:
             works.append(looked)
@@ -193,8 +193,8 @@ def _written(
         trouble = _put(workspace, work)
         if trouble:
             # The seal already has the new text: the next pass tries again.
-            yield Left(work.path, trouble, "every pass tries again")
-        yield Redaction(work.path, work.rules)
+            yield NotRedacted(work.path, trouble, "every pass tries again")
+        yield FileRedaction(work.path, work.rules)
 
 
 def _said(found: Mapping[str, int], why: str) -> str:
@@ -213,7 +213,7 @@ def _put(workspace: Workspace, work: _Work) -> str:
     return "it was saved again meanwhile" if replaced.displaced is not None else ""
 
 
-def _looked(workspace: Workspace, path: str, cleaning: Cleaning) -> _Work | Left | None:
+def _looked(workspace: Workspace, path: str, cleaning: Cleaning) -> _Work | NotRedacted | None:
     """Returns what to write for a file; None if there is nothing to redact."""
     name = artifact_name(path.rpartition("/")[2])
     if name is None or name.kind not in IMMUTABLE_KINDS:
@@ -225,23 +225,25 @@ def _looked(workspace: Workspace, path: str, cleaning: Cleaning) -> _Work | Left
         present = raw = found.raw
         judgement = _judged(workspace, path, raw, seal)
         if judgement.verdict != "indexed" or judgement.redacted:
-            return Left(path, judgement.message or judgement.code, planner.HINTS.get(judgement.code, ""))
+            return NotRedacted(path, judgement.message or judgement.code, planner.HINTS.get(judgement.code, ""))
     elif found.code == "gone" and seal is not None:
         kept = formats_seal.unpack(seal.packed)
         if kept is None:
             return None  # neither file nor bytes
         raw = kept
     else:
-        return Left(path, found.message, planner.HINTS.get(found.code, ""))
+        return NotRedacted(path, found.message, planner.HINTS.get(found.code, ""))
     try:
         made = rewritten(name.kind, raw, cleaning)
     except (FrontmatterProblem, FieldProblem) as problem:
-        return Left(path, str(problem), "mend what is named, then redact again")
+        return NotRedacted(path, str(problem), "mend what is named, then redact again")
     if made is None:
         return _suspected(path, _judged(workspace, path, raw, None)) if cleaning is SECRETS else None
     new = _judged(workspace, path, made.raw, None)
     if new.verdict != "indexed" or new.seal is None or new.row is None or not redacts(raw, made.raw):
-        return Left(path, new.message or "its redacted form could not be told from a change", "remove the session")
+        return NotRedacted(
+            path, new.message or "its redacted form could not be told from a change", "remove the session"
+        )
     old = _judged(workspace, path, raw, None).row
     fresh = (seal or new.seal)._replace(
         digest=new.seal.digest,
@@ -261,17 +263,17 @@ def _judged(workspace: Workspace, path: str, raw: bytes, seal: Seal | None) -> J
     return planner.judge(path, Found(raw, _NOWHEN), bench)
 
 
-def _kept(workspace: Workspace, work: _Work) -> Iterator[Left]:
+def _kept(workspace: Workspace, work: _Work) -> Iterator[NotRedacted]:
     """Reports what redaction cannot change: a secret in the names by which the file is identified."""
     left = _suspected(work.path, _judged(workspace, work.path, work.raw, None)) if work.seal.digest else None
     if left is not None:
         yield left
 
 
-def _suspected(path: str, judgement: Judgement) -> Left | None:
+def _suspected(path: str, judgement: Judgement) -> NotRedacted | None:
     if not any(note.code == "secret-suspected" for note in judgement.notes):
         return None
-    return Left(
+    return NotRedacted(
         path,
         "a secret stands in what the file is called by (its session's id or key, a path), which no redaction changes",
         "signet-sync remove takes the session away",
@@ -296,7 +298,7 @@ def _cleaned_manifest(
     return clean, clean_body, dict(found)
 
 
-def _looked_at_manifest(workspace: Workspace, path: str, cleaning: Cleaning) -> _Work | Left | None:
+def _looked_at_manifest(workspace: Workspace, path: str, cleaning: Cleaning) -> _Work | NotRedacted | None:
     """Does the same for a manifest, without writing."""
     known = manifests.read(workspace.root, path, workspace.settings.max_file_bytes)
     if known is None:
@@ -307,7 +309,9 @@ def _looked_at_manifest(workspace: Workspace, path: str, cleaning: Cleaning) -> 
     return _Work(path, seen, found.raw, found.raw, seal, None, None) if seen else None
 
 
-def _manifest(workspace: Workspace, path: str, cleaning: Cleaning, why: str, now_us: int) -> Iterator[Redaction | Left]:
+def _manifest(
+    workspace: Workspace, path: str, cleaning: Cleaning, why: str, now_us: int
+) -> Iterator[FileRedaction | NotRedacted]:
     name = artifact_name(path.rpartition("/")[2])
     assert name is not None
     seen: dict[str, int] = {}
@@ -329,18 +333,18 @@ def _manifest(workspace: Workspace, path: str, cleaning: Cleaning, why: str, now
             limit=workspace.settings.max_file_bytes,
         )
     except (OSError, WorkspaceError, RevisionConflict) as error:
-        yield Left(path, reason(error), "redact again")
+        yield NotRedacted(path, reason(error), "redact again")
         return
     if seen:
         with workspace.database.transaction(durable=True):
             redactions.record(workspace.database, owner[0], [path], iso(now_us), _said(seen, why))
-        yield Redaction(path, seen)
+        yield FileRedaction(path, seen)
 
 
 # ── the history ──
 
 
-class Healing:
+class RedactionJudge:
     """Redacts the artifacts and our pages in every commit of the history (`history.purge.Judge`)."""
 
     def __init__(self, paths: Sequence[str], cleaning: Cleaning) -> None:

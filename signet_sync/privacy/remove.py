@@ -42,7 +42,7 @@ from signet_sync.text.sentences import flatten_cell
 
 
 @dataclass(frozen=True, slots=True)
-class Removal:
+class SessionRemoval:
     """What a removal covers: all or some sessions of one agent's token, and their files.
 
     `earlier`: they were removed before, and only the history is left to be cleaned.
@@ -57,7 +57,7 @@ class Removal:
 
 
 @dataclass(frozen=True, slots=True)
-class Removed:
+class RemoveResult:
     """The result of a removal; `pending` are files that could not be deleted yet.
 
     `foreign` are files that we do not write and that still contain text of the sessions: files of the workspace by
@@ -81,10 +81,10 @@ class Removed:
     quoted_in: tuple[str, ...] = ()
 
 
-Mend = Callable[[str, bytes], bytes]
+RewriteVersion = Callable[[str, bytes], bytes]
 
 
-def as_it_is(path: str, raw: bytes) -> bytes:
+def unchanged(path: str, raw: bytes) -> bytes:
     """Returns a version unchanged."""
     return raw
 
@@ -99,7 +99,7 @@ class Undo:
     present: tuple[str, ...]
 
 
-def plan(workspace: Workspace, agent_id: str, name: str, *, purge_history: bool = False) -> list[Removal]:
+def plan(workspace: Workspace, agent_id: str, name: str, *, purge_history: bool = False) -> list[SessionRemoval]:
     """Returns what `remove NAME` would cover: an id or path covers its session, a key or token all of the token's.
 
     With `purge_history`, sessions that were removed earlier come first. Raises `UsageError` if the name matches
@@ -118,31 +118,31 @@ def plan(workspace: Workspace, agent_id: str, name: str, *, purge_history: bool 
         return earlier
 
 
-def _earlier(workspace: Workspace, agent_id: str, name: str) -> list[Removal]:
+def _earlier(workspace: Workspace, agent_id: str, name: str) -> list[SessionRemoval]:
     """Returns what a key or token covers of sessions that only tombstone and history still contain."""
     found = []
-    for stone in standing(workspace):
+    for stone in all_tombstones(workspace):
         if stone.agent_id == agent_id and stone.session_token in (name, token_of(agent_id, name)):
             found.append(_of_stone(workspace, stone))
     return found
 
 
-def _of_stone(workspace: Workspace, stone: Tombstone) -> Removal:
+def _of_stone(workspace: Workspace, stone: Tombstone) -> SessionRemoval:
     """Returns everything that a tombstone covers."""
     refs = tuple(SessionRef(stone.agent_id, stone.session_token, one, None) for one in stone.session_ids)
     paths = tuple(tombstones_store.gone_paths(workspace.database, stone))
-    return Removal(stone.agent_id, stone.session_token, refs, not refs, paths, earlier=True)
+    return SessionRemoval(stone.agent_id, stone.session_token, refs, not refs, paths, earlier=True)
 
 
-def _earlier_by_id(workspace: Workspace, agent_id: str, name: str) -> list[Removal]:
+def _earlier_by_id(workspace: Workspace, agent_id: str, name: str) -> list[SessionRemoval]:
     """Does the same for a session's id or path; what the tombstone lacks is read from the history."""
-    stones = [stone for stone in standing(workspace) if stone.agent_id == agent_id]
+    stones = [stone for stone in all_tombstones(workspace) if stone.agent_id == agent_id]
     went = {stone.session_token: _removed_with(workspace, stone) for stone in stones}
-    past = past_versions.Past(agent_id, lambda path, raw: any(one(path, raw) for one in went.values()))
+    past = past_versions.HistorySearch(agent_id, lambda path, raw: any(one(path, raw) for one in went.values()))
     found: list[tuple[str, bytes]] = []
     if stones:
         with suppress(RepositoryRefused, WorkspaceError, OSError):  # without a readable history the tombstones suffice
-            found = past_versions.look(workspace, past).artifacts
+            found = past_versions.search(workspace, past).artifacts
     removals = []
     for stone in stones:
         told = {(path, past_versions.session_of(raw)) for path, raw in found if went[stone.session_token](path, raw)}
@@ -152,7 +152,7 @@ def _earlier_by_id(workspace: Workspace, agent_id: str, name: str) -> list[Remov
         elif ids:
             paths = tuple(sorted({path for path, one in told if one in ids}))
             refs = tuple(SessionRef(agent_id, stone.session_token, one, None) for one in sorted(ids))
-            removals.append(Removal(agent_id, stone.session_token, refs, False, paths, earlier=True))
+            removals.append(SessionRemoval(agent_id, stone.session_token, refs, False, paths, earlier=True))
     return removals
 
 
@@ -162,7 +162,7 @@ def _removed_with(workspace: Workspace, stone: Tombstone) -> purge_plan.IsOfIt:
     return purge_plan.of_sessions(stone.agent_id, stone.session_token, stone.session_ids, gone, everyone=everyone)
 
 
-def _present(workspace: Workspace, agent_id: str, name: str) -> list[Removal]:
+def _present(workspace: Workspace, agent_id: str, name: str) -> list[SessionRemoval]:
     database = workspace.database
     derived = token_of(agent_id, name)
     found = sessions.find(database, agent_id, name, sealed=True)
@@ -197,11 +197,13 @@ def _present(workspace: Workspace, agent_id: str, name: str) -> list[Removal]:
             wanted = tuple(ref for ref in by_id or found if ref.session_token == token)
         # A harness with a constant key adds more sessions under this token: they are not covered.
         everyone = bool(whole) or all(token == token_of(agent_id, ref.session_id) for ref in wanted)
-        removals.append(Removal(agent_id, token, wanted, everyone, tuple(_paths(workspace, agent_id, token, wanted))))
+        removals.append(
+            SessionRemoval(agent_id, token, wanted, everyone, tuple(_paths(workspace, agent_id, token, wanted)))
+        )
     return removals
 
 
-def _running(workspace: Workspace, agent_id: str, name: str) -> list[Removal]:
+def _running(workspace: Workspace, agent_id: str, name: str) -> list[SessionRemoval]:
     """Returns what a name covers of sessions that have live turns and no file yet."""
     found: dict[str, list[SessionRef]] = {}
     everyone = False
@@ -210,7 +212,7 @@ def _running(workspace: Workspace, agent_id: str, name: str) -> list[Removal]:
         if name in (session_id, key, token):
             found.setdefault(token, []).append(SessionRef(agent_id, token, session_id or key, key))
             everyone |= name != session_id or key == session_id
-    return [Removal(agent_id, token, tuple(refs), everyone, ()) for token, refs in found.items()]
+    return [SessionRemoval(agent_id, token, tuple(refs), everyone, ()) for token, refs in found.items()]
 
 
 def _is_key(ref: SessionRef, name: str, derived: str) -> bool:
@@ -245,14 +247,14 @@ def _copied_session(workspace: Workspace, path: str) -> str | None:
 
 def remove(
     workspace: Workspace,
-    removal: Removal,
+    removal: SessionRemoval,
     reason: str,
     now_us: int,
     *,
     purge_history: bool = False,
     quoted_in: tuple[str, ...] = (),
-    mend: Mend = as_it_is,
-) -> Removed:
+    mend: RewriteVersion = unchanged,
+) -> RemoveResult:
     """Removes sessions for good. After a crash, the next pass finishes once the tombstone file is durable.
 
     `mend` removes quotes of the sessions from versions of other files in the history. If the history is to be purged
@@ -291,7 +293,7 @@ def remove(
     pending = tuple(artifact for artifact in removal.paths if files.look(workspace.root, artifact) is not None)
     purged = None if begun is None else purge_plan.finish(workspace, begun, note)
     held = _holder(workspace, removal)
-    return Removed(
+    return RemoveResult(
         removal.agent_id,
         removal.session_token,
         path,
@@ -305,17 +307,17 @@ def remove(
     )
 
 
-def _count(database: Database, removal: Removal) -> int:
+def _count(database: Database, removal: SessionRemoval) -> int:
     scope = removal.agent_id, removal.session_token
     number: int = database.value(f"select count(*) from memory_artifacts where {_MINE}", scope)
     return number
 
 
-def _holder(workspace: Workspace, removal: Removal) -> Callable[[], str]:
+def _holder(workspace: Workspace, removal: SessionRemoval) -> Callable[[], str]:
     return lambda: _git_history(workspace, removal)
 
 
-def _git_history(workspace: Workspace, removal: Removal) -> str:
+def _git_history(workspace: Workspace, removal: SessionRemoval) -> str:
     """Whether the repository contains one of the files; if it ignores them all, pages may contain their words."""
     held = versions.holds(workspace.root, list(removal.paths))
     if held != "clean" or not _is_left_out(workspace, removal):
@@ -324,15 +326,15 @@ def _git_history(workspace: Workspace, removal: Removal) -> str:
     return "unknown" if page == "contains" else page
 
 
-def _is_left_out(workspace: Workspace, removal: Removal) -> bool:
+def _is_left_out(workspace: Workspace, removal: SessionRemoval) -> bool:
     """Whether the repository's ignore rules exclude every file of the sessions."""
     paths = {*removal.paths}
     return bool(paths) and versions.ignored(workspace.root, sorted(paths)) >= paths
 
 
-def _purge_earlier(workspace: Workspace, removal: Removal, now_us: int) -> Removed:
+def _purge_earlier(workspace: Workspace, removal: SessionRemoval, now_us: int) -> RemoveResult:
     """Cleans the history of sessions that were removed earlier."""
-    needles, past = _needles(workspace, removal), past_versions.Past(removal.agent_id)
+    needles, past = _needles(workspace, removal), past_versions.HistorySearch(removal.agent_id)
 
     def judged() -> purge_plan.Verdicts:
         nonlocal needles, past
@@ -345,7 +347,7 @@ def _purge_earlier(workspace: Workspace, removal: Removal, now_us: int) -> Remov
     # Without artifacts their words are unknown, and pages may show them.
     unsure = unknown or (not past.artifacts and _is_left_out(workspace, removal))
     stone, history = tombstones_files.path_of(removal.agent_id, removal.session_token), done.history(held)
-    return Removed(
+    return RemoveResult(
         removal.agent_id,
         removal.session_token,
         stone,
@@ -360,13 +362,13 @@ def _purge_earlier(workspace: Workspace, removal: Removal, now_us: int) -> Remov
 
 
 def _judged_earlier(
-    workspace: Workspace, removal: Removal, now_us: int
-) -> tuple[purge_plan.Verdicts, set[bytes], past_versions.Past]:
+    workspace: Workspace, removal: SessionRemoval, now_us: int
+) -> tuple[purge_plan.Verdicts, set[bytes], past_versions.HistorySearch]:
     """Derives verdicts and needles from the sessions' artifacts in the history, indexed again in memory."""
     agent_id, token = removal.agent_id, removal.session_token
-    stone = next(one for one in standing(workspace) if (one.agent_id, one.session_token) == (agent_id, token))
-    past = past_versions.look(workspace, past_versions.Past(agent_id, _removed_with(workspace, stone)))
-    with past_versions.revived(workspace, past.artifacts, now_us) as then:
+    stone = next(one for one in all_tombstones(workspace) if (one.agent_id, one.session_token) == (agent_id, token))
+    past = past_versions.search(workspace, past_versions.HistorySearch(agent_id, _removed_with(workspace, stone)))
+    with past_versions.with_removed(workspace, past.artifacts, now_us) as then:
         refs = removal.sessions
         if removal.all_sessions:
             sql = f"select distinct session_id from memory_artifacts where {_MINE}"
@@ -377,7 +379,7 @@ def _judged_earlier(
         return _verdicts(then, seen, needles), needles, past
 
 
-def preview(workspace: Workspace, removal: Removal, now_us: int) -> Begun | purge_plan.Done:
+def preview(workspace: Workspace, removal: SessionRemoval, now_us: int) -> Begun | purge_plan.Done:
     """Returns what `--purge-history` would rewrite, or why it would not."""
 
     def judged() -> purge_plan.Verdicts:
@@ -389,7 +391,7 @@ def preview(workspace: Workspace, removal: Removal, now_us: int) -> Begun | purg
 
 
 def _verdicts(
-    workspace: Workspace, removal: Removal, needles: set[bytes], mend: Mend = as_it_is
+    workspace: Workspace, removal: SessionRemoval, needles: set[bytes], mend: RewriteVersion = unchanged
 ) -> purge_plan.Verdicts:
     """Decides what to change in the history, while the sessions' rows still exist."""
     agent_id, token, ids = removal.agent_id, removal.session_token, sorted(ref.session_id for ref in removal.sessions)
@@ -410,25 +412,27 @@ def _verdicts(
     )
 
 
-def _lingers(workspace: Workspace, removal: Removal) -> bool:
+def _lingers(workspace: Workspace, removal: SessionRemoval) -> bool:
     """Whether the history still contains artifacts of another session of the token, removed earlier.
 
     Its words are derived from them if it is purged as well.
     """
     ids = {ref.session_id for ref in removal.sessions}
-    for stone in standing(workspace):
+    for stone in all_tombstones(workspace):
         if (stone.agent_id, stone.session_token) == (removal.agent_id, removal.session_token) and stone.session_ids:
-            past = past_versions.look(workspace, past_versions.Past(stone.agent_id, _removed_with(workspace, stone)))
+            past = past_versions.search(
+                workspace, past_versions.HistorySearch(stone.agent_id, _removed_with(workspace, stone))
+            )
             return any(past_versions.session_of(raw) not in ids for _, raw in past.artifacts)
     return False
 
 
-def _note(removal: Removal) -> dict[str, str]:
+def _note(removal: SessionRemoval) -> dict[str, str]:
     ids = [] if removal.all_sessions else [ref.session_id for ref in removal.sessions]
     return purge_plan.note_of_sessions(removal.agent_id, removal.session_token, ids)
 
 
-def _tombstone(workspace: Workspace, removal: Removal, reason: str, now_us: int) -> Tombstone:
+def _tombstone(workspace: Workspace, removal: SessionRemoval, reason: str, now_us: int) -> Tombstone:
     existing = {(s.agent_id, s.session_token): s for s in tombstones_store.mirrored(workspace.database)}.get(
         (removal.agent_id, removal.session_token)
     )
@@ -455,7 +459,7 @@ def _tombstone(workspace: Workspace, removal: Removal, reason: str, now_us: int)
 _MINE = "agent_id = ?1 and session_token = ?2"
 
 
-def _needles(workspace: Workspace, removal: Removal) -> set[bytes]:
+def _needles(workspace: Workspace, removal: SessionRemoval) -> set[bytes]:
     """Returns words and phrases that identify text of the sessions in files that we do not write.
 
     Words that other sessions also have are excluded: token and key where other sessions of the token stay, a constant
@@ -474,7 +478,7 @@ def _needles(workspace: Workspace, removal: Removal) -> set[bytes]:
     return words | text_match.distinctive(database, [(*scope, tuple(sorted(ids)))])
 
 
-def _is_alone(database: Database, removal: Removal) -> bool:
+def _is_alone(database: Database, removal: SessionRemoval) -> bool:
     """Whether the token has no other session."""
     rows = database.execute(
         f"select distinct session_id from memory_artifacts where {_MINE}", (removal.agent_id, removal.session_token)
@@ -492,7 +496,7 @@ def _keys_of_them_alone(database: Database, scope: Sequence[str]) -> set[str]:
     return {row[0] for row in rows}
 
 
-def _transcripts(workspace: Workspace, removal: Removal) -> list[str]:
+def _transcripts(workspace: Workspace, removal: SessionRemoval) -> list[str]:
     """Returns the harness transcripts from which the sessions were captured; relative paths inside the workspace."""
     root = os.path.realpath(workspace.root) + os.sep
     ids = [ref.session_id for ref in removal.sessions]
@@ -502,7 +506,7 @@ def _transcripts(workspace: Workspace, removal: Removal) -> list[str]:
     return [display(place.removeprefix(root)) for place in places if "[REDACTED:" in place or os.path.lexists(place)]
 
 
-def _drop_jobs(workspace: Workspace, removal: Removal) -> None:
+def _drop_jobs(workspace: Workspace, removal: SessionRemoval) -> None:
     """Deletes the sessions' jobs from the spool: their ids are known only as long as their rows exist."""
     ids = {ref.session_id for ref in removal.sessions}
     with suppress(OSError):  # the scrub tries again and reports the error
@@ -515,7 +519,7 @@ def undoable(workspace: Workspace, agent_id: str, name: str) -> Undo:
     Raises `UsageError` if there is no such tombstone.
     """
     derived = token_of(agent_id, name)
-    for stone in standing(workspace):
+    for stone in all_tombstones(workspace):
         if stone.agent_id != agent_id:
             continue
         whole = stone.session_token in (name, derived) or (name in stone.removed_paths and len(stone.session_ids) < 2)
@@ -554,7 +558,7 @@ def lift(workspace: Workspace, agent_id: str, name: str) -> Undo:
     return undo
 
 
-def standing(workspace: Workspace) -> list[Tombstone]:
+def all_tombstones(workspace: Workspace) -> list[Tombstone]:
     """Returns every tombstone of mirror and files: after a lost database the files may not be mirrored yet."""
     found = {(stone.agent_id, stone.session_token): stone for stone in tombstones_store.mirrored(workspace.database)}
     for name in files.listing(workspace.root, TOMBSTONES, ""):

@@ -36,7 +36,7 @@ def around(text: str, place: int) -> str:
     return ("…" if start else "") + piece + ("…" if start + SNIPPET < len(text) else "")
 
 
-def told(label: str, content: str, place: int | None) -> str:
+def label_with_snippet(label: str, content: str, place: int | None) -> str:
     """Returns the line that identifies a node, with its content around a place."""
     from signet_sync.text.sentences import flatten
 

@@ -196,7 +196,7 @@ def test_a_batch_or_a_pattern_is_restored_and_trouble_with_one_is_told_while_the
     assert [len(batch["files"]) for batch in batches] == [4, 4]
     assert f"--batch {batches[1]['id']}" in vault.call("violations", "list").out
     with vault.database(readonly=False) as database:
-        integrity_store.let_go(database, [summaries[5]])
+        integrity_store.drop_bytes(database, [summaries[5]])
     words = ("violations", "restore", "--batch", batches[1]["id"], "--yes", "--json", "--now", LATER)
     answer = vault.call(*words)
     assert answer.code == 1 and len(answer.json["restored"]) == 3

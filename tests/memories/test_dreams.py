@@ -26,7 +26,7 @@ from signet_sync.app import scheduler
 from signet_sync.app.workspace import opened
 from signet_sync.formats.timestamps import DAY, SECOND, iso, parse_instant
 from signet_sync.memories import promotion
-from signet_sync.memories.signals import ZERO, Event, Signals, Totals, signals, totals
+from signet_sync.memories.signals import ZERO, RecallEvent, Signals, Totals, signals, totals
 from signet_sync.memories.store import memories, promotions, recall_events
 from signet_sync.memories.store.memories import Memory
 from signet_sync.settings.model import Settings
@@ -98,16 +98,17 @@ def recall(vault: Vault, *queries: str, now: str = NOW, agent: str = "default") 
     return found
 
 
-def hit(database: Database, memory_id: str, *found: Event, agent: str = "default") -> None:
+def hit(database: Database, memory_id: str, *found: RecallEvent, agent: str = "default") -> None:
     """Records hits on a memory."""
     for event in found:
         assert recall_events.record(database, agent, event.query, [(memory_id, event.score)], event.at_us)
 
 
-def hits(*scores: float, queries: int = 1, days: int = 1, at_us: int = NOW_US) -> list[Event]:
+def hits(*scores: float, queries: int = 1, days: int = 1, at_us: int = NOW_US) -> list[RecallEvent]:
     """A hit with each score, by so many queries, on so many days up to a time."""
     return [
-        Event(f"query {number % queries}", score, at_us - number % days * DAY) for number, score in enumerate(scores)
+        RecallEvent(f"query {number % queries}", score, at_us - number % days * DAY)
+        for number, score in enumerate(scores)
     ]
 
 
@@ -146,7 +147,7 @@ def filled(vault: Vault, text: str = LUIS, queries: tuple[str, ...] = ASKED) -> 
     """A memory that was the first answer to three queries; gives its id."""
     memory_id = remember(vault, text)
     with vault.database(readonly=False) as database:
-        hit(database, memory_id, *(Event(query, 1.0, NOW_US) for query in queries))
+        hit(database, memory_id, *(RecallEvent(query, 1.0, NOW_US) for query in queries))
     return memory_id
 
 
@@ -283,7 +284,7 @@ def test_an_answer_does_not_wait_for_its_event(vault: Vault) -> None:
 
 EVENTS = st.lists(
     st.builds(
-        Event,
+        RecallEvent,
         st.sampled_from(["Luis", "luis", "Luis ", "who prefers Spanish", "Bogotá"]),
         st.floats(0.01, 1.0),
         st.integers(NOW_US - 40 * DAY, NOW_US) | st.sampled_from([NOW_US - NOW_US % DAY, NOW_US - NOW_US % DAY - 1]),
@@ -294,7 +295,7 @@ EVENTS = st.lists(
 
 @settings(max_examples=15)
 @given(EVENTS, EVENTS, st.integers(NOW_US - 30 * DAY, NOW_US))
-def test_sql_counts_as_the_desk_does(mine: list[Event], theirs: list[Event], since_us: int) -> None:
+def test_sql_counts_as_the_desk_does(mine: list[RecallEvent], theirs: list[RecallEvent], since_us: int) -> None:
     database = Database(":memory:")
     for agent in ("default", "scout"):
         for memory_id in ("m-mine", "m-theirs"):
@@ -663,7 +664,7 @@ def removal(vault: Vault) -> tuple[str, str]:
     recall(vault, "lantern", f"{CANARY} lantern", "what lights the lantern", CANARY)
     recall(vault, "lantern at night", "drain the queue", "a queue at night")
     with vault.database(readonly=False) as database:
-        hit(database, keep, Event(f"the {CANARY} at night", 0.5, NOW_US))
+        hit(database, keep, RecallEvent(f"the {CANARY} at night", 0.5, NOW_US))
     assert set(promoted(dream(vault))) == {keep, gone}
     assert "DREAMS.md" in {Path(path).name for path in leaks(vault.root.parent)}
     return keep, gone

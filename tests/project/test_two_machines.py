@@ -182,7 +182,7 @@ class Walk:
     def pages_are_equal(self) -> None:
         """At one instant equal rows make equal pages; seals of their own differ where a violation is open."""
         if not self.alike or any(
-            machine.does(lambda work, now: integrity_operations.listed(work)) for machine in self.machines
+            machine.does(lambda work, now: integrity_operations.list_open(work)) for machine in self.machines
         ):
             return
         now = self.machines[0].now_us
@@ -378,7 +378,7 @@ def violates(walk: Walk, machine: Machine) -> None:
 
 def restores(walk: Walk, machine: Machine) -> None:
     machine.passes()
-    for batch in machine.does(lambda work, now: integrity_operations.listed(work)):
+    for batch in machine.does(lambda work, now: integrity_operations.list_open(work)):
         for one in batch:
             with suppress(UsageError):
                 machine.does(lambda work, now, path=one.path: integrity_operations.restore(work, path))
@@ -386,7 +386,7 @@ def restores(walk: Walk, machine: Machine) -> None:
 
 def accepts(walk: Walk, machine: Machine) -> None:
     machine.passes()
-    for batch in machine.does(lambda work, now: integrity_operations.listed(work)):
+    for batch in machine.does(lambda work, now: integrity_operations.list_open(work)):
         for one in batch[:1]:
             with suppress(UsageError):
                 machine.does(lambda work, now, path=one.path: integrity_operations.accept(work, path, "mine", now))

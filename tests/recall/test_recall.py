@@ -19,7 +19,7 @@ from signet_sync.recall.operations import recall
 from signet_sync.recall.passages import REACH, Finder
 from signet_sync.recall.query import MOST_TERMS, read
 from signet_sync.recall.rank import KEPT, TIERS, Candidate, choose, for_prompt, weights, why
-from signet_sync.recall.snippets import SNIPPET, speaker, told
+from signet_sync.recall.snippets import SNIPPET, label_with_snippet, speaker
 from signet_sync.storage.database.connection import Database
 from signet_sync.text.word_forms import akin_of, folded, stem_of
 
@@ -166,7 +166,7 @@ def test_any_text_is_looked_through(query, text):
     found = best(query, text)
     assert found.start is None or 0 <= found.start < len(text)
     assert 0 <= found.weight <= len(read(query).terms) + 1e-9
-    piece = told("label", text, found.start)
+    piece = label_with_snippet("label", text, found.start)
     assert piece.isprintable() and len(piece) <= SNIPPET + 20
 
 

@@ -600,7 +600,7 @@ class Machine(RuleBasedStateMachine):
     @rule(number=ANY, what=st.sampled_from(["restore", "accept"]), how=HOW, step=STEP)
     def settle(self, number: int, what: str, how: str, step: int) -> None:
         """A violation in a person's hands: the sealed bytes come back, or the present ones are right."""
-        open_ = sorted(one.path for batch in integrity_operations.listed(self.work) for one in batch)
+        open_ = sorted(one.path for batch in integrity_operations.list_open(self.work) for one in batch)
         if not open_:
             return
         path = open_[number % len(open_)]

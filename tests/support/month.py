@@ -62,7 +62,7 @@ class Told:
     roles: dict[tuple[str, str], str] = field(default_factory=dict)
     texts: dict[tuple[str, str], str] = field(default_factory=dict)
     answers: list[Answered] = field(default_factory=list)
-    sweeps: dict[str, list[tuple[int, promotion.Swept]]] = field(default_factory=dict)
+    sweeps: dict[str, list[tuple[int, promotion.SweepResult]]] = field(default_factory=dict)
     forgotten: dict[tuple[str, str], int] = field(default_factory=dict)
 
 

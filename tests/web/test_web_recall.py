@@ -72,12 +72,20 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Any:
                 while hits and hits[0][0] < sweep_at:
                     at_us, query, text, place = hits.pop(0)
                     recall_events.record(
-                        workspace.database, "default", recall_operations.asked(query), [(ids[text], 1 / place)], at_us
+                        workspace.database,
+                        "default",
+                        recall_operations.stored_query(query),
+                        [(ids[text], 1 / place)],
+                        at_us,
                     )
                 promotion.dream(workspace, "default", sweep_at)
             for at_us, query, text, place in hits:
                 recall_events.record(
-                    workspace.database, "default", recall_operations.asked(query), [(ids[text], 1 / place)], at_us
+                    workspace.database,
+                    "default",
+                    recall_operations.stored_query(query),
+                    [(ids[text], 1 / place)],
+                    at_us,
                 )
             pinning.pin(workspace, "default", ids[RISEN], NOW_US)
             privacy_forget.forget(workspace, "default", ids[FORGOTTEN], NOW_US)

@@ -11,7 +11,7 @@ from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.tables import TABLES
 
 if TYPE_CHECKING:
-    from signet_sync.memories.signals import Event, Totals
+    from signet_sync.memories.signals import RecallEvent, Totals
 
 # The SQL of totals; `memories.signals.totals` computes the same from a list of events.
 _TOTALS = (
@@ -20,7 +20,7 @@ _TOTALS = (
 )
 
 
-class Found(NamedTuple):
+class FoundMemory(NamedTuple):
     """A memory that was found since some time, with its totals, and whether it has been promoted."""
 
     memory_id: str
@@ -28,7 +28,7 @@ class Found(NamedTuple):
     promoted: bool
 
 
-class Asked(NamedTuple):
+class RecalledQuery(NamedTuple):
     """A query that found memories: the query as stored, its instant, and each memory with its score, best first."""
 
     query: str
@@ -36,7 +36,7 @@ class Asked(NamedTuple):
     hits: list[tuple[str, float]]
 
 
-class Angle(NamedTuple):
+class QueryHits(NamedTuple):
     """A query that found a memory: how often, and when last (µs)."""
 
     query: str
@@ -64,39 +64,39 @@ def record(database: Database, agent_id: str, query: str, hits: Iterable[tuple[s
     return True
 
 
-def of_memory(database: Database, agent_id: str, memory_id: str) -> list[Event]:
+def of_memory(database: Database, agent_id: str, memory_id: str) -> list[RecallEvent]:
     """Returns the events of a memory, oldest first."""
-    from signet_sync.memories.signals import Event
+    from signet_sync.memories.signals import RecallEvent
 
     rows = database.execute(
         "select query, score, at_us from recall_events where agent_id = ? and memory_id = ? order by at_us, id",
         (agent_id, memory_id),
     )
-    return [Event(*row) for row in rows]
+    return [RecallEvent(*row) for row in rows]
 
 
-def latest(database: Database, agent_id: str, most: int) -> list[Asked]:
+def latest(database: Database, agent_id: str, most: int) -> list[RecalledQuery]:
     """Returns an agent's latest queries with hits, newest first, from at most `most` hits."""
-    found: dict[tuple[int, str], Asked] = {}
+    found: dict[tuple[int, str], RecalledQuery] = {}
     for query, at_us, memory_id, score in database.execute(
         "select query, at_us, memory_id, score from recall_events where agent_id = ?"
         " order by at_us desc, id desc limit ?",
         (agent_id, most),
     ):
-        found.setdefault((at_us, query), Asked(query, at_us, [])).hits.append((memory_id, score))
+        found.setdefault((at_us, query), RecalledQuery(query, at_us, [])).hits.append((memory_id, score))
     for one in found.values():
         one.hits.sort(key=lambda hit: (-hit[1], hit[0]))
     return list(found.values())
 
 
-def angles_of(database: Database, agent_id: str, memory_id: str, most: int) -> list[Angle]:
+def angles_of(database: Database, agent_id: str, memory_id: str, most: int) -> list[QueryHits]:
     """Returns the distinct queries that found a memory, the latest first."""
     rows = database.execute(
         "select query, count(*), max(at_us) from recall_events where agent_id = ? and memory_id = ?"
         " group by query order by max(at_us) desc, query limit ?",
         (agent_id, memory_id, most),
     )
-    return [Angle(*row) for row in rows]
+    return [QueryHits(*row) for row in rows]
 
 
 def days_of(database: Database, agent_id: str, memory_id: str) -> dict[int, int]:
@@ -117,13 +117,13 @@ def totals_of(database: Database, agent_id: str, memory_id: str) -> Totals | Non
     return Totals(*row) if row[0] else None
 
 
-def found_since(database: Database, agent_id: str, since_us: int, memory_id: str | None = None) -> list[Found]:
+def found_since(database: Database, agent_id: str, since_us: int, memory_id: str | None = None) -> list[FoundMemory]:
     """Returns the memories of an agent (or one) found at `since_us` or later, with the totals of these hits; by id."""
     from signet_sync.memories.signals import Totals
 
     one, bindings = ("", ()) if memory_id is None else (" and e.memory_id = ?", (memory_id,))
     return [
-        Found(found, Totals(*totals), bool(promoted))
+        FoundMemory(found, Totals(*totals), bool(promoted))
         for found, promoted, *totals in database.execute(
             "select e.memory_id, exists(select 1 from memory_promotions p"
             f" where p.agent_id = e.agent_id and p.memory_id = e.memory_id), {_TOTALS}"
@@ -176,7 +176,7 @@ def prune(database: Database, before_us: int) -> int:
         return drop_before(database, before_us)
 
 
-def room(database: Database) -> tuple[int, int]:
+def bytes_used(database: Database) -> tuple[int, int]:
     """Returns the number of events, and about how many bytes they take."""
     size = "coalesce(sum(length(query) + length(memory_id) + 40), 0)"
     count, taken = next(database.execute(f"select count(*), {size} from recall_events"))

@@ -15,8 +15,8 @@ from signet_sync.formats.timestamps import day_of, parse_instant
 from signet_sync.graph.threads import HEAD_SESSIONS, Thread, head, session_from
 from signet_sync.memories.score import Use
 from signet_sync.memories.store import promotions
-from signet_sync.pages.memory_page import Lineage, NodeView
-from signet_sync.pages.sections import EntityView, FactView, MemoryView, PinnedView, Seen, ThreadView
+from signet_sync.pages.memory_page import NodeLineage, NodeView
+from signet_sync.pages.sections import EntityView, FactView, MemoryView, PinnedView, SectionInputs, ThreadView
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.named_rows import NODES
 
@@ -82,7 +82,7 @@ _CHILDREN = """
     cross join session_summaries n on n.agent_id = ?1 and n.id = c.child_id"""
 
 
-def seen(database: Database, agent_id: str, now_us: int) -> Seen:
+def section_inputs(database: Database, agent_id: str, now_us: int) -> SectionInputs:
     """Returns what page sections may show at `now_us`: the newest of everything, and what is pinned or was used.
 
     Derived rows count from their own time on, memories and pins at once.
@@ -102,7 +102,7 @@ def seen(database: Database, agent_id: str, now_us: int) -> Seen:
     more = json.dumps(sorted({*_of(ids, "m"), *risen} - memories.keys()))
     memories |= _rows(database, f"{_MEMORY} and m.id = json_each.value", agent_id, more)
     pinned = [one for one in _of(ids, "skcae") if uses[one].pinned]
-    return Seen(
+    return SectionInputs(
         [*filter(None, (_as_of(database, agent_id, ThreadView(*row), now_us) for row in threads.values()))],
         [FactView(*row) for row in facts.values()],
         [MemoryView(one, kind, text, parse_instant(at) or 0) for one, kind, text, at in memories.values()],
@@ -167,7 +167,7 @@ def next_change(database: Database, agent_id: str, now_us: int) -> int | None:
     return min((instant for instant in soonest if instant is not None), default=None)
 
 
-def lineage(database: Database, agent_id: str, now_us: int, limit: int) -> Lineage:
+def lineage(database: Database, agent_id: str, now_us: int, limit: int) -> NodeLineage:
     """Returns the newest condensations, and newest summaries and compactions, at most `limit` of each; ties by id."""
     condensations, sessions = (
         [
@@ -179,7 +179,7 @@ def lineage(database: Database, agent_id: str, now_us: int, limit: int) -> Linea
         ]
         for condensed in (True, False)
     )
-    return Lineage(
+    return NodeLineage(
         _nodes(database, agent_id, condensations),
         _nodes(database, agent_id, sessions),
     )

@@ -31,7 +31,7 @@ _IDS = {"thread": "t", "node": "ae"}
 _HIDDEN = {"memory": " and not t.private", "curated": " and t.file = 'profile'"}
 
 
-class Line(NamedTuple):
+class MatchedLine(NamedTuple):
     """What a line was made from. `about` is its subject, for the user: a project, a thread; `kind` what it is."""
 
     id: str
@@ -44,7 +44,7 @@ class Line(NamedTuple):
     private: bool = False
 
 
-class Artifact(NamedTuple):
+class MatchedArtifact(NamedTuple):
     """An artifact to be searched; `content` is cut if longer than requested."""
 
     path: str
@@ -182,7 +182,7 @@ def first(
 
 
 # Queries for many ids return the rows in the order of the ids.
-def memories(database: Database, agent_id: str, ids: Sequence[str]) -> Iterator[Line]:
+def memories(database: Database, agent_id: str, ids: Sequence[str]) -> Iterator[MatchedLine]:
     """Yields memories; their tags are below their words."""
     for line_id, kind, content, private, created_at, line in database.execute(
         "select m.id, m.type, m.content, m.private, m.created_at, l.text from json_each(?2) j"
@@ -191,10 +191,10 @@ def memories(database: Database, agent_id: str, ids: Sequence[str]) -> Iterator[
         (agent_id, json.dumps(ids)),
     ):
         at_us = parse_instant(created_at) or 0
-        yield Line(line_id, kind, None, line, content, None, at_us, bool(private))
+        yield MatchedLine(line_id, kind, None, line, content, None, at_us, bool(private))
 
 
-def facts(database: Database, agent_id: str, ids: Sequence[str]) -> Iterator[Line]:
+def facts(database: Database, agent_id: str, ids: Sequence[str]) -> Iterator[MatchedLine]:
     """Yields active facts; `about` is the project's path, None if the fact is the agent's own."""
     for line_id, aspect, text, path, at_us, project, line in database.execute(
         "select f.id, f.aspect, f.text, f.source_path, f.latest_us, iif(e.kind = 'project', e.norm, null), l.text"
@@ -204,10 +204,10 @@ def facts(database: Database, agent_id: str, ids: Sequence[str]) -> Iterator[Lin
         " where f.status = 'active'",
         (agent_id, json.dumps(ids)),
     ):
-        yield Line(line_id, aspect, project, line, text, path, at_us)
+        yield MatchedLine(line_id, aspect, project, line, text, path, at_us)
 
 
-def curated(database: Database, agent_id: str, ids: Sequence[str]) -> Iterator[Line]:
+def curated(database: Database, agent_id: str, ids: Sequence[str]) -> Iterator[MatchedLine]:
     """Yields entity profiles; `about` is the title, the first line of `text`, and `shown` the one sentence."""
     told = set()
     for line_id, kind, status, title, sentence, path, at_us, line in database.execute(
@@ -219,10 +219,10 @@ def curated(database: Database, agent_id: str, ids: Sequence[str]) -> Iterator[L
         if line_id not in told:
             told.add(line_id)
             what = kind if status == "active" else f"{status} {kind}"
-            yield Line(line_id, what, title, line, sentence, path, at_us)
+            yield MatchedLine(line_id, what, title, line, sentence, path, at_us)
 
 
-def threads(database: Database, agent_id: str, ids: Sequence[str]) -> Iterator[Line]:
+def threads(database: Database, agent_id: str, ids: Sequence[str]) -> Iterator[MatchedLine]:
     """Yields thread summaries; `about` is the label."""
     for line_id, label, sample, next_action, path, at_us, line in database.execute(
         "select h.thread_id, h.label, h.sample, h.next_action, h.source_ref, h.latest_us, l.text from json_each(?2) j"
@@ -231,10 +231,10 @@ def threads(database: Database, agent_id: str, ids: Sequence[str]) -> Iterator[L
         (agent_id, json.dumps(ids)),
     ):
         shown = f"{label}: {sample}" + (f" Next: {next_action}" if next_action else "")
-        yield Line(line_id, "thread", label, line, shown, path, at_us)
+        yield MatchedLine(line_id, "thread", label, line, shown, path, at_us)
 
 
-def condensations(database: Database, agent_id: str, ids: Sequence[str]) -> Iterator[Line]:
+def condensations(database: Database, agent_id: str, ids: Sequence[str]) -> Iterator[MatchedLine]:
     """Yields arcs and epochs; `about` is the label of the thread."""
     for line_id, kind, label, content, at_us, thread_label in database.execute(
         "select n.id, n.kind, n.label, n.content, n.latest_us, h.label from json_each(?2) j"
@@ -242,10 +242,10 @@ def condensations(database: Database, agent_id: str, ids: Sequence[str]) -> Iter
         " left join memory_thread_heads h on h.agent_id = n.agent_id and h.thread_id = n.thread_id",
         (agent_id, json.dumps(ids)),
     ):
-        yield Line(line_id, kind, thread_label, content or label, label, None, at_us)
+        yield MatchedLine(line_id, kind, thread_label, content or label, label, None, at_us)
 
 
-def artifacts(database: Database, ids: Sequence[int], longest: int, most: int) -> Iterator[Artifact]:
+def artifacts(database: Database, ids: Sequence[int], longest: int, most: int) -> Iterator[MatchedArtifact]:
     """Yields artifacts by number: at most `longest` characters of content of each, at most `most` of all."""
     for *found, sentence, kept in database.execute(
         "select a.source_path, a.source_kind, a.session_token, a.session_id, a.project, a.membership_us,"
@@ -259,7 +259,7 @@ def artifacts(database: Database, ids: Sequence[int], longest: int, most: int) -
         text = kept if isinstance(kept, str) else unsealed(database.path, kept)
         content = text[: min(longest, most)]
         most -= len(content)
-        yield Artifact(path, kind, (token, session_id), project, at_us, sentence, content)
+        yield MatchedArtifact(path, kind, (token, session_id), project, at_us, sentence, content)
 
 
 def node_at(database: Database, agent_id: str, path: str, place: int) -> NodeAt | None:

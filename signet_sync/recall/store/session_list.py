@@ -27,7 +27,7 @@ class Cursor(NamedTuple):
     session_id: str
 
 
-class Filter(NamedTuple):
+class SessionFilter(NamedTuple):
     """Which sessions are wanted; instants in microseconds, `until_us` itself is excluded."""
 
     query: str = ""
@@ -37,7 +37,7 @@ class Filter(NamedTuple):
     until_us: int | None = None
 
 
-class Entry(NamedTuple):
+class SessionEntry(NamedTuple):
     """One session of the list: a row of the session log, with data of its newest artifact and its files."""
 
     session_token: str
@@ -58,10 +58,10 @@ class Entry(NamedTuple):
         return Cursor(self.membership_us, self.session_token, self.session_id)
 
 
-class Shown(NamedTuple):
+class SessionList(NamedTuple):
     """A page of the list: `more` if older ones follow, `loose` if no session has all words of the query."""
 
-    entries: list[Entry]
+    entries: list[SessionEntry]
     more: bool
     loose: bool
 
@@ -75,7 +75,9 @@ _VIOLATIONS = """(select count(*) from seals s join violations v on v.path = s.p
     and s.session_token = p.session_token and s.session_id = p.session_id)"""
 
 
-def page(database: Database, agent_id: str, wanted: Filter, after: Cursor | None = None, limit: int = 100) -> Shown:
+def page(
+    database: Database, agent_id: str, wanted: SessionFilter, after: Cursor | None = None, limit: int = 100
+) -> SessionList:
     """Returns the newest sessions of an agent that pass a filter, or those after a place in the list.
 
     Words of the query must be in the session's artifacts, the last one may be a beginning; if no session has all of
@@ -84,13 +86,13 @@ def page(database: Database, agent_id: str, wanted: Filter, after: Cursor | None
     words = wanted.query.strip()
     if not words:
         entries = _entries(database, agent_id, wanted, None, after, limit)
-        return Shown(entries[:limit], len(entries) > limit, loose=False)
+        return SessionList(entries[:limit], len(entries) > limit, loose=False)
     expression = expression_of(words)
     entries = _entries(database, agent_id, wanted, expression, after, limit)
     loose = not entries and expression is not None and " AND " in expression
     if loose:
         entries = _entries(database, agent_id, wanted, expression_of(words, any_word=True), after, limit)
-    return Shown(entries[:limit], len(entries) > limit, loose and bool(entries))
+    return SessionList(entries[:limit], len(entries) > limit, loose and bool(entries))
 
 
 def expression_of(query: str, *, any_word: bool = False) -> str | None:
@@ -113,8 +115,8 @@ class _Bound:
 
 
 def _entries(
-    database: Database, agent_id: str, wanted: Filter, expression: str | None, after: Cursor | None, limit: int
-) -> list[Entry]:
+    database: Database, agent_id: str, wanted: SessionFilter, expression: str | None, after: Cursor | None, limit: int
+) -> list[SessionEntry]:
     bound = _Bound()
     agent = bound(agent_id)
     where = " and ".join([f"l.agent_id = {agent}", *_conditions(bound, agent, wanted, expression, after)])
@@ -125,11 +127,11 @@ def _entries(
             cross join memory_artifacts a on a.source_path = l.path where {where}
             order by l.membership_us desc, l.session_token desc, l.session_id desc limit {bound(limit + 1)}) p
         order by p.membership_us desc, p.session_token desc, p.session_id desc"""
-    return [Entry(*row) for row in database.execute(sql, bound.values)]
+    return [SessionEntry(*row) for row in database.execute(sql, bound.values)]
 
 
 def _conditions(
-    bound: _Bound, agent: str, wanted: Filter, expression: str | None, after: Cursor | None
+    bound: _Bound, agent: str, wanted: SessionFilter, expression: str | None, after: Cursor | None
 ) -> Iterator[str]:
     if wanted.project is not None:
         yield f"l.project is {bound(None if wanted.project == NONE else wanted.project)}"
@@ -165,7 +167,9 @@ def _found(bound: _Bound, agent: str, words: str, expression: str | None) -> Ite
 # ── snippets beside the list ──
 
 
-def said(database: Database, agent_id: str, query: str, entries: Sequence[Entry], *, loose: bool) -> dict[Cursor, str]:
+def snippets(
+    database: Database, agent_id: str, query: str, entries: Sequence[SessionEntry], *, loose: bool
+) -> dict[Cursor, str]:
     """Returns for each session of a page a snippet with the query's words, of the summary if it has them.
 
     Bounded: of long artifacts only the beginning is searched, and at most two million characters altogether.
@@ -190,7 +194,7 @@ def said(database: Database, agent_id: str, query: str, entries: Sequence[Entry]
 
 
 def _best_hits(
-    database: Database, agent_id: str, expression: str, entries: Sequence[Entry]
+    database: Database, agent_id: str, expression: str, entries: Sequence[SessionEntry]
 ) -> dict[tuple[str, str], int]:
     """Returns the row of each session's artifact that has the words: summary before compaction before transcript."""
     names = ", ".join(["(?, ?)"] * len(entries))
