@@ -30,7 +30,7 @@ from signet_sync.formats.timestamps import DAY, SECOND, iso, parse_instant
 from signet_sync.memories import operations as memories_operations
 from signet_sync.memories import promotion
 from signet_sync.memories.promotion_score import Promotion, sweep_id
-from signet_sync.memories.signals import RecallEvent, Signals, totals
+from signet_sync.memories.signals import RecallEvent, Signals, Totals
 from signet_sync.memories.store import memories as memories_store
 from signet_sync.memories.store import promotions
 from signet_sync.pages import dreams_page_writer, memory_page_writer
@@ -224,7 +224,9 @@ def counted(database: Database) -> None:
     ):
         found[one].append(RecallEvent(*event))
     for some in found.values():
-        totals(some)
+        days = {event.at_us // DAY for event in some}
+        last_us = max(event.at_us for event in some)
+        Totals(len(some), sum(event.score for event in some), last_us, len({event.query for event in some}), len(days))
 
 
 def sweep_table(columns: dict[str, list[dict[str, float]]], names: Sequence[str]) -> Iterator[str]:

@@ -24,7 +24,6 @@ from signet_sync.storage.database.connection import Database
 from signet_sync.sync import planner
 from signet_sync.sync.planner import Seal
 from signet_sync.sync.store import artifacts, violations
-from signet_sync.sync.store.violations import OpenViolation
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text.sanitizer import sanitize_line, sanitize_transcript_v2
 
@@ -66,11 +65,6 @@ def _lines(text: str) -> list[str]:
     return [line + "\n" for line in text.split("\n")]
 
 
-def list_open(workspace: Workspace) -> list[list[OpenViolation]]:
-    """Returns open violations, grouped by the pass that found them."""
-    return [batch.files for batch in violations.batches(workspace.database)]
-
-
 def difference(database: Database, root: str, path: str, limit: int) -> Difference:
     """Returns the difference of a sealed file; reads at most `limit` bytes of it.
 
@@ -106,7 +100,7 @@ def _sealed_bytes(seal: Seal) -> bytes:
         let_go = seal.packed is not None and not seal.packed
         raise UsageError(
             "the sealed bytes of this file "
-            + ("were let go (seals.keep_days, seals.max_bytes)" if let_go else "were lost with a database"),
+            + ("were deleted by retention (seals.keep_days, seals.max_bytes)" if let_go else "were lost with a database"),
             path=seal.path,
             hint="restore it from a copy of your own, or accept it with --reason",
         )
@@ -126,7 +120,7 @@ def restore(workspace: Workspace, path: str, now_us: int) -> str | None:
     kept = None
     if isinstance(found, Found):
         if found.raw != raw and files.replace(workspace.root, path, raw, found.raw).displaced is not None:
-            raise UsageError("it was saved again meanwhile", path=path, hint="look at it once more, then restore again")
+            raise UsageError("the file changed in the meantime", path=path, hint="check it, then restore again")
     elif found.code in ("gone", "not-a-file"):
         if found.code == "not-a-file":
             kept = _moved_away(workspace, path, now_us)
@@ -134,10 +128,10 @@ def restore(workspace: Workspace, path: str, now_us: int) -> str | None:
             files.create_once(workspace.root, path, raw)
         except FileExistsError:
             raise UsageError(
-                "something was put there meanwhile", path=path, hint="look at it once more, then restore again"
+                "another file has appeared at the path", path=path, hint="check it, then restore again"
             ) from None
     else:
-        raise UsageError(found.message, path=path, hint="move away what stands there, then restore again")
+        raise UsageError(found.message, path=path, hint="move away what is at the path, then restore again")
     return kept
 
 
@@ -172,11 +166,11 @@ def accept(workspace: Workspace, path: str, reason: str, now_us: int) -> None:
             accept_gone(workspace, [path], reason, now_us)
             return
         raise UsageError(
-            f"there is nothing that could be sealed: {found.message}",
+            f"there is nothing to seal: {found.message}",
             path=path,
             hint="signet-sync violations restore moves it away and writes the sealed file back"
             if found.code == "not-a-file"
-            else "put that right, then look again; or restore it",
+            else "correct that and try again, or restore the file",
         )
     try:
         document = parse(found.raw)
@@ -185,7 +179,7 @@ def accept(workspace: Workspace, path: str, reason: str, now_us: int) -> None:
         artifact = validate(name.kind, {**document.fields, "content_sha256": actual})
     except (FrontmatterProblem, FieldProblem) as problem:
         raise UsageError(
-            f"it cannot be accepted as it is: {problem}", path=path, hint="mend what is named, or restore it"
+            f"it cannot be accepted as it is: {problem}", path=path, hint="correct the problem, or restore the file"
         ) from None
     assert isinstance(artifact, Content)
     if (artifact.agent_id, artifact.session_id) != (seal.agent_id, seal.session_id):
@@ -210,7 +204,7 @@ def accept(workspace: Workspace, path: str, reason: str, now_us: int) -> None:
         raise UsageError(
             f"it cannot be accepted as it is: {judgement.message}",
             path=path,
-            hint="mend what is named, or restore it",
+            hint="correct the problem, or restore the file",
         )
     # The new seal first: after a crash in between, the file violates it, and can be accepted or restored again.
     with workspace.database.transaction(durable=True):
@@ -279,7 +273,7 @@ def select(database: Database, which: ViolationFilter) -> list[str]:
         same = [path for path in wanted if path == name or _fits(path, name)]
         if not same and (_is_pattern(name) or which.batch or which.vanished or which.accepted):
             raise UsageError(
-                f"no {'accepted' if which.accepted else 'open'} violation fits {name!r}",
+                f"no {'accepted' if which.accepted else 'open'} violation matches {name!r}",
                 hint="signet-sync violations list shows them",
                 code="unknown-violation",
             )

@@ -97,7 +97,7 @@ def _asked(provider: Provider, what: str, system: str, prompt: str, max_tokens: 
 
 def _said(provider: Provider, what: str, proposal: str | None, answer: str | None) -> str | None:
     if answer is not None and not proposal:
-        logger.warning("{} gave no {}: the answer holds none", provider.name, what)
+        logger.warning("{} gave no {}: the answer contains none", provider.name, what)
     return proposal or None
 
 
@@ -133,7 +133,7 @@ class _OneFlow:
             return provider
         left = provider.timeout - self._spent
         if left <= 0:
-            raise ProviderError("the time of this flow is used up", hint="give it a longer timeout")
+            raise ProviderError("the timeout for this session has been used up", hint="set a longer timeout")
         return provider.within(left)
 
 
@@ -153,7 +153,7 @@ def _key(block: Block, environ: Mapping[str, str]) -> str:
     key = providers.checked_key(environ.get(block.api_key_env, ""))
     if not key:
         raise ConfigError(
-            f"the environment holds no key for {block.provider}",
+            f"no key for {block.provider} in the environment",
             hint="export the variable that api_key_env names, or set api_key_file; services see no shell's exports",
         )
     return key
@@ -193,7 +193,7 @@ def _plain_tree(text: str) -> dict[str, Any]:
         tree = _plain_value(events, 0)
         more = next(events, None)
     except yaml.YAMLError:
-        raise ValueError("it is no YAML") from None
+        raise ValueError("it is not YAML") from None
     return tree if isinstance(tree, dict) and more is None else {}
 
 
@@ -206,7 +206,7 @@ def _plain_value(events: Iterator[Any], depth: int) -> Any:
     if event is None or kind in ("MappingEndEvent", "SequenceEndEvent"):
         return _END
     if kind == "AliasEvent" or event.anchor is not None or event.tag is not None or depth > _DEPTH:
-        raise ValueError("it holds aliases, anchors or tags, or is nested too deeply")
+        raise ValueError("it contains aliases, anchors or tags, or is nested too deeply")
     if kind == "ScalarEvent":
         return event.value
     if kind == "SequenceStartEvent":
@@ -218,6 +218,6 @@ def _plain_value(events: Iterator[Any], depth: int) -> Any:
         value = _plain_value(events, depth + 1)
         if isinstance(key, str):
             if key in tree:
-                raise ValueError("a key stands there twice")
+                raise ValueError("a key occurs twice")
             tree[key] = value
     return tree

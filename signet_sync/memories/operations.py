@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,9 +20,6 @@ from signet_sync.sync.store import sessions
 from signet_sync.sync.workspace import Workspace, back_up
 from signet_sync.text import tags as text_tags
 from signet_sync.text.memory import cleaned, memory_id, tags_of
-
-_SHOWN = 8
-_FULL = re.compile(r"m-[a-z2-7]{12}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +73,7 @@ def _origin(workspace: Workspace, agent_id: str, name: str) -> Origin:
     if ref is None or flow.is_removed(workspace, agent_id, ref.session_token, ref.session_id):
         raise UsageError(
             f"the session {name!r} was removed",
-            hint="leave --session out to remember this as your own word",
+            hint="omit --session to remember it as your own statement",
             code="removed-session",
         )
     return ref.session_token, ref.session_id
@@ -101,7 +97,7 @@ def waiting_for(agent_id: str, outcome: Outcome) -> str:
     if outcome.held:
         return f"{head_page(agent_id)} is held back: {outcome.held}"
     if outcome.trouble:
-        return f"{head_page(agent_id)} follows with the next pass: {outcome.trouble[0]}"
+        return f"{head_page(agent_id)} will be updated by the next pass: {outcome.trouble[0]}"
     return ""
 
 

@@ -179,7 +179,10 @@ def weights(settings: Settings) -> SignalWeights:
 def prune(workspace: Workspace, now_us: int) -> int:
     """Deletes hits of all agents past their retention; returns their number."""
     days = workspace.settings.recall_retention_days
-    return recall_events.prune(workspace.database, now_us - int(days * DAY)) if days else 0
+    if not days:
+        return 0
+    with workspace.database.transaction():
+        return recall_events.drop_before(workspace.database, now_us - int(days * DAY))
 
 
 def tag_memories(workspace: Workspace, agent_id: str) -> int:

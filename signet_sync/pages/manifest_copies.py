@@ -53,7 +53,7 @@ def take_in(workspace: Workspace) -> tuple[set[str], list[str]]:
         try:
             changed |= _join(workspace, copy, path)
         except (OSError, WorkspaceError, RevisionConflict) as error:
-            trouble.append(f"{copy}: it could not be joined with its manifest: {reason(error)}")
+            trouble.append(f"{copy}: it could not be merged into its manifest: {reason(error)}")
     return changed, trouble
 
 

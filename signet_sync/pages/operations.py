@@ -23,7 +23,7 @@ def at_start(place: Place, agent_id: str, *, shared: bool = False, budget: int |
             pass
     except DatabaseError as error:
         if os.path.exists(place.database):
-            trouble = [f"the index cannot be asked: {error.message}"]
+            trouble = [f"the index cannot be read: {error.message}"]
     if budget is None:
         composed = compose(place.root, agent_id, shared=shared)
     else:

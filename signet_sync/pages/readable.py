@@ -51,9 +51,9 @@ def read(place: Place, agent_id: str, path: str, limit: int) -> ReadableText:
         verdict = sessions.verdicts(database, [path]).get(path, "indexed")
         if verdict != "indexed":
             raise UsageError(
-                f"the file is not as it was sealed ({verdict})",
+                f"the file differs from its seal ({verdict})",
                 path=path,
-                hint="a person looks with: signet-sync violations list",
+                hint="see: signet-sync violations list",
                 code="not-as-sealed",
             )
         # Read before the index is closed: a removal from then on is seen by the next request.

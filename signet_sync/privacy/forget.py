@@ -111,7 +111,7 @@ def _take_away(
         scrub.clean_of_words(workspace, words)
     except OSError as error:
         raise WorkspaceError(
-            f"a kept copy of {head_page(agent_id)} cannot be cleaned, and nothing was forgotten: {error}",
+            f"a kept copy of {head_page(agent_id)} cannot be cleaned, so nothing was forgotten: {error}",
             hint="delete the copy, or make it writable, and try again",
         ) from error
     with workspace.database.transaction(durable=True):
@@ -123,7 +123,7 @@ def _take_away(
     try:
         scrub.clean_of_words(workspace, words)  # copies made since then
     except (OSError, WorkspaceError) as error:
-        workspace.events.append(f"a kept copy of the page may still hold its words: {error}")
+        workspace.events.append(f"a kept copy of the page may still contain it: {error}")
     waiting = operations.waiting_for(agent_id, outcome)
     # A page that could not be rewritten still shows it.
     pending = bool(memories.forgotten(workspace.database) or waiting)
@@ -137,27 +137,27 @@ def _named(workspace: Workspace, agent_id: str, name: str) -> Memory:
     wanted = name.strip().removeprefix("^")
     if HANDLE.fullmatch(wanted) and LETTERS[wanted[0]] in KINDS:
         raise UsageError(
-            f"{name} is an entity file and no memory",
+            f"{name} is an entity file, not a memory",
             hint=f'signet-sync entity deprecate {wanted} --reason "…"',
             code="not-a-memory",
         )
     if HANDLE.fullmatch(wanted) and wanted[0] != "m":
         raise UsageError(
-            f"{name} is a {LETTERS[wanted[0]]} and no memory: it comes from the markdown of a session",
-            hint="signet-sync remove takes a whole session away",
+            f"{name} is a {LETTERS[wanted[0]]} and not a memory: it comes from a session's files",
+            hint="signet-sync remove removes a whole session",
             code="not-a-memory",
         )
     found = memories.beginning(workspace.database, agent_id, wanted, _SHOWN + 1) if HANDLE.fullmatch(wanted) else []
     if len(found) > 1:
         raise UsageError(
             f"{name!r} may mean {', '.join(found[:_SHOWN])}{' and more' if len(found) > _SHOWN else ''}",
-            hint=f"give all {ID_LENGTH} characters of one",
+            hint=f"give all {ID_LENGTH} characters of one id",
             code="ambiguous-handle",
         )
     memory = memories.get(workspace.database, agent_id, found[0]) if found else None
     if memory is None:
         raise UsageError(
-            f"agent {agent_id} remembers nothing called {name!r}",
+            f"agent {agent_id} has no memory called {name!r}",
             hint="MEMORY.md shows the ids (^m-…), signet-sync recall finds them; --agent chooses another agent",
             code="unknown-memory",
         )

@@ -193,7 +193,7 @@ def _written(
         trouble = _put(workspace, work)
         if trouble:
             # The seal already has the new text: the next pass tries again.
-            yield NotRedacted(work.path, trouble, "every pass tries again")
+            yield NotRedacted(work.path, trouble, "this will be retried automatically")
         yield FileRedaction(work.path, work.rules)
 
 
@@ -210,7 +210,7 @@ def _put(workspace: Workspace, work: _Work) -> str:
         replaced = files.replace(workspace.root, work.path, work.raw, work.present)
     except (OSError, WorkspaceError) as error:
         return reason(error)
-    return "it was saved again meanwhile" if replaced.displaced is not None else ""
+    return "the file changed in the meantime" if replaced.displaced is not None else ""
 
 
 def _looked(workspace: Workspace, path: str, cleaning: Cleaning) -> _Work | NotRedacted | None:
@@ -236,13 +236,13 @@ def _looked(workspace: Workspace, path: str, cleaning: Cleaning) -> _Work | NotR
     try:
         made = rewritten(name.kind, raw, cleaning)
     except (FrontmatterProblem, FieldProblem) as problem:
-        return NotRedacted(path, str(problem), "mend what is named, then redact again")
+        return NotRedacted(path, str(problem), "correct the problem, then redact again")
     if made is None:
         return _suspected(path, _judged(workspace, path, raw, None)) if cleaning is SECRETS else None
     new = _judged(workspace, path, made.raw, None)
     if new.verdict != "indexed" or new.seal is None or new.row is None or not redacts(raw, made.raw):
         return NotRedacted(
-            path, new.message or "its redacted form could not be told from a change", "remove the session"
+            path, new.message or "its redacted form cannot be recognized as a redaction", "remove the session"
         )
     old = _judged(workspace, path, raw, None).row
     fresh = (seal or new.seal)._replace(
@@ -275,8 +275,8 @@ def _suspected(path: str, judgement: Judgement) -> NotRedacted | None:
         return None
     return NotRedacted(
         path,
-        "a secret stands in what the file is called by (its session's id or key, a path), which no redaction changes",
-        "signet-sync remove takes the session away",
+        "the session's id, its key or a path contains a secret, which redaction cannot change",
+        "signet-sync remove deletes the session",
     )
 
 

@@ -288,7 +288,7 @@ def remove(
         try:
             scrub.clean_of_words(workspace, needles)  # the copies of pages that were kept just now
         except (OSError, WorkspaceError) as error:
-            workspace.events.append(f"a kept copy of a page may still hold words of what was removed: {error}")
+            workspace.events.append(f"a kept copy of a page may still contain removed text: {error}")
     after = _count(workspace.database, removal)
     pending = tuple(artifact for artifact in removal.paths if files.look(workspace.root, artifact) is not None)
     purged = None if begun is None else purge_plan.finish(workspace, begun, note)
@@ -530,7 +530,7 @@ def undoable(workspace: Workspace, agent_id: str, name: str) -> Undo:
             return Undo(stone, ids, tombstones_files.path_of(agent_id, stone.session_token), present)
     raise UsageError(
         f"no tombstone of agent {agent_id} is called {name!r}",
-        hint="give the session's key or id, or the token that stands in memory/tombstones/",
+        hint="give the session's key or id, or the token in the tombstone's file name",
         code="unknown-tombstone",
     )
 

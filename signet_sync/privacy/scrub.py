@@ -125,7 +125,7 @@ def scrub(workspace: Workspace, now_us: int) -> None:
     except (OSError, WorkspaceError) as error:
         left = str(error)
     if left:
-        workspace.events.append(f"not all that is left of what was removed could be deleted, a pass will: {left}")
+        workspace.events.append(f"some remains of what was removed could not be deleted; the next pass will try again: {left}")
     line_index.scour(workspace.database)
     if not workspace.database.checkpoint(truncate=True) or left:
         return

@@ -244,7 +244,7 @@ class _Search:
         for turn in live.find(self.database, self.agent_id, self.finder.needles):
             passage = self.finder.best(turn.content)
             at_us = parse_instant(turn.at) or 0
-            where = _said(turn.role, "a session that still runs", at_us)
+            where = _said(turn.role, "a running session", at_us)
             text = around(turn.content, passage.start or 0)
             line_id = f"{turn.session_key}#{turn.turn}"
             candidate = self._candidate("transcript", line_id, text, None, at_us, passage, where)

@@ -36,14 +36,14 @@ def pin(workspace: Workspace, agent_id: str, handle: str, now_us: int) -> Pinned
         found = references.resolve(workspace.database, agent_id, handle).id
         if LETTERS[found[0]] == "entity":
             raise UsageError(
-                f"{found} is a name that things are said of, and has no line of its own",
+                f"{found} is a topic, which has no line of its own on the page",
                 hint="pin one of its facts; signet-sync expand shows them",
                 code="not-pinnable",
             )
         if LETTERS[found[0]] in KINDS:
             raise UsageError(
-                f"{found} is an entity file, which is ranked and kept by other rules",
-                hint=f"signet-sync entity pin {found} keeps agents from changing it",
+                f"{found} is an entity file, which cannot be pinned to MEMORY.md",
+                hint=f"signet-sync entity pin {found} prevents agents from changing it",
                 code="not-pinnable",
             )
         with workspace.database.transaction(durable=True):

@@ -80,11 +80,6 @@ def pairs(weights: Sequence[float], by: Sequence[int]) -> tuple[list[tuple[int, 
     return near, [_CLOSER * (weights[one] + weights[other]) for one, other in near]
 
 
-def worth(weights: Sequence[float], mask: int) -> float:
-    """Returns the weight of the terms of a mask, bit n for term n."""
-    return sum(weight for number, weight in enumerate(weights) if mask >> number & 1)
-
-
 def scored(weights: Sequence[float], passage: QueryPassage) -> float:
     """Scores how well a text answers, from 0 to 1: by its best passage, and a little by all that it contains."""
     return (OF_PASSAGE * passage.weight + (1 - OF_PASSAGE) * passage.whole) / sum(weights)

@@ -19,6 +19,7 @@ import pytest
 from agents import Counted, Inside, until
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from recall_totals import totals
 from workbench import Answer, Vault, contents, numbered, tree
 
 from signet_sync.admin import stats
@@ -26,7 +27,7 @@ from signet_sync.app import scheduler
 from signet_sync.app.workspace import opened
 from signet_sync.formats.timestamps import DAY, SECOND, iso, parse_instant
 from signet_sync.memories import promotion
-from signet_sync.memories.signals import ZERO, RecallEvent, Signals, Totals, signals, totals
+from signet_sync.memories.signals import ZERO, RecallEvent, Signals, Totals, signals
 from signet_sync.memories.store import memories, promotions, recall_events
 from signet_sync.memories.store.memories import Memory
 from signet_sync.settings.model import Settings
@@ -48,6 +49,11 @@ ASKED = ("Luis", "Bogota", "who prefers Spanish")
 OF_KATE = ("Kate", "WhatsApp", "short replies")
 
 quick = agents.quick
+
+
+def events_of(database: Database, agent_id: str, memory_id: str) -> list[RecallEvent]:
+    sql = "select query, score, at_us from recall_events where agent_id = ? and memory_id = ? order by at_us, id"
+    return [RecallEvent(*row) for row in database.execute(sql, (agent_id, memory_id))]
 
 
 @pytest.fixture
@@ -170,7 +176,7 @@ def test_recall_signals_isolated_per_memory_and_agent(store: Database) -> None:
     assert (seen(store, luis).recall_count, seen(store, kate).recall_count) == (2, 1)
     assert seen(store, luis, "scout") == ZERO
     hit(store, luis, *hits(1.0), agent="scout")
-    assert recall_events.of_memory(store, "scout", luis) == [], "no event of a memory that the agent has not"
+    assert events_of(store, "scout", luis) == [], "no event of a memory that the agent has not"
 
 
 def test_recall_signals_for_agent_returns_map(store: Database) -> None:
@@ -310,7 +316,7 @@ def test_sql_counts_as_the_desk_does(mine: list[RecallEvent], theirs: list[Recal
             found = counted.get(memory_id, Totals(0, 0.0, 0, 0, 0))
             assert found._replace(score_sum=0) == wanted._replace(score_sum=0)
             assert found.score_sum == pytest.approx(wanted.score_sum)
-    assert sorted(recall_events.of_memory(database, "default", "m-mine")) == sorted(mine)
+    assert sorted(events_of(database, "default", "m-mine")) == sorted(mine)
     database.connection.close()
 
 
@@ -363,10 +369,10 @@ def test_forget_removes_all_derived_rows(vault: Vault) -> None:
 def test_prune_recall_events_trims_old_rows(store: Database) -> None:
     luis = put(store, LUIS)
     hit(store, luis, *hits(*[1.0] * 5, days=5))
-    assert recall_events.prune(store, NOW_US - 2 * DAY) == 2
-    assert recall_events.prune(store, NOW_US - 2 * DAY) == 0
-    assert recall_events.prune(store, NOW_US + 1) == 3
-    assert recall_events.of_memory(store, "default", luis) == []
+    assert recall_events.drop_before(store, NOW_US - 2 * DAY) == 2
+    assert recall_events.drop_before(store, NOW_US - 2 * DAY) == 0
+    assert recall_events.drop_before(store, NOW_US + 1) == 3
+    assert events_of(store, "default", luis) == []
 
 
 def test_wal_checkpoint_noops_cleanly(vault: Vault, database: Database) -> None:

@@ -8,9 +8,10 @@ import random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from recall_totals import totals
 
 from signet_sync.formats.timestamps import DAY
-from signet_sync.memories.signals import ZERO, RecallEvent, Totals, signals, totals
+from signet_sync.memories.signals import ZERO, RecallEvent, Totals, signals
 
 NOW = 20_000 * DAY
 HOUR = DAY // 24

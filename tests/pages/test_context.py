@@ -301,4 +301,4 @@ def test_an_index_that_cannot_be_asked_is_told_and_the_page_is_given_all_the_sam
     vault.db.write_bytes(b"no database at all" * 1000)
     answer = vault.call("context")
     assert answer.code == 0 and "step number 1" in answer.out
-    assert answer.err.startswith("warning: the index cannot be asked: ") and answer.err.count("\n") == 1
+    assert answer.err.startswith("warning: the index cannot be read: ") and answer.err.count("\n") == 1

@@ -30,6 +30,7 @@ from signet_sync.pages import memory_page_writer
 from signet_sync.privacy import remove
 from signet_sync.sessions import operations as sessions_operations
 from signet_sync.sessions.input import compaction_input, session_input
+from signet_sync.sync.store import violations
 from signet_sync.sync.store.artifacts import canonical_dump
 
 ME = "default"
@@ -182,7 +183,8 @@ class Walk:
     def pages_are_equal(self) -> None:
         """At one instant equal rows make equal pages; seals of their own differ where a violation is open."""
         if not self.alike or any(
-            machine.does(lambda work, now: integrity_operations.list_open(work)) for machine in self.machines
+            machine.does(lambda work, now: [one.files for one in violations.batches(work.database)])
+            for machine in self.machines
         ):
             return
         now = self.machines[0].now_us
@@ -378,7 +380,7 @@ def violates(walk: Walk, machine: Machine) -> None:
 
 def restores(walk: Walk, machine: Machine) -> None:
     machine.passes()
-    for batch in machine.does(lambda work, now: integrity_operations.list_open(work)):
+    for batch in machine.does(lambda work, now: [one.files for one in violations.batches(work.database)]):
         for one in batch:
             with suppress(UsageError):
                 machine.does(lambda work, now, path=one.path: integrity_operations.restore(work, path))
@@ -386,7 +388,7 @@ def restores(walk: Walk, machine: Machine) -> None:
 
 def accepts(walk: Walk, machine: Machine) -> None:
     machine.passes()
-    for batch in machine.does(lambda work, now: integrity_operations.list_open(work)):
+    for batch in machine.does(lambda work, now: [one.files for one in violations.batches(work.database)]):
         for one in batch[:1]:
             with suppress(UsageError):
                 machine.does(lambda work, now, path=one.path: integrity_operations.accept(work, path, "mine", now))

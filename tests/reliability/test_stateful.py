@@ -49,7 +49,7 @@ from signet_sync.settings.model import Settings
 from signet_sync.storage.database.connection import Database, discard
 from signet_sync.sync import engine
 from signet_sync.sync.request import Outcome, Request
-from signet_sync.sync.store import access_counts
+from signet_sync.sync.store import access_counts, violations
 from signet_sync.sync.store.artifacts import canonical_dump
 from signet_sync.sync.workspace import Workspace
 
@@ -600,7 +600,7 @@ class Machine(RuleBasedStateMachine):
     @rule(number=ANY, what=st.sampled_from(["restore", "accept"]), how=HOW, step=STEP)
     def settle(self, number: int, what: str, how: str, step: int) -> None:
         """A violation in a person's hands: the sealed bytes come back, or the present ones are right."""
-        open_ = sorted(one.path for batch in integrity_operations.list_open(self.work) for one in batch)
+        open_ = sorted(one.path for batch in violations.batches(self.work.database) for one in batch.files)
         if not open_:
             return
         path = open_[number % len(open_)]

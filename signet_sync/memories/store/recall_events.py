@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from signet_sync.errors import DatabaseError
 from signet_sync.formats.timestamps import DAY
+from signet_sync.memories.signals import Totals
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.tables import TABLES
 
-if TYPE_CHECKING:
-    from signet_sync.memories.signals import RecallEvent, Totals
-
-# The SQL of totals; `memories.signals.totals` computes the same from a list of events.
+# The SQL of totals.
 _TOTALS = (
     f"count(*), sum(e.score), max(e.at_us), count(distinct e.query), count(distinct e.at_us / {DAY})"
     " from recall_events e"
@@ -64,17 +62,6 @@ def record(database: Database, agent_id: str, query: str, hits: Iterable[tuple[s
     return True
 
 
-def of_memory(database: Database, agent_id: str, memory_id: str) -> list[RecallEvent]:
-    """Returns the events of a memory, oldest first."""
-    from signet_sync.memories.signals import RecallEvent
-
-    rows = database.execute(
-        "select query, score, at_us from recall_events where agent_id = ? and memory_id = ? order by at_us, id",
-        (agent_id, memory_id),
-    )
-    return [RecallEvent(*row) for row in rows]
-
-
 def latest(database: Database, agent_id: str, most: int) -> list[RecalledQuery]:
     """Returns an agent's latest queries with hits, newest first, from at most `most` hits."""
     found: dict[tuple[int, str], RecalledQuery] = {}
@@ -111,16 +98,12 @@ def days_of(database: Database, agent_id: str, memory_id: str) -> dict[int, int]
 
 def totals_of(database: Database, agent_id: str, memory_id: str) -> Totals | None:
     """Returns the totals of all events of a memory; None without events."""
-    from signet_sync.memories.signals import Totals
-
     row = next(database.execute(f"select {_TOTALS} where agent_id = ? and memory_id = ?", (agent_id, memory_id)))
     return Totals(*row) if row[0] else None
 
 
 def found_since(database: Database, agent_id: str, since_us: int, memory_id: str | None = None) -> list[FoundMemory]:
     """Returns the memories of an agent (or one) found at `since_us` or later, with the totals of these hits; by id."""
-    from signet_sync.memories.signals import Totals
-
     one, bindings = ("", ()) if memory_id is None else (" and e.memory_id = ?", (memory_id,))
     return [
         FoundMemory(found, Totals(*totals), bool(promoted))
@@ -170,12 +153,6 @@ def drop_before(database: Database, before_us: int) -> int:
     return database.connection.changes()
 
 
-def prune(database: Database, before_us: int) -> int:
-    """Does the same in a transaction of its own."""
-    with database.transaction():
-        return drop_before(database, before_us)
-
-
 def bytes_used(database: Database) -> tuple[int, int]:
     """Returns the number of events, and about how many bytes they take."""
     size = "coalesce(sum(length(query) + length(memory_id) + 40), 0)"
@@ -194,9 +171,9 @@ def queries(database: Database) -> list[str]:
     return [text for (text,) in database.execute(" union ".join(words)) if text]
 
 
-def forget_queries(database: Database, told: Iterable[str]) -> None:
+def forget_queries(database: Database, texts: Iterable[str]) -> None:
     """Deletes rows with these texts, which contain words of what was removed. In the caller's transaction."""
-    rows = [(text,) for text in told]
+    rows = [(text,) for text in texts]
     for table in TABLES.values():
         for column in table.texts:
             database.executemany(f"delete from {table.name} where {column} = ?", rows)

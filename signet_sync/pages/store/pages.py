@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from signet_sync.errors import LeaseBusy
@@ -34,24 +34,21 @@ class Lease(NamedTuple):
 
 def page_states(database: Database, agent_id: str | None = None) -> dict[str, PageState]:
     """Returns every page that we wrote, or those of one agent, by path."""
-    sql = "select path, agent_id, size, mtime_ns, ctime_ns, inode, inputs_sha256, next_us from pages"
-    rows = database.execute(
-        sql if agent_id is None else sql + " where agent_id = ?", () if agent_id is None else (agent_id,)
+    return dict(
+        _states(database, "", ()) if agent_id is None else _states(database, " where agent_id = ?", (agent_id,))
     )
-    return {
-        path: PageState(agent, Signature(size, mtime, ctime, inode) if size is not None else None, inputs, next_us)
-        for path, agent, size, mtime, ctime, inode, inputs, next_us in rows
-    }
 
 
 def page_state(database: Database, path: str) -> PageState | None:
     """Returns one page as we left it."""
-    for agent, size, mtime, ctime, inode, inputs, next_us in database.execute(
-        "select agent_id, size, mtime_ns, ctime_ns, inode, inputs_sha256, next_us from pages where path = ?",
-        (path,),
-    ):
-        return PageState(agent, Signature(size, mtime, ctime, inode) if size is not None else None, inputs, next_us)
-    return None
+    return dict(_states(database, " where path = ?", (path,))).get(path)
+
+
+def _states(database: Database, where: str, bindings: tuple[str, ...]) -> Iterator[tuple[str, PageState]]:
+    sql = f"select path, agent_id, size, mtime_ns, ctime_ns, inode, inputs_sha256, next_us from pages{where}"
+    for path, agent, size, mtime, ctime, inode, inputs, next_us in database.execute(sql, bindings):
+        signature = Signature(size, mtime, ctime, inode) if size is not None else None
+        yield path, PageState(agent, signature, inputs, next_us)
 
 
 def store_page(database: Database, path: str, state: PageState) -> None:

@@ -195,7 +195,7 @@ def thread_behind(database: Database, agent_id: str, handle: str) -> str:
     if thread is None:
         raise UsageError(
             f"{found.id} belongs to no thread",
-            hint="handles of threads begin with ^t-: see MEMORY.md",
+            hint="thread handles begin with ^t-; MEMORY.md shows them",
             code="no-thread",
         )
     return thread

@@ -61,27 +61,18 @@ def search(
 
     Raises `UsageError` if raw syntax is wrong.
     """
-    if raw:
-        query = _encodable(query)
+    query = _encodable(query)
+    expressions = [query] if raw else [match_expression(query), match_expression(query, any_word=True)]
+    for expression in filter(None, dict.fromkeys(expressions)):
         try:
-            return _run(database, query, query, agent_id, kind, since_us, limit)
+            hits = _run(database, expression, query, agent_id, kind, since_us, limit)
         except apsw.SQLError as error:
+            if not raw:
+                raise
             raise UsageError(f"not FTS5 syntax: {error}", hint="leave out --raw to search for plain words") from None
-    expression = match_expression(query)
-    if expression is None:
-        return []
-    hits = _run(database, expression, query, agent_id, kind, since_us, limit)
-    if not hits and " AND " in expression:
-        hits = _run(
-            database,
-            match_expression(query, any_word=True) or expression,
-            query,
-            agent_id,
-            kind,
-            since_us,
-            limit,
-        )
-    return hits
+        if hits:
+            return hits
+    return []
 
 
 def _run(
