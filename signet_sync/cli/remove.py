@@ -111,8 +111,8 @@ def remove(
         if quoted.paths and quoting is None:
             raise _quoted(quoted.paths)
         _ask(plans, quoted.paths if quoting == "redact" else (), yes, as_json)
-        mend = quotes.redact(workspace, quoted, reason or "", instant) if quoting == "redact" else remove.unchanged
-        remove_one = partial(remove.remove, purge_history=purge_history, quoted_in=quoted.paths, mend=mend)
+        rewrite = quotes.redact(workspace, quoted, reason or "", instant) if quoting == "redact" else remove.unchanged
+        remove_one = partial(remove.remove, purge_history=purge_history, quoted_in=quoted.paths, rewrite=rewrite)
         done = [remove_one(workspace, plan, reason or "", instant) for plan in plans]
     documents = [_document(one) for one in done]
     if as_json:
@@ -182,7 +182,7 @@ def _undo(
     from signet_sync.privacy import remove
 
     undo = remove.undoable(workspace, agent, name)
-    stone = undo.stone
+    stone = undo.tombstone
     if not dry_run:
         # Nothing is lost by it, so only a person at a terminal is asked.
         if sys.stdin.isatty() and not as_json:
@@ -196,7 +196,7 @@ def _undo(
                 "session_token": stone.session_token,
                 "lifted": not dry_run,
                 "dry_run": dry_run,
-                "tombstone": undo.tombstone,
+                "tombstone": undo.path,
                 "session_ids": list(undo.session_ids) or None,
                 "removed_at": stone.removed_at.text,
                 "removed_paths": list(stone.removed_paths),
@@ -218,7 +218,7 @@ def _undo(
 
 
 def _tell_undo(undo: Undo) -> None:
-    stone = undo.stone
+    stone = undo.tombstone
     click.secho(f"{stone.session_token}, removed {stone.removed_at.text}: {display(stone.reason)}", bold=True, err=True)
     for session_id in undo.session_ids:
         click.echo(f"  session {display(session_id)}", err=True)

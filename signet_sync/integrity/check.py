@@ -98,9 +98,9 @@ def check(
     for judgement in checked.judgements:
         _locate(root, checked, judgement, past, settings.max_file_bytes)
     if not plan.scanned:
-        _excuse(checked, MEMORY, "unchecked", "there is no artifact in memory/, so nothing was checked")
+        _add_excused_note(checked, MEMORY, "unchecked", "there is no artifact in memory/, so nothing was checked")
     elif past is not None and past.is_blind:
-        _excuse(checked, MEMORY, "unchecked", "git ignores memory/, so nothing in it was compared")
+        _add_excused_note(checked, MEMORY, "unchecked", "git ignores memory/, so nothing in it was compared")
     if database is not None:
         checked.judgements += _vanished(database, snapshot.files.keys() | snapshot.odd.keys(), bench)
     if past is not None:
@@ -153,19 +153,19 @@ def _settings(root: str, checked: CheckResult) -> Settings:
         if remark.broken:
             found = files.read(root, SETTINGS, model.FILE_LIMIT)
             line = locate.line_of_setting(found.raw if isinstance(found, Found) else b"", remark.message)
-            told = {
+            entry = {
                 "path": SETTINGS,
                 "verdict": "invalid",
                 "code": ConfigError.code,
                 "message": display(remark.message),
             }
-            checked.problems.append({**told, "hint": remark.hint, "line": line})
+            checked.problems.append({**entry, "hint": remark.hint, "line": line})
         else:
-            _excuse(checked, SETTINGS, "setting-ignored", remark.message)
+            _add_excused_note(checked, SETTINGS, "setting-ignored", remark.message)
     return settings
 
 
-def _excuse(checked: CheckResult, path: str, code: str, message: str) -> None:
+def _add_excused_note(checked: CheckResult, path: str, code: str, message: str) -> None:
     """Takes down a note that does not fail a strict check."""
     checked.excused.add((path, message))
     checked.notes.append({"path": path, "code": code, "message": message})
@@ -224,27 +224,27 @@ def _pages(root: str, checked: CheckResult, agent: str | None, bench: Bench, lim
             names.extend(files.listing(root, MEMORY, ""))
         beside = [name for name in names if row.session_token in name]
         paths = [artifact_path(name) for name in beside if (it := artifact_name(name)) and it.kind == "transcript"]
-        told = [one for one in (row_of(path, whole=True) for path in paths) if one is not None]
-        mine = [one for one in told if (one.agent_id, one.session_id) == (row.agent_id, row.session_id)]
-        return [own, *_told_anew(sorted(mine, key=lambda one: (one.captured_us, one.source_path)))]
+        transcripts = [one for one in (row_of(path, whole=True) for path in paths) if one is not None]
+        of_session = [one for one in transcripts if (one.agent_id, one.session_id) == (row.agent_id, row.session_id)]
+        return [own, *_digest_sentences(sorted(of_session, key=lambda one: (one.captured_us, one.source_path)))]
 
     for owner in [agent] if agent is not None else scan.owners(root):
         path = head_page(owner)
         found = files.read(root, path, limit)
-        told = locate.page_faults(found.raw, sentences_of) if isinstance(found, Found) else []
-        for fault in told:
+        transcripts = locate.page_faults(found.raw, sentences_of) if isinstance(found, Found) else []
+        for fault in transcripts:
             checked.problems.append({**problem(path, "invalid", fault.code, fault.message), "line": fault.line})
             checked.counts["invalid"] += 1
 
 
-def _told_anew(transcripts: Sequence[Row]) -> list[str]:
+def _digest_sentences(transcripts: Sequence[Row]) -> list[str]:
     """The sentence that rules make of a session's transcripts."""
     if not transcripts:
         return []
     from signet_sync.sessions.digest.from_transcripts import retold
 
-    said = retold(transcripts).sentence
-    return [flatten(said)] if said is not None else []
+    sentence = retold(transcripts).sentence
+    return [flatten(sentence)] if sentence is not None else []
 
 
 def _light(judgement: Judgement) -> Judgement:
@@ -288,7 +288,7 @@ def _notes(root: str, checked: CheckResult, now_us: int) -> None:
             )
         for link, target in judgement.links:
             if target not in lost:
-                lost[target] = not _there(root, target)
+                lost[target] = not _exists(root, target)
             if lost[target]:
                 note_ = {
                     "path": judgement.path,
@@ -302,7 +302,7 @@ def _notes(root: str, checked: CheckResult, now_us: int) -> None:
     checked.notes.sort(key=lambda n: (n["path"], n["code"], n["message"]))
 
 
-def _there(root: str, target: str) -> bool:
+def _exists(root: str, target: str) -> bool:
     try:
         return files.look(root, target) is not None
     except (OSError, SignetSyncError):

@@ -100,7 +100,11 @@ def _sealed_bytes(seal: Seal) -> bytes:
         let_go = seal.packed is not None and not seal.packed
         raise UsageError(
             "the sealed bytes of this file "
-            + ("were deleted by retention (seals.keep_days, seals.max_bytes)" if let_go else "were lost with a database"),
+            + (
+                "were deleted by retention (seals.keep_days, seals.max_bytes)"
+                if let_go
+                else "were lost with a database"
+            ),
             path=seal.path,
             hint="restore it from a copy of your own, or accept it with --reason",
         )

@@ -390,7 +390,11 @@ def read_key(path: str) -> tuple[str, bool]:
     except ValueError:
         key = ""
     if not key:
-        raise ConfigError("the key file does not contain exactly one key", path=path, hint="it must contain a single line with the key")
+        raise ConfigError(
+            "the key file does not contain exactly one key",
+            path=path,
+            hint="it must contain a single line with the key",
+        )
     return key, bool(status.st_mode & (stat.S_IRGRP | stat.S_IROTH))
 
 

@@ -66,9 +66,9 @@ def propose_summary(provider: Provider, transcript: str, *, project: str | None,
     if isinstance(provider, providers.NullProvider):
         return None
     system, prompt = prompts.summary_prompt(transcript, project, harness)
-    answer = _asked(provider, "summary", system, prompt, prompts.SUMMARY_TOKENS)
+    answer = _answer(provider, "summary", system, prompt, prompts.SUMMARY_TOKENS)
     proposal = prompts.read_summary(answer, transcript) if answer is not None else None
-    return _said(provider, "summary", sanitize_transcript_v2(proposal) if proposal else None, answer)
+    return _proposal(provider, "summary", sanitize_transcript_v2(proposal) if proposal else None, answer)
 
 
 def propose_sentence(provider: Provider, summary: str, *, project: str | None) -> str | None:
@@ -79,12 +79,12 @@ def propose_sentence(provider: Provider, summary: str, *, project: str | None) -
     if isinstance(provider, providers.NullProvider):
         return None
     system, prompt = prompts.sentence_prompt(summary, project)
-    answer = _asked(provider, "sentence", system, prompt, prompts.SENTENCE_TOKENS)
+    answer = _answer(provider, "sentence", system, prompt, prompts.SENTENCE_TOKENS)
     proposal = prompts.read_sentence(answer, summary) if answer is not None else None
-    return _said(provider, "sentence", sanitize_line(proposal) if proposal else None, answer)
+    return _proposal(provider, "sentence", sanitize_line(proposal) if proposal else None, answer)
 
 
-def _asked(provider: Provider, what: str, system: str, prompt: str, max_tokens: int) -> str | None:
+def _answer(provider: Provider, what: str, system: str, prompt: str, max_tokens: int) -> str | None:
     try:
         return provider.complete(system, prompt, max_tokens=max_tokens)
     except _GivenUp:
@@ -95,7 +95,7 @@ def _asked(provider: Provider, what: str, system: str, prompt: str, max_tokens: 
     return None
 
 
-def _said(provider: Provider, what: str, proposal: str | None, answer: str | None) -> str | None:
+def _proposal(provider: Provider, what: str, proposal: str | None, answer: str | None) -> str | None:
     if answer is not None and not proposal:
         logger.warning("{} gave no {}: the answer contains none", provider.name, what)
     return proposal or None

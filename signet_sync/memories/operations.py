@@ -49,13 +49,13 @@ def remember(
     """
     require_agent(agent_id)
     content, redactions = cleaned(text)
-    told = memory_id(agent_id, kind, content)
-    asked = Memory(agent_id, told, kind, content, tags_of(tags), private, iso(now_us), text_tags.derive(content))
+    identity = memory_id(agent_id, kind, content)
+    wanted = Memory(agent_id, identity, kind, content, tags_of(tags), private, iso(now_us), text_tags.derive(content))
     with state_dir.workspace_lock(workspace.state):
         first_pass(workspace, now_us)
         origin = OWN_WORD if session is None else _origin(workspace, agent_id, session)
         with workspace.database.transaction(durable=True):
-            memory, new = memories.store(workspace.database, asked, origin)
+            memory, new = memories.store(workspace.database, wanted, origin)
         waiting = settle(workspace, agent_id, now_us)
     return Remembered(memory, new, redactions, waiting)
 

@@ -124,10 +124,10 @@ def _weigh(workspace: Workspace, agent_id: str, now_us: int, *, dry_run: bool = 
     """Determines what a sweep would promote."""
     settings = workspace.settings
     found = recall_events.found_since(workspace.database, agent_id, _since(settings, now_us))
-    half_life, doors, parts = settings.recall_half_life_days, gates(settings), weights(settings)
+    half_life, limits, parts = settings.recall_half_life_days, gates(settings), weights(settings)
     fresh = [PromotionCandidate(one.memory_id, one.totals) for one in found if not one.promoted]
-    chosen = promotion_score.choose(fresh, now_us, half_life_days=half_life, gates=doors, weights=parts)
-    near = promotion_score.nearest(fresh, now_us, NEAR, half_life_days=half_life, gates=doors, weights=parts)
+    chosen = promotion_score.choose(fresh, now_us, half_life_days=half_life, gates=limits, weights=parts)
+    near = promotion_score.nearest(fresh, now_us, NEAR, half_life_days=half_life, gates=limits, weights=parts)
     skipped = len(found) - len(fresh)
     return SweepResult(
         promotion_score.sweep_id(now_us), len(found), skipped, tuple(chosen), tuple(near), dry_run=dry_run
@@ -138,12 +138,12 @@ def recalled(
     database: Database, settings: Settings, agent_id: str, now_us: int, memory_id: str | None = None
 ) -> list[RecalledMemory]:
     """Returns recalled memories, all or one, as a sweep would weigh them now, best first; writes nothing."""
-    half_life, doors, parts = settings.recall_half_life_days, gates(settings), weights(settings)
+    half_life, limits, parts = settings.recall_half_life_days, gates(settings), weights(settings)
     found = []
     for one in recall_events.found_since(database, agent_id, _since(settings, now_us), memory_id):
         memory = promotion_score.weighed(PromotionCandidate(one.memory_id, one.totals), now_us, half_life, parts)
         found.append(
-            RecalledMemory(memory, () if one.promoted else promotion_score.lacking(memory, doors), one.promoted)
+            RecalledMemory(memory, () if one.promoted else promotion_score.lacking(memory, limits), one.promoted)
         )
     return sorted(found, key=lambda one: (-one.memory.score, -one.memory.last_us, one.memory.memory_id))
 

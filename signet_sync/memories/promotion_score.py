@@ -117,10 +117,10 @@ def lacking(memory: Promotion, gates: Gates) -> tuple[str, ...]:
         ("query", "queries", gates.queries - memory.queries),
         ("day", "days", gates.unique_days - memory.signals.unique_days),
     )
-    told = [f"{counted(missing, f'more {one}', f'more {many}')}" for one, many, missing in counts if missing > 0]
+    lacks = [f"{counted(missing, f'more {one}', f'more {many}')}" for one, many, missing in counts if missing > 0]
     if memory.score < gates.score:
-        told.append(f"a score of {gates.score:.2f}")
-    return tuple(told)
+        lacks.append(f"a score of {gates.score:.2f}")
+    return tuple(lacks)
 
 
 def nearest(

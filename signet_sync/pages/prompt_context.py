@@ -25,7 +25,7 @@ def prompted(
     (contracts: what others read too). Raises what reading the database raises.
     """
     tiers: tuple[Tier, ...] = ("memory",) if shared else TIERS
-    _, found = recall_operations.find(database, prompt, agent_id, _called_for, tiers=tiers, private=not shared)
+    _, found = recall_operations.find(database, prompt, agent_id, _for_prompt, tiers=tiers, private=not shared)
     hits = [PromptHit(one.text, one.where, one.path, one.id) for one in found]
     text, kept = context.recalled(hits, budget or PROMPT_BUDGET, estimate_tokens)
     sources = list(dict.fromkeys(hit.path for hit in kept if hit.path is not None))
@@ -33,15 +33,15 @@ def prompted(
     if not shared:
         return SessionContext(text, sources, [], ids, crowded=bool(hits) and not kept)
     left = None if budget is None else budget - estimate_tokens(text) - 2
-    who = (
+    identity = (
         compose(root, agent_id, shared=True)
         if left is None
         else compose(root, agent_id, shared=True, limit=max(left, 0), size=estimate_tokens)
     )
-    told = "\n\n".join(filter(None, [text, who.text]))
-    crowded = not told and (bool(hits) or who.crowded)
-    return SessionContext(told, [*sources, *who.sources], who.troubles, ids, crowded=crowded)
+    joined = "\n\n".join(filter(None, [text, identity.text]))
+    crowded = not joined and (bool(hits) or identity.crowded)
+    return SessionContext(joined, [*sources, *identity.sources], identity.troubles, ids, crowded=crowded)
 
 
-def _called_for(query: Query, found: Sequence[RecallCandidate]) -> Sequence[RecallCandidate]:
+def _for_prompt(query: Query, found: Sequence[RecallCandidate]) -> Sequence[RecallCandidate]:
     return for_prompt(query, found, _MOST_RECALLED, asked=True)

@@ -37,7 +37,7 @@ _PREFIXES = {"next": "next: ", "question": "question: ", "preference": "preferen
 # a pin of ours.
 _BLOCK = late(r"^(?:(?:#{1,6}|[-*+]|\d{1,9}[.)]|\[[ xX]\])(?:[ \t]+|$)|>[ \t]*|~{3,}[ \t]*|📌\ufe0f?[ \t]*)+")
 _HANDLE = late(r"\^(?=[a-z]-)")
-_SPOKEN_OF = 3  # content words that a session's sentence shares with a blocker
+_MENTIONED = 3  # content words that a session's sentence shares with a blocker
 
 # A page is rendered again with every change and most of its texts stay the same; the cache holds those of a few pages.
 _kept = lru_cache(maxsize=1_000)
@@ -90,14 +90,14 @@ class PinnedView(NamedTuple):
 
 
 class EntityView(NamedTuple):
-    """An entity; `says` is one sentence about it, empty if its profile has no text yet."""
+    """An entity; `sentence` is about it, empty if its profile has no text yet."""
 
     id: str
     kind: str
     title: str
     type: str | None
     status: str
-    says: str
+    sentence: str
     updated_us: int
     path: str
 
@@ -117,17 +117,17 @@ class SectionInputs(NamedTuple):
 class SectionLine(NamedTuple):
     """The text of one candidate, without bullet and handle.
 
-    `says` are the statements in it, its own first: the line is left out if its own is on the page already, and replaced
-    by `short` if one of the others is.
+    `statements` are those in it, its own first: the line is left out if its own is on the page already, and replaced by
+    `short` if one of the others is.
     """
 
-    says: tuple[str, ...]
+    statements: tuple[str, ...]
     text: str
     short: str
 
 
 class SectionCandidate(NamedTuple):
-    """What may be shown, and its score; `tell` makes its line, which is not needed for most.
+    """What may be shown, and its score; `make_line` makes its line, which is not needed for most.
 
     `group` is a heading inside the section, and `place` the order below it, lowest first.
     """
@@ -137,14 +137,14 @@ class SectionCandidate(NamedTuple):
     at_us: int
     score: float
     pinned: bool
-    tell: Callable[[], SectionLine]
+    make_line: Callable[[], SectionLine]
     group: str = ""
     place: float = 0.0
 
     @property
     def line(self) -> str:
         """Returns the whole line, without its handle."""
-        return f"{self.bullet}{self.tell().text}"
+        return f"{self.bullet}{self.make_line().text}"
 
     @property
     def bullet(self) -> str:
@@ -168,7 +168,13 @@ def candidates(seen: SectionInputs, now_us: int, half_lives: Mapping[str, float]
     today = day_start(now_us)
 
     def valued(
-        kind: str, section: str, thing_id: str, at_us: int, tell: Callable[[], SectionLine], *, remembered: bool = False
+        kind: str,
+        section: str,
+        thing_id: str,
+        at_us: int,
+        make_line: Callable[[], SectionLine],
+        *,
+        remembered: bool = False,
     ) -> SectionCandidate:
         use = seen.uses.get(thing_id, UNUSED)
         value = score(
@@ -181,12 +187,12 @@ def candidates(seen: SectionInputs, now_us: int, half_lives: Mapping[str, float]
             pinned=use.pinned,
             remembered=remembered,
         )
-        return SectionCandidate(section, thing_id, at_us, value, use.pinned, tell)
+        return SectionCandidate(section, thing_id, at_us, value, use.pinned, make_line)
 
     threads: dict[str, list[ThreadView]] = {}
     for thread in seen.threads:
         threads.setdefault((thread.project or "").casefold(), []).append(thread)
-    facts = [v for v in seen.facts if seen.uses.get(v.id, UNUSED).pinned or not _spoken_of_since(v, threads)]
+    facts = [v for v in seen.facts if seen.uses.get(v.id, UNUSED).pinned or not _mentioned_since(v, threads)]
     return [
         *(valued("thread", "projects", v.id, v.latest_us, partial(_of_thread, v, today)) for v in seen.threads),
         *(valued(v.aspect, _section(v.aspect), v.id, v.latest_us, partial(_of_fact, v)) for v in facts),
@@ -200,12 +206,12 @@ def candidates(seen: SectionInputs, now_us: int, half_lives: Mapping[str, float]
     ]
 
 
-def _spoken_of_since(view: FactView, threads: Mapping[str, Sequence[ThreadView]]) -> bool:
+def _mentioned_since(view: FactView, threads: Mapping[str, Sequence[ThreadView]]) -> bool:
     """Returns whether the newest session of a thread of the same project mentions an earlier session's blocker."""
     if view.aspect != "blocker" or not view.project:
         return False
     return any(
-        thread.latest_us > view.latest_us and len(_words(view.text) & _words(thread.sample)) >= _SPOKEN_OF
+        thread.latest_us > view.latest_us and len(_words(view.text) & _words(thread.sample)) >= _MENTIONED
         for thread in threads.get(view.project.casefold(), ())
     )
 
@@ -220,9 +226,9 @@ def _memory(view: MemoryView, dreamed: DreamedView | None, valued: Callable[...,
     if dreamed is None:
         section = _section(view.type)
         return valued(view.type, section, view.id, view.created_us, partial(_of_memory, view), remembered=True)
-    at_us, tell = max(view.created_us, dreamed.at_us), partial(_of_dream, view, dreamed)
-    risen = valued(view.type, "dreamed", view.id, at_us, tell, remembered=True)
-    return risen._replace(group=dreamed.heading, place=-dreamed.score)
+    at_us, make_line = max(view.created_us, dreamed.at_us), partial(_of_dream, view, dreamed)
+    promoted = valued(view.type, "dreamed", view.id, at_us, make_line, remembered=True)
+    return promoted._replace(group=dreamed.heading, place=-dreamed.score)
 
 
 @_kept
@@ -231,24 +237,24 @@ def _of_thread(view: ThreadView, today_us: int) -> SectionLine:
     if not view.next_action:
         return SectionLine((view.id,), text, text)
     return SectionLine(
-        (view.id, _saying(view.next_action)), text, thread_line(view._replace(next_action=None), today_us)
+        (view.id, _statement(view.next_action)), text, thread_line(view._replace(next_action=None), today_us)
     )
 
 
 @_kept
 def _of_fact(view: FactView) -> SectionLine:
     text = fact_line(view)
-    return SectionLine((_saying(view.text),), text, text)
+    return SectionLine((_statement(view.text),), text, text)
 
 
 def _of_memory(view: MemoryView) -> SectionLine:
     text = memory_line(view)
-    return SectionLine((_saying(view.content),), text, text)
+    return SectionLine((_statement(view.content),), text, text)
 
 
 def _of_dream(view: MemoryView, dreamed: DreamedView) -> SectionLine:
     text = dreamed_line(view, dreamed)
-    return SectionLine((_saying(view.content),), text, text)
+    return SectionLine((_statement(view.content),), text, text)
 
 
 def _of_node(view: PinnedView) -> SectionLine:
@@ -268,11 +274,13 @@ def thread_line(view: ThreadView, today_us: int) -> str:
     more = f" · {lineage}" if project and lineage else ""
     status = "quiet" if today_us - view.latest_us > QUIET_AFTER else view.status
     count = counted(view.sessions, "session")
-    said = plain(view.sample)
+    summary = plain(view.sample)
     if view.next_action:
-        said = f"{said.rstrip('.')}; next: {plain(view.next_action, NEXT_LENGTH)}"
+        summary = f"{summary.rstrip('.')}; next: {plain(view.next_action, NEXT_LENGTH)}"
     name = project or lineage or "no project"
-    return f"**{name}**{harness}{more} · {status}, {count}, last {day_of(view.latest_us)}: {said} {link_to(view.path)}"
+    return (
+        f"**{name}**{harness}{more} · {status}, {count}, last {day_of(view.latest_us)}: {summary} {link_to(view.path)}"
+    )
 
 
 def fact_line(view: FactView) -> str:
@@ -301,8 +309,8 @@ def pinned_line(view: PinnedView) -> str:
 def entity_line(view: EntityView) -> str:
     """Returns `**Inner Critic** (part, protector, active): … [[…/profile.md|profile]]`."""
     about = _listed(view.kind, _cell(view.type or "", 40), _cell(view.status, 40))
-    says = f": {plain(view.says)}" if view.says else ""
-    return f"**{_cell(view.title, 80)}** ({about}){says} {wikilink(view.path, 'profile')}"
+    sentence = f": {plain(view.sentence)}" if view.sentence else ""
+    return f"**{_cell(view.title, 80)}** ({about}){sentence} {wikilink(view.path, 'profile')}"
 
 
 def link_to(path: str) -> str:
@@ -320,16 +328,16 @@ def fill(entries: Iterable[SectionCandidate], budget: int) -> FilledSections:
     """
     chosen: dict[str, list[tuple[SectionCandidate, str]]] = {key: [] for key, _ in SECTIONS}
     groups: set[str] = set()
-    said: set[str] = set()
+    shown_statements: set[str] = set()
     shown: set[str] = set()
     used = 0
     for entry in sorted(entries, key=lambda e: rank(e.score, e.at_us, e.id, pinned=e.pinned)):
         if entry.id in shown:
             continue
-        says, text, short = entry.tell()
-        if says[0] in said:
+        statements, text, short = entry.make_line()
+        if statements[0] in shown_statements:
             continue
-        line = f"{entry.bullet}{text if said.isdisjoint(says) else short} {handle(entry.id)}"
+        line = f"{entry.bullet}{text if shown_statements.isdisjoint(statements) else short} {handle(entry.id)}"
         heading = _HEADING_COSTS[entry.section]
         cost = page_tokens(line) + 1
         if entry.group not in groups:
@@ -343,7 +351,7 @@ def fill(entries: Iterable[SectionCandidate], budget: int) -> FilledSections:
         used += cost
         groups.add(entry.group)
         chosen[entry.section].append((entry, line))
-        said.update(says)
+        shown_statements.update(statements)
         shown.add(entry.id)
     for pairs in chosen.values():
         pairs.sort(key=lambda pair: (not pair[0].pinned, pair[0].place, not pair[0].id.startswith("t-")))
@@ -379,7 +387,7 @@ def _section(kind: str) -> str:
     return SECTION_OF.get(kind, SECTION_OF["note"])
 
 
-def _saying(text: str) -> str:
+def _statement(text: str) -> str:
     return plain(text).casefold().rstrip(" .!…")
 
 

@@ -62,9 +62,9 @@ def forget(workspace: Workspace, agent_id: str, name: str, now_us: int, *, purge
         # This pass moves text that a person wrote into the managed block to a copy beside the page, where it can be
         # cleaned.
         operations.update_page(workspace, agent_id, now_us)
-        words = text_match.of_memory(workspace.database, memory)
-        asked = text_match.queries_of_memory(workspace.database, memory)
-        done = _take_away(workspace, agent_id, memory.id, words, asked, now_us, purge_history=purge_history)
+        needles = text_match.of_memory(workspace.database, memory)
+        queries = text_match.queries_of_memory(workspace.database, memory)
+        done = _erase(workspace, agent_id, memory.id, needles, queries, now_us, purge_history=purge_history)
     return replace(done, memory=memory)
 
 
@@ -78,37 +78,37 @@ def _forget_earlier(
     mark = handle(memory_id).encode()
     found = files.read(workspace.root, dream_page(agent_id), PAGE_LIMIT)
     shown = [line for line in found.raw.split(b"\n") if mark in line] if isinstance(found, Found) else []
-    past = past_versions.HistorySearch(agent_id, memory_id=memory_id)
+    found_in_history = past_versions.HistorySearch(agent_id, memory_id=memory_id)
     if purge_history:
         try:
-            past_versions.search(workspace, past)
+            past_versions.search(workspace, found_in_history)
         except RepositoryRefused as refused:
             if not shown:
                 raise unknown if refused.code == "no-repository" else refused from None
-    if not shown and memory_id not in past.memories:
+    if not shown and memory_id not in found_in_history.memories:
         raise unknown
-    past.lines += [line.partition(mark)[0].decode("utf-8", "replace") for line in shown]
-    words = past_versions.words_of_memory(workspace, past)
-    return _take_away(workspace, agent_id, memory_id, words, set(), now_us, purge_history=purge_history)
+    found_in_history.lines += [line.partition(mark)[0].decode("utf-8", "replace") for line in shown]
+    needles = past_versions.words_of_memory(workspace, found_in_history)
+    return _erase(workspace, agent_id, memory_id, needles, set(), now_us, purge_history=purge_history)
 
 
-def _take_away(
+def _erase(
     workspace: Workspace,
     agent_id: str,
     memory_id: str,
-    words: set[bytes],
-    asked: set[str],
+    needles: set[bytes],
+    queries: set[str],
     now_us: int,
     *,
     purge_history: bool,
 ) -> ForgetResult:
-    """Deletes all traces of a memory, given by id and words, and the events of the queries `asked`."""
-    verdicts, note = purge_plan.Verdicts(words, [memory_id]), purge_plan.note_of_memory(agent_id, memory_id)
-    held = functools.partial(versions.holds, workspace.root, [head_page(agent_id), dream_page(agent_id)])
-    begun = purge_plan.begin(workspace, lambda: verdicts, note, held) if purge_history else None
+    """Deletes all traces of a memory, given by id and text, and the events of the given queries."""
+    verdicts, note = purge_plan.Verdicts(needles, [memory_id]), purge_plan.note_of_memory(agent_id, memory_id)
+    git_state = functools.partial(versions.holds, workspace.root, [head_page(agent_id), dream_page(agent_id)])
+    begun = purge_plan.begin(workspace, lambda: verdicts, note, git_state) if purge_history else None
     try:
         # First, because after the row is gone it is unknown what a crash has left in these copies.
-        scrub.clean_of_words(workspace, words)
+        scrub.clean_of_words(workspace, needles)
     except OSError as error:
         raise WorkspaceError(
             f"a kept copy of {head_page(agent_id)} cannot be cleaned, so nothing was forgotten: {error}",
@@ -116,19 +116,19 @@ def _take_away(
         ) from error
     with workspace.database.transaction(durable=True):
         memories.forget(workspace.database, agent_id, [memory_id])
-        recall_events.forget_queries(workspace.database, asked)
+        recall_events.forget_queries(workspace.database, queries)
     outcome = operations.update_page(workspace, agent_id, now_us)
     if outcome.cliff is not None:  # a halted pass does not reach the scrub
         scrub.scrub(workspace, now_us)
     try:
-        scrub.clean_of_words(workspace, words)  # copies made since then
+        scrub.clean_of_words(workspace, needles)  # copies made since then
     except (OSError, WorkspaceError) as error:
         workspace.events.append(f"a kept copy of the page may still contain it: {error}")
     waiting = operations.waiting_for(agent_id, outcome)
     # A page that could not be rewritten still shows it.
     pending = bool(memories.forgotten(workspace.database) or waiting)
     purged = None if begun is None else purge_plan.finish(workspace, begun, note)
-    git = held() if purged is None else purged.history(held)
+    git = git_state() if purged is None else purged.history(git_state)
     return ForgetResult(memory_id, None, pending, git, waiting, purged)
 
 

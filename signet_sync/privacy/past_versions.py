@@ -50,8 +50,8 @@ class HistorySearch:
             self.memories |= {found.decode("ascii") for found in _MEMORY.findall(raw)}
             mark = handle(self.memory_id).encode() if self.memory_id else b""
             if mark and mark in raw:
-                said = [line for line in raw.split(b"\n") if mark in line]
-                self.lines += [line.partition(mark)[0].decode("utf-8", "replace") for line in said]
+                named = [line for line in raw.split(b"\n") if mark in line]
+                self.lines += [line.partition(mark)[0].decode("utf-8", "replace") for line in named]
         return raw
 
     def message(self, raw: bytes) -> bytes:
@@ -80,16 +80,16 @@ def with_removed(workspace: Workspace, found: Collection[tuple[str, bytes]], now
 
     So the words of removed sessions are found in the same way as those of present ones. Raises `DatabaseError`.
     """
-    bench = Bench(Tombstones([]), workspace.noise, lambda _: None, iso(now_us), workspace.settings.max_file_bytes)
+    context = Bench(Tombstones([]), workspace.noise, lambda _: None, iso(now_us), workspace.settings.max_file_bytes)
     copy = workspace.database.in_memory()
     try:
         present = artifacts.rows_by_path(copy, [path for path, _ in found])
-        judged = [planner.judge(path, Found(raw, _NOWHEN), bench) for path, raw in found if path not in present]
+        judged = [planner.judge(path, Found(raw, _NOWHEN), context) for path, raw in found if path not in present]
         # Of several versions the oldest was sealed and shown; the search reaches it last.
-        standing = {one.path: one for one in judged if one.row is not None}
+        oldest = {one.path: one for one in judged if one.row is not None}
         with copy.transaction():
-            artifacts.insert_rows(copy, list(standing.values()), artifacts.next_row_id(copy), iso(now_us))
-            rows = [one.row for one in standing.values() if one.row is not None]
+            artifacts.insert_rows(copy, list(oldest.values()), artifacts.next_row_id(copy), iso(now_us))
+            rows = [one.row for one in oldest.values() if one.row is not None]
             moved = {Source(SESSION, row.agent_id, row.session_token, row.session_id) for row in rows}
             deriving.follow(copy, workspace.pipeline, moved)
         yield replace(workspace, database=copy)
@@ -104,5 +104,5 @@ def unknown_memories(workspace: Workspace, past: HistorySearch) -> tuple[str, ..
 
 def words_of_memory(workspace: Workspace, past: HistorySearch) -> set[bytes]:
     """Returns what identifies a forgotten memory: its handle, and the words that only its page lines have."""
-    said = {_TAIL.sub("", line).strip() for line in past.lines}
-    return {past.memory_id.encode()} | text_match.of_texts(workspace.database, sorted(said))
+    texts = {_TAIL.sub("", line).strip() for line in past.lines}
+    return {past.memory_id.encode()} | text_match.of_texts(workspace.database, sorted(texts))

@@ -112,15 +112,15 @@ def preview(workspace: Workspace, paths: Sequence[str], *, purge_history: bool =
     found: list[FileRedaction] = []
     left: list[NotRedacted] = []
     for path in paths:
-        looked = _looked(workspace, path, SECRETS)
-        if isinstance(looked, NotRedacted):
-            left.append(looked)
-        elif looked is not None:
-            found.append(FileRedaction(path, looked.rules))
-            left += _kept(workspace, looked)
-    held = _holder(workspace, paths)
-    begun = purge_plan.preview(workspace, lambda: RedactionJudge(paths, SECRETS), held) if purge_history else None
-    return RedactResult(tuple(found), tuple(left), held(), None, begun)
+        examined = _examined(workspace, path, SECRETS)
+        if isinstance(examined, NotRedacted):
+            left.append(examined)
+        elif examined is not None:
+            found.append(FileRedaction(path, examined.rules))
+            left += _secrets_in_names(workspace, examined)
+    git_state = _holder(workspace, paths)
+    begun = purge_plan.preview(workspace, lambda: RedactionJudge(paths, SECRETS), git_state) if purge_history else None
+    return RedactResult(tuple(found), tuple(left), git_state(), None, begun)
 
 
 def redact(
@@ -137,8 +137,10 @@ def redact(
 
     If the history is to be purged and cannot be, the files are redacted all the same, and the answer says why.
     """
-    note, held = {"redacted": why}, _holder(workspace, paths)
-    begun = purge_plan.begin(workspace, lambda: RedactionJudge(paths, cleaning), note, held) if purge_history else None
+    note, git_state = {"redacted": why}, _holder(workspace, paths)
+    begun = (
+        purge_plan.begin(workspace, lambda: RedactionJudge(paths, cleaning), note, git_state) if purge_history else None
+    )
     found: list[FileRedaction] = []
     left: list[NotRedacted] = []
     for start in range(0, len(paths), _BATCH):
@@ -154,7 +156,7 @@ def redact(
     if touched or redactions.is_due(workspace.database):
         engine.run_pass(workspace, Request(now_us=now_us, paths=touched or None, reread=touched))
     purged = purge_plan.finish(workspace, begun, note) if begun is not None else None
-    return RedactResult(tuple(found), tuple(left), held() if purged is None else purged.history(held), purged)
+    return RedactResult(tuple(found), tuple(left), git_state() if purged is None else purged.history(git_state), purged)
 
 
 def _holder(workspace: Workspace, paths: Sequence[str]) -> Callable[[], str]:
@@ -171,12 +173,12 @@ def _written(
         if name is not None and name.kind == "manifest":
             yield from _manifest(workspace, path, cleaning, why, now_us)
             continue
-        looked = _looked(workspace, path, cleaning)
-        if isinstance(looked, NotRedacted):
-            yield looked
-        elif looked is not None:
-            works.append(looked)
-            yield from _kept(workspace, looked)
+        examined = _examined(workspace, path, cleaning)
+        if isinstance(examined, NotRedacted):
+            yield examined
+        elif examined is not None:
+            works.append(examined)
+            yield from _secrets_in_names(workspace, examined)
     if not works:
         return
     with workspace.database.transaction(durable=True):
@@ -185,24 +187,24 @@ def _written(
         artifacts.forget_signatures(workspace.database, [work.path for work in works])
         for work in works:
             seal = work.seal
-            redactions.record(workspace.database, seal.agent_id, [work.path], iso(now_us), _said(work.rules, why))
+            redactions.record(workspace.database, seal.agent_id, [work.path], iso(now_us), _summary(work.rules, why))
             if work.before is not None and work.after is not None and work.before != work.after:
                 session = (seal.agent_id, seal.session_token, seal.session_id)
                 redactions.reword(workspace.database, session, work.before, work.after)
     for work in works:
-        trouble = _put(workspace, work)
+        trouble = _replace(workspace, work)
         if trouble:
             # The seal already has the new text: the next pass tries again.
             yield NotRedacted(work.path, trouble, "this will be retried automatically")
         yield FileRedaction(work.path, work.rules)
 
 
-def _said(found: Mapping[str, int], why: str) -> str:
+def _summary(found: Mapping[str, int], why: str) -> str:
     counted = ", ".join(f"{rule} × {count}" for rule, count in sorted(found.items()))
     return f"{counted}: {sanitize_line(why)}"
 
 
-def _put(workspace: Workspace, work: _Work) -> str:
+def _replace(workspace: Workspace, work: _Work) -> str:
     """Writes a file; returns why that is not possible now, else an empty text."""
     if work.present is None:
         return ""
@@ -213,11 +215,11 @@ def _put(workspace: Workspace, work: _Work) -> str:
     return "the file changed in the meantime" if replaced.displaced is not None else ""
 
 
-def _looked(workspace: Workspace, path: str, cleaning: Cleaning) -> _Work | NotRedacted | None:
+def _examined(workspace: Workspace, path: str, cleaning: Cleaning) -> _Work | NotRedacted | None:
     """Returns what to write for a file; None if there is nothing to redact."""
     name = artifact_name(path.rpartition("/")[2])
     if name is None or name.kind not in IMMUTABLE_KINDS:
-        return _looked_at_manifest(workspace, path, cleaning)
+        return _examined_manifest(workspace, path, cleaning)
     seal = artifacts.seal_of(workspace.database, path)
     found = files.read(workspace.root, path, workspace.settings.max_file_bytes)
     present: bytes | None = None
@@ -263,7 +265,7 @@ def _judged(workspace: Workspace, path: str, raw: bytes, seal: Seal | None) -> J
     return planner.judge(path, Found(raw, _NOWHEN), bench)
 
 
-def _kept(workspace: Workspace, work: _Work) -> Iterator[NotRedacted]:
+def _secrets_in_names(workspace: Workspace, work: _Work) -> Iterator[NotRedacted]:
     """Reports what redaction cannot change: a secret in the names by which the file is identified."""
     left = _suspected(work.path, _judged(workspace, work.path, work.raw, None)) if work.seal.digest else None
     if left is not None:
@@ -298,7 +300,7 @@ def _cleaned_manifest(
     return clean, clean_body, dict(found)
 
 
-def _looked_at_manifest(workspace: Workspace, path: str, cleaning: Cleaning) -> _Work | NotRedacted | None:
+def _examined_manifest(workspace: Workspace, path: str, cleaning: Cleaning) -> _Work | NotRedacted | None:
     """Does the same for a manifest, without writing."""
     known = manifests.read(workspace.root, path, workspace.settings.max_file_bytes)
     if known is None:
@@ -337,7 +339,7 @@ def _manifest(
         return
     if seen:
         with workspace.database.transaction(durable=True):
-            redactions.record(workspace.database, owner[0], [path], iso(now_us), _said(seen, why))
+            redactions.record(workspace.database, owner[0], [path], iso(now_us), _summary(seen, why))
         yield FileRedaction(path, seen)
 
 

@@ -93,9 +93,9 @@ def unchanged(path: str, raw: bytes) -> bytes:
 class Undo:
     """The undo of a removal: its tombstone, the sessions (none: all of them), and their files that exist."""
 
-    stone: Tombstone
+    tombstone: Tombstone
     session_ids: tuple[str, ...]
-    tombstone: str
+    path: str
     present: tuple[str, ...]
 
 
@@ -121,45 +121,53 @@ def plan(workspace: Workspace, agent_id: str, name: str, *, purge_history: bool 
 def _earlier(workspace: Workspace, agent_id: str, name: str) -> list[SessionRemoval]:
     """Returns what a key or token covers of sessions that only tombstone and history still contain."""
     found = []
-    for stone in all_tombstones(workspace):
-        if stone.agent_id == agent_id and stone.session_token in (name, token_of(agent_id, name)):
-            found.append(_of_stone(workspace, stone))
+    for tombstone in all_tombstones(workspace):
+        if tombstone.agent_id == agent_id and tombstone.session_token in (name, token_of(agent_id, name)):
+            found.append(_all_of_tombstone(workspace, tombstone))
     return found
 
 
-def _of_stone(workspace: Workspace, stone: Tombstone) -> SessionRemoval:
+def _all_of_tombstone(workspace: Workspace, tombstone: Tombstone) -> SessionRemoval:
     """Returns everything that a tombstone covers."""
-    refs = tuple(SessionRef(stone.agent_id, stone.session_token, one, None) for one in stone.session_ids)
-    paths = tuple(tombstones_store.gone_paths(workspace.database, stone))
-    return SessionRemoval(stone.agent_id, stone.session_token, refs, not refs, paths, earlier=True)
+    refs = tuple(SessionRef(tombstone.agent_id, tombstone.session_token, one, None) for one in tombstone.session_ids)
+    paths = tuple(tombstones_store.gone_paths(workspace.database, tombstone))
+    return SessionRemoval(tombstone.agent_id, tombstone.session_token, refs, not refs, paths, earlier=True)
 
 
 def _earlier_by_id(workspace: Workspace, agent_id: str, name: str) -> list[SessionRemoval]:
     """Does the same for a session's id or path; what the tombstone lacks is read from the history."""
-    stones = [stone for stone in all_tombstones(workspace) if stone.agent_id == agent_id]
-    went = {stone.session_token: _removed_with(workspace, stone) for stone in stones}
-    past = past_versions.HistorySearch(agent_id, lambda path, raw: any(one(path, raw) for one in went.values()))
+    tombstones = [tombstone for tombstone in all_tombstones(workspace) if tombstone.agent_id == agent_id]
+    was_removed = {tombstone.session_token: _removed_with(workspace, tombstone) for tombstone in tombstones}
+    past = past_versions.HistorySearch(agent_id, lambda path, raw: any(one(path, raw) for one in was_removed.values()))
     found: list[tuple[str, bytes]] = []
-    if stones:
+    if tombstones:
         with suppress(RepositoryRefused, WorkspaceError, OSError):  # without a readable history the tombstones suffice
             found = past_versions.search(workspace, past).artifacts
     removals = []
-    for stone in stones:
-        told = {(path, past_versions.session_of(raw)) for path, raw in found if went[stone.session_token](path, raw)}
-        ids = {one for path, one in told if one is not None and name in (path, one)} | {name} & {*stone.session_ids}
-        if not found and name in stone.removed_paths and len(stone.session_ids) < 2:
-            removals.append(_of_stone(workspace, stone))
+    for tombstone in tombstones:
+        named = {
+            (path, past_versions.session_of(raw))
+            for path, raw in found
+            if was_removed[tombstone.session_token](path, raw)
+        }
+        ids = {one for path, one in named if one is not None and name in (path, one)} | {name} & {
+            *tombstone.session_ids
+        }
+        if not found and name in tombstone.removed_paths and len(tombstone.session_ids) < 2:
+            removals.append(_all_of_tombstone(workspace, tombstone))
         elif ids:
-            paths = tuple(sorted({path for path, one in told if one in ids}))
-            refs = tuple(SessionRef(agent_id, stone.session_token, one, None) for one in sorted(ids))
-            removals.append(SessionRemoval(agent_id, stone.session_token, refs, False, paths, earlier=True))
+            paths = tuple(sorted({path for path, one in named if one in ids}))
+            refs = tuple(SessionRef(agent_id, tombstone.session_token, one, None) for one in sorted(ids))
+            removals.append(SessionRemoval(agent_id, tombstone.session_token, refs, False, paths, earlier=True))
     return removals
 
 
-def _removed_with(workspace: Workspace, stone: Tombstone) -> purge_plan.IsOfIt:
+def _removed_with(workspace: Workspace, tombstone: Tombstone) -> purge_plan.IsOfIt:
     """Returns a check whether a file of the history was removed with a tombstone."""
-    gone, everyone = tombstones_store.gone_paths(workspace.database, stone), not stone.session_ids
-    return purge_plan.of_sessions(stone.agent_id, stone.session_token, stone.session_ids, gone, everyone=everyone)
+    gone, everyone = tombstones_store.gone_paths(workspace.database, tombstone), not tombstone.session_ids
+    return purge_plan.of_sessions(
+        tombstone.agent_id, tombstone.session_token, tombstone.session_ids, gone, everyone=everyone
+    )
 
 
 def _present(workspace: Workspace, agent_id: str, name: str) -> list[SessionRemoval]:
@@ -253,11 +261,11 @@ def remove(
     *,
     purge_history: bool = False,
     quoted_in: tuple[str, ...] = (),
-    mend: RewriteVersion = unchanged,
+    rewrite: RewriteVersion = unchanged,
 ) -> RemoveResult:
     """Removes sessions for good. After a crash, the next pass finishes once the tombstone file is durable.
 
-    `mend` removes quotes of the sessions from versions of other files in the history. If the history is to be purged
+    `rewrite` removes quotes of the sessions from versions of other files in the history. If the history is to be purged
     and cannot be, the sessions are removed all the same, and the answer says why.
     """
     if removal.earlier:
@@ -266,16 +274,16 @@ def remove(
     note, begun = _note(removal), None
     if purge_history:
         begun = purge_plan.begin(
-            workspace, lambda: _verdicts(workspace, removal, needles, mend), note, _holder(workspace, removal)
+            workspace, lambda: _verdicts(workspace, removal, needles, rewrite), note, _holder(workspace, removal)
         )
     with state_dir.workspace_lock(workspace.state):
         if not passes.is_halted(workspace.database):
             # Save changes in managed blocks to kept copies now, while rows still identify the lines to delete.
             publish_pages(workspace, agents=None, now_us=now_us)
-        stone = _tombstone(workspace, removal, reason, now_us)
-        path = tombstones_files.put(workspace.root, stone)
+        tombstone = _tombstone(workspace, removal, reason, now_us)
+        path = tombstones_files.put(workspace.root, tombstone)
         with workspace.database.transaction(durable=True):
-            tombstones_store.mirror(workspace.database, [stone])
+            tombstones_store.mirror(workspace.database, [tombstone])
         for artifact in removal.paths:
             if is_artifact_path(artifact):
                 # Every pass tries again to delete what cannot be deleted now; the content leaves the index anyway.
@@ -292,7 +300,7 @@ def remove(
     after = _count(workspace.database, removal)
     pending = tuple(artifact for artifact in removal.paths if files.look(workspace.root, artifact) is not None)
     purged = None if begun is None else purge_plan.finish(workspace, begun, note)
-    held = _holder(workspace, removal)
+    git_state = _holder(workspace, removal)
     return RemoveResult(
         removal.agent_id,
         removal.session_token,
@@ -300,7 +308,7 @@ def remove(
         tuple(artifact for artifact in removal.paths if artifact not in pending),
         pending,
         before - after,
-        held() if purged is None else purged.history(held),
+        git_state() if purged is None else purged.history(git_state),
         tuple(sorted({*text_match.foreign_files(workspace, needles, path), *transcripts})),
         purged,
         quoted_in=quoted_in,
@@ -319,9 +327,9 @@ def _holder(workspace: Workspace, removal: SessionRemoval) -> Callable[[], str]:
 
 def _git_history(workspace: Workspace, removal: SessionRemoval) -> str:
     """Whether the repository contains one of the files; if it ignores them all, pages may contain their words."""
-    held = versions.holds(workspace.root, list(removal.paths))
-    if held != "clean" or not _is_left_out(workspace, removal):
-        return held
+    state = versions.holds(workspace.root, list(removal.paths))
+    if state != "clean" or not _is_left_out(workspace, removal):
+        return state
     page = versions.holds(workspace.root, [head_page(removal.agent_id)])
     return "unknown" if page == "contains" else page
 
@@ -341,21 +349,21 @@ def _purge_earlier(workspace: Workspace, removal: SessionRemoval, now_us: int) -
         verdicts, needles, past = _judged_earlier(workspace, removal, now_us)
         return verdicts
 
-    note, held = _note(removal), _holder(workspace, removal)
-    done = purge_plan.finish(workspace, purge_plan.begin(workspace, judged, note, held), note)
+    note, git_state = _note(removal), _holder(workspace, removal)
+    done = purge_plan.finish(workspace, purge_plan.begin(workspace, judged, note, git_state), note)
     unknown = past_versions.unknown_memories(workspace, past)
     # Without artifacts their words are unknown, and pages may show them.
     unsure = unknown or (not past.artifacts and _is_left_out(workspace, removal))
-    stone, history = tombstones_files.path_of(removal.agent_id, removal.session_token), done.history(held)
+    tombstone, history = tombstones_files.path_of(removal.agent_id, removal.session_token), done.history(git_state)
     return RemoveResult(
         removal.agent_id,
         removal.session_token,
-        stone,
+        tombstone,
         (),
         (),
         0,
         "unknown" if unsure and history == "clean" else history,
-        tuple(text_match.foreign_files(workspace, needles, stone)),
+        tuple(text_match.foreign_files(workspace, needles, tombstone)),
         done,
         unknown,
     )
@@ -366,8 +374,8 @@ def _judged_earlier(
 ) -> tuple[purge_plan.Verdicts, set[bytes], past_versions.HistorySearch]:
     """Derives verdicts and needles from the sessions' artifacts in the history, indexed again in memory."""
     agent_id, token = removal.agent_id, removal.session_token
-    stone = next(one for one in all_tombstones(workspace) if (one.agent_id, one.session_token) == (agent_id, token))
-    past = past_versions.search(workspace, past_versions.HistorySearch(agent_id, _removed_with(workspace, stone)))
+    tombstone = next(one for one in all_tombstones(workspace) if (one.agent_id, one.session_token) == (agent_id, token))
+    past = past_versions.search(workspace, past_versions.HistorySearch(agent_id, _removed_with(workspace, tombstone)))
     with past_versions.with_removed(workspace, past.artifacts, now_us) as then:
         refs = removal.sessions
         if removal.all_sessions:
@@ -391,7 +399,7 @@ def preview(workspace: Workspace, removal: SessionRemoval, now_us: int) -> Begun
 
 
 def _verdicts(
-    workspace: Workspace, removal: SessionRemoval, needles: set[bytes], mend: RewriteVersion = unchanged
+    workspace: Workspace, removal: SessionRemoval, needles: set[bytes], rewrite: RewriteVersion = unchanged
 ) -> purge_plan.Verdicts:
     """Decides what to change in the history, while the sessions' rows still exist."""
     agent_id, token, ids = removal.agent_id, removal.session_token, sorted(ref.session_id for ref in removal.sessions)
@@ -408,7 +416,7 @@ def _verdicts(
         session_texts.handles(workspace.database, scopes),
         names,
         purge_plan.of_sessions(agent_id, token, ids, removal.paths, everyone=everyone),
-        mend,
+        rewrite,
     )
 
 
@@ -418,10 +426,13 @@ def _lingers(workspace: Workspace, removal: SessionRemoval) -> bool:
     Its words are derived from them if it is purged as well.
     """
     ids = {ref.session_id for ref in removal.sessions}
-    for stone in all_tombstones(workspace):
-        if (stone.agent_id, stone.session_token) == (removal.agent_id, removal.session_token) and stone.session_ids:
+    for tombstone in all_tombstones(workspace):
+        if (tombstone.agent_id, tombstone.session_token) == (
+            removal.agent_id,
+            removal.session_token,
+        ) and tombstone.session_ids:
             past = past_versions.search(
-                workspace, past_versions.HistorySearch(stone.agent_id, _removed_with(workspace, stone))
+                workspace, past_versions.HistorySearch(tombstone.agent_id, _removed_with(workspace, tombstone))
             )
             return any(past_versions.session_of(raw) not in ids for _, raw in past.artifacts)
     return False
@@ -519,15 +530,17 @@ def undoable(workspace: Workspace, agent_id: str, name: str) -> Undo:
     Raises `UsageError` if there is no such tombstone.
     """
     derived = token_of(agent_id, name)
-    for stone in all_tombstones(workspace):
-        if stone.agent_id != agent_id:
+    for tombstone in all_tombstones(workspace):
+        if tombstone.agent_id != agent_id:
             continue
-        whole = stone.session_token in (name, derived) or (name in stone.removed_paths and len(stone.session_ids) < 2)
-        if whole or name in stone.session_ids:
-            ids = stone.session_ids if whole else (name,)
-            gone = tombstones_store.gone_paths(workspace.database, stone)
+        whole = tombstone.session_token in (name, derived) or (
+            name in tombstone.removed_paths and len(tombstone.session_ids) < 2
+        )
+        if whole or name in tombstone.session_ids:
+            ids = tombstone.session_ids if whole else (name,)
+            gone = tombstones_store.gone_paths(workspace.database, tombstone)
             present = tuple(path for path in gone if files.look(workspace.root, path) is not None)
-            return Undo(stone, ids, tombstones_files.path_of(agent_id, stone.session_token), present)
+            return Undo(tombstone, ids, tombstones_files.path_of(agent_id, tombstone.session_token), present)
     raise UsageError(
         f"no tombstone of agent {agent_id} is called {name!r}",
         hint="give the session's key or id, or the token in the tombstone's file name",
@@ -544,26 +557,29 @@ def lift(workspace: Workspace, agent_id: str, name: str) -> Undo:
     """
     with state_dir.workspace_lock(workspace.state):
         undo = undoable(workspace, agent_id, name)
-        stone = undo.stone
-        rest = [session_id for session_id in stone.session_ids if session_id not in undo.session_ids]
-        less = validate_tombstone({**stone.fields(), "session_ids": rest}) if rest else None
-        part = validate_tombstone({**stone.fields(), "session_ids": list(undo.session_ids) or None})
+        tombstone = undo.tombstone
+        rest = [session_id for session_id in tombstone.session_ids if session_id not in undo.session_ids]
+        less = validate_tombstone({**tombstone.fields(), "session_ids": rest}) if rest else None
+        part = validate_tombstone({**tombstone.fields(), "session_ids": list(undo.session_ids) or None})
         tombstones_files.lift(workspace.root, part, less)
         with workspace.database.transaction(durable=True):
             if less is not None:
                 tombstones_store.mirror(workspace.database, [less])
             else:
-                tombstones_store.lift(workspace.database, agent_id, stone.session_token)
+                tombstones_store.lift(workspace.database, agent_id, tombstone.session_token)
             capture_store.forget_removed(workspace.database)
     return undo
 
 
 def all_tombstones(workspace: Workspace) -> list[Tombstone]:
     """Returns every tombstone of mirror and files: after a lost database the files may not be mirrored yet."""
-    found = {(stone.agent_id, stone.session_token): stone for stone in tombstones_store.mirrored(workspace.database)}
+    found = {
+        (tombstone.agent_id, tombstone.session_token): tombstone
+        for tombstone in tombstones_store.mirrored(workspace.database)
+    }
     for name in files.listing(workspace.root, TOMBSTONES, ""):
         path = f"{TOMBSTONES}/{name}"
-        _, stone = judge_tombstone(path, files.read(workspace.root, path, TOMBSTONE_LIMIT))
-        if stone is not None:
-            found[stone.agent_id, stone.session_token] = stone
+        _, tombstone = judge_tombstone(path, files.read(workspace.root, path, TOMBSTONE_LIMIT))
+        if tombstone is not None:
+            found[tombstone.agent_id, tombstone.session_token] = tombstone
     return list(found.values())

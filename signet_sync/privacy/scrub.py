@@ -125,7 +125,9 @@ def scrub(workspace: Workspace, now_us: int) -> None:
     except (OSError, WorkspaceError) as error:
         left = str(error)
     if left:
-        workspace.events.append(f"some remains of what was removed could not be deleted; the next pass will try again: {left}")
+        workspace.events.append(
+            f"some remains of what was removed could not be deleted; the next pass will try again: {left}"
+        )
     line_index.scour(workspace.database)
     if not workspace.database.checkpoint(truncate=True) or left:
         return
@@ -306,8 +308,8 @@ def _needles(workspace: Workspace, tombstones: Sequence[Tombstone]) -> set[bytes
     # A word that another agent's session also uses, such as an equal id, does not identify this one.
     words -= used_elsewhere(workspace.database, scopes, words)
     words |= {flatten_cell(word) for word in words}  # as pages show them
-    told = {word.encode("utf-8", "replace") for word in words if len(word) >= 8}
-    return told | text_match.distinctive(workspace.database, scopes)
+    needles = {word.encode("utf-8", "replace") for word in words if len(word) >= 8}
+    return needles | text_match.distinctive(workspace.database, scopes)
 
 
 def find_returned_pages(workspace: Workspace) -> None:
@@ -318,6 +320,6 @@ def find_returned_pages(workspace: Workspace) -> None:
         if isinstance(found, Found):
             pages.append((path.split("/")[1] if path.startswith("agents/") else DEFAULT_AGENT, found.raw))
     for agent_id, raw in pages:
-        told = tombstones_store.told_by(workspace.database, agent_id, raw)
-        if told:
-            tombstones_store.reopen(workspace.database, agent_id, told)
+        removed = tombstones_store.told_by(workspace.database, agent_id, raw)
+        if removed:
+            tombstones_store.reopen(workspace.database, agent_id, removed)

@@ -244,8 +244,8 @@ def _curated(database: Database, agent_id: str, entity_id: str, limit: int) -> _
     profile = next(iter(entities_store.find(database, agent_id, entity_id)), None)
     if profile is None:
         return None
-    whose = "" if agent_id == DEFAULT_AGENT else f" --agent {agent_id}"
-    told = "\n\n".join(filter(None, (profile.text, f"[All of it: signet-sync entity show {entity_id}{whose}]")))
+    agent_option = "" if agent_id == DEFAULT_AGENT else f" --agent {agent_id}"
+    text = "\n\n".join(filter(None, (profile.text, f"[All of it: signet-sync entity show {entity_id}{agent_option}]")))
     about = _about(agent_id, entity_id, profile.kind, profile.title) | {
         "type": profile.type,
         "status": profile.status,
@@ -254,7 +254,7 @@ def _curated(database: Database, agent_id: str, entity_id: str, limit: int) -> _
     }
     return _Found(
         about,
-        Passage(profile.path, told, True),
+        Passage(profile.path, text, True),
         siblings=entities_store.beside(database, profile)[: neighbours.SIBLINGS],
     )
 

@@ -115,12 +115,12 @@ def find(
     query = read(text)
     if not query.terms:
         return query, []
-    search = _Search(database, agent_id, query)
+    search = _QuerySearch(database, agent_id, query)
     found = [*search.lines(tiers, private), *search.artifacts(tiers), *search.turns(tiers)]
     return query, [one for candidate in choose(query, found) if (one := search.located(candidate)) is not None]
 
 
-class _Search:
+class _QuerySearch:
     """One query over one agent's rows."""
 
     def __init__(self, database: Database, agent_id: str, query: Query) -> None:
@@ -142,14 +142,14 @@ class _Search:
         best = self._best([tier for tier in _READERS if tier in tiers], private)
         for tier, ids in best.items():
             for line in _READERS[tier](self.database, self.agent_id, ids):
-                yield self._of_line(tier, line)
+                yield self._from_line(tier, line)
 
     def _best(self, tiers: Sequence[Tier], private: bool) -> dict[Tier, list[str]]:
         """Returns of each tier the lines that contain most of the query; of equal ones the newest."""
         best: dict[Tier, list[str]] = {tier: [] for tier in tiers if hits.has_any(self.database, self.agent_id, tier)}
         if not best:
             return best
-        found, holding = self._told_apart([hits.lines_with(self.database, term) for term in self.terms])
+        found, holding = self._by_term([hits.lines_with(self.database, term) for term in self.terms])
         for tier, ids in best.items():
             few = hits.narrowed(self.database, self.agent_id, tier)
             groups = by_worth([(found if few is None else found & few, 0)], holding, self.weights)
@@ -160,13 +160,13 @@ class _Search:
                 batch *= 8
         return best
 
-    def _told_apart(self, holding: Sequence[list[int]]) -> tuple[set[int], list[set[int]]]:
+    def _by_term(self, holding: Sequence[list[int]]) -> tuple[set[int], list[set[int]]]:
         """Returns the rows with a term by which texts are found, and for each term which of these contain it."""
         found = set[int]().union(*(holding[number] for number in self.by))
         # Intersect with these rows instead of building a set of all rows of a frequent word.
         return found, [found.intersection(rows) for rows in holding]
 
-    def _of_line(self, tier: Tier, line: MatchedLine) -> RecallCandidate:
+    def _from_line(self, tier: Tier, line: MatchedLine) -> RecallCandidate:
         passage = self.finder.best(line.text)
         text = line.shown
         if tier == "node":
@@ -180,7 +180,7 @@ class _Search:
     def artifacts(self, tiers: Collection[Tier]) -> Iterator[RecallCandidate]:
         found = self._found({kind: tier for kind, tier in _TIER_OF.items() if tier in tiers})
         for artifact in hits.artifacts(self.database, found, _LONGEST, _MOST_READ):
-            yield self._of_artifact(artifact)
+            yield self._from_artifact(artifact)
 
     def _found(self, tier_of: Mapping[str, Tier]) -> list[int]:
         """Returns of each tier the artifacts that contain most of the query; of equal ones those indexed last."""
@@ -189,7 +189,7 @@ class _Search:
             return []
         near, bonus = pairs(self.weights, self.by)
         close = [hits.artifacts_near(self.database, self.terms[one], self.terms[other]) for one, other in near]
-        by, terms = self._told_apart(self.holding)
+        by, terms = self._by_term(self.holding)
         # What only words close together find is scored by that alone.
         roots = [(by, 0), (set[int]().union(*close) - by, len(terms))]
         groups = by_worth(roots, [*terms, *close], [*self.weights, *bonus])
@@ -201,7 +201,7 @@ class _Search:
                 break
         return [number for numbers in found.values() for number in numbers[:LOOKED_AT]]
 
-    def _of_artifact(self, found: MatchedArtifact) -> RecallCandidate:
+    def _from_artifact(self, found: MatchedArtifact) -> RecallCandidate:
         about = self._about(found.project)
         sentence, passage = (self.finder.best(text, about) for text in (found.sentence, found.content))
         place = None if sentence.weight >= passage.weight else passage.start
@@ -234,7 +234,7 @@ class _Search:
         if node is None:
             return None
         role = speaker(content, place) if candidate.tier == "transcript" else ""
-        return candidate._replace(id=node.id, at_us=node.at_us, where=_said(role, candidate.where, node.at_us))
+        return candidate._replace(id=node.id, at_us=node.at_us, where=_with_turn(role, candidate.where, node.at_us))
 
     # ── sessions still running ──
 
@@ -244,7 +244,7 @@ class _Search:
         for turn in live.find(self.database, self.agent_id, self.finder.needles):
             passage = self.finder.best(turn.content)
             at_us = parse_instant(turn.at) or 0
-            where = _said(turn.role, "a running session", at_us)
+            where = _with_turn(turn.role, "a running session", at_us)
             text = around(turn.content, passage.start or 0)
             line_id = f"{turn.session_key}#{turn.turn}"
             candidate = self._candidate("transcript", line_id, text, None, at_us, passage, where)
@@ -283,8 +283,8 @@ def _of_entity(line: MatchedLine, place: int | None) -> str:
     """Returns an entity's title and its profile's text around a place; its one sentence if the title has the place."""
     title = line.about or ""
     below = -1 if place is None else place - len(title) - 1
-    said = line.shown if below < 0 else around(line.text[len(title) + 1 :], below)
-    return f"{title}: {said}" if said else title
+    text = line.shown if below < 0 else around(line.text[len(title) + 1 :], below)
+    return f"{title}: {text}" if text else title
 
 
 def _of(project: str | None) -> str:
@@ -292,5 +292,5 @@ def _of(project: str | None) -> str:
     return f" of {name}" if name else ""
 
 
-def _said(role: str, where: str, at_us: int) -> str:
+def _with_turn(role: str, where: str, at_us: int) -> str:
     return f"{where}: {role}, {day_of(at_us)}" if role else f"{where}, {day_of(at_us)}"

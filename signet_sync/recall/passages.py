@@ -46,7 +46,7 @@ class Finder:
         self.weights = weights
         # Search for the terms of highest weight first: if a text has too many places, those are kept.
         order = sorted(range(len(terms)), key=lambda number: -weights[number])
-        self._searches = [_Search(number, terms[number]) for number in order]
+        self._searches = [_TermSearch(number, terms[number]) for number in order]
 
     @property
     def needles(self) -> list[str]:
@@ -131,7 +131,7 @@ def _breaks(text: str, start: int, end: int) -> int:
     return text.count(". ", start, end) + text.count("\n", start, end)
 
 
-class _Search:
+class _TermSearch:
     """Finds one term: searches for the beginnings of its forms, then checks whether one of the forms is there."""
 
     def __init__(self, number: int, term: Term) -> None:

@@ -108,17 +108,17 @@ def _order(candidate: RecallCandidate) -> tuple[int, float, int, str]:
 
 def _without_repeats(candidates: Sequence[RecallCandidate]) -> list[RecallCandidate]:
     """Drops repeated texts, transcripts whose summary is as good, and condensations of such summaries."""
-    told: dict[tuple[str, str] | None, float] = {}
+    of_sessions: dict[tuple[str, str] | None, float] = {}
     for candidate in candidates:
         if candidate.tier == "node" and candidate.session is not None:
-            told[candidate.session] = max(candidate.score, told.get(candidate.session, 0.0))
-    summed = max(told.values(), default=0.0)
+            of_sessions[candidate.session] = max(candidate.score, of_sessions.get(candidate.session, 0.0))
+    summed = max(of_sessions.values(), default=0.0)
     kept: list[RecallCandidate] = []
     texts: set[str] = set()
     sessions: set[tuple[str, str]] = set()
     for candidate in candidates:
         text = _same(candidate.text)
-        above = told.get(candidate.session, 0.0) if candidate.tier == "transcript" else 0.0
+        above = of_sessions.get(candidate.session, 0.0) if candidate.tier == "transcript" else 0.0
         if candidate.tier == "node" and candidate.session is None:
             above = summed
         if text in texts or candidate.score <= MORE * above:
@@ -195,9 +195,9 @@ def why(query: Query, candidate: RecallCandidate) -> str:
         parts.setdefault(term.word, []).append(number in candidate.terms)
     whole = sum(all(found) for found in parts.values())
     if whole == query.words:
-        told = "the word" if whole == 1 else "all words"
+        share = "the word" if whole == 1 else "all words"
     elif whole:
-        told = f"{whole} of {query.words} words"
+        share = f"{whole} of {query.words} words"
     else:
-        told = "part of a word"
-    return f"{told}, in {candidate.where}"
+        share = "part of a word"
+    return f"{share}, in {candidate.where}"

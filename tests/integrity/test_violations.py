@@ -201,7 +201,7 @@ def test_a_batch_or_a_pattern_is_restored_and_trouble_with_one_is_told_while_the
     answer = vault.call(*words)
     assert answer.code == 1 and len(answer.json["restored"]) == 3
     (failed,) = answer.json["failed"]
-    assert failed.startswith(f"{summaries[5]}: the sealed bytes of this file were let go")
+    assert failed.startswith(f"{summaries[5]}: the sealed bytes of this file were deleted by retention")
     assert sorted(opened(vault)) == sorted([*summaries[:4], summaries[5]])
     again = vault.call(*words)
     assert again.code == 1 and again.json["restored"] == []

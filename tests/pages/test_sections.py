@@ -302,7 +302,7 @@ def test_a_head_is_within_its_budget_says_things_once_and_drops_the_lowest(candi
     byrank = sorted(candidates, key=lambda c: (not c.pinned, -c.score, -c.at_us, c.id))
     said, passed_over = set(), False
     for entry in byrank:
-        says = entry.tell().says
+        says = entry.make_line().statements
         if entry.id in filled.shown and says[0] not in said:
             assert not passed_over
             said.update(says)

@@ -98,8 +98,8 @@ def section_inputs(database: Database, agent_id: str, now_us: int) -> SectionInp
     facts |= _each(database, _ONE_FACT, _of(ids, "f"), agent_id, now_us)
     facts |= future.facts(database, agent_id, now_us)
     memories = _rows(database, _NEWEST_MEMORIES, agent_id, kinds)
-    risen = promotions.dreamed(database, agent_id)
-    more = json.dumps(sorted({*_of(ids, "m"), *risen} - memories.keys()))
+    promoted = promotions.dreamed(database, agent_id)
+    more = json.dumps(sorted({*_of(ids, "m"), *promoted} - memories.keys()))
     memories |= _rows(database, f"{_MEMORY} and m.id = json_each.value", agent_id, more)
     pinned = [one for one in _of(ids, "skcae") if uses[one].pinned]
     return SectionInputs(
@@ -108,7 +108,7 @@ def section_inputs(database: Database, agent_id: str, now_us: int) -> SectionInp
         [MemoryView(one, kind, text, parse_instant(at) or 0) for one, kind, text, at in memories.values()],
         [PinnedView(*row) for row in _each(database, f"{_PINNED} and id = ?", pinned, agent_id).values()],
         uses,
-        risen,
+        promoted,
         [EntityView(*row) for row in _entities(database, agent_id)],
     )
 
@@ -210,13 +210,13 @@ def _children(database: Database, agent_id: str, node_id: str, kind: str) -> lis
     if kind == "session":
         return [row[2] for row in sorted(found, key=lambda row: row[:3])]
     if kind == "arc":
-        found.sort(key=lambda row: (_STANDS_FOR.index(row[3]), -row[0], row[2]), reverse=True)
+        found.sort(key=lambda row: (_BEST_LAST.index(row[3]), -row[0], row[2]), reverse=True)
         found = list({row[4]: row for row in found}.values())
     return [row[2] for row in sorted(found, key=lambda row: (-row[0], row[2]))]
 
 
 # The nodes that can represent a session, the best first.
-_STANDS_FOR = ("summary", "compaction", "chunk")
+_BEST_LAST = ("summary", "compaction", "chunk")
 
 
 def _transcript(database: Database, agent_id: str, token: str, session_id: str, path: str) -> str | None:

@@ -14,7 +14,7 @@ from signet_sync.storage.database.named_rows import FACTS
 from signet_sync.sync.store.bodies import KEPT
 
 _LINES, _ARTIFACTS = "recall_lines_fts", "memory_artifacts_fts"
-_TELLING = 5  # letters from which few other words begin with the same stem
+_SELECTIVE = 5  # letters from which few other words begin with the same stem
 _CLOSE = 12  # words between two that count as close together
 _COUNTED = 300  # artifacts that are sampled to estimate their number
 # By tier, the table that its lines were made from, and the columns of its id and time.
@@ -139,7 +139,7 @@ def _usual_form(term: Term) -> str:
 
 def _begun(term: Term) -> str:
     """Returns a beginning common to nearly all forms of a term: one search for it costs as much as ten for forms."""
-    return term.prefix or (term.stem if len(term.stem) >= _TELLING else "")
+    return term.prefix or (term.stem if len(term.stem) >= _SELECTIVE else "")
 
 
 # ── rows ──
@@ -209,15 +209,15 @@ def facts(database: Database, agent_id: str, ids: Sequence[str]) -> Iterator[Mat
 
 def curated(database: Database, agent_id: str, ids: Sequence[str]) -> Iterator[MatchedLine]:
     """Yields entity profiles; `about` is the title, the first line of `text`, and `shown` the one sentence."""
-    told = set()
+    seen = set()
     for line_id, kind, status, title, sentence, path, at_us, line in database.execute(
         "select g.id, g.kind, g.status, g.title, g.line, g.path, g.updated_us, l.text from json_each(?2) j"
         " cross join garden_files g on g.agent_id = ?1 and g.id = j.value and g.file = 'profile'"
         " cross join recall_lines l on l.agent_id = g.agent_id and l.id = g.id order by j.key, g.path",
         (agent_id, json.dumps(ids)),
     ):
-        if line_id not in told:
-            told.add(line_id)
+        if line_id not in seen:
+            seen.add(line_id)
             what = kind if status == "active" else f"{status} {kind}"
             yield MatchedLine(line_id, what, title, line, sentence, path, at_us)
 
