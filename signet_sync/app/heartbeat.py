@@ -10,8 +10,8 @@ from contextlib import suppress
 from signet_sync.formats.timestamps import iso
 from signet_sync.host.sd_notify import Notifier
 from signet_sync.storage import state_dir
+from signet_sync.storage.clock import now_us
 from signet_sync.storage.state_dir import StateFolder
-from signet_sync.sync.clock import now_us
 from signet_sync.text.sanitizer import redact
 
 # The file is touched at most this often, in seconds; `status` allows many times as long before it reports silence.

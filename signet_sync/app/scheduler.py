@@ -31,9 +31,9 @@ from signet_sync.pages import signet_daemon
 from signet_sync.pages.store import pages
 from signet_sync.sessions import journal
 from signet_sync.settings.model import asks_anybody
+from signet_sync.storage.clock import now_us
 from signet_sync.storage.database import full_text_merges
 from signet_sync.sync import engine, outbox, quarantine
-from signet_sync.sync.clock import now_us
 from signet_sync.sync.gc_control import set_apart
 from signet_sync.sync.request import Outcome, Request
 from signet_sync.sync.store import artifacts, counts

@@ -14,7 +14,7 @@ from signet_sync.entities.store import GardenFile
 from signet_sync.errors import UsageError
 from signet_sync.formats.entity_paths import FILES, Kind, kind_of, parse_path
 from signet_sync.storage import state_dir
-from signet_sync.sync.clock import now_us
+from signet_sync.storage.clock import now_us
 from signet_sync.sync.workspace import Workspace
 
 

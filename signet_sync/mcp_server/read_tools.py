@@ -20,8 +20,8 @@ from signet_sync.recall.expand import expand as follow
 from signet_sync.recall.open_session import describe, newest_paths, running
 from signet_sync.recall.rank import TIERS
 from signet_sync.recall.store import search as search_store
+from signet_sync.storage.clock import now_us
 from signet_sync.storage.safe_paths import require_root
-from signet_sync.sync.clock import now_us
 from signet_sync.sync.read_only import catch_up, count_artifacts, count_nodes, reading
 
 _MOST_HITS = 50

@@ -23,7 +23,7 @@ from signet_sync.pages.store.pages import PageState
 from signet_sync.settings import model
 from signet_sync.settings.model import half_lives
 from signet_sync.storage import files
-from signet_sync.sync.clock import now_us
+from signet_sync.storage.clock import now_us
 from signet_sync.sync.missing_manifests import follow_page
 from signet_sync.sync.request import PageOutcome, Pass
 from signet_sync.sync.store import composed, passes

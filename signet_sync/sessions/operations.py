@@ -26,8 +26,8 @@ from signet_sync.sessions.live_turns import Said, rendered, with_live
 from signet_sync.sessions.states import ARTIFACTS, FlowKind, Proposals, Propose, kinds_of, parts, refusal_key, untold
 from signet_sync.sessions.store import live, results
 from signet_sync.storage import files, state_dir
+from signet_sync.storage.clock import now_us
 from signet_sync.sync import engine
-from signet_sync.sync.clock import now_us
 from signet_sync.sync.planner import Row
 from signet_sync.sync.request import Request
 from signet_sync.sync.store import artifacts, counts, redactions

@@ -99,8 +99,8 @@ def _finish_removal(place: Place) -> None:
     Raises `WorkspaceError` if it cannot be completed now.
     """
     from signet_sync.errors import WorkspaceError
+    from signet_sync.storage.clock import now_us
     from signet_sync.sync import engine
-    from signet_sync.sync.clock import now_us
     from signet_sync.sync.request import Request
     from signet_sync.sync.store import counts
 
@@ -136,7 +136,7 @@ def catch_up(place: Place, agent_id: str) -> None:
 
     from signet_sync.capture import worker
     from signet_sync.errors import SignetSyncError
-    from signet_sync.sync.clock import now_us
+    from signet_sync.storage.clock import now_us
     from signet_sync.sync.workspace import Workspace
 
     instant = now_us()

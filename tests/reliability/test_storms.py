@@ -24,8 +24,8 @@ from workbench import Vault, tree
 from signet_sync.app.scheduler import Rounds
 from signet_sync.app.workspace import open_workspace
 from signet_sync.settings.model import Settings
+from signet_sync.storage.clock import now_us
 from signet_sync.storage.database.connection import Database
-from signet_sync.sync.clock import now_us
 from signet_sync.sync.publishing import publish
 from signet_sync.sync.request import Outcome, Pass, Request
 from signet_sync.sync.stages import Change
