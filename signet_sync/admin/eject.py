@@ -29,10 +29,10 @@ from signet_sync.pages import page_files, signet_daemon
 from signet_sync.pages.store import pages
 from signet_sync.sessions import live_files
 from signet_sync.settings.model import DEFAULT_WORKSPACE, Settings
-from signet_sync.storage import files, state_dir
+from signet_sync.storage import clock, files, state_dir
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.safe_paths import require_root
-from signet_sync.sync import clock, damage
+from signet_sync.sync import damage
 from signet_sync.sync.request import Request
 from signet_sync.sync.store import counts
 from signet_sync.sync.workspace import Workspace

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from signet_sync.admin.stats import stats as numbers
+from signet_sync.capture.catch_up import catch_up
 from signet_sync.entities import queries
 from signet_sync.entities.results import shown_document
 from signet_sync.errors import UsageError
@@ -22,7 +23,7 @@ from signet_sync.recall.rank import TIERS
 from signet_sync.recall.store import search as search_store
 from signet_sync.storage.clock import now_us
 from signet_sync.storage.safe_paths import require_root
-from signet_sync.sync.read_only import catch_up, count_artifacts, count_nodes, reading
+from signet_sync.sync.read_only import count_artifacts, count_nodes, reading
 
 _MOST_HITS = 50
 _MOST_COMMITS = 100
