@@ -83,40 +83,39 @@ leave out its ids in brackets. No headings, no lists, no Markdown. Answer with t
 
 def summary_prompt(transcript: str, project: str | None, harness: str | None) -> tuple[str, str]:
     """Returns system and user prompt for a summary of a (sanitized) transcript, shown by its head and tail."""
-    shown = _head_and_tail(transcript, HEAD_LIMIT, TAIL_LIMIT)
-    opening, closing = _marks("session", shown)
-    about = [f"Project: {flatten(basename(project))}"] if basename(project) else []
-    if harness:
-        about.append(f"Harness: {flatten(harness, 100)}")
-    system = _SUMMARY.format(data=_DATA.format(opening=opening, closing=closing))
-    return system, "\n".join((*about, opening, shown, closing, "", "Write the summary now."))
+    about = [*_project(project), *([f"Harness: {flatten(harness, 100)}"] if harness else [])]
+    return _prompt("session", _SUMMARY, _head_and_tail(transcript, HEAD_LIMIT, TAIL_LIMIT), about, "summary")
 
 
 def sentence_prompt(summary: str, project: str | None) -> tuple[str, str]:
     """Returns system and user prompt for one sentence about a (sanitized) summary."""
-    shown = _head_and_tail(summary, SUMMARY_LIMIT, 0)
-    opening, closing = _marks("summary", shown)
-    about = [f"Project: {flatten(basename(project))}"] if basename(project) else []
-    data = _DATA.format(opening=opening, closing=closing)
-    system = _SENTENCE.format(data=data, least=MIN_WORDS + 3, most=MAX_WORDS - 8)
-    return system, "\n".join((*about, opening, shown, closing, "", "Write the sentence now."))
+    words = {"least": MIN_WORDS + 3, "most": MAX_WORDS - 8}
+    return _prompt("summary", _SENTENCE, _beginning(summary), _project(project), "sentence", **words)
 
 
 def facts_prompt(content: str, project: str | None) -> tuple[str, str]:
     """Returns system and user prompt for the facts in a (sanitized) summary or compaction, shown by its beginning."""
-    shown = _head_and_tail(content, SUMMARY_LIMIT, 0)
-    opening, closing = _marks("record", shown)
-    about = [f"Project: {flatten(basename(project))}"] if basename(project) else []
-    system = _FACTS.format(data=_DATA.format(opening=opening, closing=closing), most=MOST_FACTS)
-    return system, "\n".join((*about, opening, shown, closing, "", "Write the JSON lines now."))
+    return _prompt("record", _FACTS, _beginning(content), _project(project), "JSON lines", most=MOST_FACTS)
 
 
 def paragraph_prompt(content: str) -> tuple[str, str]:
     """Returns system and user prompt for a paragraph about a condensation's (deterministic) content."""
-    shown = _head_and_tail(content, SUMMARY_LIMIT, 0)
-    opening, closing = _marks("sessions", shown)
-    system = _PARAGRAPH.format(data=_DATA.format(opening=opening, closing=closing), most=PARAGRAPH_WORDS)
-    return system, "\n".join((opening, shown, closing, "", "Write the paragraph now."))
+    return _prompt("sessions", _PARAGRAPH, _beginning(content), [], "paragraph", most=PARAGRAPH_WORDS)
+
+
+def _prompt(name: str, task: str, record: str, about: Sequence[str], wanted: str, **numbers: int) -> tuple[str, str]:
+    opening, closing = _marks(name, record)
+    system = task.format(data=_DATA.format(opening=opening, closing=closing), **numbers)
+    return system, "\n".join((*about, opening, record, closing, "", f"Write the {wanted} now."))
+
+
+def _project(project: str | None) -> list[str]:
+    name = basename(project)
+    return [f"Project: {flatten(name)}"] if name else []
+
+
+def _beginning(text: str) -> str:
+    return _head_and_tail(text, SUMMARY_LIMIT, 0)
 
 
 def _marks(name: str, text: str) -> tuple[str, str]:

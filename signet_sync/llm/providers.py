@@ -291,6 +291,8 @@ class _Call:
         if event.endswith(("connect_tcp.complete", "start_tls.complete")):
             self._socket = info["return_value"].get_extra_info("socket")
         if self._over.is_set():
+            if self._socket is not None:
+                self._socket.close()  # httpx does not close it if this method raises
             raise _too_late(self._provider.timeout)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 from signet_sync.formats.paths import head_page
 from signet_sync.formats.snapshot import Found
 from signet_sync.pages import context
@@ -15,26 +17,18 @@ _PER_CHARACTER, _PER_TOKEN = 5, 16
 _CUT = "\n[No more of this file was read.]"
 
 
+@dataclass(slots=True)
 class SessionContext:
     """The text, the paths (relative to the workspace) that it was made of, and what could not be read and why.
 
     `ids` are those of the recalled hits; `crowded` means that there were hits, but none fitted.
     """
 
-    def __init__(
-        self,
-        text: str,
-        sources: list[str],
-        troubles: list[str],
-        ids: list[str] | None = None,
-        *,
-        crowded: bool = False,
-    ) -> None:
-        self.text = text
-        self.sources = sources
-        self.troubles = troubles
-        self.ids = ids or []
-        self.crowded = crowded
+    text: str
+    sources: list[str]
+    troubles: list[str]
+    ids: list[str] = field(default_factory=list)
+    crowded: bool = False
 
 
 def compose(root: str, agent_id: str, *, shared: bool = False, limit: int = LIMIT, size: Size = len) -> SessionContext:

@@ -32,10 +32,7 @@ _WHAT = {
     "decision": "a decision", "constraint": "a constraint", "preference": "a preference", "note": "a note",
     "arc": "a week", "epoch": "a quarter", "summary": "a summary", "compaction": "a compaction",
 }  # fmt: skip
-_READERS: dict[Tier, Callable[[Database, str, Sequence[str]], Iterator[MatchedLine]]] = {
-    "memory": hits.memories, "fact": hits.facts, "curated": hits.curated, "thread": hits.threads,
-    "node": hits.condensations,
-}  # fmt: skip
+_LINE_TIERS: tuple[Tier, ...] = ("memory", "fact", "curated", "thread", "node")
 _BATCH, _LINES = 200, 60
 _TIER_OF: dict[str, Tier] = {"summary": "node", "compaction": "node", "transcript": "transcript"}
 
@@ -139,9 +136,9 @@ class _QuerySearch:
     # ── memories, facts, entities, threads, condensations ──
 
     def lines(self, tiers: Collection[Tier], private: bool) -> Iterator[RecallCandidate]:
-        best = self._best([tier for tier in _READERS if tier in tiers], private)
+        best = self._best([tier for tier in _LINE_TIERS if tier in tiers], private)
         for tier, ids in best.items():
-            for line in _READERS[tier](self.database, self.agent_id, ids):
+            for line in hits.lines(self.database, self.agent_id, tier, ids):
                 yield self._from_line(tier, line)
 
     def _best(self, tiers: Sequence[Tier], private: bool) -> dict[Tier, list[str]]:

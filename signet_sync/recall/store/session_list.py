@@ -103,64 +103,61 @@ def expression_of(query: str, *, any_word: bool = False) -> str | None:
     return f"{expression}*" if goes_on else expression
 
 
-class _Bound:
-    """Collects values of a statement, each under its own parameter number."""
-
-    def __init__(self) -> None:
-        self.values: list[Any] = []
-
-    def __call__(self, value: Any) -> str:
-        self.values.append(value)
-        return f"?{len(self.values)}"
-
-
 def _entries(
     database: Database, agent_id: str, wanted: SessionFilter, expression: str | None, after: Cursor | None, limit: int
 ) -> list[SessionEntry]:
-    bound = _Bound()
-    agent = bound(agent_id)
-    where = " and ".join([f"l.agent_id = {agent}", *_conditions(bound, agent, wanted, expression, after)])
+    bound: dict[str, Any] = {"agent": agent_id, "limit": limit + 1}
+    where = " and ".join(["l.agent_id = :agent", *_conditions(bound, wanted, expression, after)])
     # Segments and violations are looked up for the sessions of this page only.
     sql = f"""select p.session_token, p.session_id, p.membership_us, p.day, p.project, p.sentence, p.path,
             p.session_key, p.harness, {_SEGMENTS}, {_VIOLATIONS}
         from (select l.*, a.session_key, a.harness from ledger_rows l
             cross join memory_artifacts a on a.source_path = l.path where {where}
-            order by l.membership_us desc, l.session_token desc, l.session_id desc limit {bound(limit + 1)}) p
+            order by l.membership_us desc, l.session_token desc, l.session_id desc limit :limit) p
         order by p.membership_us desc, p.session_token desc, p.session_id desc"""
-    return [SessionEntry(*row) for row in database.execute(sql, bound.values)]
+    return [SessionEntry(*row) for row in database.execute(sql, bound)]
 
 
 def _conditions(
-    bound: _Bound, agent: str, wanted: SessionFilter, expression: str | None, after: Cursor | None
+    bound: dict[str, Any], wanted: SessionFilter, expression: str | None, after: Cursor | None
 ) -> Iterator[str]:
+    """Yields the conditions of a filter; adds their values to `bound`, by parameter name."""
     if wanted.project is not None:
-        yield f"l.project is {bound(None if wanted.project == NONE else wanted.project)}"
-    if wanted.harness is not None:
-        yield f"a.harness = {bound(wanted.harness)}"
-    if wanted.since_us is not None:
-        yield f"l.membership_us >= {bound(wanted.since_us)}"
-    if wanted.until_us is not None:
-        yield f"l.membership_us < {bound(wanted.until_us)}"
-    if wanted.query.strip():
-        found = " union ".join(_found(bound, agent, wanted.query.strip(), expression))
+        bound["project"] = None if wanted.project == NONE else wanted.project
+        yield "l.project is :project"
+    for name, condition in _COMPARED.items():
+        if (value := getattr(wanted, name)) is not None:
+            bound[name] = value
+            yield condition
+    if words := wanted.query.strip():
+        found = " union ".join(_found(bound, words, expression))
         yield f"(l.session_token, l.session_id) in ({found})" if found else "0"
     if after is not None:
-        yield f"(l.membership_us, l.session_token, l.session_id) < ({', '.join(map(bound, after))})"
+        bound |= after._asdict()
+        yield "(l.membership_us, l.session_token, l.session_id) < (:membership_us, :session_token, :session_id)"
 
 
-def _found(bound: _Bound, agent: str, words: str, expression: str | None) -> Iterator[str]:
+_COMPARED = {
+    "harness": "a.harness = :harness",
+    "since_us": "l.membership_us >= :since_us",
+    "until_us": "l.membership_us < :until_us",
+}
+
+
+def _found(bound: dict[str, Any], words: str, expression: str | None) -> Iterator[str]:
     if expression is not None:
+        bound["expression"] = expression
         # Both sides use indexes without text: sessions by name, full text by word.
         yield (
-            f"select session_token, session_id from memory_artifacts indexed by memory_artifacts_session"
-            f" where agent_id = {agent} and +id in"
-            f" (select rowid from memory_artifacts_fts where memory_artifacts_fts match {bound(expression)})"
+            "select session_token, session_id from memory_artifacts indexed by memory_artifacts_session"
+            " where agent_id = :agent and +id in"
+            " (select rowid from memory_artifacts_fts where memory_artifacts_fts match :expression)"
         )
     if len(words) >= _NAMED:
-        name, line = bound(words), bound(f" | session={flatten_cell(words)}")
+        bound |= {"name": words, "line": f" | session={flatten_cell(words)}"}
         yield (
-            f"select session_token, session_id from ledger_rows where agent_id = {agent} and (session_token = {name}"
-            f" or path = {name} or substr(session_id, 1, length({name})) = {name} or instr(line, {line}) > 0)"
+            "select session_token, session_id from ledger_rows where agent_id = :agent and (session_token = :name"
+            " or path = :name or substr(session_id, 1, length(:name)) = :name or instr(line, :line) > 0)"
         )
 
 
