@@ -174,7 +174,7 @@ def _add_excused_note(checked: CheckResult, path: str, code: str, message: str) 
 def _entities(
     root: str, settings: Settings, checked: CheckResult, agent: str | None, database: Database | None, now_us: int
 ) -> None:
-    from signet_sync.entities import check as entities_check
+    from signet_sync.entities import check as entities_check  # slow import, needed with entities only
 
     remarks = entities_check.check(root, settings, agent, database, now_us)
     checked.problems += remarks.problems
@@ -241,7 +241,7 @@ def _digest_sentences(transcripts: Sequence[Row]) -> list[str]:
     """The sentence that rules make of a session's transcripts."""
     if not transcripts:
         return []
-    from signet_sync.sessions.digest.from_transcripts import retold
+    from signet_sync.sessions.digest.from_transcripts import retold  # slow import, needed for few pages
 
     sentence = retold(transcripts).sentence
     return [flatten(sentence)] if sentence is not None else []
@@ -251,16 +251,7 @@ def _light(judgement: Judgement) -> Judgement:
     """A judgement without its text: a check of a large vault keeps verdicts, not bodies."""
     if judgement.row is None:
         return judgement
-    return Judgement(
-        judgement.path,
-        judgement.verdict,
-        judgement.code,
-        judgement.message,
-        judgement.signature,
-        judgement.notes,
-        judgement.row._replace(content=""),
-        links=judgement.links,
-    )
+    return replace(judgement, row=judgement.row._replace(content=""), seal=None, raw=None, sealed=None)
 
 
 def _vanished(database: Database, present: Any, bench: Bench) -> list[Judgement]:

@@ -40,7 +40,7 @@ def at_prompt(
 
     Raises `WorkspaceError`, `DatabaseError`.
     """
-    from signet_sync.pages.prompt_context import prompted
+    from signet_sync.pages.prompt_context import prompted  # slow import, not needed at a session's start
 
     if counted and not shared:
         catch_up(place, agent_id)

@@ -243,28 +243,27 @@ def _of_thread(view: ThreadView, today_us: int) -> SectionLine:
 
 @_kept
 def _of_fact(view: FactView) -> SectionLine:
-    text = fact_line(view)
-    return SectionLine((_statement(view.text),), text, text)
+    return _single(_statement(view.text), fact_line(view))
 
 
 def _of_memory(view: MemoryView) -> SectionLine:
-    text = memory_line(view)
-    return SectionLine((_statement(view.content),), text, text)
+    return _single(_statement(view.content), memory_line(view))
 
 
 def _of_dream(view: MemoryView, dreamed: DreamedView) -> SectionLine:
-    text = dreamed_line(view, dreamed)
-    return SectionLine((_statement(view.content),), text, text)
+    return _single(_statement(view.content), dreamed_line(view, dreamed))
 
 
 def _of_node(view: PinnedView) -> SectionLine:
-    text = pinned_line(view)
-    return SectionLine((view.id,), text, text)
+    return _single(view.id, pinned_line(view))
 
 
 def _of_entity(view: EntityView) -> SectionLine:
-    text = entity_line(view)
-    return SectionLine((view.id,), text, text)
+    return _single(view.id, entity_line(view))
+
+
+def _single(statement: str, text: str) -> SectionLine:
+    return SectionLine((statement,), text, text)
 
 
 def thread_line(view: ThreadView, today_us: int) -> str:

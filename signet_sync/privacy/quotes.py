@@ -151,11 +151,7 @@ def quoted(workspace: Workspace, removals: Sequence[SessionRemoval]) -> Quotes:
     Reads every other text of the agent once.
     """
     quotes = Quotes([])
-    scopes = [
-        (one.agent_id, one.session_token, tuple(sorted(ref.session_id for ref in one.sessions)))
-        for one in removals
-        if not one.earlier and one.sessions
-    ]
+    scopes = [one.scope for one in removals if not one.earlier and one.sessions]
     for agent_id in sorted({scope[0] for scope in scopes}):
         own = list(session_texts.said(workspace.database, [scope for scope in scopes if scope[0] == agent_id]))
         if not own:

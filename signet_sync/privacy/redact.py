@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from signet_sync.errors import RevisionConflict, UsageError, WorkspaceError, reason
@@ -118,7 +119,7 @@ def preview(workspace: Workspace, paths: Sequence[str], *, purge_history: bool =
         elif examined is not None:
             found.append(FileRedaction(path, examined.rules))
             left += _secrets_in_names(workspace, examined)
-    git_state = _holder(workspace, paths)
+    git_state = partial(versions.holds, workspace.root, sorted(paths))
     begun = purge_plan.preview(workspace, lambda: RedactionJudge(paths, SECRETS), git_state) if purge_history else None
     return RedactResult(tuple(found), tuple(left), git_state(), None, begun)
 
@@ -137,7 +138,7 @@ def redact(
 
     If the history is to be purged and cannot be, the files are redacted all the same, and the answer says why.
     """
-    note, git_state = {"redacted": why}, _holder(workspace, paths)
+    note, git_state = {"redacted": why}, partial(versions.holds, workspace.root, sorted(paths))
     begun = (
         purge_plan.begin(workspace, lambda: RedactionJudge(paths, cleaning), note, git_state) if purge_history else None
     )
@@ -157,10 +158,6 @@ def redact(
         engine.run_pass(workspace, Request(now_us=now_us, paths=touched or None, reread=touched))
     purged = purge_plan.finish(workspace, begun, note) if begun is not None else None
     return RedactResult(tuple(found), tuple(left), git_state() if purged is None else purged.history(git_state), purged)
-
-
-def _holder(workspace: Workspace, paths: Sequence[str]) -> Callable[[], str]:
-    return lambda: versions.holds(workspace.root, sorted(paths))
 
 
 def _written(

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 
 from signet_sync.capture import spool
 from signet_sync.capture import store as capture_store
@@ -13,7 +14,6 @@ from signet_sync.errors import UsageError, WorkspaceError
 from signet_sync.formats.artifact import Tombstone, validate_tombstone
 from signet_sync.formats.artifact_fastpath import TOMBSTONE_VERSION
 from signet_sync.formats.filename import artifact_name, carried_token, is_artifact_path
-from signet_sync.formats.frontmatter import FrontmatterProblem, parse
 from signet_sync.formats.paths import MEMORY, TOMBSTONES, display, head_page
 from signet_sync.formats.session_token import token_of
 from signet_sync.formats.snapshot import TOMBSTONE_LIMIT, Found
@@ -27,6 +27,7 @@ from signet_sync.sessions import live as sessions_live
 from signet_sync.sessions.store import live
 from signet_sync.storage import files, state_dir
 from signet_sync.storage.database.connection import Database
+from signet_sync.storage.database.removal import Scope
 from signet_sync.sync import engine, text_match
 from signet_sync.sync.planner import judge_tombstone
 from signet_sync.sync.publishing import publish_pages
@@ -38,7 +39,6 @@ from signet_sync.sync.tombstones import files as tombstones_files
 from signet_sync.sync.tombstones import store as tombstones_store
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text.sanitizer import sanitize_line
-from signet_sync.text.sentences import flatten_cell
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +54,16 @@ class SessionRemoval:
     all_sessions: bool
     paths: tuple[str, ...]
     earlier: bool = False
+
+    @property
+    def session_ids(self) -> tuple[str, ...]:
+        """The ids of the sessions, sorted."""
+        return tuple(sorted({ref.session_id for ref in self.sessions}))
+
+    @property
+    def scope(self) -> Scope:
+        """Agent, token and session ids."""
+        return self.agent_id, self.session_token, self.session_ids
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,19 +248,11 @@ def _paths(workspace: Workspace, agent_id: str, token: str, refs: Sequence[Sessi
     ids = {ref.session_id for ref in refs}
     for name in files.listing(workspace.root, MEMORY, ""):
         path = f"{MEMORY}/{name}"
-        if carried_token(name) == token and artifact_name(name) is None and _copied_session(workspace, path) in ids:
-            found.add(path)
+        if carried_token(name) == token and artifact_name(name) is None:
+            copy = files.read(workspace.root, path, workspace.settings.max_file_bytes)
+            if isinstance(copy, Found) and past_versions.session_of(copy.raw) in ids:
+                found.add(path)
     return sorted(found)
-
-
-def _copied_session(workspace: Workspace, path: str) -> str | None:
-    """Returns the session that a conflict copy names in its frontmatter."""
-    read = files.read(workspace.root, path, workspace.settings.max_file_bytes)
-    try:
-        session_id = parse(read.raw).fields.get("session_id") if isinstance(read, Found) else None
-    except FrontmatterProblem:
-        return None
-    return session_id if isinstance(session_id, str) else None
 
 
 def remove(
@@ -274,7 +276,10 @@ def remove(
     note, begun = _note(removal), None
     if purge_history:
         begun = purge_plan.begin(
-            workspace, lambda: _verdicts(workspace, removal, needles, rewrite), note, _holder(workspace, removal)
+            workspace,
+            lambda: _verdicts(workspace, removal, needles, rewrite),
+            note,
+            partial(_git_history, workspace, removal),
         )
     with state_dir.workspace_lock(workspace.state):
         if not passes.is_halted(workspace.database):
@@ -300,7 +305,7 @@ def remove(
     after = _count(workspace.database, removal)
     pending = tuple(artifact for artifact in removal.paths if files.look(workspace.root, artifact) is not None)
     purged = None if begun is None else purge_plan.finish(workspace, begun, note)
-    git_state = _holder(workspace, removal)
+    git_state = partial(_git_history, workspace, removal)
     return RemoveResult(
         removal.agent_id,
         removal.session_token,
@@ -319,10 +324,6 @@ def _count(database: Database, removal: SessionRemoval) -> int:
     scope = removal.agent_id, removal.session_token
     number: int = database.value(f"select count(*) from memory_artifacts where {_MINE}", scope)
     return number
-
-
-def _holder(workspace: Workspace, removal: SessionRemoval) -> Callable[[], str]:
-    return lambda: _git_history(workspace, removal)
 
 
 def _git_history(workspace: Workspace, removal: SessionRemoval) -> str:
@@ -349,7 +350,7 @@ def _purge_earlier(workspace: Workspace, removal: SessionRemoval, now_us: int) -
         verdicts, needles, past = _judged_earlier(workspace, removal, now_us)
         return verdicts
 
-    note, git_state = _note(removal), _holder(workspace, removal)
+    note, git_state = _note(removal), partial(_git_history, workspace, removal)
     done = purge_plan.finish(workspace, purge_plan.begin(workspace, judged, note, git_state), note)
     unknown = past_versions.unknown_memories(workspace, past)
     # Without artifacts their words are unknown, and pages may show them.
@@ -395,15 +396,15 @@ def preview(workspace: Workspace, removal: SessionRemoval, now_us: int) -> Begun
             return _judged_earlier(workspace, removal, now_us)[0]
         return _verdicts(workspace, removal, _needles(workspace, removal))
 
-    return purge_plan.preview(workspace, judged, _holder(workspace, removal))
+    return purge_plan.preview(workspace, judged, partial(_git_history, workspace, removal))
 
 
 def _verdicts(
     workspace: Workspace, removal: SessionRemoval, needles: set[bytes], rewrite: RewriteVersion = unchanged
 ) -> purge_plan.Verdicts:
     """Decides what to change in the history, while the sessions' rows still exist."""
-    agent_id, token, ids = removal.agent_id, removal.session_token, sorted(ref.session_id for ref in removal.sessions)
-    scopes = [(agent_id, token, tuple(ids))]
+    agent_id, token, ids = removal.scope
+    scopes = [removal.scope]
     shared = {token, *_keys_of_them_alone(workspace.database, (agent_id, token))}
     everyone = _is_alone(workspace.database, removal) and not _lingers(workspace, removal)
     names = set(ids) - used_elsewhere(workspace.database, scopes, ids)
@@ -425,7 +426,7 @@ def _lingers(workspace: Workspace, removal: SessionRemoval) -> bool:
 
     Its words are derived from them if it is purged as well.
     """
-    ids = {ref.session_id for ref in removal.sessions}
+    ids = removal.session_ids
     for tombstone in all_tombstones(workspace):
         if (tombstone.agent_id, tombstone.session_token) == (
             removal.agent_id,
@@ -439,7 +440,7 @@ def _lingers(workspace: Workspace, removal: SessionRemoval) -> bool:
 
 
 def _note(removal: SessionRemoval) -> dict[str, str]:
-    ids = [] if removal.all_sessions else [ref.session_id for ref in removal.sessions]
+    ids = () if removal.all_sessions else removal.session_ids
     return purge_plan.note_of_sessions(removal.agent_id, removal.session_token, ids)
 
 
@@ -449,7 +450,7 @@ def _tombstone(workspace: Workspace, removal: SessionRemoval, reason: str, now_u
     )
     ids: list[str] | None = None
     if not removal.all_sessions:
-        ids = sorted({ref.session_id for ref in removal.sessions} | set(existing.session_ids if existing else ()))
+        ids = sorted({*removal.session_ids, *(existing.session_ids if existing else ())})
     if existing is not None and not existing.session_ids:
         ids = None
     paths = sorted({*removal.paths, *(existing.removed_paths if existing is not None else ())})
@@ -476,17 +477,13 @@ def _needles(workspace: Workspace, removal: SessionRemoval) -> set[bytes]:
     Words that other sessions also have are excluded: token and key where other sessions of the token stay, a constant
     key that another agent uses, a sentence made from a template.
     """
-    database = workspace.database
-    scope = (removal.agent_id, removal.session_token)
-    ids = {ref.session_id for ref in removal.sessions}
+    database, scope = workspace.database, removal.scope
     found = {path.rpartition("/")[2] for path in removal.paths}
-    found |= ids - used_elsewhere(database, [(*scope, tuple(sorted(ids)))], ids)
+    found |= {*removal.session_ids} - used_elsewhere(database, [scope], removal.session_ids)
     if _is_alone(database, removal):
         found.add(removal.session_token)
-        found.update(_keys_of_them_alone(database, scope))
-    found |= {flatten_cell(word) for word in found}  # as pages show them
-    words = {word.encode("utf-8", "replace") for word in found if len(word) >= 8}
-    return words | text_match.distinctive(database, [(*scope, tuple(sorted(ids)))])
+        found.update(_keys_of_them_alone(database, scope[:2]))
+    return scrub.needles_of(database, found, [scope])
 
 
 def _is_alone(database: Database, removal: SessionRemoval) -> bool:
@@ -494,7 +491,7 @@ def _is_alone(database: Database, removal: SessionRemoval) -> bool:
     rows = database.execute(
         f"select distinct session_id from memory_artifacts where {_MINE}", (removal.agent_id, removal.session_token)
     )
-    return {row[0] for row in rows} <= {ref.session_id for ref in removal.sessions}
+    return {row[0] for row in rows} <= {*removal.session_ids}
 
 
 def _keys_of_them_alone(database: Database, scope: Sequence[str]) -> set[str]:
@@ -510,7 +507,7 @@ def _keys_of_them_alone(database: Database, scope: Sequence[str]) -> set[str]:
 def _transcripts(workspace: Workspace, removal: SessionRemoval) -> list[str]:
     """Returns the harness transcripts from which the sessions were captured; relative paths inside the workspace."""
     root = os.path.realpath(workspace.root) + os.sep
-    ids = [ref.session_id for ref in removal.sessions]
+    ids = removal.session_ids
     token = removal.session_token if removal.all_sessions else None
     places = capture_store.places(workspace.database, removal.agent_id, ids, token)
     # A path with a redacted secret cannot be checked: it is listed anyway.
@@ -519,7 +516,7 @@ def _transcripts(workspace: Workspace, removal: SessionRemoval) -> list[str]:
 
 def _drop_jobs(workspace: Workspace, removal: SessionRemoval) -> None:
     """Deletes the sessions' jobs from the spool: their ids are known only as long as their rows exist."""
-    ids = {ref.session_id for ref in removal.sessions}
+    ids = removal.session_ids
     with suppress(OSError):  # the scrub tries again and reports the error
         spool.drop(workspace.state.spool, lambda job: job.agent_id == removal.agent_id and job.session_id in ids)
 

@@ -46,6 +46,7 @@ from signet_sync.text.sentences import flatten_cell
 if TYPE_CHECKING:
     from signet_sync.formats.artifact import Tombstone
     from signet_sync.storage.database.connection import Database
+    from signet_sync.storage.database.removal import Scope
 
 
 _ARTIFACT = late(r"\d{4}-\d\d-\d\dT[^/]*?--[a-z2-7]{16}--(?:summary|transcript|compaction|manifest)", re.ASCII)
@@ -246,9 +247,9 @@ def clean_entities(workspace: Workspace, tombstones: Sequence[Tombstone], now_us
             workspace, tombstone.agent_id
         ):
             continue
-        from signet_sync.entities import erase
+        from signet_sync.entities import erase  # slow import, needed with entities only
 
-        scope = (tombstone.agent_id, tombstone.session_token, tombstone.session_ids)
+        scope = _scope(tombstone)
         known = (name for name in names(workspace.database, scope) if artifact_name(name) is not None)
         paths = {*tombstones_store.gone_paths(workspace.database, tombstone), *(f"{MEMORY}/{name}" for name in known)}
         erase.erase(
@@ -265,7 +266,7 @@ def queries_of_removed(database: Database, tombstones: Sequence[Tombstone]) -> s
     """Returns the `recall` queries that use words of removed sessions; known only while these have rows."""
     scrubbed = tombstones_store.pending(database)
     new = [tombstone for tombstone in tombstones if (tombstone.agent_id, tombstone.session_token) in scrubbed]
-    scopes = [(tombstone.agent_id, tombstone.session_token, tombstone.session_ids) for tombstone in new]
+    scopes = [_scope(tombstone) for tombstone in new]
     return text_match.queries_of(database, scopes) if scopes else set()
 
 
@@ -298,7 +299,7 @@ def _digest(line: bytes) -> str:
 
 
 def _needles(workspace: Workspace, tombstones: Sequence[Tombstone]) -> set[bytes]:
-    scopes = [(tombstone.agent_id, tombstone.session_token, tombstone.session_ids) for tombstone in tombstones]
+    scopes = [_scope(tombstone) for tombstone in tombstones]
     words = {tombstone.session_token for tombstone in tombstones if not tombstone.session_ids}
     for tombstone, scope in zip(tombstones, scopes, strict=True):
         words.update(path.rpartition("/")[2] for path in tombstones_store.gone_paths(workspace.database, tombstone))
@@ -307,9 +308,18 @@ def _needles(workspace: Workspace, tombstones: Sequence[Tombstone]) -> set[bytes
         words.update(names(workspace.database, scope))
     # A word that another agent's session also uses, such as an equal id, does not identify this one.
     words -= used_elsewhere(workspace.database, scopes, words)
-    words |= {flatten_cell(word) for word in words}  # as pages show them
-    needles = {word.encode("utf-8", "replace") for word in words if len(word) >= 8}
-    return needles | text_match.distinctive(workspace.database, scopes)
+    return needles_of(workspace.database, words, scopes)
+
+
+def needles_of(database: Database, words: Collection[str], scopes: Sequence[Scope]) -> set[bytes]:
+    """Returns texts that identify sessions in files: some words, also as pages show them, and their own phrases."""
+    shown = {*words, *(flatten_cell(word) for word in words)}
+    long = {word.encode("utf-8", "replace") for word in shown if len(word) >= 8}
+    return long | text_match.distinctive(database, scopes)
+
+
+def _scope(tombstone: Tombstone) -> Scope:
+    return tombstone.agent_id, tombstone.session_token, tombstone.session_ids
 
 
 def find_returned_pages(workspace: Workspace) -> None:
