@@ -110,8 +110,7 @@ def capture(
 
     With `end` false the session is still running: only its compactions are written, those in `handed` included.
     `prompt` is the stop marker with the user's last prompt, which is added if the transcript lacks it. File names
-    follow
-    from the times of the records, so two machines that read the same transcript write the same files. Raises
+    follow from the times of the records, so two machines that read the same transcript write the same files. Raises
     `HarnessError`, and what `sessions.operations.end` raises.
     """
     conversation = read(source)

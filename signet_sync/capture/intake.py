@@ -66,11 +66,9 @@ def take(
     """Processes the jobs that are due; with `sweep`, or if a session has begun, looks for forgotten transcripts.
 
     Jobs of one session are processed together, and each session has its turn before any has a second one. Then the
-    turns of
-    running sessions are read, so that they can be searched before anything is written. Only one process at a time does
-    this
-    for a workspace; another returns at once. An error in one job never stops the others: it is retried later, a bounded
-    number of times.
+    turns of running sessions are read, so that they can be searched before anything is written. Only one process at a
+    time does this for a workspace; another returns at once. An error in one job never stops the others: it is retried
+    later, a bounded number of times.
     """
     done = Intake()
     spool.sweep(workspace.state.spool, now_us())

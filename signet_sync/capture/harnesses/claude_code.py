@@ -314,10 +314,8 @@ class _Reader:
         """Returns the records of branches that a rewind abandoned.
 
         A record is dead only if the graph proves it: its ancestors lead to the active branch, and between there and the
-        record
-        (or in it) the user said something that is not on the active branch. All others are kept: parallel tool calls
-        and their
-        results fork the graph too, old files have gaps, and after a compaction parents may be missing.
+        record (or in it) the user said something that is not on the active branch. All others are kept: parallel tool
+        calls and their results fork the graph too, old files have gaps, and after a compaction parents may be missing.
         """
         active = self._ancestry(self.tip)
         if self.leaf and self.leaf not in active:

@@ -35,12 +35,9 @@ def render(entries: Sequence[Entry]) -> str:
     """Renders the entries as Markdown, unsanitized except for results that had to be cut.
 
     A heading `## User · <time>` opens each turn of the user and each run of turns of the assistant; words are kept as
-    they
-    are. Tool calls and sub-agents are list items, with their results below them if these are among the entries, else
-    below
-    an item of their own. A line of a turn that looks like one of our headings gets a backslash, and a code fence that a
-    turn
-    leaves open is closed.
+    they are. Tool calls and sub-agents are list items, with their results below them if these are among the entries,
+    else below an item of their own. A line of a turn that looks like one of our headings gets a backslash, and a code
+    fence that a turn leaves open is closed.
     """
     answers, answered = _answers(entries)
     blocks: list[str] = []
@@ -66,10 +63,8 @@ def since(entries: Sequence[Entry], boundary: int | None, last_body: str) -> tup
     """Returns the entries that a segment ending at `boundary` (microseconds) with text `last_body` does not contain.
 
     Later entries are new. Entries in the boundary's own millisecond (files store milliseconds) are old if the body
-    shows
-    them in sanitized form: each at its own position, so that words said twice count twice. If several segments end in
-    that
-    millisecond, `last_body` is all of their bodies, one after the other.
+    shows them in sanitized form: each at its own position, so that words said twice count twice. If several segments
+    end in that millisecond, `last_body` is all of their bodies, one after the other.
     """
     if boundary is None:
         return tuple(entries)

@@ -21,15 +21,11 @@ class Entry:
     """One event of a session, from one record of its transcript.
 
     `at` is microseconds since 1970 UTC and never decreases: if a record's time does (or is missing), the time of the
-    record
-    before is used; 0 if no record has one. `text` is unsanitized: Markdown of a user or assistant, one line about a
-    tool
-    call, a tool's result (of a long one the beginning and the end), one line about an event, the summary of a
-    compaction
-    (may be empty: a boundary alone), one line about a sub-agent. `name` is the name of a tool or sub-agent, or what
-    triggered a compaction. `call` links a result to its tool or sub-agent; `failed` means that the tool failed.
-    `omitted` is
-    how many characters were left out of the middle of a result.
+    record before is used; 0 if no record has one. `text` is unsanitized: Markdown of a user or assistant, one line
+    about a tool call, a tool's result (of a long one the beginning and the end), one line about an event, the summary
+    of a compaction (may be empty: a boundary alone), one line about a sub-agent. `name` is the name of a tool or
+    sub-agent, or what triggered a compaction. `call` links a result to its tool or sub-agent; `failed` means that the
+    tool failed. `omitted` is how many characters were left out of the middle of a result.
     """
 
     kind: EntryKind
@@ -46,13 +42,11 @@ class Conversation:
     """A parsed transcript file.
 
     `session_id` is the harness's own id, empty if the file names none. `parent` is the session that started this one if
-    it
-    is a sub-agent's file (such files are not sessions of their own), `UNNAMED` if the file does not name it.
-    `started_at`
-    and `ended_at` are the times of the first and last entry, None if no record has a time. `unknown` counts records
-    whose
-    type is not on the allow-list, `damaged` counts lines without a JSON object; `torn` means that the last line is
-    incomplete (the session may still be writing it). `remark` explains to a person why there are no entries.
+    it is a sub-agent's file (such files are not sessions of their own), `UNNAMED` if the file does not name it.
+    `started_at` and `ended_at` are the times of the first and last entry, None if no record has a time. `unknown`
+    counts records whose type is not on the allow-list, `damaged` counts lines without a JSON object; `torn` means that
+    the last line is incomplete (the session may still be writing it). `remark` explains to a person why there are no
+    entries.
     """
 
     harness: str

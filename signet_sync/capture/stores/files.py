@@ -49,10 +49,8 @@ class Store:
     """Where a harness keeps its transcripts.
 
     The harness is present if one of `homes` exists. In the first one, transcripts are in `folders` (which a person may
-    have
-    linked elsewhere), at most `depth` folders deeper, under a path that matches `pattern`; `suffixes` are the endings
-    of a
-    transcript's name, also in copies elsewhere.
+    have linked elsewhere), at most `depth` folders deeper, under a path that matches `pattern`; `suffixes` are the
+    endings of a transcript's name, also in copies elsewhere.
     """
 
     harness: str

@@ -16,8 +16,7 @@ def sources(harness: str, environ: Mapping[str, str] = os.environ, where: str | 
     """Yields every transcript of a harness, oldest change first, from its own folder or a file or folder (`where`).
 
     Files are skipped if they are links, not regular, owned by another user, or a sub-agent's. Raises `UsageError` for
-    an
-    unknown harness, `HarnessError` if `where` or OpenCode's database cannot be read.
+    an unknown harness, `HarnessError` if `where` or OpenCode's database cannot be read.
     """
     store = _store(harness, environ)
     found = store.found() if where is None else store.named(where)
