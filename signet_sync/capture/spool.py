@@ -59,40 +59,25 @@ class Job:
     `retry_later`; `place` and `mark` identify the file this was read from, and its state.
     """
 
-    def __init__(
-        self,
-        *,
-        event: str,
-        harness: str,
-        session_id: str,
-        agent_id: str,
-        at: str,
-        transcript_path: str | None = None,
-        cwd: str | None = None,
-        reason: str | None = None,
-        compaction: str | None = None,
-        prompt: str | None = None,
-        tries: int = 0,
-        retry_at: float = 0.0,
-        trouble: str | None = None,
-        place: str = "",
-        mark: tuple[int, int] = (0, 0),
-    ) -> None:
-        self.event = event
-        self.harness = harness
-        self.session_id = session_id
-        self.agent_id = agent_id
-        self.at = at
-        self.transcript_path = transcript_path
-        self.cwd = cwd
-        self.reason = reason
-        self.compaction = compaction
-        self.prompt = prompt
-        self.tries = tries
-        self.retry_at = retry_at
-        self.trouble = trouble
-        self.place = place
-        self.mark = mark
+    event: str
+    harness: str
+    session_id: str
+    agent_id: str
+    at: str
+    transcript_path: str | None = None
+    cwd: str | None = None
+    reason: str | None = None
+    compaction: str | None = None
+    prompt: str | None = None
+    tries: int = 0
+    retry_at: float = 0.0
+    trouble: str | None = None
+    place: str = ""
+    mark: tuple[int, int] = (0, 0)
+
+    def __init__(self, **values: Any) -> None:
+        # A hook has no time to import `dataclasses`.
+        self.__dict__.update(values)
 
     def document(self) -> dict[str, object]:
         """Returns the file's content."""

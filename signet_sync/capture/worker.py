@@ -30,9 +30,7 @@ def due(workspace: Workspace, now_us: int) -> Iterator[Job]:
 
 def running(workspace: Workspace, now_us: int) -> Iterator[tuple[Job, str]]:
     """Yields stop markers of running sessions whose turns are to be read now, and the shapes of their transcripts."""
-    for job, shape, wait in at_work(workspace, now_us):
-        if wait <= 0:
-            yield job, shape
+    return ((job, shape) for job, shape, wait in at_work(workspace, now_us) if wait <= 0)
 
 
 def at_work(workspace: Workspace, now_us: int) -> Iterator[tuple[Job, str, int]]:
@@ -40,11 +38,8 @@ def at_work(workspace: Workspace, now_us: int) -> Iterator[tuple[Job, str, int]]
 
     A further hook event ends the wait early; changes without an event wait longer.
     """
-    for job in spool.jobs(workspace.state.spool, now_us):
-        if job.event != "stop" or _idle(workspace, job, now_us):
-            continue
-        shape, mark = shape_of(job), live.mark_of(workspace.database, os.path.basename(job.place))
-        if not shape or (mark is not None and mark.shape == shape):
+    for job, shape, mark in _changed(workspace, now_us):
+        if _idle(workspace, job, now_us):
             continue
         wait = mark.rests_until - now_us if mark is not None else 0
         # The clock was set back.
@@ -58,12 +53,18 @@ def unheard(workspace: Workspace, now_us: int) -> Iterator[tuple[Job, str]]:
 
     Sessions being read at this moment are left out: a transcript that kills its reader is left to the worker.
     """
+    for job, shape, mark in _changed(workspace, now_us):
+        if mark is None or mark.shape or mark.rests_until <= now_us:
+            yield job, shape
+
+
+def _changed(workspace: Workspace, now_us: int) -> Iterator[tuple[Job, str, live.Mark | None]]:
+    """Yields stop markers whose transcripts changed since the last read, with their shapes and the last read."""
     for job in spool.jobs(workspace.state.spool, now_us):
-        shape = shape_of(job) if job.event == "stop" else ""
-        mark = live.mark_of(workspace.database, os.path.basename(job.place)) if shape else None
-        if not shape or (mark is not None and (mark.shape == shape or (not mark.shape and mark.rests_until > now_us))):
-            continue
-        yield job, shape
+        if job.event == "stop" and (shape := shape_of(job)):
+            mark = live.mark_of(workspace.database, os.path.basename(job.place))
+            if mark is None or mark.shape != shape:
+                yield job, shape, mark
 
 
 def shape_of(job: Job) -> str:

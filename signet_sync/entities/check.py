@@ -48,8 +48,7 @@ def check(root: str, settings: Settings, agent: str | None, database: Database |
     missing end of an event log cannot be detected.
     """
     remarks = Remarks()
-    owners = [one for one in scan.owners(root) if agent in (None, one)]
-    owners = [one for one in owners if scan.stands(root, one)]
+    owners = [one for one in scan.agents(root) if agent in (None, one)]
     if not owners:
         return remarks
     with ExitStack() as stack:
@@ -75,11 +74,12 @@ def _ledger(garden: Garden, database: Database | None, remarks: Remarks) -> None
     )
     for finding in found:
         path = ledger_page(garden.agent_id, finding.month) if finding.month else scan.garden(garden.agent_id)
-        message = f"line {finding.number}: {finding.message}" if finding.number else finding.message
         if finding.code in _MENDED:
-            remarks.note(path, f"ledger-{finding.code}", message)
+            remarks.note(path, f"ledger-{finding.code}", finding.text)
         else:
-            remarks.problem(path, "violation", f"ledger-{finding.code}", message, finding.hint, finding.number or 1)
+            remarks.problem(
+                path, "violation", f"ledger-{finding.code}", finding.text, finding.hint, finding.number or 1
+            )
 
 
 def _files(garden: Garden, remarks: Remarks) -> None:

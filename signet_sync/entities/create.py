@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from signet_sync.entities import execute, write_ahead
 from signet_sync.entities import store as entities_store
 from signet_sync.entities.documents import edits
-from signet_sync.entities.documents.document import Document, blank, render
+from signet_sync.entities.documents.document import Document, blank
 from signet_sync.entities.documents.escaping import Fitted, fit_title
-from signet_sync.entities.documents.patch import whole
-from signet_sync.entities.event_log.agent_log import new_ulid, outcome
 from signet_sync.entities.event_log.events import Event
 from signet_sync.entities.repository import Entity, Garden, Seen, path_of
 from signet_sync.entities.section_edits import finished
 from signet_sync.entities.store import GardenFile
-from signet_sync.entities.write_ahead import Plan, Stamp
-from signet_sync.errors import UsageError, WorkspaceError
-from signet_sync.formats.body import text_sha256, utf8
+from signet_sync.entities.write_ahead import Stamp
+from signet_sync.errors import UsageError
 from signet_sync.formats.entity_paths import FILES, File, Kind, Place, new_id, slug_of
 from signet_sync.formats.timestamps import iso
 from signet_sync.formats.wikilinks import wikilink
@@ -39,41 +35,7 @@ def plant(
     place = Place(garden.agent_id, kind, slug, entity_id, "profile")
     seen = {file: Seen(path_of(place._replace(file=file)), place._replace(file=file)) for file in FILES}
     entity = Entity(entity_id, kind, slug, seen, {})
-    return _write(garden, entity, documents, stamp), entity
-
-
-def _write(garden: Garden, entity: Entity, documents: dict[File, Document], stamp: Stamp) -> Event:
-    """Writes both files in one flow: two pending events, the files, two outcomes, the rows."""
-    events = []
-    for file, document in documents.items():
-        plan = Plan(op="create", file=file, after=document, slug=entity.slug, stated=True)
-        mine = stamp if file == "profile" else replace(stamp, ulid=new_ulid(garden.now_us), key=None, request=None)
-        events.append(_said(write_ahead.event_of(garden, entity, plan, mine), document, entity.slug))
-    garden.ledger.add(events, garden.now_us)
-    garden.forget_told(entity.id)
-    written = []
-    try:
-        for file, document in documents.items():
-            text, seen = render(document), entity.seen[file]
-            signature = write_ahead.put(garden, seen, text)
-            written.append(
-                (replace(seen, raw=utf8(text), text=text, sha256=text_sha256(text), signature=signature), file)
-            )
-    except (write_ahead.Raced, WorkspaceError, OSError):
-        failed = [
-            event
-            for event, file in zip(events, documents, strict=True)
-            if write_ahead.came_to_nothing(garden, entity.seen[file].place, event)
-        ]
-        garden.ledger.add([outcome(event, "failed", garden.now_us) for event in failed], garden.now_us)
-        raise
-    garden.ledger.add([outcome(event, "committed", garden.now_us) for event in events], garden.now_us)
-    write_ahead.mirror(garden, [(seen, documents[file]) for seen, file in written])
-    return events[0]
-
-
-def _said(event: Event, document: Document, slug: str) -> Event:
-    return replace(event, payload={**whole(render(document)), "slug": slug})
+    return write_ahead.create(garden, entity, documents, stamp), entity
 
 
 def _documents(

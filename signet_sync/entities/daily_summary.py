@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from signet_sync.entities import observe, section_edits, write_ahead
+from signet_sync.entities import observe, scan, section_edits, write_ahead
 from signet_sync.entities import store as entities_store
 from signet_sync.entities.documents import edits
 from signet_sync.entities.documents.escaping import fit_item
-from signet_sync.entities.event_log.agent_log import new_ulid
 from signet_sync.entities.event_log.events import Event, states_of
-from signet_sync.entities.repository import Entity, Garden, agents
-from signet_sync.entities.write_ahead import Plan, Raced, Stamp
+from signet_sync.entities.repository import Garden
+from signet_sync.entities.write_ahead import Plan
 from signet_sync.errors import UsageError
-from signet_sync.formats.entity_paths import parse_path
 from signet_sync.formats.timestamps import day_of
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text.phrases import counted
@@ -29,23 +27,14 @@ _WORDS = {
 }  # fmt: skip
 
 
-def rollup(workspace: Workspace, agent_id: str, day: str, now_us: int) -> tuple[str, ...]:
-    """Writes the missing entries of a past day (`YYYY-MM-DD`, UTC); returns the profiles that got one.
+def roll_up(workspace: Workspace, now_us: int) -> tuple[str, ...]:
+    """Writes missing entries of every agent and past day (UTC); returns the profiles that got one.
 
     An entry follows from the event log alone: equal events give an equal entry. The workspace's lock is held.
     """
-    if day >= day_of(now_us):
-        return ()
-    garden = Garden(workspace, agent_id, now_us)
-    observe.tend(garden)
-    return tuple(_rollup(garden, day))
-
-
-def roll_up(workspace: Workspace, now_us: int) -> tuple[str, ...]:
-    """Runs `rollup` for every agent and every past day without a summary; the workspace's lock is held."""
     today = day_of(now_us)
     written: list[str] = []
-    for agent_id in agents(workspace.root):
+    for agent_id in scan.agents(workspace.root):
         garden = Garden(workspace, agent_id, now_us)
         observe.tend(garden)
         told = entities_store.remembered(workspace.database, agent_id, "told_day")
@@ -69,8 +58,7 @@ def _rollup(garden: Garden, day: str) -> list[str]:
             by_entity.setdefault(entry.entity_id, []).append(entry)
     told = {
         (entry.entity_id, (entry.payload or {}).get("rollup"))
-        for entry in garden.ledger.holding(f'"rollup":"{day}"')
-        if isinstance(entry, Event)
+        for entry in garden.ledger.events_holding(f'"rollup":"{day}"')
     }
     written = []
     for entity_id, events in sorted(by_entity.items()):
@@ -94,33 +82,18 @@ def entry_text(events: Sequence[Event]) -> str:
 
 
 def _tell(garden: Garden, entity_id: str, day: str, text: str) -> list[str]:
-    entity = _writable(garden, entity_id)
+    entity = observe.writable(garden, entity_id)
     if entity is None:
         return []
     try:
-        where = section_edits.spot(garden, entity, _LOG)
-        section_edits.refuse_guarded(entity, where, "observer")
+        where = section_edits.open_spot(garden, entity, _LOG, "observer")
         item = fit_item(f"{day} — {text}")
         after = section_edits.finished(garden, edits.append_item(where.document, _LOG, item), "profile", [])
     except UsageError:
         return []  # a person has locked or pinned it, or changed its form
     plan = Plan(op="append_item", file="profile", section=_LOG, after=after, extra={"rollup": day})
-    try:
-        write_ahead.write(garden, entity, plan, Stamp(ulid=new_ulid(garden.now_us), actor="observer"))
-    except Raced:
-        return []
-    return [entity.seen["profile"].path]
-
-
-def _writable(garden: Garden, entity_id: str) -> Entity | None:
-    """Returns an entity that exists and does not wait for a maintainer."""
-    database = garden.workspace.database
-    observe.look(garden, {entity_id})
-    row = garden.find(entity_id)
-    place = parse_path(row.path) if row is not None else None
-    if place is None or any(one.entity_id == entity_id for one in entities_store.drift(database, garden.agent_id)):
-        return None
-    return write_ahead.load(garden, place)
+    done = write_ahead.write_as("observer", garden, entity, plan)
+    return [] if done is None else [entity.seen["profile"].path]
 
 
 def _is_rollup(event: Event) -> bool:

@@ -43,10 +43,9 @@ def resolve(
     with state_dir.workspace_lock(workspace.state):
         before = execute.heads(workspace, agent_id)
         garden = Garden(workspace, agent_id, now_us)
-        observe.tend(garden)
-        observe.look(garden, None)
+        observe.look_at_all(garden)
         entity_id = _meant(garden, ref)
-        queue = [one for one in entities_store.drift(workspace.database, agent_id) if one.entity_id == entity_id]
+        queue = [one for one in garden.drift() if one.entity_id == entity_id]
         if not any(one.file == file for one in queue):
             raise UsageError("it does not wait for a maintainer", hint="signet-sync entity drift", code="not-drifted")
         if entity_id == observe.LEDGER:
@@ -123,7 +122,7 @@ def _keep_events(garden: Garden, seen: Seen) -> Event:
 
 def _record(garden: Garden, place: Place | None, file_after: str | None, payload: Mapping[str, Any]) -> Event:
     """Records the decision. It needs no outcome: the file exists already, or its events describe it already."""
-    event = garden.record("human_edit", "maintainer", payload, place, file_after)
-    garden.forget_told(event.entity_id)
+    where = {} if place is None else {"entity_id": place.id, "file": place.file}
+    event = garden.record("human_edit", "maintainer", payload, **where, file_after=file_after)
     write_ahead.mirror(garden)
     return event

@@ -10,11 +10,10 @@ from signet_sync.entities import store as entities_store
 from signet_sync.entities.documents import edits
 from signet_sync.entities.documents.document import Document, DocumentProblem, Section, render, reread
 from signet_sync.entities.event_log import chain
-from signet_sync.entities.event_log.agent_log import new_ulid
 from signet_sync.entities.event_log.events import Event, encode
 from signet_sync.entities.repository import Entity, Garden, Seen, folder_of, parsed, path_of
 from signet_sync.entities.results import Erased
-from signet_sync.entities.write_ahead import Plan, Stamp
+from signet_sync.entities.write_ahead import Plan
 from signet_sync.errors import WorkspaceError
 from signet_sync.formats.body import utf8
 from signet_sync.formats.entity_paths import FILES, File, Place
@@ -41,8 +40,7 @@ def erase(
     Raises `WorkspaceError`, `OSError`; calling it again then continues.
     """
     garden = Garden(workspace, agent_id, now_us)
-    observe.tend(garden)
-    observe.look(garden, None)
+    observe.look_at_all(garden)
     told = _Told([*(utf8(path) for path in paths), *needles])
     gone = _events(garden, told)
     told = told.with_tokens(event.token for event in gone)
@@ -154,13 +152,11 @@ def _clean_file(garden: Garden, place: Place, told: _Told, *, again: bool, tombs
         documents: dict[File, Document] = {place.file: document}
         others = {place.file: seen}
         if slug != place.slug:
-            whole_one = write_ahead.load(garden, place)
+            whole_one = write_ahead.load_at(garden, place)
             if whole_one is not None:
                 documents, others = dict(whole_one.documents), dict(whole_one.seen)
         entity = Entity(place.id, place.kind, place.slug, others, documents)
-        try:
-            write_ahead.write(garden, entity, plan, Stamp(ulid=new_ulid(garden.now_us), actor="observer"))
-        except write_ahead.Raced:
+        if write_ahead.write_as("observer", garden, entity, plan) is None:
             continue
         return seen.path if after != document else None
     raise WorkspaceError("it is being saved again and again", path=folder_of(place), hint="it is tried again by itself")

@@ -9,13 +9,11 @@ from ulid import ULID
 
 from signet_sync.entities.documents.escaping import Fitted
 from signet_sync.errors import UsageError
-from signet_sync.formats.entity_paths import EVIDENCE_CAP
 from signet_sync.formats.filename import artifact_name
 from signet_sync.formats.timestamps import iso
 from signet_sync.formats.wikilinks import leaves_workspace, wikilink
 from signet_sync.text.sentences import flatten
 
-CAP = EVIDENCE_CAP
 QUOTE_LENGTH = 160  # characters
 PART_LENGTH = 300  # characters of each part of a rationale
 ENTROPY = 10  # bytes

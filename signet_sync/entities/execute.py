@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Required, TypedDict
 
 from signet_sync.entities import observe, relation_items, rename, write_ahead
 from signet_sync.entities import store as entities_store
@@ -15,7 +15,7 @@ from signet_sync.entities.results import Done
 from signet_sync.entities.store import GardenFile
 from signet_sync.entities.write_ahead import Plan, Raced, Stamp
 from signet_sync.errors import UsageError, WorkspaceError
-from signet_sync.formats.entity_paths import File, parse_path
+from signet_sync.formats.entity_paths import File
 from signet_sync.formats.paths import head_page
 from signet_sync.storage import state_dir
 from signet_sync.sync import deriving, engine
@@ -27,7 +27,15 @@ _TRIES = 3
 _SHOWN = ("rename", "deprecate", "status")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked(TypedDict, total=False):
+    """Who asks, and when (microseconds since 1970 UTC); an idempotency `key` makes a repeated request harmless."""
+
+    actor: Actor
+    now_us: Required[int]
+    key: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Ask:
     """A request: operation, actor, time. `request` holds everything that makes two requests equal."""
 
@@ -37,6 +45,19 @@ class Ask:
     key: str | None
     request: Mapping[str, Any]
     redactions: Mapping[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        op: str,
+        asked: Asked,
+        request: Mapping[str, Any],
+        redactions: Mapping[str, int] | None = None,
+        *,
+        actor: Actor = "agent",
+    ) -> Ask:
+        """Makes the request of a call; `actor` is the one that most often makes such a request."""
+        return cls(op, asked.get("actor", actor), asked["now_us"], asked.get("key"), request, redactions or {})
 
     def stamp(self, agent_id: str) -> Stamp:
         """Makes the stamp of the request's events."""
@@ -97,8 +118,7 @@ def load(garden: Garden, ref: str) -> Entity:
         observe.look(garden, {row.id})
         row = garden.find(row.id) or row
         refuse_drift(garden, row.id)
-        place = parse_path(row.path)
-        entity = write_ahead.load(garden, place) if place is not None else None
+        entity = write_ahead.load(garden, row)
         if entity is not None and _is_current(garden, entity):
             return entity
     raise WorkspaceError("the file changes while it is read", path=row.path, hint="try again", code="busy")
@@ -111,30 +131,22 @@ def located(garden: Garden, ref: str) -> GardenFile:
         observe.look(garden, None)
         row = garden.find(ref)
     if row is None:
-        waiting = [
-            drift for drift in entities_store.drift(garden.workspace.database, garden.agent_id) if drift.entity_id
-        ]
-        gone = next((drift for drift in waiting if drift.entity_id == ref.strip()), None)
-        if gone is not None:
-            raise _drifted(gone)
+        if ref.strip():  # the event log itself waits under an empty id
+            refuse_drift(garden, ref.strip())
         raise garden.unknown(ref)
     return row
 
 
 def refuse_drift(garden: Garden, entity_id: str) -> None:
     """Raises `UsageError` (`entity-drifted`) if a file of the entity waits for a maintainer."""
-    for drift in entities_store.drift(garden.workspace.database, garden.agent_id):
+    for drift in garden.drift():
         if drift.entity_id == entity_id:
-            raise _drifted(drift)
-
-
-def _drifted(drift: entities_store.Drift) -> UsageError:
-    return UsageError(
-        f"the entity waits for a maintainer: {drift.message}",
-        path=drift.path,
-        hint=f"{drift.hint}; signet-sync entity drift",
-        code="entity-drifted",
-    )
+            raise UsageError(
+                f"the entity waits for a maintainer: {drift.message}",
+                path=drift.path,
+                hint=f"{drift.hint}; signet-sync entity drift",
+                code="entity-drifted",
+            )
 
 
 def _is_current(garden: Garden, entity: Entity) -> bool:

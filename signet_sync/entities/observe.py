@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -14,18 +13,15 @@ from signet_sync.entities import write_ahead
 from signet_sync.entities.documents.document import Document, render
 from signet_sync.entities.documents.drift import Judgement, judge
 from signet_sync.entities.documents.patch import apply, whole
-from signet_sync.entities.event_log import conflict_copies
-from signet_sync.entities.event_log.agent_log import new_ulid, outcome
-from signet_sync.entities.event_log.events import Actor, Event, Operation, Outcome
+from signet_sync.entities.event_log.agent_log import outcome
+from signet_sync.entities.event_log.events import Event, Operation, Outcome, State
 from signet_sync.entities.event_log.replay import settle
-from signet_sync.entities.evidence import ENTROPY, token_for, ulid_at
-from signet_sync.entities.repository import Entity, Garden, Seen, agents, folder_of, parsed, path_of
-from signet_sync.entities.results import Observed
+from signet_sync.entities.evidence import ENTROPY, ulid_at
+from signet_sync.entities.repository import Entity, Garden, Seen, folder_of, parsed, path_of
 from signet_sync.entities.store import Drift, GardenFile
 from signet_sync.errors import WorkspaceError
 from signet_sync.formats.body import text_sha256
-from signet_sync.formats.entity_paths import FILES, File, Place, kind_of, ledger_page, parse_ledger_page, parse_path
-from signet_sync.formats.paths import DEFAULT_AGENT, OF_AGENT
+from signet_sync.formats.entity_paths import FILES, File, Place, kind_of, ledger_page, parse_path
 from signet_sync.formats.snapshot import Signature
 from signet_sync.formats.timestamps import iso, parse_instant
 from signet_sync.storage import files
@@ -35,33 +31,14 @@ from signet_sync.sync.workspace import Workspace
 LEDGER = ""
 # Below this number entities are queried one by one.
 _FEW = 20
-_GARDEN = re.compile(rf"{OF_AGENT}entities(?:/|$)", re.ASCII)
-
-
-def observe(workspace: Workspace, paths: Iterable[str] | None, now_us: int) -> Observed:
-    """Examines entity files and pages of event logs (None: of all agents). The caller holds the workspace's lock.
-
-    Settles interrupted writes first (`resume`). A file whose signature is known is not read again.
-    """
-    found = _Found()
-    for agent_id, ids in sorted(_asked(workspace, paths).items()):
-        garden = Garden(workspace, agent_id, now_us)
-        tend(garden, found)
-        look(garden, ids, found)
-    return found.observed()
-
-
-def resume(workspace: Workspace, now_us: int, agent_id: str | None = None) -> Observed:
-    """Settles writes that a crash interrupted, of one agent or all. The caller holds the workspace's lock."""
-    found = _Found()
-    for each in [agent_id] if agent_id is not None else agents(workspace.root):
-        tend(Garden(workspace, each, now_us), found)
-    return found.observed()
 
 
 @dataclass(slots=True)
-class _Found:
-    """Findings so far."""
+class Observed:
+    """The result of a look at entity files: edited, healed and drifted paths, and settled writes.
+
+    `changed` are agents whose entities changed, so that MEMORY.md may need an update.
+    """
 
     edited: list[str] = field(default_factory=list)
     healed: list[str] = field(default_factory=list)
@@ -69,26 +46,37 @@ class _Found:
     settled: list[Outcome] = field(default_factory=list)
     changed: set[str] = field(default_factory=set)
 
-    def observed(self) -> Observed:
-        return Observed(
-            tuple(self.edited),
-            tuple(self.healed),
-            tuple(self.drifted),
-            tuple(self.settled),
-            frozenset(self.changed),
-        )
+
+def observe(workspace: Workspace, agent_id: str, paths: Iterable[str] | None, now_us: int) -> Observed:
+    """Settles interrupted writes, then examines an agent's entity files (None: all). The workspace's lock is held.
+
+    A file whose signature is known is not read again.
+    """
+    garden, found = Garden(workspace, agent_id, now_us), Observed()
+    tend(garden, found)
+    ids = None if paths is None else {place.id for path in paths if (place := parse_path(path)) is not None}
+    if ids is None or ids:
+        look(garden, ids, found)
+    return found
 
 
-def tend(garden: Garden, found: _Found | None = None) -> None:
+def look_at_all(garden: Garden) -> None:
+    """Brings all entities of an agent up to date with log and files."""
+    tend(garden)
+    look(garden, None)
+
+
+def tend(garden: Garden, found: Observed | None = None) -> None:
     """Brings entities up to date if their event log changed; every command on entities starts with it."""
     known = entities_store.chain(garden.workspace.database, garden.agent_id)
     if garden.ledger.is_torn():
         garden.ledger.add([], garden.now_us)  # repairs the torn line
-    conflict_copies.merge(garden)
+    if garden.ledger.merge_copies():
+        garden.forget_told(None)
     last = garden.ledger.last()
     if (known.last_hash if known else None) == (last.hash if last else None):
         return
-    found = found if found is not None else _Found()
+    found = found if found is not None else Observed()
     doubtful = _since(garden, known) if known is not None else None
     found.settled += _settle_open(garden, known.last_id if known is not None and doubtful is None else None)
     look(garden, None, found, doubtful=doubtful, joined=True)
@@ -106,27 +94,6 @@ def _since(garden: Garden, known: entities_store.Chain) -> set[str] | None:
     owners = {entry.id: entry.entity_id for entry in entries if isinstance(entry, Event)}
     later = (owners.get(entry.id if isinstance(entry, Event) else entry.of) for entry in entries[place + 1 :])
     return {entity_id for entity_id in later if entity_id is not None}
-
-
-def _asked(workspace: Workspace, paths: Iterable[str] | None) -> dict[str, set[str] | None]:
-    """Returns, for each agent, the ids of the entities to examine (None: all)."""
-    if paths is None:
-        known = (parse_path(path) for path in entities_store.signatures(workspace.database))
-        return dict.fromkeys([*agents(workspace.root), *(place.agent_id for place in known if place is not None)])
-    asked: dict[str, set[str] | None] = {}
-    for path in paths:
-        place = parse_path(path)
-        match = _GARDEN.match(path)
-        if place is not None:
-            ids = asked.setdefault(place.agent_id, set())
-            if ids is not None:
-                ids.add(place.id)
-        elif parse_ledger_page(path) is not None:
-            asked.setdefault(match[1] or DEFAULT_AGENT if match else DEFAULT_AGENT, set())
-        elif match is not None:
-            # A folder, or an unknown file beside ours: which entity it concerns is found by examining all.
-            asked[match[1] or DEFAULT_AGENT] = None
-    return asked
 
 
 # ── interrupted writes ──
@@ -147,7 +114,7 @@ def _settle_open(garden: Garden, lost: str | None) -> list[Outcome]:
 def _found_again(garden: Garden) -> None:
     """Clears reports of a missing end of the log once a slow sync has delivered it."""
     database = garden.workspace.database
-    waiting = [one for one in entities_store.drift(database, garden.agent_id) if one.entity_id == LEDGER]
+    waiting = [one for one in garden.drift() if one.entity_id == LEDGER]
     back = [one.path for one in waiting if garden.ledger.holds(f'"id":"{one.found_sha256}"')]
     if back:
         with database.transaction(durable=True):
@@ -172,19 +139,12 @@ def _truncated(garden: Garden, last_id: str) -> Drift:
 def _settled(garden: Garden, event: Event) -> Outcome:
     """Finishes an interrupted write if its file is unchanged or already written; otherwise marks it as failed."""
     done = event.file_after is None or _carried_out(garden, event)
+    ends: list[State] = ["failed"]
     if done:
-        entries: list[Event | Outcome] = [outcome(event, "written", garden.now_us)]
-        if garden.ledger.state_of(event) == "written":
-            entries = []
-        entries.append(outcome(event, "committed", garden.now_us))
-    else:
-        entries = [outcome(event, "failed", garden.now_us)]
-    sealed = garden.ledger.add(entries, garden.now_us)
+        ends = ["committed"] if garden.ledger.state_of(event) == "written" else ["written", "committed"]
+    sealed = garden.ledger.add([outcome(event, end, garden.now_us) for end in ends], garden.now_us)
     garden.forget_told(event.entity_id)
-    last = sealed[-1]
-    if not isinstance(last, Outcome):
-        raise TypeError("the ledger gave back another entry")
-    return last
+    return sealed[-1]
 
 
 def _carried_out(garden: Garden, event: Event) -> bool:
@@ -224,10 +184,19 @@ def _place_of(garden: Garden, event: Event) -> Place | None:
 # ── files on disk ──
 
 
+def writable(garden: Garden, entity_id: str) -> Entity | None:
+    """Returns an entity after a look at its files; None if it is missing, unreadable or waits for a maintainer."""
+    look(garden, {entity_id})
+    row = garden.find(entity_id)
+    if row is None or any(one.entity_id == entity_id for one in garden.drift()):
+        return None
+    return write_ahead.load(garden, row)
+
+
 def look(
     garden: Garden,
     ids: Collection[str] | None,
-    found: _Found | None = None,
+    found: Observed | None = None,
     *,
     doubtful: Collection[str] | None = frozenset(),
     joined: bool = False,
@@ -237,10 +206,9 @@ def look(
     Files with known signatures are read only if their events are `doubtful` (None: all are). `joined`: the event log
     got lines from another machine since the last look.
     """
-    found = found if found is not None else _Found()
-    database = garden.workspace.database
+    found = found if found is not None else Observed()
     rows = _rows(garden, ids)
-    queued = {drift.entity_id for drift in entities_store.drift(database, garden.agent_id)} - {LEDGER}
+    queued = {drift.entity_id for drift in garden.drift()} - {LEDGER}
     places = garden.places(ids)
     if ids is None:
         ids = places.keys() | rows.keys() | queued | _created(garden, rows)
@@ -278,11 +246,7 @@ def _created(garden: Garden, rows: Mapping[str, object]) -> set[str]:
     """Returns entities that the event log created, if the index has no rows: it is then new, or was lost."""
     if rows:
         return set()
-    return {
-        entry.entity_id
-        for entry in garden.ledger.holding('"op":"create"')
-        if isinstance(entry, Event) and entry.entity_id is not None
-    }
+    return {event.entity_id for event in garden.ledger.events_holding('"op":"create"') if event.entity_id is not None}
 
 
 class _Look:
@@ -294,7 +258,7 @@ class _Look:
         entity_id: str,
         standing: list[Place],
         rows: Collection[str],
-        found: _Found,
+        found: Observed,
         *,
         joined: bool = False,
     ) -> None:
@@ -337,7 +301,7 @@ class _Look:
             hint = "take one of the folders away; a copy that is to stay needs an id of its own"
             self._queue(twin, "id-twice", f"the entity stands also in {folder_of(place)}", hint, "")
         if not twins and told.slug is not None and place.slug != told.slug:
-            self._add("human_edit", "person", None, {"slug": place.slug})
+            self._add("human_edit", None, {"slug": place.slug})
             changed = True
         if changed:
             self.found.changed.add(self.garden.agent_id)
@@ -374,7 +338,7 @@ class _Look:
             section = sections[0] if len(sections) == 1 and not payload.get("fields") else None
             before, after = write_ahead.section_sha(render(replayed), section), write_ahead.section_sha(text, section)
             self._add(
-                "human_edit", "person", file, payload, section=section, before=before, after=after,
+                "human_edit", file, payload, section=section, before=before, after=after,
                 file_before=text_sha256(render(replayed)), file_after=text_sha256(text),
             )  # fmt: skip
             self.found.edited.append(seen.path)
@@ -384,18 +348,15 @@ class _Look:
         return self._heal(seen, judgement.healed)
 
     def _heal(self, seen: Seen, healed: Document) -> bool:
-        """Restores a removed anchor, once (decision 6)."""
+        """Restores a removed anchor, once."""
         document = parsed(seen.text or "")
         if not isinstance(document, Document):
             return False
         place, file = seen.place, seen.place.file
         entity = Entity(place.id, place.kind, place.slug, {file: seen}, {file: document})
         plan = write_ahead.Plan(op="set", file=file, after=healed, reason="re-anchored")
-        stamp = write_ahead.Stamp(ulid=new_ulid(self.garden.now_us), actor="observer")
-        try:
-            write_ahead.write(self.garden, entity, plan, stamp)
-        except write_ahead.Raced:
-            return False  # it is being edited: the next save triggers another look
+        if write_ahead.write_as("observer", self.garden, entity, plan) is None:
+            return False  # the next save triggers another look
         self.found.healed.append(seen.path)
         return True
 
@@ -415,7 +376,7 @@ class _Look:
             return False
         text = seen.text or ""
         payload = {**whole(text), "slug": place.slug}
-        self._add("create", "person", place.file, payload, file_after=text_sha256(text))
+        self._add("create", place.file, payload, file_after=text_sha256(text))
         self.found.edited.append(seen.path)
         return self._take_row(seen)
 
@@ -431,48 +392,28 @@ class _Look:
         self.put.append(row)
         return known is None or known._replace(signature=None) != row._replace(signature=None)
 
-    def _add(
-        self,
-        op: Operation,
-        actor: Actor,
-        file: File | None,
-        payload: Mapping[str, Any],
-        *,
-        section: str | None = None,
-        before: str | None = None,
-        after: str | None = None,
-        file_before: str | None = None,
-        file_after: str | None = None,
-    ) -> None:
-        """Adds an event about the file's present content; it needs no outcome."""
-        at, ulid = self._told_again(file, file_before, file_after) or (
-            iso(self.garden.now_us),
-            new_ulid(self.garden.now_us),
-        )
-        self.events.append(
-            Event(
-                id=ulid, token=token_for(ulid), at=at, agent_id=self.garden.agent_id,
-                entity_id=self.id, actor=actor, op=op, file=file, section=section, payload=payload, before=before,
-                after=after, file_before=file_before, file_after=file_after, state="committed",
-            )
-        )  # fmt: skip
+    def _add(self, op: Operation, file: File | None, payload: Mapping[str, Any], **hashes: Any) -> None:
+        """Adds an event of a person about the file's present content; it needs no outcome."""
+        again = self._told_again(file, hashes.get("file_before"), hashes.get("file_after"))
+        fields = {"entity_id": self.id, "file": file, "payload": payload, **hashes, **again}
+        self.events.append(self.garden.event(op, "person", **fields))
 
-    def _told_again(self, file: File | None, before: str | None, after: str | None) -> tuple[str, str] | None:
+    def _told_again(self, file: File | None, before: str | None, after: str | None) -> dict[str, str]:
         """Returns time and id for an event whose text the log already contains; None for a new text.
 
         Merging another machine's lines can order the events otherwise than the file changed. Nothing was edited then,
         so every machine must derive the same event; otherwise each would add a line that the others lack, without end.
         """
         if not self.joined or after is None:
-            return None
+            return {}
         of = self.garden.ledger.of(self.id)
         told = [e.at for e in of if isinstance(e, Event) and e.file == file and e.file_after == after]
         if not told:
-            return None
+            return {}
         first, known = min(told), {entry.id for entry in of}
         seed, instant = f"{self.garden.agent_id} {self.id} {file} {before} {after}", parse_instant(first) or 0
         ids = (ulid_at(instant, sha256(f"{seed} {number}".encode()).digest()[:ENTROPY]) for number in count())
-        return first, next(ulid for ulid in ids if ulid not in known)
+        return {"at": first, "id": next(ulid for ulid in ids if ulid not in known)}
 
     def _queue(self, place: Place, code: str, message: str, hint: str, sha256: str) -> None:
         path = path_of(place)
@@ -496,7 +437,7 @@ class _Look:
         gone = [path for path in self.rows if path not in self.shown]
         if gone:
             self.found.changed.add(self.garden.agent_id)
-        known = entities_store.drift(self.database, self.garden.agent_id)
+        known = self.garden.drift()
         over = [each.path for each in known if each.entity_id == self.id and each.path not in self.queue]
         if not (gone or over or self.queue):
             return

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Unpack
 
 from signet_sync.entities import create as entities_create
 from signet_sync.entities import section_edits
 from signet_sync.entities.documents import edits
-from signet_sync.entities.documents.document import text_of
+from signet_sync.entities.documents.document import Document, text_of
 from signet_sync.entities.documents.escaping import fit_item
 from signet_sync.entities.event_log.events import Actor, Operation
 from signet_sync.entities.evidence import token_for
-from signet_sync.entities.execute import Ask, carry_out, perform
+from signet_sync.entities.execute import Ask, Asked, carry_out, perform
 from signet_sync.entities.repository import Entity, Garden
 from signet_sync.entities.results import Done
+from signet_sync.entities.section_edits import Spot
 from signet_sync.entities.write_ahead import Plan
 from signet_sync.errors import UsageError
 from signet_sync.formats.entity_paths import Kind, slug_of
@@ -26,6 +28,16 @@ _STATUS_LENGTH = 40
 DEPRECATED = "deprecated"
 
 
+@dataclass(frozen=True, slots=True)
+class Grounded:
+    """A text for a section, who writes it, and what it rests on: a rationale, `PATH#LINE` of an artifact."""
+
+    text: str
+    actor: Actor
+    rationale: str | None
+    evidence: str | None
+
+
 def create(
     workspace: Workspace,
     agent_id: str,
@@ -34,9 +46,7 @@ def create(
     *,
     relation: str | None = None,
     between: Sequence[str] = (),
-    actor: Actor = "agent",
-    now_us: int,
-    key: str | None = None,
+    **asked: Unpack[Asked],
 ) -> Done:
     """Creates an entity with profile and notes; a relationship has a type (`relation`) `between` two or more entities.
 
@@ -45,7 +55,7 @@ def create(
     title = section_edits.clean_line(name)
     kind_of_edge = None if relation is None else flatten(section_edits.clean_line(relation).text, 60)
     request = {"kind": kind, "name": title.text, "relation": kind_of_edge, "between": list(between)}
-    ask = Ask(op="create", actor=actor, now_us=now_us, key=key, request=request, redactions=title.redactions)
+    ask = Ask.of("create", asked, request, title.redactions)
     return carry_out(
         workspace,
         agent_id,
@@ -61,11 +71,9 @@ def set_section(
     section: str,
     text: str,
     *,
-    actor: Actor = "agent",
     rationale: str | None = None,
     evidence: str | None = None,
-    now_us: int,
-    key: str | None = None,
+    **asked: Unpack[Asked],
 ) -> Done:
     """Replaces the text of a narrative section; `ref` is an id, a prefix of one, a slug or a title.
 
@@ -73,14 +81,10 @@ def set_section(
     Raises `UsageError`: `unknown-entity`, `ambiguous-entity`, `section-unknown`, `section-form` (a list or log),
     `section-locked`, `section-pinned`, `section-cap` (no rationale), `entity-drifted`, `idempotency-conflict`.
     """
-    said = section_edits.clean(text)
-    request = {"ref": ref, "section": section, "text": said.text, "rationale": rationale, "evidence": evidence}
-    ask = Ask(op="set", actor=actor, now_us=now_us, key=key, request=request, redactions=said.redactions)
+    ask, said = asked_text("set", asked, ref, section, text, rationale, evidence)
 
     def plan(garden: Garden, entity: Entity, ulid: str) -> Plan:
-        where = section_edits.spot(garden, entity, section)
-        section_edits.refuse_guarded(entity, where, actor)
-        return setting(garden, entity, where, said.text, actor=actor, rationale=rationale, evidence=evidence)
+        return setting(garden, entity, section_edits.open_spot(garden, entity, section, ask.actor), said)
 
     return perform(workspace, agent_id, ref, ask, plan)
 
@@ -92,55 +96,32 @@ def append(
     section: str,
     text: str,
     *,
-    actor: Actor = "agent",
     rationale: str | None = None,
     evidence: str | None = None,
-    now_us: int,
-    key: str | None = None,
+    **asked: Unpack[Asked],
 ) -> Done:
     """Appends a paragraph to a narrative section or an item to a list; Evidence quotes `evidence` (`PATH#LINE`).
 
     Raises as `set_section`, and `UsageError` `evidence-cap` for an eighth item of Evidence without a rationale.
     """
-    said = section_edits.clean(text)
-    request = {"ref": ref, "section": section, "text": said.text, "rationale": rationale, "evidence": evidence}
-    ask = Ask(op="append", actor=actor, now_us=now_us, key=key, request=request, redactions=said.redactions)
+    ask, said = asked_text("append", asked, ref, section, text, rationale, evidence)
 
     def plan(garden: Garden, entity: Entity, ulid: str) -> Plan:
-        where = section_edits.spot(garden, entity, section)
-        section_edits.refuse_guarded(entity, where, actor)
-        return adding(
-            garden, entity, where, said.text, token_for(ulid), actor=actor, rationale=rationale, evidence=evidence
-        )
+        where = section_edits.open_spot(garden, entity, section, ask.actor)
+        return adding(garden, entity, where, said, token_for(ulid))
 
     return perform(workspace, agent_id, ref, ask, plan)
 
 
 def prune(
-    workspace: Workspace,
-    agent_id: str,
-    ref: str,
-    section: str,
-    item: str,
-    *,
-    reason: str,
-    actor: Actor = "agent",
-    now_us: int,
-    key: str | None = None,
+    workspace: Workspace, agent_id: str, ref: str, section: str, item: str, *, reason: str, **asked: Unpack[Asked]
 ) -> Done:
     """Removes an item (by key or number) from a list section; the event keeps its text. Raises as `set_section`."""
     why = section_edits.needed(reason)
-    ask = Ask(
-        op="prune",
-        actor=actor,
-        now_us=now_us,
-        key=key,
-        request={"ref": ref, "section": section, "item": item, "reason": why},
-    )
+    ask = Ask.of("prune", asked, {"ref": ref, "section": section, "item": item, "reason": why})
 
     def plan(garden: Garden, entity: Entity, ulid: str) -> Plan:
-        where = section_edits.spot(garden, entity, section)
-        section_edits.refuse_guarded(entity, where, actor)
+        where = section_edits.open_spot(garden, entity, section, ask.actor)
         if where.form != "list":
             raise UsageError(
                 f"{where.section.heading} is no list",
@@ -150,48 +131,27 @@ def prune(
         after, gone = edits.prune_item(where.document, where.name, item)
         draft = section_edits.Draft(fit_item(why))
         return section_edits.edit(
-            garden, entity, where, after, draft, op="prune_item", actor=actor, reason=why, extra={"gone": gone}
+            garden, entity, where, after, draft, op="prune_item", actor=ask.actor, reason=why, extra={"gone": gone}
         )
 
     return perform(workspace, agent_id, ref, ask, plan)
 
 
-def deprecate(
-    workspace: Workspace,
-    agent_id: str,
-    ref: str,
-    *,
-    reason: str,
-    actor: Actor = "agent",
-    now_us: int,
-    key: str | None = None,
-) -> Done:
+def deprecate(workspace: Workspace, agent_id: str, ref: str, *, reason: str, **asked: Unpack[Asked]) -> Done:
     """Marks an entity as no longer in use, with the reason; its files are kept. Raises as `set_section`."""
     why = section_edits.needed(reason)
-    ask = Ask(op="deprecate", actor=actor, now_us=now_us, key=key, request={"ref": ref, "reason": why})
+    ask = Ask.of("deprecate", asked, {"ref": ref, "reason": why})
 
     def plan(garden: Garden, entity: Entity, ulid: str) -> Plan:
-        section_edits.refuse_guarded(entity, None, actor)
-        fields = {"status": DEPRECATED, "deprecated_at": iso(now_us), "deprecated_reason": why}
+        fields = {"status": DEPRECATED, "deprecated_at": iso(garden.now_us), "deprecated_reason": why}
         after = edits.with_fields(entity.profile, fields)
-        line = f"Deprecated: {why}"
-        return Plan(
-            op="deprecate", file="profile", after=section_edits.finished(garden, after, "profile", [line]), reason=why
-        )
+        return _of_profile(garden, entity, ask, "deprecate", after, f"Deprecated: {why}", reason=why)
 
     return perform(workspace, agent_id, ref, ask, plan)
 
 
 def set_status(
-    workspace: Workspace,
-    agent_id: str,
-    ref: str,
-    status: str,
-    *,
-    reason: str | None = None,
-    actor: Actor = "agent",
-    now_us: int,
-    key: str | None = None,
+    workspace: Workspace, agent_id: str, ref: str, status: str, *, reason: str | None = None, **asked: Unpack[Asked]
 ) -> Done:
     """Sets an entity's status, a word or a few. Raises as `set_section`."""
     wanted = flatten(section_edits.clean_line(status).text, _STATUS_LENGTH).casefold()
@@ -199,70 +159,60 @@ def set_status(
     if not any(map(str.isalnum, wanted)):
         raise UsageError("the status says nothing", hint="use a word: active, resting, …", code="text-empty")
     if wanted == DEPRECATED:
-        return deprecate(workspace, agent_id, ref, reason=reason or "", actor=actor, now_us=now_us, key=key)
-    request = {"ref": ref, "status": wanted, "reason": why}
-    ask = Ask(op="status", actor=actor, now_us=now_us, key=key, request=request)
+        return deprecate(workspace, agent_id, ref, reason=reason or "", **asked)
+    ask = Ask.of("status", asked, {"ref": ref, "status": wanted, "reason": why})
 
     def plan(garden: Garden, entity: Entity, ulid: str) -> Plan:
-        section_edits.refuse_guarded(entity, None, actor)
         before = str(entity.profile.fields.get("status") or "active")
         after = edits.with_fields(entity.profile, {"status": wanted}, gone=("deprecated_at", "deprecated_reason"))
-        line = f"Status: {before} → {wanted}" + (f" ({why})" if why else "")
-        lines = [line] if before != wanted else []
-        return Plan(
-            op="status", file="profile", after=section_edits.finished(garden, after, "profile", lines), reason=why
-        )
+        line = f"Status: {before} → {wanted}" + (f" ({why})" if why else "") if before != wanted else None
+        return _of_profile(garden, entity, ask, "status", after, line, reason=why)
 
     return perform(workspace, agent_id, ref, ask, plan)
 
 
-def rename(
-    workspace: Workspace,
-    agent_id: str,
-    ref: str,
-    name: str,
-    *,
-    actor: Actor = "agent",
-    now_us: int,
-    key: str | None = None,
-) -> Done:
+def rename(workspace: Workspace, agent_id: str, ref: str, name: str, **asked: Unpack[Asked]) -> Done:
     """Changes an entity's title and its folder's slug; the id stays the same. Raises as `set_section`."""
     title = section_edits.clean_line(name)
-    ask = Ask(
-        op="rename",
-        actor=actor,
-        now_us=now_us,
-        key=key,
-        request={"ref": ref, "name": title.text},
-        redactions=title.redactions,
-    )
+    ask = Ask.of("rename", asked, {"ref": ref, "name": title.text}, title.redactions)
 
     def plan(garden: Garden, entity: Entity, ulid: str) -> Plan:
-        section_edits.refuse_guarded(entity, None, actor)
         after = edits.with_title(entity.profile, title.text)
-        lines = [f"Renamed: {entity.profile.title} → {after.title}"] if after.title != entity.profile.title else []
-        return Plan(
-            op="rename",
-            file="profile",
-            after=section_edits.finished(garden, after, "profile", lines),
-            slug=slug_of(after.title),
-        )
+        before = entity.profile.title
+        line = f"Renamed: {before} → {after.title}" if after.title != before else None
+        return _of_profile(garden, entity, ask, "rename", after, line, slug=slug_of(after.title))
 
     return perform(workspace, agent_id, ref, ask, plan)
 
 
-# ── plans that approved proposals use too ──
+def _of_profile(
+    garden: Garden, entity: Entity, ask: Ask, op: Operation, after: Document, line: str | None, **more: Any
+) -> Plan:
+    """Plans a change of a whole profile; `line` is its entry in the change log. Raises `UsageError`."""
+    section_edits.refuse_guarded(entity, None, ask.actor)
+    after = section_edits.finished(garden, after, "profile", [line] if line else [])
+    return Plan(op=op, file="profile", after=after, **more)
+
+
+# ── plans that proposals use too ──
+
+
+def asked_text(
+    op: str, asked: Asked, ref: str, section: str, text: str, rationale: str | None, evidence: str | None
+) -> tuple[Ask, Grounded]:
+    """Makes the request to write a text into a section, and the text without secrets. Raises `UsageError`."""
+    said = section_edits.clean(text)
+    request = {"ref": ref, "section": section, "text": said.text, "rationale": rationale, "evidence": evidence}
+    ask = Ask.of(op, asked, request, said.redactions)
+    return ask, Grounded(said.text, ask.actor, rationale, evidence)
 
 
 def setting(
     garden: Garden,
     entity: Entity,
-    where: section_edits.Spot,
-    text: str,
+    where: Spot,
+    said: Grounded,
     *,
-    actor: Actor,
-    rationale: str | None,
-    evidence: str | None,
     op: Operation = "set",
     extra: Mapping[str, Any] | None = None,
 ) -> Plan:
@@ -273,36 +223,34 @@ def setting(
             hint="append an item, or prune one",
             code="section-form",
         )
-    draft = section_edits.narrative(garden, text, evidence)
+    draft = section_edits.narrative(garden, said.text, said.evidence)
     after = edits.replace(where.document, where.name, draft.text)
     # The first text of a section is no material change.
     material = f"{where.section.heading} rewritten" if where.is_core and text_of(where.section) else None
     return section_edits.edit(
-        garden, entity, where, after, draft, op=op, actor=actor, rationale=rationale, material=material, extra=extra
-    )
+        garden, entity, where, after, draft, op=op, actor=said.actor, rationale=said.rationale, material=material,
+        extra=extra,
+    )  # fmt: skip
 
 
 def adding(
     garden: Garden,
     entity: Entity,
-    where: section_edits.Spot,
-    text: str,
+    where: Spot,
+    said: Grounded,
     token: str,
     *,
-    actor: Actor,
-    rationale: str | None,
-    evidence: str | None,
     op: Operation | None = None,
     extra: Mapping[str, Any] | None = None,
 ) -> Plan:
     """Plans another paragraph of a narrative, or another item of a list or log. Raises `UsageError`."""
     if where.form == "narrative":
-        draft = section_edits.narrative(garden, text, evidence)
+        draft = section_edits.narrative(garden, said.text, said.evidence)
         after = edits.append(where.document, where.name, draft.text)
     else:
-        draft = section_edits.item(garden, where, text, evidence, token)
+        draft = section_edits.item(garden, where, said.text, said.evidence, token)
         after = edits.append_item(where.document, where.name, draft.text)
     done: Operation = op or ("append" if where.form == "narrative" else "append_item")
     return section_edits.edit(
-        garden, entity, where, after, draft, op=done, actor=actor, rationale=rationale, extra=extra
+        garden, entity, where, after, draft, op=done, actor=said.actor, rationale=said.rationale, extra=extra
     )

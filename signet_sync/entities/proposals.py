@@ -12,7 +12,7 @@ _SHORTEST = 6
 
 def waiting(garden: Garden, entity_id: str | None = None) -> list[Proposal]:
     """Lists open proposals, oldest first, without those whose text a removal erased."""
-    made = [entry for entry in garden.ledger.holding('"op":"propose"') if isinstance(entry, Event)]
+    made = garden.ledger.events_holding('"op":"propose"')
     if not made:
         return []
     answered: set[str] = set()

@@ -45,7 +45,7 @@ def known(garden: Garden, ref: str) -> GardenFile:
 def shown(garden: Garden, row: GardenFile) -> Shown:
     """Returns an entity with its sections, read from its files."""
     seen = _files(garden, row)
-    drifted = any(one.entity_id == row.id for one in entities_store.drift(garden.workspace.database, garden.agent_id))
+    drifted = any(one.entity_id == row.id for one in garden.drift())
     profile = parsed(seen["profile"].text or "")
     fields = profile.fields if isinstance(profile, Document) else {}
     return Shown(
@@ -82,10 +82,7 @@ def untidy(garden: Garden, row: GardenFile) -> list[Remark]:
 
 def queued(garden: Garden) -> list[Remark]:
     """Returns the maintainer's queue as of the last look at the files."""
-    return [
-        Remark(one.entity_id, one.code, one.message, one.hint, one.path)
-        for one in entities_store.drift(garden.workspace.database, garden.agent_id)
-    ]
+    return [Remark(one.entity_id, one.code, one.message, one.hint, one.path) for one in garden.drift()]
 
 
 def logged(garden: Garden, entity_id: str | None = None) -> list[Logged]:

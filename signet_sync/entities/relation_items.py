@@ -6,12 +6,10 @@ from signet_sync.entities import observe, section_edits, write_ahead
 from signet_sync.entities import store as entities_store
 from signet_sync.entities.documents import edits
 from signet_sync.entities.documents.escaping import Fitted, fit_item
-from signet_sync.entities.event_log.agent_log import new_ulid
 from signet_sync.entities.relations import Edge, Member, patterns
 from signet_sync.entities.repository import Entity, Garden
-from signet_sync.entities.write_ahead import Plan, Raced, Stamp
+from signet_sync.entities.write_ahead import Plan
 from signet_sync.errors import UsageError
-from signet_sync.formats.entity_paths import parse_path
 from signet_sync.sync.workspace import Workspace
 
 PREFIX = "pattern: "
@@ -39,10 +37,9 @@ def weave_in(garden: Garden) -> tuple[str, ...]:
         plan = _next(garden, entity, wanted) if entity is not None else None
         if entity is None or plan is None:
             return tuple(done)
-        try:
-            event = write_ahead.write(garden, entity, plan, Stamp(ulid=new_ulid(garden.now_us), actor="observer"))
-        except Raced:
-            return tuple(done)  # it is being edited: the next change of a relationship tries again
+        event = write_ahead.write_as("observer", garden, entity, plan)
+        if event is None:
+            return tuple(done)  # the next change of a relationship tries again
         done.append(event.id)
     return tuple(done)
 
@@ -61,20 +58,13 @@ def _user(garden: Garden) -> Entity | None:
     """Returns the agent's user, the first by title if there are several; None if it cannot be written."""
     rows = entities_store.entities(garden.workspace.database, garden.agent_id)
     user = next((row for row in rows if row.kind == "user" and row.status != "deprecated"), None)
-    place = parse_path(user.path) if user is not None else None
-    if user is None or place is None:
-        return None
-    observe.look(garden, {user.id})
-    if any(drift.entity_id == user.id for drift in entities_store.drift(garden.workspace.database, garden.agent_id)):
-        return None
-    return write_ahead.load(garden, place)
+    return observe.writable(garden, user.id) if user is not None else None
 
 
 def _next(garden: Garden, entity: Entity, wanted: list[Fitted]) -> Plan | None:
     """Plans one item to prune or to add; returns None if nothing is left to do."""
     try:
-        where = section_edits.spot(garden, entity, _HIGHLIGHTS)
-        section_edits.refuse_guarded(entity, where, "observer")
+        where = section_edits.open_spot(garden, entity, _HIGHLIGHTS, "observer")
     except UsageError:
         return None
     known = [item for item in edits.items(where.section) if item.text.startswith(PREFIX)]

@@ -2,49 +2,52 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from signet_sync.entities import execute, observe, queries
 from signet_sync.entities import proposals as entities_proposals
 from signet_sync.entities import store as entities_store
 from signet_sync.entities.event_log import chain
-from signet_sync.entities.event_log.events import Event
 from signet_sync.entities.evidence import read_token
 from signet_sync.entities.repository import Garden
 from signet_sync.entities.results import Listed, Logged, Proposal, Remark, Replay, Shown, Source
 from signet_sync.entities.store import GardenFile
 from signet_sync.errors import UsageError
 from signet_sync.formats.entity_paths import FILES, Kind, kind_of, parse_path
-from signet_sync.pages import stage as pages_stage
 from signet_sync.storage import state_dir
 from signet_sync.sync.workspace import Workspace
 
 
+@contextmanager
+def _opened(workspace: Workspace, agent_id: str, now_us: int | None = None) -> Iterator[Garden]:
+    """Opens an agent's entities under the workspace's lock."""
+    with state_dir.workspace_lock(workspace.state):
+        yield Garden(workspace, agent_id, now_us or time.time_ns() // 1000)
+
+
 def show(workspace: Workspace, agent_id: str, ref: str, *, now_us: int) -> Shown:
     """Returns an entity with its sections. Raises `UsageError` (`unknown-entity`, `ambiguous-entity`)."""
-    with state_dir.workspace_lock(workspace.state):
-        garden, row = _looked_at(workspace, agent_id, ref, now_us)
-        return queries.shown(garden, row)
+    with _opened(workspace, agent_id, now_us) as garden:
+        return queries.shown(garden, _looked_at(garden, ref))
 
 
 def listing(workspace: Workspace, agent_id: str, *, kind: Kind | None = None, now_us: int) -> list[Listed]:
     """Lists the entities of an agent by kind and title."""
-    with state_dir.workspace_lock(workspace.state):
-        garden = Garden(workspace, agent_id, now_us)
-        observe.tend(garden)
-        observe.look(garden, None)
+    with _opened(workspace, agent_id, now_us) as garden:
+        observe.look_at_all(garden)
         return queries.listed(garden, kind)
 
 
 def lint(workspace: Workspace, agent_id: str, ref: str | None = None, *, now_us: int) -> list[Remark]:
     """Lists deviations of an entity's files (None: of all) from the schema. Raises as `show`."""
-    with state_dir.workspace_lock(workspace.state):
+    with _opened(workspace, agent_id, now_us) as garden:
         if ref is None:
-            garden = Garden(workspace, agent_id, now_us)
-            observe.tend(garden)
-            observe.look(garden, None)
+            observe.look_at_all(garden)
             rows = entities_store.entities(workspace.database, agent_id)
         else:
-            garden, row = _looked_at(workspace, agent_id, ref, now_us)
-            rows = [row]
+            rows = [_looked_at(garden, ref)]
         found = [remark for row in rows for remark in queries.untidy(garden, row)]
         wanted = {row.id for row in rows}
         return found + [remark for remark in queries.queued(garden) if remark.id in wanted or ref is None]
@@ -52,38 +55,24 @@ def lint(workspace: Workspace, agent_id: str, ref: str | None = None, *, now_us:
 
 def verify(workspace: Workspace, agent_id: str) -> list[Remark]:
     """Checks an agent's event log for edits, gaps and a lost end; returns an empty list if it is intact."""
-    with state_dir.workspace_lock(workspace.state):
-        garden = _open(workspace, agent_id)
-        lines = garden.ledger.lines()
+    with _opened(workspace, agent_id) as garden:
         known = entities_store.chain(workspace.database, agent_id)
         founded = {
-            str((entry.payload or {}).get("tombstone"))
-            for entry in garden.ledger.holding('"op":"erase"')
-            if isinstance(entry, Event)
+            str((event.payload or {}).get("tombstone")) for event in garden.ledger.events_holding('"op":"erase"')
         }
         found = chain.verify(
-            lines, known_last=known.last_hash if known else None, agent_id=agent_id, tombstones=founded
+            garden.ledger.lines(), known_last=known.last_hash if known else None, agent_id=agent_id, tombstones=founded
         )
         pages = garden.ledger.pages()
-        queued = [one for one in entities_store.drift(workspace.database, agent_id) if one.entity_id == observe.LEDGER]
-    remarks = [
-        Remark(
-            one.id,
-            one.code,
-            f"line {one.number}: {one.message}" if one.number else one.message,
-            one.hint,
-            pages.get(one.month, ""),
-        )
-        for one in found
-    ]
+        queued = [one for one in garden.drift() if one.entity_id == observe.LEDGER]
+    remarks = [Remark(one.id, one.code, one.text, one.hint, pages.get(one.month, "")) for one in found]
     said = {remark.code for remark in remarks}
     return remarks + [Remark("", one.code, one.message, one.hint, one.path) for one in queued if one.code not in said]
 
 
 def replay(workspace: Workspace, agent_id: str, ref: str) -> Replay:
     """Replays an entity's events and compares the result with its files. Raises as `show`."""
-    with state_dir.workspace_lock(workspace.state):
-        garden = _open(workspace, agent_id)
+    with _opened(workspace, agent_id) as garden:
         entity_id, _ = _named(garden, ref)
         observe.look(garden, {entity_id})
         row = garden.find(entity_id)
@@ -107,25 +96,21 @@ def replay(workspace: Workspace, agent_id: str, ref: str) -> Replay:
 
 def drift(workspace: Workspace, agent_id: str) -> list[Remark]:
     """Looks at all files and returns the maintainer's queue."""
-    with state_dir.workspace_lock(workspace.state):
-        garden = _open(workspace, agent_id)
-        observe.tend(garden)
-        observe.look(garden, None)
+    with _opened(workspace, agent_id) as garden:
+        observe.look_at_all(garden)
         return queries.queued(garden)
 
 
 def log(workspace: Workspace, agent_id: str, ref: str | None = None, *, limit: int = 0) -> list[Logged]:
     """Lists the events of an entity (None: of all), newest first; `limit` 0: all of them. Raises as `show`."""
-    with state_dir.workspace_lock(workspace.state):
-        garden = _open(workspace, agent_id)
+    with _opened(workspace, agent_id) as garden:
         found = queries.logged(garden, None if ref is None else _named(garden, ref)[0])
     return found[:limit] if limit else found
 
 
 def proposals(workspace: Workspace, agent_id: str, ref: str | None = None) -> list[Proposal]:
     """Lists open proposals, oldest first. Raises as `show`."""
-    with state_dir.workspace_lock(workspace.state):
-        garden = _open(workspace, agent_id)
+    with _opened(workspace, agent_id) as garden:
         return entities_proposals.waiting(garden, None if ref is None else _named(garden, ref)[0])
 
 
@@ -136,8 +121,7 @@ def source(workspace: Workspace, agent_id: str, token: str) -> Source:
         raise UsageError(
             f"{token.strip()[:60]!r} is no event token", hint="ev:20260328T223406Z-…", code="token-invalid"
         )
-    with state_dir.workspace_lock(workspace.state):
-        garden = _open(workspace, agent_id)
+    with _opened(workspace, agent_id) as garden:
         event = garden.ledger.event(read.ulid)
         row = garden.find(event.entity_id) if event is not None and event.entity_id is not None else None
     if event is None:
@@ -149,17 +133,12 @@ def source(workspace: Workspace, agent_id: str, token: str) -> Source:
     return Source(event, row.path if row is not None else "", path or None, number)
 
 
-def _open(workspace: Workspace, agent_id: str) -> Garden:
-    return Garden(workspace, agent_id, pages_stage.now_us())
-
-
-def _looked_at(workspace: Workspace, agent_id: str, ref: str, now_us: int) -> tuple[Garden, GardenFile]:
-    """Returns the row of an entity after a look at its files. The workspace's lock is held. Raises `UsageError`."""
-    garden = Garden(workspace, agent_id, now_us)
+def _looked_at(garden: Garden, ref: str) -> GardenFile:
+    """Returns the row of an entity after a look at its files. Raises `UsageError`."""
     observe.tend(garden)
     row = execute.located(garden, ref)
     observe.look(garden, {row.id})
-    return garden, garden.find(row.id) or row
+    return garden.find(row.id) or row
 
 
 def _named(garden: Garden, ref: str) -> tuple[str, GardenFile | None]:

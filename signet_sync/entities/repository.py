@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
@@ -14,7 +14,7 @@ from signet_sync.entities.event_log.agent_log import Ledger, new_ulid
 from signet_sync.entities.event_log.events import Actor, Event, Operation
 from signet_sync.entities.event_log.replay import Replayed, fold
 from signet_sync.entities.evidence import token_for
-from signet_sync.entities.store import Chain, GardenFile
+from signet_sync.entities.store import Chain, Drift, GardenFile
 from signet_sync.errors import UsageError
 from signet_sync.formats.entity_paths import (
     COMMON,
@@ -33,7 +33,7 @@ from signet_sync.formats.entity_paths import (
     shapes,
 )
 from signet_sync.formats.ids import require_agent
-from signet_sync.formats.paths import DEFAULT_AGENT, agent_folder
+from signet_sync.formats.paths import agent_folder
 from signet_sync.formats.snapshot import Found, Signature
 from signet_sync.formats.timestamps import iso, parse_instant
 from signet_sync.storage import files
@@ -149,47 +149,32 @@ class Garden:
             self._told[entity_id] = fold(self.ledger.of(entity_id))
         return self._told[entity_id]
 
-    def record(
-        self,
-        op: Operation,
-        actor: Actor,
-        payload: Mapping[str, Any],
-        place: Place | None = None,
-        file_after: str | None = None,
-    ) -> Event:
+    def event(self, op: Operation, actor: Actor, **fields: Any) -> Event:
+        """Makes an event of this instant; unless a `state` is given, it needs no outcome."""
+        ulid = fields.pop("id", None) or new_ulid(self.now_us)
+        known = {"at": iso(self.now_us), "agent_id": self.agent_id, "state": "committed", **fields}
+        return Event(id=ulid, token=token_for(ulid), actor=actor, op=op, **known)
+
+    def record(self, op: Operation, actor: Actor, payload: Mapping[str, Any], **fields: Any) -> Event:
         """Appends an event that needs no outcome to the event log."""
-        ulid = new_ulid(self.now_us)
-        event = Event(
-            id=ulid,
-            token=token_for(ulid),
-            at=iso(self.now_us),
-            agent_id=self.agent_id,
-            entity_id=place.id if place is not None else None,
-            actor=actor,
-            op=op,
-            file=place.file if place is not None else None,
-            payload=payload,
-            file_after=file_after,
-            state="committed",
-        )
+        event = self.event(op, actor, payload=payload, **fields)
         self.ledger.add([event], self.now_us)
+        self.forget_told(event.entity_id)
         return event
 
     def forget_told(self, entity_id: str | None) -> None:
         """Drops cached replays of an entity (None: of all) after events were added."""
         if entity_id is None:
             self._told.clear()
-        else:
-            self._told.pop(entity_id, None)
+        self._told.pop(entity_id or "", None)
 
     # ── schema ──
 
     def rules(self, kind: Kind) -> list[tuple[int, Shape]]:
         """Returns the fields of a kind that became sections, each with the schema version that introduced it."""
         found = []
-        for entry in self.ledger.holding('"op":"schema"'):
-            payload = entry.payload if isinstance(entry, Event) and entry.entity_id is None else None
-            match payload:
+        for event in self.ledger.events_holding('"op":"schema"'):
+            match event.payload if event.entity_id is None else None:
                 case {"kind": str(of), "anchor": str(anchor), "heading": str(heading), "version": int(version)} if (
                     of == kind
                 ):
@@ -213,6 +198,10 @@ class Garden:
         return self.shapes(kind, file, version_of(document))
 
     # ── rows ──
+
+    def drift(self) -> list[Drift]:
+        """Returns the files that wait for a maintainer, oldest first."""
+        return entities_store.drift(self.workspace.database, self.agent_id)
 
     def find(self, ref: str) -> GardenFile | None:
         """Returns the profile that a name refers to, None if none. Raises `UsageError` (`ambiguous-entity`)."""
@@ -305,15 +294,6 @@ def words(value: object) -> tuple[str, ...]:
     if isinstance(value, str):
         return (value,)
     return tuple(item for item in value if isinstance(item, str)) if isinstance(value, Sequence) else ()
-
-
-def agents(root: str) -> Iterator[str]:
-    """Yields agents that have entities on disk, `default` first."""
-    if files.listing(root, "entities", ""):
-        yield DEFAULT_AGENT
-    for name in files.listing(root, "agents", ""):
-        if files.listing(root, f"agents/{name}/entities", ""):
-            yield name
 
 
 def _line(core: Iterable[str]) -> str:

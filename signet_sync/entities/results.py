@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from signet_sync.entities.event_log.events import Event, Outcome
+from signet_sync.entities.event_log.events import Event
 from signet_sync.formats.entity_paths import File, Kind
 
 
@@ -132,20 +132,6 @@ class Source(NamedTuple):
     entity_path: str
     path: str | None
     line: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class Observed:
-    """The result of a look at entity files: edited, healed and drifted paths, and settled writes.
-
-    `changed` are agents whose entities changed, so that MEMORY.md may need an update.
-    """
-
-    edited: tuple[str, ...] = ()
-    healed: tuple[str, ...] = ()
-    drifted: tuple[str, ...] = ()
-    settled: tuple[Outcome, ...] = ()
-    changed: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

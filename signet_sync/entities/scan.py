@@ -30,6 +30,11 @@ def owners(root: str) -> list[str]:
     return [DEFAULT_AGENT, *(name for name in named if name != DEFAULT_AGENT)]
 
 
+def agents(root: str) -> list[str]:
+    """Lists agents that have an entities folder, `default` first."""
+    return [agent_id for agent_id in owners(root) if stands(root, agent_id)]
+
+
 def stands(root: str, agent_id: str) -> bool:
     """Checks whether an agent has an entities folder."""
     return files.look(root, garden(agent_id)) is not None

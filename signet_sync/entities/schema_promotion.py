@@ -11,11 +11,10 @@ from signet_sync.entities import store as entities_store
 from signet_sync.entities.documents import edits
 from signet_sync.entities.documents.document import Document, Section, blank, find
 from signet_sync.entities.documents.escaping import Fitted, blocks
-from signet_sync.entities.event_log.agent_log import new_ulid
-from signet_sync.entities.event_log.events import Actor, Event
+from signet_sync.entities.event_log.events import Actor
 from signet_sync.entities.repository import Entity, Garden, version_of
 from signet_sync.entities.results import Promoted
-from signet_sync.entities.write_ahead import Plan, Raced, Stamp
+from signet_sync.entities.write_ahead import Plan
 from signet_sync.errors import UsageError
 from signet_sync.formats.entity_paths import COMMON, KINDS, Kind, Shape, anchor_of, shapes
 from signet_sync.storage import state_dir
@@ -45,8 +44,7 @@ def promote(
     wanted = " ".join(section_edits.clean_line(field).text.lstrip("#").split())
     with state_dir.workspace_lock(workspace.state):
         garden = Garden(workspace, agent_id, now_us)
-        observe.tend(garden)
-        observe.look(garden, None)
+        observe.look_at_all(garden)
         entities = list(_entities(garden))
         kind, heading = _meant(entities, wanted, kind)
         rule = _rule(garden, kind, heading)
@@ -64,7 +62,7 @@ def promote(
 
 def _entities(garden: Garden) -> Iterator[Entity]:
     """Yields every entity that does not wait for a maintainer."""
-    waiting = {one.entity_id for one in entities_store.drift(garden.workspace.database, garden.agent_id)}
+    waiting = {one.entity_id for one in garden.drift()}
     for row in entities_store.entities(garden.workspace.database, garden.agent_id):
         if row.id not in waiting:
             yield execute.load(garden, row.id)
@@ -112,12 +110,10 @@ def fields_of(document: Document) -> list[tuple[str, int, int]]:
 
 def _rule(garden: Garden, kind: Kind, heading: str) -> tuple[int, str] | None:
     """Returns version and event of an existing rule, so that an interrupted migration continues."""
-    for entry in garden.ledger.holding('"op":"schema"'):
-        if isinstance(entry, Event) and entry.entity_id is None:
-            payload = entry.payload or {}
-            version = payload.get("version")
-            if (payload.get("kind"), payload.get("anchor")) == (kind, anchor_of(heading)) and isinstance(version, int):
-                return version, entry.id
+    for event in garden.ledger.events_holding('"op":"schema"'):
+        match event.payload if event.entity_id is None else None:
+            case {"kind": of, "anchor": anchor, "version": int(version)} if (of, anchor) == (kind, anchor_of(heading)):
+                return version, event.id
     return None
 
 
@@ -156,11 +152,8 @@ def _migrate(garden: Garden, entity: Entity, kind: Kind, version: int, shape: Sh
         after=section_edits.finished(garden, after, "profile", lines),
         extra={"version": version},
     )
-    try:
-        write_ahead.write(garden, entity, plan, Stamp(ulid=new_ulid(garden.now_us), actor="maintainer"))
-    except Raced:
-        return False  # running the command again continues
-    return True
+    # Running the command again continues with a file that was being edited.
+    return write_ahead.write_as("maintainer", garden, entity, plan) is not None
 
 
 def _moved(entity: Entity, shape: Shape) -> Document:

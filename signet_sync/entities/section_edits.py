@@ -112,6 +112,13 @@ def spot(garden: Garden, entity: Entity, name: str) -> Spot:
     return Spot(file, document, section, known.get(section.anchor or ""))
 
 
+def open_spot(garden: Garden, entity: Entity, name: str, actor: Actor) -> Spot:
+    """Finds a section that the actor may write. Raises as `spot` and `refuse_guarded`."""
+    where = spot(garden, entity, name)
+    refuse_guarded(entity, where, actor)
+    return where
+
+
 def guard_name(where: Spot | None) -> str:
     """Returns a section's name in `pins` and `locks` of the frontmatter; `*` is the whole entity."""
     if where is None:

@@ -236,7 +236,7 @@ def _agent(workspace: Workspace, agent_id: str, moved: list[str], now_us: int, t
     from signet_sync.entities import observe, relation_items
 
     queued = entities_store.drift(workspace.database, agent_id)
-    look = observe.observe(workspace, moved, now_us) if moved else observe.resume(workspace, now_us, agent_id)
+    look = observe.observe(workspace, agent_id, moved, now_us)
     tended.agents.update(look.changed)
     if entities_store.drift(workspace.database, agent_id) != queued:
         tended.agents.add(agent_id)  # its page says how many wait

@@ -7,21 +7,20 @@ text is lost; a later command or pass settles interrupted writes.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from signet_sync.entities import store as entities_store
 from signet_sync.entities.documents.document import Document, body_sha, find, render
 from signet_sync.entities.documents.patch import change, whole
-from signet_sync.entities.event_log.agent_log import outcome
+from signet_sync.entities.event_log.agent_log import new_ulid, outcome
 from signet_sync.entities.event_log.events import Actor, Event, Operation
-from signet_sync.entities.evidence import token_for
 from signet_sync.entities.repository import Entity, Garden, Seen, folder_of, parsed
+from signet_sync.entities.store import GardenFile
 from signet_sync.errors import UsageError, WorkspaceError
 from signet_sync.formats.body import text_sha256, utf8
-from signet_sync.formats.entity_paths import File, Place
+from signet_sync.formats.entity_paths import File, Place, parse_path
 from signet_sync.formats.snapshot import Signature
-from signet_sync.formats.timestamps import iso
 from signet_sync.storage import files, rename
 
 # For these operations the event contains the whole text of the section.
@@ -68,25 +67,57 @@ def write(garden: Garden, entity: Entity, plan: Plan, stamp: Stamp) -> Event:
     """Carries out a plan. Raises `Raced`, `WorkspaceError`, `OSError`."""
     event = event_of(garden, entity, plan, stamp)
     garden.forget_told(entity.id)
-    if plan.file is None or plan.after is None:
-        (sealed,) = garden.ledger.add([event], garden.now_us)
-        mirror(garden)
-        return _as_event(sealed)
     (sealed,) = garden.ledger.add([event], garden.now_us)
+    if plan.file is None or plan.after is None:
+        mirror(garden)
+        return sealed
     seen = entity.seen[plan.file]
-    text = render(plan.after)
-    try:
-        signature = put(garden, seen, text)
-    except (Raced, WorkspaceError, OSError):
-        if came_to_nothing(garden, seen.place, event):
-            garden.ledger.add([outcome(event, "failed", garden.now_us)], garden.now_us)
-        raise
+    written = _put_all(garden, [(event, seen, plan.after)])
     slug = move(garden, seen.place, plan.slug) if plan.slug is not None else None
     garden.ledger.add([outcome(event, "committed", garden.now_us)], garden.now_us)
-    written = Seen(seen.path, seen.place, utf8(text), text, text_sha256(text), signature)
     after = {**entity.documents, plan.file: plan.after}
-    mirror(garden, [(written, plan.after)], moved=(entity, slug, after) if slug is not None else None)
-    return _as_event(sealed)
+    mirror(garden, written, moved=(entity, slug, after) if slug is not None else None)
+    return sealed
+
+
+def write_as(actor: Actor, garden: Garden, entity: Entity, plan: Plan) -> Event | None:
+    """Carries out a plan that nobody asked for; returns None if a person is editing the file."""
+    try:
+        return write(garden, entity, plan, Stamp(ulid=new_ulid(garden.now_us), actor=actor))
+    except Raced:
+        return None
+
+
+def create(garden: Garden, entity: Entity, documents: Mapping[File, Document], stamp: Stamp) -> Event:
+    """Writes the files of a new entity: pending events, the files, outcomes, the rows. Raises as `write`."""
+    writes = []
+    for file, document in documents.items():
+        plan = Plan(op="create", file=file, after=document, slug=entity.slug, stated=True)
+        mine = stamp if file == "profile" else replace(stamp, ulid=new_ulid(garden.now_us), key=None, request=None)
+        writes.append((event_of(garden, entity, plan, mine), entity.seen[file], document))
+    events = [event for event, _, _ in writes]
+    garden.ledger.add(events, garden.now_us)
+    garden.forget_told(entity.id)
+    written = _put_all(garden, writes)
+    garden.ledger.add([outcome(event, "committed", garden.now_us) for event in events], garden.now_us)
+    mirror(garden, written)
+    return events[0]
+
+
+def _put_all(garden: Garden, writes: Sequence[tuple[Event, Seen, Document]]) -> list[tuple[Seen, Document]]:
+    """Writes files whose events are pending; after an error, marks as failed those events that left no file."""
+    written = []
+    try:
+        for _, seen, document in writes:
+            text = render(document)
+            signature = put(garden, seen, text)
+            written.append((Seen(seen.path, seen.place, utf8(text), text, text_sha256(text), signature), document))
+    except (Raced, WorkspaceError, OSError):
+        failed = [event for event, seen, _ in writes if _came_to_nothing(garden, seen.place, event)]
+        if failed:
+            garden.ledger.add([outcome(event, "failed", garden.now_us) for event in failed], garden.now_us)
+        raise
+    return written
 
 
 def event_of(garden: Garden, entity: Entity, plan: Plan, stamp: Stamp) -> Event:
@@ -95,26 +126,22 @@ def event_of(garden: Garden, entity: Entity, plan: Plan, stamp: Stamp) -> Event:
     document = entity.documents.get(plan.file) if plan.file is not None else None
     payload = dict(plan.extra)
     before = after = None
-    if plan.after is not None and document is not None:
-        said = (
-            whole(render(plan.after))
-            if plan.stated
-            else change(document, plan.after, stated=plan.section if plan.op in _STATED else None)
-        )
-        payload = {**payload, **said}
-        before, after = _section(document, plan.section), _section(plan.after, plan.section)
+    if plan.after is not None:
+        if plan.stated or document is None:
+            payload |= whole(render(plan.after))
+        else:
+            payload |= change(document, plan.after, stated=plan.section if plan.op in _STATED else None)
+        before = None if document is None else _section(document, plan.section)
+        after = _section(plan.after, plan.section)
     if plan.warnings:
         payload["warnings"] = list(plan.warnings)
     if plan.slug is not None:
         payload["slug"] = plan.slug
-    return Event(
+    return garden.event(
+        plan.op,
+        stamp.actor,
         id=stamp.ulid,
-        token=token_for(stamp.ulid),
-        at=iso(garden.now_us),
-        agent_id=garden.agent_id,
         entity_id=entity.id,
-        actor=stamp.actor,
-        op=plan.op,
         file=plan.file,
         section=plan.section,
         payload=payload or None,
@@ -148,7 +175,7 @@ def put(garden: Garden, seen: Seen, text: str) -> Signature:
     return replaced.signature
 
 
-def came_to_nothing(garden: Garden, place: Place, event: Event) -> bool:
+def _came_to_nothing(garden: Garden, place: Place, event: Event) -> bool:
     """Checks that a failed write has left no file.
 
     Syncing a folder can fail after the file is in place. In that case, or if the file cannot be read, the event stays
@@ -194,8 +221,16 @@ def mirror(
         garden.remember_chain()
 
 
-def load(garden: Garden, place: Place) -> Entity | None:
+def load(garden: Garden, row: GardenFile) -> Entity | None:
     """Reads an entity from disk; returns None if its profile, or existing notes, cannot be read."""
+    place = parse_path(row.path)
+    if place is None:
+        return None
+    return load_at(garden, place)
+
+
+def load_at(garden: Garden, place: Place) -> Entity | None:
+    """Reads the entity whose folder is there; returns None as `load`."""
     seen = garden.both(place)
     documents: dict[File, Document] = {}
     for file, each in seen.items():
@@ -221,9 +256,3 @@ def _section(document: Document, section: str | None) -> str | None:
         return body_sha(find(document, section))
     except UsageError:
         return None
-
-
-def _as_event(entry: object) -> Event:
-    if not isinstance(entry, Event):
-        raise TypeError("the ledger gave back another entry")
-    return entry

@@ -30,7 +30,8 @@ from signet_sync.entities import (
 from signet_sync.entities import store as entities_store
 from signet_sync.entities.event_log import files as event_log_files
 from signet_sync.entities.event_log.agent_log import Ledger
-from signet_sync.entities.results import Done, Observed
+from signet_sync.entities.observe import Observed
+from signet_sync.entities.results import Done
 from signet_sync.errors import UsageError
 from signet_sync.formats.timestamps import DAY, SECOND, parse_instant
 from signet_sync.settings.model import Settings
@@ -91,7 +92,7 @@ def text_of(work: Workspace, made: Done) -> str:
 def look(work: Workspace, *paths: Path) -> Observed:
     with state_dir.workspace_lock(work.state):
         asked = [str(path.relative_to(work.root)) for path in paths] or None
-        return observe.observe(work, asked, NOW_US)
+        return observe.observe(work, ME, asked, NOW_US)
 
 
 def refused(code: str, act: Callable[..., Any], *given: Any, **more: Any) -> UsageError:
@@ -389,7 +390,7 @@ def test_what_is_seen_again_is_not_recorded_again(work: Workspace) -> None:
     file = file_of(work, made)
     file.write_text(file.read_text().replace("# Inner Critic", "# The Judge"))
     seen = look(work, file)
-    assert seen.edited == (made.path,) and seen.changed == {ME}
+    assert seen.edited == [made.path] and seen.changed == {ME}
     size = Ledger(work.root, ME).size()
     os.utime(file)
     assert look(work) == look(work, file) and Ledger(work.root, ME).size() == size
@@ -403,11 +404,11 @@ def test_one_lost_anchor_is_healed_and_more_is_drift(work: Workspace) -> None:
     whole = file.read_text()
     file.write_text(whole.replace("<!-- section role -->\n", ""))
     seen = look(work, file)
-    assert seen.healed == (made.path,) and file.read_text() == whole
+    assert seen.healed == [made.path] and file.read_text() == whole
     in_step(work)
     broken = whole.replace(ROLE, "").replace(NEEDS, "")
     file.write_text(broken)
-    assert look(work, file).drifted == (made.path,)
+    assert look(work, file).drifted == [made.path]
     refused("entity-drifted", put, work, made, "role", "It hides.")
     assert file.read_text() == broken, "nobody writes to it"
     (remark,) = reports.drift(work, ME)
@@ -457,7 +458,7 @@ def test_folders_that_people_rename_copy_and_bring(work: Workspace) -> None:
     in_step(work)
     copy = moved.with_name(f"copy--{made.id}")
     shutil.copytree(moved, copy)
-    assert look(work).drifted == (f"entities/parts/{copy.name}/profile.md",)
+    assert look(work).drifted == [f"entities/parts/{copy.name}/profile.md"]
     refused("entity-drifted", put, work, made, "role", "It hides.")
     shutil.rmtree(copy)
     look(work)
@@ -469,7 +470,7 @@ def test_folders_that_people_rename_copy_and_bring(work: Workspace) -> None:
         brought.mkdir()
         (brought / "profile.md").write_text(text.replace(other.id, name))
     seen = look(work)
-    assert seen.edited == ("entities/parts/brought--p-aaaaaaaaaaaa/profile.md",)
+    assert seen.edited == ["entities/parts/brought--p-aaaaaaaaaaaa/profile.md"]
     assert [(one.id, one.code) for one in reports.drift(work, ME)] == [("p-bbbbbbbbbbbb", "not-adopted")]
     in_step(work)
 
@@ -613,7 +614,7 @@ def test_a_process_that_is_killed_in_the_middle_is_settled(work: Workspace) -> N
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
     assert "It opens the gate." not in file_of_path(work, made).read_text()
     with state_dir.workspace_lock(work.state):
-        (settled,) = observe.resume(work, NOW_US).settled
+        (settled,) = observe.observe(work, ME, (), NOW_US).settled
     assert settled.state == "committed" and "It opens the gate." in text_of(work, made)
     in_step(work)
 
@@ -674,10 +675,9 @@ def test_a_day_that_is_over_gets_one_line(work: Workspace) -> None:
     user, made = garden(work)
     put(work, made, "role", "It opens the gate.", actor="person")
     with state_dir.workspace_lock(work.state):
-        assert daily_summary.rollup(work, ME, "2026-03-29", NOW_US) == (), "the day is not over"
+        assert daily_summary.roll_up(work, NOW_US) == (), "the day is not over"
         assert set(daily_summary.roll_up(work, NOW_US + DAY)) == {user.path, made.path}
         assert daily_summary.roll_up(work, NOW_US + 2 * DAY) == ()
-        assert daily_summary.rollup(work, ME, "2026-03-29", NOW_US + 2 * DAY) == ()
     line = "- 2026-03-29 — 3 events: 2 set, 1 created; by agent 2, person 1\n"
     assert text_of(work, made).count(line) == 1
     assert reports.lint(work, ME, now_us=NOW_US) == []

@@ -489,7 +489,7 @@ class Garden(RuleBasedStateMachine):
 
     def look(self) -> Any:
         with state_dir.workspace_lock(self.work.state):
-            return observe.observe(self.work, None, self.now)
+            return observe.observe(self.work, ME, None, self.now)
 
     @rule(hours=st.integers(0, 40))
     def go_on(self, hours: int) -> None:
@@ -515,7 +515,7 @@ class Garden(RuleBasedStateMachine):
         self.look()
         whole = self.snapshot()
         again = self.look()
-        assert (again.edited, again.healed, again.drifted, again.settled) == ((), (), (), ()), again
+        assert (again.edited, again.healed, again.drifted, again.settled) == ([], [], [], []), again
         assert self.snapshot() == whole, "a second look writes"
         assert reports.verify(self.work, ME) == []
         self.told()

@@ -13,10 +13,8 @@ from signet_sync.capture.harnesses.records import (
     UNNAMED,
     Conversation,
     Entry,
+    conversation,
     count_unknown,
-    remark_on,
-    settled,
-    span_of,
     time_of,
 )
 from signet_sync.capture.harnesses.texts import (
@@ -275,20 +273,15 @@ class _Reader:
             dead = self._dead(turns)
             turns = [turn for turn in turns if turn.uuid not in dead]
         entries = [self._linked(entry) for turn in turns for entry in turn.entries]
-        started_at, ended_at = span_of(entries)
-        return Conversation(
+        return conversation(
             NAME,
             (self.agent_id or self.stem.removeprefix("agent-")) if aside else session,
-            self.projects.get(session),
-            settled(entries),
+            self.projects.get(session, ""),
+            entries,
+            source=source,
+            unknown=self.unknown,
             title=self._title(),
             parent=(session or UNNAMED) if aside else None,
-            started_at=started_at,
-            ended_at=ended_at,
-            unknown=self.unknown,
-            damaged=source.damaged,
-            torn=source.torn,
-            remark=remark_on(len(entries), source.read, source.damaged + source.torn),
         )
 
     def _session(self) -> str:
@@ -302,11 +295,11 @@ class _Reader:
         agent_id = self.agents.get(entry.call) if entry.kind == "subagent" else None
         return replace(entry, text=f"{entry.text} (agent {agent_id})".strip()) if agent_id else entry
 
-    def _title(self) -> str | None:
+    def _title(self) -> str:
         """Returns the user's title, else a generated one, else the summary that belongs to this conversation."""
         summary = next((text for leaf, text in reversed(self.summaries) if leaf in self.parents), "")
         title = self.titles.get("custom-title") or self.titles.get("ai-title") or summary
-        return one_line(title) or None
+        return one_line(title)
 
     # ── rewinds ──
 

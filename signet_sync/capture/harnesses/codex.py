@@ -14,10 +14,8 @@ from signet_sync.capture.harnesses.records import (
     UNNAMED,
     Conversation,
     Entry,
+    conversation,
     count_unknown,
-    remark_on,
-    settled,
-    span_of,
     time_of,
 )
 from signet_sync.capture.harnesses.texts import (
@@ -236,20 +234,15 @@ class _Reader:
     def conversation(self, source: JsonLines, file_name: str) -> Conversation:
         entries = [entry for place, entry in enumerate(self.entries) if self.echoes.get(place) not in self.canonical]
         named = _ROLLOUT.fullmatch(file_stem(file_name))
-        started_at, ended_at = span_of(entries)
-        return Conversation(
+        return conversation(
             NAME,
             self.session_id or (named[1] if named else ""),
-            self.project or None,
-            settled(entries),
-            title=self.title or None,
-            parent=self.parent,
-            started_at=started_at,
-            ended_at=ended_at,
+            self.project,
+            entries,
+            source=source,
             unknown=self.unknown,
-            damaged=source.damaged,
-            torn=source.torn,
-            remark=remark_on(len(entries), source.read, source.damaged + source.torn),
+            title=self.title,
+            parent=self.parent,
         )
 
 

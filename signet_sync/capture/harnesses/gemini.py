@@ -14,10 +14,8 @@ from signet_sync.capture.harnesses.records import (
     UNNAMED,
     Conversation,
     Entry,
+    conversation,
     count_unknown,
-    remark_on,
-    settled,
-    span_of,
     time_of,
 )
 from signet_sync.capture.harnesses.texts import (
@@ -183,20 +181,15 @@ class _Reader:
 
     def conversation(self, source: JsonLines) -> Conversation:
         entries = [entry for message in self.messages.values() for entry in self._entries(message)]
-        started_at, ended_at = span_of(entries)
-        return Conversation(
+        return conversation(
             NAME,
             self.session_id,
-            self.project or None,
-            settled(entries),
-            title=self.title or None,
-            parent=self.parent,
-            started_at=started_at,
-            ended_at=ended_at,
+            self.project,
+            entries,
+            source=source,
             unknown=self.unknown,
-            damaged=source.damaged,
-            torn=source.torn,
-            remark=remark_on(len(entries), source.read, source.damaged + source.torn),
+            title=self.title,
+            parent=self.parent,
         )
 
     def _entries(self, message: _Message) -> Iterator[Entry]:

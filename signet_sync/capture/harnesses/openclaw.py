@@ -10,10 +10,8 @@ from signet_sync.capture.harnesses.own_calls import OwnCalls, runs_us
 from signet_sync.capture.harnesses.records import (
     Conversation,
     Entry,
+    conversation,
     count_unknown,
-    remark_on,
-    settled,
-    span_of,
     time_of,
 )
 from signet_sync.capture.harnesses.texts import (
@@ -59,20 +57,15 @@ def read(lines: Iterable[bytes], *, file_name: str = "") -> Conversation:
         reading.record(record)
     header = reading.header
     entries = [entry for record in _branch(reading) for entry in record.entries]
-    started_at, ended_at = span_of(entries)
     named = UUID.search(file_stem(file_name))
-    return Conversation(
-        harness=NAME,
-        session_id=text_of(header.get("id")) or (named[0] if named else ""),
-        project=text_of(header.get("cwd")) or None,
-        entries=settled(entries),
-        title=reading.title,
-        started_at=started_at,
-        ended_at=ended_at,
+    return conversation(
+        NAME,
+        text_of(header.get("id")) or (named[0] if named else ""),
+        text_of(header.get("cwd")),
+        entries,
+        source=source,
         unknown=reading.unknown,
-        damaged=source.damaged,
-        torn=source.torn,
-        remark=remark_on(len(entries), source.read, source.damaged + source.torn),
+        title=reading.title,
     )
 
 

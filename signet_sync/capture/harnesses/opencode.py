@@ -6,16 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from signet_sync.capture.harnesses.jsonl import parsed
+from signet_sync.capture.harnesses.jsonl import JsonLines, parsed
 from signet_sync.capture.harnesses.own_calls import OwnCalls
 from signet_sync.capture.harnesses.records import (
     NO_TIME,
     Conversation,
     Entry,
+    conversation,
     count_unknown,
-    remark_on,
-    settled,
-    span_of,
 )
 from signet_sync.capture.harnesses.texts import (
     call_line,
@@ -49,22 +47,18 @@ def read(session: Mapping[str, object], messages: Sequence[Message]) -> Conversa
     for message in _kept(messages, _object(text_of(session.get("revert"))) or {}):
         reading.message(message)
     title = text_of(session.get("title")).strip()
-    started_at, ended_at = span_of(reading.entries)
-    return Conversation(
-        harness=NAME,
-        session_id=text_of(session.get("id")),
-        project=text_of(session.get("directory")) or None,
-        entries=settled(reading.entries),
-        title=title if title and not title.startswith(_TITLE_OF_OPENCODE) else None,
-        parent=text_of(session.get("parent_id")) or None,
-        started_at=started_at,
-        ended_at=ended_at,
+    reading.source.read = len(messages) - reading.source.damaged
+    found = conversation(
+        NAME,
+        text_of(session.get("id")),
+        text_of(session.get("directory")),
+        reading.entries,
+        source=reading.source,
         unknown=reading.unknown,
-        damaged=reading.damaged,
-        remark=remark_on(len(reading.entries), len(messages) - reading.damaged, reading.damaged)
-        if messages
-        else "the session holds no messages",
+        title="" if title.startswith(_TITLE_OF_OPENCODE) else title,
+        parent=text_of(session.get("parent_id")) or None,
     )
+    return found if messages else replace(found, remark="the session holds no messages")
 
 
 def _kept(messages: Sequence[Message], revert: Mapping[str, object]) -> Iterator[Message]:
@@ -87,12 +81,12 @@ class _Reading:
         self.entries: list[Entry] = []
         self.ours = OwnCalls()
         self.unknown: dict[str, int] = {}
-        self.damaged = 0
+        self.source = JsonLines(())  # its counts: rows, not lines, are read
 
     def message(self, message: Message) -> None:
         data = _object(message.data)
         if data is None:
-            self.damaged += 1
+            self.source.damaged += 1
             return
         role = data.get("role")
         if role not in ("user", "assistant"):
@@ -112,7 +106,7 @@ class _Reading:
         for _, text in message.parts:
             part = _object(text)
             if part is None:
-                self.damaged += 1
+                self.source.damaged += 1
             else:
                 yield part
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from signet_sync.capture.harnesses.jsonl import JsonLines
 from signet_sync.formats.timestamps import parse_instant
 
 EntryKind = Literal["user", "assistant", "tool", "result", "event", "compaction", "subagent"]
@@ -88,10 +89,33 @@ def settled(entries: Iterable[Entry]) -> tuple[Entry, ...]:
     return tuple(placed)
 
 
-def span_of(entries: Iterable[Entry]) -> tuple[int | None, int | None]:
-    """Returns the times of the first and last of these unsettled entries; None if none has a time."""
+def conversation(
+    harness: str,
+    session_id: str,
+    project: str,
+    entries: Sequence[Entry],
+    *,
+    source: JsonLines,
+    unknown: Mapping[str, int],
+    title: str | None = None,
+    parent: str | None = None,
+) -> Conversation:
+    """Makes the conversation of unsettled entries that were read from a file."""
     times = [entry.at for entry in entries if entry.at != NO_TIME]
-    return (times[0], max(times)) if times else (None, None)
+    return Conversation(
+        harness,
+        session_id,
+        project or None,
+        settled(entries),
+        title=title or None,
+        parent=parent,
+        started_at=times[0] if times else None,
+        ended_at=max(times, default=None),
+        unknown=unknown,
+        damaged=source.damaged,
+        torn=source.torn,
+        remark=_remark(len(entries), source.read, source.damaged + source.torn),
+    )
 
 
 def count_unknown(unknown: dict[str, int], kind: object) -> None:
@@ -102,7 +126,7 @@ def count_unknown(unknown: dict[str, int], kind: object) -> None:
     unknown[name] = unknown.get(name, 0) + 1
 
 
-def remark_on(entries: int, read: int, damaged: int) -> str:
+def _remark(entries: int, read: int, damaged: int) -> str:
     """Returns why a file gave no entries; empty if it gave some."""
     if entries:
         return ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar, cast
 
 from signet_sync.entities.event_log import chain
 from signet_sync.entities.event_log import files as event_log_files
@@ -14,7 +14,10 @@ from signet_sync.entities.event_log.events import Entry, Event, Outcome, Problem
 from signet_sync.entities.evidence import ENTROPY, ulid_at
 from signet_sync.errors import WorkspaceError
 from signet_sync.formats.entity_paths import ledger_page
-from signet_sync.formats.timestamps import iso
+from signet_sync.formats.timestamps import iso, parse_instant
+from signet_sync.storage import files
+
+_Entry = TypeVar("_Entry", bound=Entry)
 
 # The part at the end of a page that is read first, in bytes. A line is rarely longer than a section.
 _END = 128 * 1024
@@ -116,6 +119,10 @@ class Ledger:
         chosen.update(at for at, head in enumerate(heads) if head.of and head.of in ids)
         return self._readable(self.lines()[at] for at in sorted(chosen))
 
+    def events_holding(self, text: str) -> list[Event]:
+        """Returns events whose lines contain a text, in order."""
+        return [entry for entry in self.holding(text) if isinstance(entry, Event)]
+
     def of(self, entity_id: str) -> list[Entry]:
         """Returns the entries of an entity."""
         if self._owned is None:
@@ -159,7 +166,7 @@ class Ledger:
 
     # ── writing ──
 
-    def add(self, entries: Sequence[Entry], now_us: int) -> tuple[Entry, ...]:
+    def add(self, entries: Sequence[_Entry], now_us: int) -> tuple[_Entry, ...]:
         """Appends entries durably; returns them with their hashes. Raises `WorkspaceError`, `OSError`."""
         addition = chain.add(self._end(), entries, outcome_id=new_ulid(now_us), at=iso(now_us))
         try:
@@ -173,7 +180,25 @@ class Ledger:
             self._forget()
             raise
         self._unread()
-        return addition.sealed[len(addition.sealed) - len(entries) :]
+        return cast("tuple[_Entry, ...]", addition.sealed[len(addition.sealed) - len(entries) :])
+
+    def merge_copies(self) -> bool:
+        """Appends what other machines' conflict copies add, and deletes the copies; a damaged one is left to a person.
+
+        Returns whether entries were added. The result depends only on log and copy: machines that merge the same copy
+        write the same bytes. Raises `WorkspaceError`, `OSError`.
+        """
+        added = False
+        for month, path in event_log_files.copies(self.root, self.agent_id):
+            raw = event_log_files.read(self.root, path)
+            news = chain.missing(self.lines(), chain.lines_of(month, raw))
+            if news is None:
+                continue
+            if news:
+                self.add(news, parse_instant(f"{month}-01T00:00:00.000Z") or 0)
+                added = True
+            files.retract(self.root, path, raw)
+        return added
 
     def rewrite(self, lines: Iterable[Line]) -> None:
         """Replaces the lines of its pages, for a removal."""

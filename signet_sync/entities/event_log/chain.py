@@ -48,6 +48,11 @@ class Finding(NamedTuple):
     month: str
     number: int
 
+    @property
+    def text(self) -> str:
+        """Returns the message with the number of the line."""
+        return f"line {self.number}: {self.message}" if self.number else self.message
+
 
 _BACKUP = "compare the page with a backup or with the workspace's history"
 _HINTS = {
@@ -89,12 +94,11 @@ def page_month(at: str, latest: str | None) -> str:
 class Addition(NamedTuple):
     """The writes that add entries to an event log: month of a page and text for its end, in this order.
 
-    `sealed` are all added entries with their hashes (the caller's come last), `last` is the hash of the last one.
+    `sealed` are all added entries with their hashes (the caller's come last).
     """
 
     writes: tuple[tuple[str, str], ...]
     sealed: tuple[Entry, ...]
-    last: str
 
 
 def add(lines: Sequence[Line], entries: Sequence[Entry], *, outcome_id: str, at: str) -> Addition:
@@ -118,7 +122,7 @@ def add(lines: Sequence[Line], entries: Sequence[Entry], *, outcome_id: str, at:
     month = page_month(at, lines[-1].month if lines else None)
     text = "".join(f"{encode(entry)}\n" for entry in sealed)
     ending = () if not lines or lines[-1].whole else ((lines[-1].month, "\n"),)
-    return Addition((*ending, (month, text)), tuple(sealed), sealed[-1].hash)
+    return Addition((*ending, (month, text)), tuple(sealed))
 
 
 def missing(lines: Iterable[Line], other: Iterable[Line]) -> list[Entry] | None:
