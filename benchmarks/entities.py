@@ -30,15 +30,15 @@ from benchmarks.ground import PROJECT, machine, percentile
 from signet_sync.app.workspace import opened
 from signet_sync.entities import operations, reports
 from signet_sync.entities.documents import edits
-from signet_sync.entities.documents.document import Document, blank, render
+from signet_sync.entities.documents.document import EntityDocument, blank, render
 from signet_sync.entities.documents.escaping import fit, fit_item
 from signet_sync.entities.event_log import chain
-from signet_sync.entities.event_log.agent_log import Ledger, outcome
-from signet_sync.entities.event_log.events import GENESIS, Entry, Operation, encode
+from signet_sync.entities.event_log.agent_log import EventLog, outcome
+from signet_sync.entities.event_log.events import GENESIS, LogEntry, Operation, encode
 from signet_sync.entities.event_log.replay import by_entity, fold
 from signet_sync.entities.evidence import ENTROPY, ulid_at
-from signet_sync.entities.repository import Entity, Garden, Seen, path_of
-from signet_sync.entities.write_ahead import Plan, Stamp, event_of
+from signet_sync.entities.repository import Entity, EntityRepository, FileContent, path_of
+from signet_sync.entities.write_ahead import EditPlan, EventStamp, event_of
 from signet_sync.formats.entity_paths import KINDS, File, Kind, Place, ledger_page, new_id, parse_path
 from signet_sync.formats.timestamps import DAY, SECOND, iso, parse_instant
 from signet_sync.settings.model import Settings
@@ -65,8 +65,8 @@ class Made(NamedTuple):
 def plant(place: Workspace, entities: int, events: int, seed: int) -> Made:
     """Writes a garden as its operations would leave it: their lines, in the order of time, and their files."""
     chance = random.Random(seed)
-    garden = Garden(place, AGENT, NOW)
-    told: list[tuple[int, list[Entry]]] = []
+    garden = EntityRepository(place, AGENT, NOW)
+    told: list[tuple[int, list[LogEntry]]] = []
     files: dict[str, str] = {}
     for number in range(entities):
         for at_us, entries, path, text in _life(garden, number, events, chance):
@@ -87,14 +87,14 @@ def plant(place: Workspace, entities: int, events: int, seed: int) -> Made:
 
 
 def _life(
-    garden: Garden, number: int, events: int, chance: random.Random
-) -> Iterator[tuple[int, list[Entry], str, str]]:
+    garden: EntityRepository, number: int, events: int, chance: random.Random
+) -> Iterator[tuple[int, list[LogEntry], str, str]]:
     """The events of one entity with their outcomes, and the file that each leaves."""
     kind = KINDS[number % 20 // 9]
     entity_id = new_id(kind, str(number))
     begun = NOW - YEAR + chance.randrange(DAY)
     title = f"{kind.capitalize()} {number}"
-    documents: dict[File, Document] = {}
+    documents: dict[File, EntityDocument] = {}
     for step in range(events):
         garden.now_us = begun + step * (YEAR - DAY) // events
         file: File = "notes" if step == 1 else "profile"
@@ -109,10 +109,10 @@ def _life(
             document, op, section = _edit(documents["profile"], kind, step, chance)
             document = edits.with_fields(document, {"updated_at": iso(garden.now_us)})
         known = documents.get(file)
-        seen = Seen(path_of(at), at, text=render(known) if known is not None else None)
+        seen = FileContent(path_of(at), at, text=render(known) if known is not None else None)
         entity = Entity(entity_id, kind, at.slug, {file: seen}, {file: known} if known is not None else {})
-        plan = Plan(op=op, file=file, section=section, after=document, stated=step < 2)
-        event = event_of(garden, entity, plan, Stamp(ulid=_ulid(garden.now_us, chance), actor="agent"))
+        plan = EditPlan(op=op, file=file, section=section, after=document, stated=step < 2)
+        event = event_of(garden, entity, plan, EventStamp(ulid=_ulid(garden.now_us, chance), actor="agent"))
         if step < 2:
             event = replace(event, payload={"whole": render(document), "slug": at.slug})
             event = replace(event, file_after=hashlib.sha256(render(document).encode()).hexdigest())
@@ -121,7 +121,7 @@ def _life(
         yield garden.now_us, [event, ended], path_of(at), render(document)
 
 
-def _edit(document: Document, kind: Kind, step: int, chance: random.Random) -> tuple[Document, Operation, str]:
+def _edit(document: EntityDocument, kind: Kind, step: int, chance: random.Random) -> tuple[EntityDocument, Operation, str]:
     words = " ".join(chance.choices(["It", "guards", "the", "gate", "at", "night", "and", "worries", "a lot"], k=30))
     if step % 3:
         name = LISTS[step % 2]
@@ -139,7 +139,7 @@ def _ulid(at_us: int, chance: random.Random) -> str:
 
 def retold(root: str, made: Made) -> None:
     """Tells every entity again from the ledger's pages, and compares both of its files."""
-    for entity_id, entries in by_entity(Ledger(root, AGENT).entries()).items():
+    for entity_id, entries in by_entity(EventLog(root, AGENT).entries()).items():
         for file, text in fold(entries).texts.items():
             path = made.paths[entity_id].replace("profile.md", f"{file}.md")
             if Path(root, path).read_bytes().decode() != text:
@@ -148,13 +148,13 @@ def retold(root: str, made: Made) -> None:
 
 def chained(root: str) -> None:
     """Checks every line of the ledger, and that none is missing."""
-    if chain.verify(Ledger(root, AGENT).lines(), known_last=None, agent_id=AGENT):
+    if chain.verify(EventLog(root, AGENT).lines(), known_last=None, agent_id=AGENT):
         raise ValueError("the chain is broken")
 
 
 def lines_read(root: str) -> None:
     """The baseline: every line as JSON, and its hash."""
-    for path in Ledger(root, AGENT).pages().values():
+    for path in EventLog(root, AGENT).pages().values():
         for line in Path(root, path).read_bytes().splitlines():
             json.loads(line)
             hashlib.sha256(line).digest()

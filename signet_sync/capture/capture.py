@@ -11,12 +11,12 @@ from signet_sync.capture import store as capture_store
 from signet_sync.capture.harnesses import claude_code, codex, gemini, openclaw, opencode
 from signet_sync.capture.harnesses.compactions import compaction_text
 from signet_sync.capture.harnesses.markdown import render, since, words_of
-from signet_sync.capture.harnesses.records import Conversation, Entry
+from signet_sync.capture.harnesses.records import Conversation, TranscriptEntry
 from signet_sync.capture.harnesses.texts import file_stem, prompt_of
 from signet_sync.capture.spool import Job
-from signet_sync.capture.store import Mark
+from signet_sync.capture.store import TranscriptState
 from signet_sync.capture.stores import transcripts
-from signet_sync.capture.stores.transcripts import Source
+from signet_sync.capture.stores.transcripts import TranscriptSource
 from signet_sync.formats.body import utf8
 from signet_sync.formats.ids import agent_for, is_session_id, session_name, session_value
 from signet_sync.formats.session_token import derive_token
@@ -47,7 +47,7 @@ SAME_COMPACTION_US = 120 * SECOND
 
 
 @dataclass(frozen=True, slots=True)
-class Handed:
+class ReportedCompaction:
     """A compaction's summary as a hook delivered it, sanitized; `at` is microseconds since 1970 UTC.
 
     It is written if the transcript has no record of this compaction; unless `final`, that record may still come.
@@ -59,13 +59,13 @@ class Handed:
 
 
 @dataclass(slots=True)
-class Captured:
+class CaptureResult:
     """The result for one transcript: paths of the files written, or why there are none (`remark`).
 
     `recorded`: the transcript contains all compactions that hooks delivered.
     """
 
-    source: Source
+    source: TranscriptSource
     session_id: str = ""
     agent_id: str = ""
     segments: list[str] = field(default_factory=list)
@@ -80,7 +80,7 @@ class Captured:
         return bool(self.segments or self.compactions)
 
 
-def read(source: Source) -> Conversation:
+def read(source: TranscriptSource) -> Conversation:
     """Reads a transcript in its harness's format, with the session id in our form. Raises `HarnessError`."""
     if source.harness == opencode.NAME:
         found = opencode.read(*transcripts.opencode_session(source.path, source.session_id))
@@ -96,16 +96,16 @@ def read(source: Source) -> Conversation:
 
 def capture(
     workspace: Workspace,
-    source: Source,
+    source: TranscriptSource,
     *,
     now_us: int,
     agent_id: str | None = None,
     propose: Propose | None = None,
     end: bool = True,
-    handed: Sequence[Handed] = (),
+    handed: Sequence[ReportedCompaction] = (),
     prompt: Job | None = None,
     environ: Mapping[str, str] = os.environ,
-) -> Captured:
+) -> CaptureResult:
     """Writes what a transcript adds since its last segment, and each of its compactions once.
 
     With `end` false the session is still running: only its compactions are written, those in `handed` included.
@@ -114,7 +114,7 @@ def capture(
     `HarnessError`, and what `sessions.operations.end` raises.
     """
     conversation = read(source)
-    done = Captured(source, conversation.session_id)
+    done = CaptureResult(source, conversation.session_id)
     done.remark = _nothing_in(conversation, prompt)
     if not done.remark:
         done.agent_id = agent_id or agent_for(conversation.project, environ, workspace.settings.agents_projects)
@@ -122,19 +122,19 @@ def capture(
     if end or done.wrote:
         outcome = done.remark or ("written" if done.wrote else "nothing new")
         size = source.size if end else capture_store.UNREAD
-        seen = Mark(size, source.mtime_ns, done.agent_id, outcome, conversation.session_id)
+        seen = TranscriptState(size, source.mtime_ns, done.agent_id, outcome, conversation.session_id)
         capture_store.mark(workspace.database, source.harness, source.place, source.session_id, seen, iso(now_us))
     return done
 
 
-def unwritten(workspace: Workspace, conversation: Conversation, agent_id: str, job: Job) -> tuple[Entry, ...]:
+def unwritten(workspace: Workspace, conversation: Conversation, agent_id: str, job: Job) -> tuple[TranscriptEntry, ...]:
     """Returns the entries that no indexed segment contains yet, and the user's last prompt."""
     rows = _indexed(workspace, conversation, agent_id)
     fresh = () if _nothing_in(conversation) else _fresh(conversation, rows)
     return (*fresh, *_heard(conversation, rows, job))
 
 
-def _heard(conversation: Conversation, rows: Sequence[Row], job: Job | None) -> tuple[Entry, ...]:
+def _heard(conversation: Conversation, rows: Sequence[Row], job: Job | None) -> tuple[TranscriptEntry, ...]:
     """Returns the user's last prompt as an entry, if neither the transcript nor a segment contains it yet."""
     if job is None or job.prompt is None:
         return ()
@@ -147,7 +147,7 @@ def _heard(conversation: Conversation, rows: Sequence[Row], job: Job | None) -> 
         or any(is_same(said, turn) for turn in known if turn.at == said.at)
     ):
         return ()
-    return (Entry("user", at_us, text),)
+    return (TranscriptEntry("user", at_us, text),)
 
 
 def _is_past(conversation: Conversation, at_us: int) -> bool:
@@ -172,12 +172,12 @@ def _nothing_in(conversation: Conversation, prompt: Job | None = None) -> str:
 def _write(
     workspace: Workspace,
     conversation: Conversation,
-    done: Captured,
+    done: CaptureResult,
     now_us: int,
     propose: Propose | None,
     *,
     end: bool,
-    handed: Sequence[Handed],
+    handed: Sequence[ReportedCompaction],
     prompt: Job | None,
 ) -> None:
     unrecorded = [one for one in handed if not _is_recorded(conversation, one)]
@@ -220,7 +220,7 @@ def _room(max_file_bytes: int) -> int:
     return min(max(max_file_bytes - sessions_operations.HEADROOM, max_file_bytes // 2) * 3 // 4, SEGMENT_BYTES)
 
 
-def _chunks(entries: Sequence[Entry], limit: int) -> Iterator[Sequence[Entry]]:
+def _chunks(entries: Sequence[TranscriptEntry], limit: int) -> Iterator[Sequence[TranscriptEntry]]:
     """Splits entries into segments of at most about `limit` bytes, only between entries of different milliseconds.
 
     So each segment has its own time, and after a crash the last segment shows where to continue.
@@ -235,15 +235,15 @@ def _chunks(entries: Sequence[Entry], limit: int) -> Iterator[Sequence[Entry]]:
     yield entries[start:]
 
 
-def _compactions(conversation: Conversation) -> list[Entry]:
+def _compactions(conversation: Conversation) -> list[TranscriptEntry]:
     return [entry for entry in conversation.entries if entry.kind == "compaction" and entry.text.strip()]
 
 
-def _entry(handed: Handed) -> Entry:
-    return Entry("compaction", handed.at, compaction_text(handed.text))
+def _entry(handed: ReportedCompaction) -> TranscriptEntry:
+    return TranscriptEntry("compaction", handed.at, compaction_text(handed.text))
 
 
-def _is_recorded(conversation: Conversation, handed: Handed) -> bool:
+def _is_recorded(conversation: Conversation, handed: ReportedCompaction) -> bool:
     """Whether the transcript records the compaction that a hook delivered."""
     return any(abs(entry.at - handed.at) <= SAME_COMPACTION_US for entry in _compactions(conversation))
 
@@ -260,7 +260,7 @@ def _indexed(workspace: Workspace, conversation: Conversation, agent_id: str) ->
     return artifacts.session_rows(workspace.database, agent_id, token, conversation.session_id)
 
 
-def _fresh(conversation: Conversation, rows: Sequence[Row]) -> tuple[Entry, ...]:
+def _fresh(conversation: Conversation, rows: Sequence[Row]) -> tuple[TranscriptEntry, ...]:
     """Returns the entries that no segment contains yet; none if only events and compactions follow the last segment.
 
     A segment that consists of live turns contains some words but nothing else that happened up to then.
@@ -279,7 +279,7 @@ def _fresh(conversation: Conversation, rows: Sequence[Row]) -> tuple[Entry, ...]
     return fresh if told or not transcripts else ()
 
 
-def _without_held(entries: tuple[Entry, ...], said: Sequence[Said]) -> tuple[Entry, ...]:
+def _without_held(entries: tuple[TranscriptEntry, ...], said: Sequence[Said]) -> tuple[TranscriptEntry, ...]:
     """Returns the entries without those that a segment already contains as live turns."""
     if not said:
         return entries
@@ -292,7 +292,7 @@ def _without_held(entries: tuple[Entry, ...], said: Sequence[Said]) -> tuple[Ent
     return tuple(entry for place, entry in enumerate(entries) if place not in gone)
 
 
-def _is_kept(entry: Entry, rows: Sequence[Row]) -> bool:
+def _is_kept(entry: TranscriptEntry, rows: Sequence[Row]) -> bool:
     moment = entry.at // 1000 * 1000
     text = sanitize_transcript_v2(entry.text)
     kept = (row for row in rows if row.source_kind == "compaction")
@@ -305,7 +305,12 @@ def _after(rows: Sequence[Row]) -> int:
 
 
 def _segment(
-    conversation: Conversation, fresh: Sequence[Entry], text: str, moment: int, done: Captured, now_us: int
+    conversation: Conversation,
+    fresh: Sequence[TranscriptEntry],
+    text: str,
+    moment: int,
+    done: CaptureResult,
+    now_us: int,
 ) -> SessionInput:
     return session_input(
         {
@@ -320,7 +325,9 @@ def _segment(
     )
 
 
-def _compaction(conversation: Conversation, entry: Entry, done: Captured, now_us: int) -> CompactionInput:
+def _compaction(
+    conversation: Conversation, entry: TranscriptEntry, done: CaptureResult, now_us: int
+) -> CompactionInput:
     return compaction_input(
         {
             **_identity(conversation, done),
@@ -332,7 +339,7 @@ def _compaction(conversation: Conversation, entry: Entry, done: Captured, now_us
     )
 
 
-def _identity(conversation: Conversation, done: Captured) -> dict[str, object]:
+def _identity(conversation: Conversation, done: CaptureResult) -> dict[str, object]:
     return {
         "agent_id": done.agent_id,
         "session_id": conversation.session_id,
@@ -342,7 +349,7 @@ def _identity(conversation: Conversation, done: Captured) -> dict[str, object]:
     }
 
 
-def _add(done: Captured, answer: Mapping[str, object]) -> None:
+def _add(done: CaptureResult, answer: Mapping[str, object]) -> None:
     if answer["idempotent_replay"]:
         return
     if "compaction" in answer:

@@ -11,13 +11,13 @@ from loguru import logger
 
 from signet_sync.capture import capture, live_transcript, spool
 from signet_sync.capture import store as capture_store
-from signet_sync.capture.capture import Captured, Handed
+from signet_sync.capture.capture import CaptureResult, ReportedCompaction
 from signet_sync.capture.harnesses import opencode
 from signet_sync.capture.live_transcript import source_of
 from signet_sync.capture.spool import Job
-from signet_sync.capture.store import Mark
+from signet_sync.capture.store import TranscriptState
 from signet_sync.capture.stores import transcripts
-from signet_sync.capture.stores.transcripts import Source
+from signet_sync.capture.stores.transcripts import TranscriptSource
 from signet_sync.capture.worker import LONGEST_REST, due, running, shape_of
 from signet_sync.errors import DatabaseError, HarnessError, SignetSyncError, UsageError, WorkspaceError, reason
 from signet_sync.formats.paths import display
@@ -40,15 +40,15 @@ LIVE_SHARE = 20
 
 
 @dataclass(slots=True)
-class Intake:
+class IntakeResult:
     """The results of a run, one for each transcript; `failed` is to be tried again."""
 
-    captured: list[Captured] = field(default_factory=list)
+    captured: list[CaptureResult] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
 
 
 @dataclass(slots=True)
-class _Look:
+class _RecordWait:
     """How often a transcript was checked for the record of a compaction, and its shape then."""
 
     count: int = 0
@@ -62,7 +62,7 @@ def take(
     sweep: bool = False,
     environ: Mapping[str, str] = os.environ,
     rest: Callable[[float], None] = time.sleep,
-) -> Intake:
+) -> IntakeResult:
     """Processes the jobs that are due; with `sweep`, or if a session has begun, looks for forgotten transcripts.
 
     Jobs of one session are processed together, and each session has its turn before any has a second one. Then the
@@ -70,10 +70,10 @@ def take(
     time does this for a workspace; another returns at once. An error in one job never stops the others: it is retried
     later, a bounded number of times.
     """
-    done = Intake()
+    done = IntakeResult()
     spool.sweep(workspace.state.spool, now_us())
     propose = proposer(workspace.settings, workspace.root, environ)
-    looks: dict[str, _Look] = {}
+    looks: dict[str, _RecordWait] = {}
     waiting = True
     while waiting:
         unrecorded = False
@@ -123,16 +123,16 @@ def _enrich(workspace: Workspace, now_us: Callable[[], int], environ: Mapping[st
 def _jobs(
     workspace: Workspace,
     jobs: Sequence[Job],
-    done: Intake,
+    done: IntakeResult,
     now_us: int,
     propose: Propose | None,
     environ: Mapping[str, str],
-    looks: dict[str, _Look],
+    looks: dict[str, _RecordWait],
 ) -> bool:
     """Processes the jobs of one session; False if the record of a compaction must still be waited for."""
     left = _superseded(jobs)
     ends = [job for job in left if job.event in ("stop", "end")]
-    look = looks.setdefault(left[-1].place, _Look())
+    look = looks.setdefault(left[-1].place, _RecordWait())
     if not ends and look.shape and look.shape == _looks(left[-1]):
         if look.count < RECORD_LOOKS - 1:
             look.count += 1
@@ -251,15 +251,15 @@ def length(job: Job) -> int:
         return 0
 
 
-def _handed(job: Job, *, final: bool) -> Handed | None:
+def _handed(job: Job, *, final: bool) -> ReportedCompaction | None:
     """Returns the summary that a hook delivered; `final` once its record is no longer waited for."""
     if job.compaction is None:
         return None
-    return Handed(job.compaction, parse_instant(job.at) or 0, final=final)
+    return ReportedCompaction(job.compaction, parse_instant(job.at) or 0, final=final)
 
 
 def _sweep(
-    workspace: Workspace, done: Intake, now_us: int, propose: Propose | None, environ: Mapping[str, str]
+    workspace: Workspace, done: IntakeResult, now_us: int, propose: Propose | None, environ: Mapping[str, str]
 ) -> None:
     """Captures transcripts of the connected harnesses that changed since they were connected, are idle and unread."""
     for harness, since_us in feeding(workspace).items():
@@ -282,14 +282,14 @@ def _sweep(
 
 def one(
     workspace: Workspace,
-    source: Source,
-    done: Intake,
+    source: TranscriptSource,
+    done: IntakeResult,
     *,
     now_us: int,
     agent_id: str | None = None,
     propose: Propose | None = None,
     environ: Mapping[str, str] = os.environ,
-) -> Captured | None:
+) -> CaptureResult | None:
     """Captures one transcript; records one that is unreadable or refused, so that it is not read again unchanged.
 
     Returns None if it failed; other errors are raised.
@@ -303,14 +303,14 @@ def one(
         logger.warning("a transcript of {}: {}", source.harness, error.code)
         # A wrong setting is not the transcript's fault.
         if error.code != "agent-invalid":
-            seen = Mark(source.size, source.mtime_ns, agent_id or "", error.code)
+            seen = TranscriptState(source.size, source.mtime_ns, agent_id or "", error.code)
             capture_store.mark(workspace.database, source.harness, source.place, source.session_id, seen, iso(now_us))
         return None
     _add(done, captured)
     return captured
 
 
-def _add(done: Intake, captured: Captured, *, once: bool = False) -> None:
+def _add(done: IntakeResult, captured: CaptureResult, *, once: bool = False) -> None:
     """Adds the result for a transcript; with `once` only if something was written."""
     if captured.wrote or not once:
         done.captured.append(captured)
@@ -329,17 +329,17 @@ def short(session_id: str) -> str:
     return display(session_id if len(session_id) <= 8 else f"{session_id[:8]}…")
 
 
-def is_read(workspace: Workspace, source: Source, agent_id: str | None = None) -> bool:
+def is_read(workspace: Workspace, source: TranscriptSource, agent_id: str | None = None) -> bool:
     """Whether a transcript was read in its present state, for this agent if one is named."""
     mark = _mark(workspace, source)
     return mark is not None and _is_as(mark, source) and (not mark.agent_id or agent_id in (None, mark.agent_id))
 
 
-def _mark(workspace: Workspace, source: Source) -> Mark | None:
+def _mark(workspace: Workspace, source: TranscriptSource) -> TranscriptState | None:
     return capture_store.mark_of(workspace.database, source.harness, source.place, source.session_id)
 
 
-def _is_as(mark: Mark, source: Source) -> bool:
+def _is_as(mark: TranscriptState, source: TranscriptSource) -> bool:
     return (mark.size, mark.mtime_ns) == (source.size, source.mtime_ns)
 
 

@@ -13,8 +13,8 @@ from signet_sync.cli.main import Context, counted, emit, json_option, pass_conte
 from signet_sync.formats.paths import display
 
 if TYPE_CHECKING:
-    from signet_sync.capture.intake import Intake
-    from signet_sync.capture.stores.transcripts import Source
+    from signet_sync.capture.intake import IntakeResult
+    from signet_sync.capture.stores.transcripts import TranscriptSource
 
 _SHOWN = 12
 
@@ -57,7 +57,7 @@ def import_(context: Context, harness: str, path: str | None, agent: str | None,
             code="agent-invalid",
         )
     sources = list(transcripts.sources(harness, where=path))
-    done = intake.Intake()
+    done = intake.IntakeResult()
     skipped: list[dict[str, str]] = []
     with opened(context.root, settings, database=context.chosen_database) as workspace:
         propose = proposer(settings, context.root, os.environ)
@@ -103,7 +103,9 @@ def _bar(length: int, silent: bool) -> Any:
     return Bar(console=Console(stderr=True))
 
 
-def _document(harness: str, sources: list[Source], done: Intake, skipped: list[dict[str, str]]) -> dict[str, Any]:
+def _document(
+    harness: str, sources: list[TranscriptSource], done: IntakeResult, skipped: list[dict[str, str]]
+) -> dict[str, Any]:
     redactions: Counter[str] = Counter()
     for captured in done.captured:
         redactions.update(captured.redactions)

@@ -11,7 +11,7 @@ from signet_sync.entities import store as entities_store
 from signet_sync.entities.documents.document import DocumentProblem
 from signet_sync.entities.documents.lint import lint
 from signet_sync.entities.event_log import chain
-from signet_sync.entities.repository import Garden, Seen, parsed
+from signet_sync.entities.repository import EntityRepository, FileContent, parsed
 from signet_sync.errors import WorkspaceError
 from signet_sync.formats import locate
 from signet_sync.formats.entity_paths import FILES, Place, ledger_page
@@ -24,7 +24,7 @@ from signet_sync.sync.workspace import Workspace
 _MENDED = ("torn",)
 
 
-class Remarks:
+class EntityReport:
     """Problems and notes in the format of `check --json`."""
 
     def __init__(self) -> None:
@@ -41,23 +41,23 @@ class Remarks:
         self.notes.append({"path": path, "code": code, "message": message})
 
 
-def check(root: str, settings: Settings, agent: str | None, database: Database | None, now_us: int) -> Remarks:
+def check(root: str, settings: Settings, agent: str | None, database: Database | None, now_us: int) -> EntityReport:
     """Checks the entities of an agent (None: of all).
 
     Unreadable files are `invalid`, changed event logs a `violation`; untidy files are noted. Without a database a
     missing end of an event log cannot be detected.
     """
-    remarks = Remarks()
+    remarks = EntityReport()
     owners = [one for one in scan.agents(root) if agent in (None, one)]
     if not owners:
         return remarks
     with ExitStack() as stack:
-        # Garden needs a workspace: without an index it gets an empty one.
+        # EntityRepository needs a workspace: without an index it gets an empty one.
         known = database or stack.enter_context(closing(Database(":memory:")))
         workspace = Workspace(root, settings, state_dir.locate(root), known, touch_nothing=True)
         for owner in owners:
             try:
-                garden = Garden(workspace, owner, now_us)
+                garden = EntityRepository(workspace, owner, now_us)
                 _ledger(garden, database, remarks)
                 _files(garden, remarks)
             except (OSError, WorkspaceError) as error:
@@ -67,7 +67,7 @@ def check(root: str, settings: Settings, agent: str | None, database: Database |
     return remarks
 
 
-def _ledger(garden: Garden, database: Database | None, remarks: Remarks) -> None:
+def _ledger(garden: EntityRepository, database: Database | None, remarks: EntityReport) -> None:
     known = None if database is None else entities_store.chain(database, garden.agent_id)
     found = chain.verify(
         garden.ledger.lines(), known_last=None if known is None else known.last_hash, agent_id=garden.agent_id
@@ -82,7 +82,7 @@ def _ledger(garden: Garden, database: Database | None, remarks: Remarks) -> None
             )
 
 
-def _files(garden: Garden, remarks: Remarks) -> None:
+def _files(garden: EntityRepository, remarks: EntityReport) -> None:
     for place, seen in _seen(garden):
         if seen.text is None:
             if seen.code != "gone" or place.file == "profile":
@@ -100,7 +100,7 @@ def _files(garden: Garden, remarks: Remarks) -> None:
             remarks.note(seen.path, finding.code, f"{finding.message}: {finding.hint}")
 
 
-def _seen(garden: Garden) -> Iterator[tuple[Place, Seen]]:
+def _seen(garden: EntityRepository) -> Iterator[tuple[Place, FileContent]]:
     for places in garden.places().values():
         for place in places:
             for file in FILES:

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from signet_sync.entities import execute, write_ahead
 from signet_sync.entities import store as entities_store
 from signet_sync.entities.documents import edits
-from signet_sync.entities.documents.document import Document, blank
-from signet_sync.entities.documents.escaping import Fitted, fit_title
+from signet_sync.entities.documents.document import EntityDocument, blank
+from signet_sync.entities.documents.escaping import SafeText, fit_title
 from signet_sync.entities.event_log.events import Event
-from signet_sync.entities.repository import Entity, Garden, Seen, path_of
+from signet_sync.entities.repository import Entity, EntityRepository, FileContent, path_of
 from signet_sync.entities.section_edits import finished
-from signet_sync.entities.store import GardenFile
-from signet_sync.entities.write_ahead import Stamp
+from signet_sync.entities.store import EntityFile
+from signet_sync.entities.write_ahead import EventStamp
 from signet_sync.errors import UsageError
 from signet_sync.formats.entity_paths import FILES, File, Kind, Place, new_id, slug_of
 from signet_sync.formats.timestamps import iso
@@ -23,7 +23,7 @@ _DEPRECATED = "deprecated"
 
 
 def plant(
-    garden: Garden, kind: Kind, name: str, relation: str | None, between: Sequence[str], stamp: Stamp
+    garden: EntityRepository, kind: Kind, name: str, relation: str | None, between: Sequence[str], stamp: EventStamp
 ) -> tuple[Event, Entity]:
     """Creates an entity. Raises `UsageError`, `Raced`, `WorkspaceError`."""
     title = fit_title(name)
@@ -33,15 +33,20 @@ def plant(
     _refuse_second(garden, kind, title, slug, relation, members)
     documents = _documents(garden, kind, title, entity_id, relation, members)
     place = Place(garden.agent_id, kind, slug, entity_id, "profile")
-    seen = {file: Seen(path_of(place._replace(file=file)), place._replace(file=file)) for file in FILES}
+    seen = {file: FileContent(path_of(place._replace(file=file)), place._replace(file=file)) for file in FILES}
     entity = Entity(entity_id, kind, slug, seen, {})
     return write_ahead.create(garden, entity, documents, stamp), entity
 
 
 def _documents(
-    garden: Garden, kind: Kind, title: str, entity_id: str, relation: str | None, members: Sequence[GardenFile]
-) -> dict[File, Document]:
-    made: dict[File, Document] = {}
+    garden: EntityRepository,
+    kind: Kind,
+    title: str,
+    entity_id: str,
+    relation: str | None,
+    members: Sequence[EntityFile],
+) -> dict[File, EntityDocument]:
+    made: dict[File, EntityDocument] = {}
     version = garden.version(kind)
     for file in FILES:
         document = blank(
@@ -57,13 +62,13 @@ def _documents(
         )
         made[file] = edits.with_fields(document, {"schema_version": version})
     for row in members:
-        link = Fitted(wikilink(row.path, row.title))
+        link = SafeText(wikilink(row.path, row.title))
         made["profile"] = edits.append_item(made["profile"], "participants", link)
     made["profile"] = finished(garden, made["profile"], "profile", ["Created"])
     return made
 
 
-def _members(garden: Garden, kind: Kind, relation: str | None, between: Sequence[str]) -> list[GardenFile]:
+def _members(garden: EntityRepository, kind: Kind, relation: str | None, between: Sequence[str]) -> list[EntityFile]:
     """Returns the participants of a relationship. Raises `UsageError` (`relation-needed`, `unknown-entity`)."""
     if kind != "relationship":
         if relation is not None or between:
@@ -85,7 +90,7 @@ def _members(garden: Garden, kind: Kind, relation: str | None, between: Sequence
     return list(found.values())
 
 
-def _id(garden: Garden, kind: Kind, slug: str, relation: str | None, members: Sequence[GardenFile]) -> str:
+def _id(garden: EntityRepository, kind: Kind, slug: str, relation: str | None, members: Sequence[EntityFile]) -> str:
     """Returns an unused id: a name may be used again, an id never."""
     seed = [garden.agent_id, slug] if not members else [garden.agent_id, relation or "", *sorted(r.id for r in members)]
     for number in range(10_000):
@@ -96,12 +101,12 @@ def _id(garden: Garden, kind: Kind, slug: str, relation: str | None, members: Se
 
 
 def _refuse_second(
-    garden: Garden,
+    garden: EntityRepository,
     kind: Kind,
     title: str,
     slug: str,
     relation: str | None,
-    members: Sequence[GardenFile],
+    members: Sequence[EntityFile],
 ) -> None:
     """Refuses a second entity of a name, or relationship of a pair and type. Deprecated ones do not count."""
     for row in entities_store.entities(garden.workspace.database, garden.agent_id):

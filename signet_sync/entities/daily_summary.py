@@ -10,8 +10,8 @@ from signet_sync.entities import store as entities_store
 from signet_sync.entities.documents import edits
 from signet_sync.entities.documents.escaping import fit_item
 from signet_sync.entities.event_log.events import Event, states_of
-from signet_sync.entities.repository import Garden
-from signet_sync.entities.write_ahead import Plan
+from signet_sync.entities.repository import EntityRepository
+from signet_sync.entities.write_ahead import EditPlan
 from signet_sync.errors import UsageError
 from signet_sync.formats.timestamps import day_of
 from signet_sync.sync.workspace import Workspace
@@ -35,7 +35,7 @@ def roll_up(workspace: Workspace, now_us: int) -> tuple[str, ...]:
     today = day_of(now_us)
     written: list[str] = []
     for agent_id in scan.agents(workspace.root):
-        garden = Garden(workspace, agent_id, now_us)
+        garden = EntityRepository(workspace, agent_id, now_us)
         observe.tend(garden)
         told = entities_store.remembered(workspace.database, agent_id, "told_day")
         days = [day for day in garden.ledger.days() if told < day < today]
@@ -47,7 +47,7 @@ def roll_up(workspace: Workspace, now_us: int) -> tuple[str, ...]:
     return tuple(dict.fromkeys(written))
 
 
-def _rollup(garden: Garden, day: str) -> list[str]:
+def _rollup(garden: EntityRepository, day: str) -> list[str]:
     entries = garden.ledger.holding(f'"at":"{day}T')
     states = states_of(entries)
     by_entity: dict[str, list[Event]] = {}
@@ -81,7 +81,7 @@ def entry_text(events: Sequence[Event]) -> str:
     return f"{counted(number, 'event')}: {what}; by {who}"
 
 
-def _tell(garden: Garden, entity_id: str, day: str, text: str) -> list[str]:
+def _tell(garden: EntityRepository, entity_id: str, day: str, text: str) -> list[str]:
     entity = observe.writable(garden, entity_id)
     if entity is None:
         return []
@@ -91,7 +91,7 @@ def _tell(garden: Garden, entity_id: str, day: str, text: str) -> list[str]:
         after = section_edits.finished(garden, edits.append_item(where.document, _LOG, item), "profile", [])
     except UsageError:
         return []  # a person has locked or pinned it, or changed its form
-    plan = Plan(op="append_item", file="profile", section=_LOG, after=after, extra={"rollup": day})
+    plan = EditPlan(op="append_item", file="profile", section=_LOG, after=after, extra={"rollup": day})
     done = write_ahead.write_as("observer", garden, entity, plan)
     return [] if done is None else [entity.seen["profile"].path]
 

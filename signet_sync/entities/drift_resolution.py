@@ -7,11 +7,11 @@ from typing import Any, Literal
 
 from signet_sync.entities import execute, observe, write_ahead
 from signet_sync.entities import store as entities_store
-from signet_sync.entities.documents.document import Document
+from signet_sync.entities.documents.document import EntityDocument
 from signet_sync.entities.documents.patch import whole
 from signet_sync.entities.event_log.events import Actor, Event
-from signet_sync.entities.repository import Garden, Seen, parsed
-from signet_sync.entities.results import Done
+from signet_sync.entities.repository import EntityRepository, FileContent, parsed
+from signet_sync.entities.results import EntityResult
 from signet_sync.errors import UsageError, WorkspaceError
 from signet_sync.formats.body import text_sha256
 from signet_sync.formats.entity_paths import File, Place, kind_of
@@ -32,7 +32,7 @@ def resolve(
     file: File = "profile",
     actor: Actor,
     now_us: int,
-) -> Done:
+) -> EntityResult:
     """Ends the drift of a file; the discarded text stays in the event log.
 
     Raises `UsageError`: `actor-refused` for any actor but a maintainer, `not-drifted`, `file-unreadable` (the file is
@@ -42,7 +42,7 @@ def resolve(
         raise UsageError("drift is a maintainer's to settle", hint="--actor maintainer", code="actor-refused")
     with state_dir.workspace_lock(workspace.state):
         before = execute.heads(workspace, agent_id)
-        garden = Garden(workspace, agent_id, now_us)
+        garden = EntityRepository(workspace, agent_id, now_us)
         observe.look_at_all(garden)
         entity_id = _meant(garden, ref)
         queue = [one for one in garden.drift() if one.entity_id == entity_id]
@@ -60,10 +60,10 @@ def resolve(
             observe.look(garden, {entity_id})
         waiting = execute.follow(workspace, agent_id, before, now_us)
         done = execute.done(garden, event)
-        return Done(done.id, done.event_id, done.token, done.path, waiting=waiting)
+        return EntityResult(done.id, done.event_id, done.token, done.path, waiting=waiting)
 
 
-def _meant(garden: Garden, ref: str) -> str:
+def _meant(garden: EntityRepository, ref: str) -> str:
     """Returns the id that a name refers to; a missing entity needs its full id. Raises `UsageError`."""
     if ref.strip() == LEDGER:
         return observe.LEDGER
@@ -72,7 +72,7 @@ def _meant(garden: Garden, ref: str) -> str:
     return execute.located(garden, ref).id
 
 
-def _seen(garden: Garden, entity_id: str, file: File) -> Seen:
+def _seen(garden: EntityRepository, entity_id: str, file: File) -> FileContent:
     """Reads the file from where it is, or should be by its events. Raises `UsageError`."""
     places = garden.places([entity_id]).get(entity_id, [])
     if len(places) > 1:
@@ -85,11 +85,13 @@ def _seen(garden: Garden, entity_id: str, file: File) -> Seen:
     return garden.seen(Place(garden.agent_id, kind, slug, entity_id, file))
 
 
-def _keep_file(garden: Garden, seen: Seen) -> Event:
+def _keep_file(garden: EntityRepository, seen: FileContent) -> Event:
     document = parsed(seen.text) if seen.text is not None else None
     place = seen.place
     wanted = {"kind": place.kind, "id": place.id, "agent_id": place.agent_id}
-    if not isinstance(document, Document) or any(document.fields.get(key) != value for key, value in wanted.items()):
+    if not isinstance(document, EntityDocument) or any(
+        document.fields.get(key) != value for key, value in wanted.items()
+    ):
         raise UsageError(
             "the file cannot be kept: it is no entity file of this id",
             path=seen.path,
@@ -100,7 +102,7 @@ def _keep_file(garden: Garden, seen: Seen) -> Event:
     return _record(garden, place, text_sha256(text), {**whole(text), "slug": place.slug})
 
 
-def _keep_events(garden: Garden, seen: Seen) -> Event:
+def _keep_events(garden: EntityRepository, seen: FileContent) -> Event:
     text = garden.told(seen.place.id).texts.get(seen.place.file)
     if text is None:
         raise UsageError(
@@ -115,12 +117,12 @@ def _keep_events(garden: Garden, seen: Seen) -> Event:
     event = _record(garden, seen.place, None, {"displaced": displaced})
     try:
         write_ahead.put(garden, seen, text)
-    except write_ahead.Raced:
+    except write_ahead.FileChanged:
         raise WorkspaceError("somebody saved it meanwhile", path=seen.path, hint="try again", code="busy") from None
     return event
 
 
-def _record(garden: Garden, place: Place | None, file_after: str | None, payload: Mapping[str, Any]) -> Event:
+def _record(garden: EntityRepository, place: Place | None, file_after: str | None, payload: Mapping[str, Any]) -> Event:
     """Records the decision. It needs no outcome: the file exists already, or its events describe it already."""
     where = {} if place is None else {"entity_id": place.id, "file": place.file}
     event = garden.record("human_edit", "maintainer", payload, **where, file_after=file_after)

@@ -8,12 +8,12 @@ from dataclasses import replace
 from signet_sync.entities import observe, write_ahead
 from signet_sync.entities import store as entities_store
 from signet_sync.entities.documents import edits
-from signet_sync.entities.documents.document import Document, DocumentProblem, Section, render, reread
+from signet_sync.entities.documents.document import DocumentProblem, DocumentSection, EntityDocument, render, reread
 from signet_sync.entities.event_log import chain
 from signet_sync.entities.event_log.events import Event, encode
-from signet_sync.entities.repository import Entity, Garden, Seen, folder_of, parsed, path_of
-from signet_sync.entities.results import Erased
-from signet_sync.entities.write_ahead import Plan
+from signet_sync.entities.repository import Entity, EntityRepository, FileContent, folder_of, parsed, path_of
+from signet_sync.entities.results import Erasure
+from signet_sync.entities.write_ahead import EditPlan
 from signet_sync.errors import WorkspaceError
 from signet_sync.formats.body import utf8
 from signet_sync.formats.entity_paths import FILES, File, Place
@@ -33,21 +33,21 @@ def erase(
     needles: Iterable[bytes],
     tombstone: str,
     now_us: int,
-) -> Erased:
+) -> Erasure:
     """Removes what refers to these artifacts (paths), or contains one of the needles, from an agent's entities.
 
     `tombstone` is the path of the removal's tombstone; the workspace's lock is held. A second call changes nothing.
     Raises `WorkspaceError`, `OSError`; calling it again then continues.
     """
-    garden = Garden(workspace, agent_id, now_us)
+    garden = EntityRepository(workspace, agent_id, now_us)
     observe.look_at_all(garden)
-    told = _Told([*(utf8(path) for path in paths), *needles])
+    told = _RemovedText([*(utf8(path) for path in paths), *needles])
     gone = _events(garden, told)
     told = told.with_tokens(event.token for event in gone)
     gone = _events(garden, told)
     cleaned = _clean_files(garden, told, gone, tombstone)
     if not gone and not told.in_ledger(garden):
-        return Erased(tuple(cleaned), ())
+        return Erasure(tuple(cleaned), ())
     ids = {event.id for event in gone}
     _record(garden, tombstone, sorted(ids))
     # Events that refer to removed words lose their texts; so does an unreadable line that contains such words.
@@ -61,31 +61,31 @@ def erase(
     write_ahead.mirror(garden)
     # A file that waits for a maintainer may have lost its events; this look reports it.
     observe.look(garden, {event.entity_id for event in gone if event.entity_id is not None}, doubtful=None)
-    return Erased(tuple(cleaned), tuple(sorted(ids)))
+    return Erasure(tuple(cleaned), tuple(sorted(ids)))
 
 
-class _Told:
+class _RemovedText:
     """Recognises removed text."""
 
     def __init__(self, words: Collection[bytes]) -> None:
         self._words = [word for word in dict.fromkeys(words) if word]
         self._sieve = Sieve(self._words)
 
-    def with_tokens(self, tokens: Iterable[str]) -> _Told:
+    def with_tokens(self, tokens: Iterable[str]) -> _RemovedText:
         """Recognises the tokens of events that refer to removed text too: evidence names them."""
-        return _Told([*self._words, *(utf8(token) for token in tokens)])
+        return _RemovedText([*self._words, *(utf8(token) for token in tokens)])
 
     def holds(self, text: str) -> bool:
         """Checks whether a text contains removed text."""
         return bool(self._sieve.caught(text.encode("utf-8", "surrogateescape")))
 
-    def in_ledger(self, garden: Garden) -> bool:
+    def in_ledger(self, garden: EntityRepository) -> bool:
         """Checks whether an unreadable line of the event log contains removed text."""
         readable = {encode(entry) for entry in garden.ledger.entries()}
         return any(line.text not in readable and self.holds(line.text) for line in garden.ledger.lines())
 
 
-def _events(garden: Garden, told: _Told) -> list[Event]:
+def _events(garden: EntityRepository, told: _RemovedText) -> list[Event]:
     """Finds events that contain removed text or refer to it. An event's own token does not count."""
     found = []
     for entry in garden.ledger.entries():
@@ -101,7 +101,7 @@ def _events(garden: Garden, told: _Told) -> list[Event]:
 _NOBODY = "0" * 26
 
 
-def _clean_files(garden: Garden, told: _Told, gone: list[Event], tombstone: str) -> list[str]:
+def _clean_files(garden: EntityRepository, told: _RemovedText, gone: list[Event], tombstone: str) -> list[str]:
     """Rewrites every file without removed text, and restates in an event every file whose events lose texts."""
     cleaned = []
     wanted = {(event.entity_id, event.file) for event in gone if event.file_after is not None}
@@ -120,13 +120,13 @@ def _clean_files(garden: Garden, told: _Told, gone: list[Event], tombstone: str)
     return cleaned
 
 
-def _standing(garden: Garden, place: Place, known: Collection[Place]) -> Place:
+def _standing(garden: EntityRepository, place: Place, known: Collection[Place]) -> Place:
     """Returns where the folder is now: a renamed profile takes the notes along. Copies of the folder do not count."""
     now = garden.places([place.id]).get(place.id, [])
     return place if place in now else next((one for one in now if one not in known), place)
 
 
-def _clean_name(garden: Garden, place: Place, told: _Told) -> list[str]:
+def _clean_name(garden: EntityRepository, place: Place, told: _RemovedText) -> list[str]:
     """Gives a folder whose name contains removed text the name of its kind, even if its files are drift."""
     if not told.holds(place.slug):
         return []
@@ -136,11 +136,13 @@ def _clean_name(garden: Garden, place: Place, told: _Told) -> list[str]:
     raise WorkspaceError("its folder cannot be called otherwise", path=folder_of(place), hint="move its copies away")
 
 
-def _clean_file(garden: Garden, place: Place, told: _Told, *, again: bool, tombstone: str) -> str | None:
+def _clean_file(
+    garden: EntityRepository, place: Place, told: _RemovedText, *, again: bool, tombstone: str
+) -> str | None:
     for _ in range(_TRIES):
         seen = garden.seen(place)
         document = parsed(seen.text) if seen.text is not None else None
-        if not isinstance(document, Document) or _waits(garden, place):
+        if not isinstance(document, EntityDocument) or _waits(garden, place):
             return _clean_bytes(garden, seen, told)
         after = _without(document, place, told)
         if after is None:
@@ -148,8 +150,10 @@ def _clean_file(garden: Garden, place: Place, told: _Told, *, again: bool, tombs
         if after == document and not again:
             return None
         slug = f"{place.kind}" if told.holds(place.slug) else place.slug
-        plan = Plan(op="erase", file=place.file, after=after, extra={"tombstone": tombstone}, slug=slug, stated=True)
-        documents: dict[File, Document] = {place.file: document}
+        plan = EditPlan(
+            op="erase", file=place.file, after=after, extra={"tombstone": tombstone}, slug=slug, stated=True
+        )
+        documents: dict[File, EntityDocument] = {place.file: document}
         others = {place.file: seen}
         if slug != place.slug:
             whole_one = write_ahead.load_at(garden, place)
@@ -162,13 +166,13 @@ def _clean_file(garden: Garden, place: Place, told: _Told, *, again: bool, tombs
     raise WorkspaceError("it is being saved again and again", path=folder_of(place), hint="it is tried again by itself")
 
 
-def _waits(garden: Garden, place: Place) -> bool:
+def _waits(garden: EntityRepository, place: Place) -> bool:
     """Checks whether a file is drift: it must not be recorded as the content that its events describe."""
     queue = entities_store.drift(garden.workspace.database, garden.agent_id)
     return any(one.path == path_of(place) for one in queue)
 
 
-def _clean_bytes(garden: Garden, seen: Seen, told: _Told) -> str | None:
+def _clean_bytes(garden: EntityRepository, seen: FileContent, told: _RemovedText) -> str | None:
     """Deletes lines with removed text from a file that is no entity file or waits for a maintainer."""
     if seen.raw is None:
         return None
@@ -181,7 +185,7 @@ def _clean_bytes(garden: Garden, seen: Seen, told: _Told) -> str | None:
     return seen.path
 
 
-def _without(document: Document, place: Place, told: _Told) -> Document | None:
+def _without(document: EntityDocument, place: Place, told: _RemovedText) -> EntityDocument | None:
     """Returns the file without items, lines and fields that contain removed text; replaces such titles and headings.
 
     Returns None if no entity file would be left.
@@ -207,10 +211,10 @@ def _without(document: Document, place: Place, told: _Told) -> Document | None:
     if told.holds(text):
         text = "\n".join(line for line in text.split("\n") if not told.holds(line))
     found = parsed(text)
-    return found if isinstance(found, Document) else None
+    return found if isinstance(found, EntityDocument) else None
 
 
-def _section(section: Section, told: _Told) -> Section:
+def _section(section: DocumentSection, told: _RemovedText) -> DocumentSection:
     if told.holds(section.opening):
         # The anchor comes from the schema; the heading is a person's text.
         name = (section.anchor or "removed").replace("-", " ").capitalize()
@@ -226,6 +230,6 @@ def _body(body: str, holds: Callable[[str], bool]) -> str:
     return "\n" if holds(kept) else kept
 
 
-def _record(garden: Garden, tombstone: str, ids: list[str]) -> None:
+def _record(garden: EntityRepository, tombstone: str, ids: list[str]) -> None:
     """Records which events lose their texts, and why; the entry is hashed, so an erasure cannot be forged."""
     garden.record("erase", "observer", {"tombstone": tombstone, "events": ids})

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from ulid import ULID
 
-from signet_sync.entities.documents.escaping import Fitted
+from signet_sync.entities.documents.escaping import SafeText
 from signet_sync.errors import UsageError
 from signet_sync.formats.filename import artifact_name
 from signet_sync.formats.timestamps import iso
@@ -110,7 +110,7 @@ def claims_token(text: str) -> bool:
     return _LOOKS_LIKE_TOKEN.search(text) is not None
 
 
-def item_text(evidence: Evidence) -> Fitted:
+def item_text(evidence: Evidence) -> SafeText:
     """Formats an item on one line: `"quote" — why [[path|kind]] ev:…`. Long quotes are cut. `read_item` parses it.
 
     Raises `UsageError`: `text-empty` for an empty quote or why, `path-escape` for a path outside the workspace,
@@ -127,7 +127,7 @@ def item_text(evidence: Evidence) -> Fitted:
         if read_token(evidence.token) is None:
             raise UsageError(f"{flatten(evidence.token, 60)} is no event token", code="token-invalid")
         parts.append(evidence.token)
-    return Fitted(" ".join(parts))
+    return SafeText(" ".join(parts))
 
 
 def read_item(text: str) -> Evidence | None:

@@ -10,10 +10,10 @@ from signet_sync.entities import observe, relation_items, rename, write_ahead
 from signet_sync.entities import store as entities_store
 from signet_sync.entities.event_log.agent_log import new_ulid
 from signet_sync.entities.event_log.events import Actor, Event, key_of, replayed, request_sha256
-from signet_sync.entities.repository import Entity, Garden
-from signet_sync.entities.results import Done
-from signet_sync.entities.store import GardenFile
-from signet_sync.entities.write_ahead import Plan, Raced, Stamp
+from signet_sync.entities.repository import Entity, EntityRepository
+from signet_sync.entities.results import EntityResult
+from signet_sync.entities.store import EntityFile
+from signet_sync.entities.write_ahead import EditPlan, EventStamp, FileChanged
 from signet_sync.errors import UsageError, WorkspaceError
 from signet_sync.formats.entity_paths import File
 from signet_sync.formats.paths import head_page
@@ -27,7 +27,7 @@ _TRIES = 3
 _SHOWN = ("rename", "deprecate", "status")
 
 
-class Asked(TypedDict, total=False):
+class Caller(TypedDict, total=False):
     """Who asks, and when (microseconds since 1970 UTC); an idempotency `key` makes a repeated request harmless."""
 
     actor: Actor
@@ -36,7 +36,7 @@ class Asked(TypedDict, total=False):
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class EntityRequest:
     """A request: operation, actor, time. `request` holds everything that makes two requests equal."""
 
     op: str
@@ -50,33 +50,33 @@ class Ask:
     def of(
         cls,
         op: str,
-        asked: Asked,
+        asked: Caller,
         request: Mapping[str, Any],
         redactions: Mapping[str, int] | None = None,
         *,
         actor: Actor = "agent",
-    ) -> Ask:
+    ) -> EntityRequest:
         """Makes the request of a call; `actor` is the one that most often makes such a request."""
         return cls(op, asked.get("actor", actor), asked["now_us"], asked.get("key"), request, redactions or {})
 
-    def stamp(self, agent_id: str) -> Stamp:
+    def stamp(self, agent_id: str) -> EventStamp:
         """Makes the stamp of the request's events."""
         keyed = None if self.key is None else key_of(agent_id, self.key)
         request = None if self.key is None else self.digest()
-        return Stamp(ulid=new_ulid(self.now_us), actor=self.actor, key=keyed, request=request)
+        return EventStamp(ulid=new_ulid(self.now_us), actor=self.actor, key=keyed, request=request)
 
     def digest(self) -> str:
         """Returns the digest of the request."""
         return request_sha256({"op": self.op, "actor": self.actor, **self.request})
 
 
-Planner = Callable[[Garden, Entity, str], Plan]
+Planner = Callable[[EntityRepository, Entity, str], EditPlan]
 
 
-def perform(workspace: Workspace, agent_id: str, ref: str, ask: Ask, plan: Planner) -> Done:
+def perform(workspace: Workspace, agent_id: str, ref: str, ask: EntityRequest, plan: Planner) -> EntityResult:
     """Carries out an operation on the entity `ref`; calls `plan` again if the file was saved in the meantime."""
 
-    def act(garden: Garden) -> tuple[Event, Entity]:
+    def act(garden: EntityRepository) -> tuple[Event, Entity]:
         entity = load(garden, ref)
         stamp = ask.stamp(agent_id)
         return write_ahead.write(garden, entity, plan(garden, entity, stamp.ulid), stamp), entity
@@ -84,7 +84,9 @@ def perform(workspace: Workspace, agent_id: str, ref: str, ask: Ask, plan: Plann
     return carry_out(workspace, agent_id, ask, act)
 
 
-def carry_out(workspace: Workspace, agent_id: str, ask: Ask, act: Callable[[Garden], tuple[Event, Entity]]) -> Done:
+def carry_out(
+    workspace: Workspace, agent_id: str, ask: EntityRequest, act: Callable[[EntityRepository], tuple[Event, Entity]]
+) -> EntityResult:
     """Runs `act` under the workspace's lock, once for an idempotency key."""
     with state_dir.workspace_lock(workspace.state):
         for _ in range(_TRIES):
@@ -92,14 +94,14 @@ def carry_out(workspace: Workspace, agent_id: str, ask: Ask, act: Callable[[Gard
             if deriving.is_stale(workspace.database, workspace.pipeline):
                 # The vault was not scanned yet, but evidence refers to its files, and the page shows them.
                 engine.run_locked(workspace, Request(now_us=ask.now_us))
-            garden = Garden(workspace, agent_id, ask.now_us)
+            garden = EntityRepository(workspace, agent_id, ask.now_us)
             observe.tend(garden)
             known = _known(garden, ask)
             if known is not None:
                 return known
             try:
                 event, entity = act(garden)
-            except Raced:
+            except FileChanged:
                 continue
             if event.op == "rename":
                 rename.relink(garden, entity)
@@ -111,7 +113,7 @@ def carry_out(workspace: Workspace, agent_id: str, ask: Ask, act: Callable[[Gard
     )
 
 
-def load(garden: Garden, ref: str) -> Entity:
+def load(garden: EntityRepository, ref: str) -> Entity:
     """Returns the entity that a name refers to, after recording edits of its files. Raises `UsageError`."""
     row = located(garden, ref)
     for _ in range(_TRIES):
@@ -124,7 +126,7 @@ def load(garden: Garden, ref: str) -> Entity:
     raise WorkspaceError("the file changes while it is read", path=row.path, hint="try again", code="busy")
 
 
-def located(garden: Garden, ref: str) -> GardenFile:
+def located(garden: EntityRepository, ref: str) -> EntityFile:
     """Returns the profile row that a name refers to; if there is none, looks at all files. Raises `UsageError`."""
     row = garden.find(ref)
     if row is None:
@@ -137,7 +139,7 @@ def located(garden: Garden, ref: str) -> GardenFile:
     return row
 
 
-def refuse_drift(garden: Garden, entity_id: str) -> None:
+def refuse_drift(garden: EntityRepository, entity_id: str) -> None:
     """Raises `UsageError` (`entity-drifted`) if a file of the entity waits for a maintainer."""
     for drift in garden.drift():
         if drift.entity_id == entity_id:
@@ -149,7 +151,7 @@ def refuse_drift(garden: Garden, entity_id: str) -> None:
             )
 
 
-def _is_current(garden: Garden, entity: Entity) -> bool:
+def _is_current(garden: EntityRepository, entity: Entity) -> bool:
     """Checks that the files are unchanged since the last look."""
     known = {
         row.path: row.sha256 for row in entities_store.files_of(garden.workspace.database, garden.agent_id, entity.id)
@@ -173,7 +175,7 @@ def follow(workspace: Workspace, agent_id: str, before: frozenset[tuple[object, 
     return f"{page} follows with the next pass: {outcome.trouble[0]}" if outcome.trouble else ""
 
 
-def _known(garden: Garden, ask: Ask) -> Done | None:
+def _known(garden: EntityRepository, ask: EntityRequest) -> EntityResult | None:
     """Returns the earlier answer to the same key. Raises `UsageError` (`idempotency-conflict`)."""
     if ask.key is None:
         return None
@@ -187,12 +189,12 @@ def _known(garden: Garden, ask: Ask) -> Done | None:
     return None if found is None else done(garden, found, replayed=True)
 
 
-def done(garden: Garden, event: Event, *, replayed: bool = False) -> Done:
+def done(garden: EntityRepository, event: Event, *, replayed: bool = False) -> EntityResult:
     """Makes the answer for an event."""
     file: File = event.file or "profile"
     rows = entities_store.files_of(garden.workspace.database, garden.agent_id, event.entity_id or "")
     said = (event.payload or {}).get("warnings")
-    return Done(
+    return EntityResult(
         id=event.entity_id or "",
         event_id=event.id,
         token=event.token,
@@ -205,7 +207,9 @@ def done(garden: Garden, event: Event, *, replayed: bool = False) -> Done:
     )
 
 
-def _done(garden: Garden, ask: Ask, event: Event, before: frozenset[tuple[object, ...]]) -> Done:
+def _done(
+    garden: EntityRepository, ask: EntityRequest, event: Event, before: frozenset[tuple[object, ...]]
+) -> EntityResult:
     waiting = follow(garden.workspace, garden.agent_id, before, ask.now_us)
     return replace(done(garden, event), redactions=dict(ask.redactions), waiting=waiting)
 

@@ -10,15 +10,15 @@ from typing import Any
 
 from signet_sync.entities import store as entities_store
 from signet_sync.entities import write_ahead
-from signet_sync.entities.documents.document import Document, render
-from signet_sync.entities.documents.drift import Judgement, judge
+from signet_sync.entities.documents.document import EntityDocument, render
+from signet_sync.entities.documents.drift import DriftVerdict, judge
 from signet_sync.entities.documents.patch import apply, whole
 from signet_sync.entities.event_log.agent_log import outcome
-from signet_sync.entities.event_log.events import Event, Operation, Outcome, State
+from signet_sync.entities.event_log.events import Event, Operation, State, WriteOutcome
 from signet_sync.entities.event_log.replay import settle
 from signet_sync.entities.evidence import ENTROPY, ulid_at
-from signet_sync.entities.repository import Entity, Garden, Seen, folder_of, parsed, path_of
-from signet_sync.entities.store import Drift, GardenFile
+from signet_sync.entities.repository import Entity, EntityRepository, FileContent, folder_of, parsed, path_of
+from signet_sync.entities.store import DriftedFile, EntityFile
 from signet_sync.errors import WorkspaceError
 from signet_sync.formats.body import text_sha256
 from signet_sync.formats.entity_paths import FILES, File, Place, kind_of, ledger_page, parse_path
@@ -34,7 +34,7 @@ _FEW = 20
 
 
 @dataclass(slots=True)
-class Observed:
+class Observations:
     """The result of a look at entity files: edited, healed and drifted paths, and settled writes.
 
     `changed` are agents whose entities changed, so that MEMORY.md may need an update.
@@ -43,16 +43,16 @@ class Observed:
     edited: list[str] = field(default_factory=list)
     healed: list[str] = field(default_factory=list)
     drifted: list[str] = field(default_factory=list)
-    settled: list[Outcome] = field(default_factory=list)
+    settled: list[WriteOutcome] = field(default_factory=list)
     changed: set[str] = field(default_factory=set)
 
 
-def observe(workspace: Workspace, agent_id: str, paths: Iterable[str] | None, now_us: int) -> Observed:
+def observe(workspace: Workspace, agent_id: str, paths: Iterable[str] | None, now_us: int) -> Observations:
     """Settles interrupted writes, then examines an agent's entity files (None: all). The workspace's lock is held.
 
     A file whose signature is known is not read again.
     """
-    garden, found = Garden(workspace, agent_id, now_us), Observed()
+    garden, found = EntityRepository(workspace, agent_id, now_us), Observations()
     tend(garden, found)
     ids = None if paths is None else {place.id for path in paths if (place := parse_path(path)) is not None}
     if ids is None or ids:
@@ -60,13 +60,13 @@ def observe(workspace: Workspace, agent_id: str, paths: Iterable[str] | None, no
     return found
 
 
-def look_at_all(garden: Garden) -> None:
+def look_at_all(garden: EntityRepository) -> None:
     """Brings all entities of an agent up to date with log and files."""
     tend(garden)
     look(garden, None)
 
 
-def tend(garden: Garden, found: Observed | None = None) -> None:
+def tend(garden: EntityRepository, found: Observations | None = None) -> None:
     """Brings entities up to date if their event log changed; every command on entities starts with it."""
     known = entities_store.chain(garden.workspace.database, garden.agent_id)
     if garden.ledger.is_torn():
@@ -76,13 +76,13 @@ def tend(garden: Garden, found: Observed | None = None) -> None:
     last = garden.ledger.last()
     if (known.last_hash if known else None) == (last.hash if last else None):
         return
-    found = found if found is not None else Observed()
+    found = found if found is not None else Observations()
     doubtful = _since(garden, known) if known is not None else None
     found.settled += _settle_open(garden, known.last_id if known is not None and doubtful is None else None)
     look(garden, None, found, doubtful=doubtful, joined=True)
 
 
-def _since(garden: Garden, known: entities_store.Chain) -> set[str] | None:
+def _since(garden: EntityRepository, known: entities_store.LogEnd) -> set[str] | None:
     """Returns the entities with events after the known end of the log; None (all) if the log lacks that end.
 
     Compares ids: where the logs of two machines were merged, a line keeps its id but gets another hash.
@@ -99,7 +99,7 @@ def _since(garden: Garden, known: entities_store.Chain) -> set[str] | None:
 # ── interrupted writes ──
 
 
-def _settle_open(garden: Garden, lost: str | None) -> list[Outcome]:
+def _settle_open(garden: EntityRepository, lost: str | None) -> list[WriteOutcome]:
     """Settles open writes and records the end of the log; `lost` is the id of its former last line if missing."""
     database = garden.workspace.database
     _found_again(garden)
@@ -111,7 +111,7 @@ def _settle_open(garden: Garden, lost: str | None) -> list[Outcome]:
     return ended
 
 
-def _found_again(garden: Garden) -> None:
+def _found_again(garden: EntityRepository) -> None:
     """Clears reports of a missing end of the log once a slow sync has delivered it."""
     database = garden.workspace.database
     waiting = [one for one in garden.drift() if one.entity_id == LEDGER]
@@ -121,9 +121,9 @@ def _found_again(garden: Garden) -> None:
             entities_store.clear_drift(database, back)
 
 
-def _truncated(garden: Garden, last_id: str) -> Drift:
+def _truncated(garden: EntityRepository, last_id: str) -> DriftedFile:
     """Reports the missing end to the maintainer now: the next write overwrites the known end, the only record of it."""
-    return Drift(
+    return DriftedFile(
         ledger_page(garden.agent_id, iso(garden.now_us)[:7]),
         garden.agent_id,
         LEDGER,
@@ -136,7 +136,7 @@ def _truncated(garden: Garden, last_id: str) -> Drift:
     )
 
 
-def _settled(garden: Garden, event: Event) -> Outcome:
+def _settled(garden: EntityRepository, event: Event) -> WriteOutcome:
     """Finishes an interrupted write if its file is unchanged or already written; otherwise marks it as failed."""
     done = event.file_after is None or _carried_out(garden, event)
     ends: list[State] = ["failed"]
@@ -147,7 +147,7 @@ def _settled(garden: Garden, event: Event) -> Outcome:
     return sealed[-1]
 
 
-def _carried_out(garden: Garden, event: Event) -> bool:
+def _carried_out(garden: EntityRepository, event: Event) -> bool:
     place = _place_of(garden, event)
     if place is None:
         return False
@@ -159,7 +159,7 @@ def _carried_out(garden: Garden, event: Event) -> bool:
             return False
         try:
             write_ahead.put(garden, seen, text)
-        except (write_ahead.Raced, WorkspaceError):
+        except (write_ahead.FileChanged, WorkspaceError):
             return False
     elif ended != "written":
         return False
@@ -169,7 +169,7 @@ def _carried_out(garden: Garden, event: Event) -> bool:
     return True
 
 
-def _place_of(garden: Garden, event: Event) -> Place | None:
+def _place_of(garden: EntityRepository, event: Event) -> Place | None:
     """Returns where the file of an event is, or should be."""
     if event.entity_id is None or event.file is None:
         return None
@@ -184,7 +184,7 @@ def _place_of(garden: Garden, event: Event) -> Place | None:
 # ── files on disk ──
 
 
-def writable(garden: Garden, entity_id: str) -> Entity | None:
+def writable(garden: EntityRepository, entity_id: str) -> Entity | None:
     """Returns an entity after a look at its files; None if it is missing, unreadable or waits for a maintainer."""
     look(garden, {entity_id})
     row = garden.find(entity_id)
@@ -194,9 +194,9 @@ def writable(garden: Garden, entity_id: str) -> Entity | None:
 
 
 def look(
-    garden: Garden,
+    garden: EntityRepository,
     ids: Collection[str] | None,
-    found: Observed | None = None,
+    found: Observations | None = None,
     *,
     doubtful: Collection[str] | None = frozenset(),
     joined: bool = False,
@@ -206,7 +206,7 @@ def look(
     Files with known signatures are read only if their events are `doubtful` (None: all are). `joined`: the event log
     got lines from another machine since the last look.
     """
-    found = found if found is not None else Observed()
+    found = found if found is not None else Observations()
     rows = _rows(garden, ids)
     queued = {drift.entity_id for drift in garden.drift()} - {LEDGER}
     places = garden.places(ids)
@@ -225,10 +225,10 @@ def look(
             now = {path: current[path] for path in paths if path in current}
             if now == expected:
                 continue
-        _Look(garden, each, standing, expected.keys(), found, joined=joined).walk()
+        _Examination(garden, each, standing, expected.keys(), found, joined=joined).walk()
 
 
-def _rows(garden: Garden, ids: Collection[str] | None) -> dict[str, dict[str, Signature | None]]:
+def _rows(garden: EntityRepository, ids: Collection[str] | None) -> dict[str, dict[str, Signature | None]]:
     """Returns path and signature of the known files, by entity."""
     database, agent_id = garden.workspace.database, garden.agent_id
     if ids is not None and len(ids) < _FEW:
@@ -242,23 +242,23 @@ def _rows(garden: Garden, ids: Collection[str] | None) -> dict[str, dict[str, Si
     return found
 
 
-def _created(garden: Garden, rows: Mapping[str, object]) -> set[str]:
+def _created(garden: EntityRepository, rows: Mapping[str, object]) -> set[str]:
     """Returns entities that the event log created, if the index has no rows: it is then new, or was lost."""
     if rows:
         return set()
     return {event.entity_id for event in garden.ledger.events_holding('"op":"create"') if event.entity_id is not None}
 
 
-class _Look:
+class _Examination:
     """One look at one entity; `rows` are its paths in the index."""
 
     def __init__(
         self,
-        garden: Garden,
+        garden: EntityRepository,
         entity_id: str,
         standing: list[Place],
         rows: Collection[str],
-        found: Observed,
+        found: Observations,
         *,
         joined: bool = False,
     ) -> None:
@@ -270,8 +270,8 @@ class _Look:
         self.joined = joined
         self.database = garden.workspace.database
         self.events: list[Event] = []
-        self.put: list[GardenFile] = []
-        self.queue: dict[str, Drift] = {}
+        self.put: list[EntityFile] = []
+        self.queue: dict[str, DriftedFile] = {}
         self.shown: set[str] = set()
 
     def walk(self) -> None:
@@ -306,7 +306,7 @@ class _Look:
         if changed:
             self.found.changed.add(self.garden.agent_id)
 
-    def _file(self, seen: Seen, told: str | None, trouble: str | None) -> bool:
+    def _file(self, seen: FileContent, told: str | None, trouble: str | None) -> bool:
         """Compares a file with its events; returns whether its row changed."""
         file = seen.place.file
         if told is None and trouble is None:
@@ -315,7 +315,7 @@ class _Look:
             self._queue(seen.place, seen.code, seen.message, "make it a readable file again", seen.sha256)
             return False
         replayed = parsed(told) if told is not None else None
-        if not isinstance(replayed, Document):
+        if not isinstance(replayed, EntityDocument):
             message = "its events do not tell the file to its end"
             self._queue(seen.place, f"events-{trouble or 'unreadable'}", message, _KEEP, seen.sha256)
             return self._take_row(seen)
@@ -328,7 +328,7 @@ class _Look:
             return self._take_row(seen)
         return self._edited(seen, replayed, judgement)
 
-    def _edited(self, seen: Seen, replayed: Document, judgement: Judgement) -> bool:
+    def _edited(self, seen: FileContent, replayed: EntityDocument, judgement: DriftVerdict) -> bool:
         """Records a person's edit as an event; a second event restores an anchor that the edit removed."""
         file = seen.place.file
         text = seen.text or ""
@@ -347,24 +347,24 @@ class _Look:
         self._record()
         return self._heal(seen, judgement.healed)
 
-    def _heal(self, seen: Seen, healed: Document) -> bool:
+    def _heal(self, seen: FileContent, healed: EntityDocument) -> bool:
         """Restores a removed anchor, once."""
         document = parsed(seen.text or "")
-        if not isinstance(document, Document):
+        if not isinstance(document, EntityDocument):
             return False
         place, file = seen.place, seen.place.file
         entity = Entity(place.id, place.kind, place.slug, {file: seen}, {file: document})
-        plan = write_ahead.Plan(op="set", file=file, after=healed, reason="re-anchored")
+        plan = write_ahead.EditPlan(op="set", file=file, after=healed, reason="re-anchored")
         if write_ahead.write_as("observer", self.garden, entity, plan) is None:
             return False  # the next save triggers another look
         self.found.healed.append(seen.path)
         return True
 
-    def _adopt(self, seen: Seen) -> bool:
+    def _adopt(self, seen: FileContent) -> bool:
         """Takes over a file without events, a person's or one from a backup, if its frontmatter matches its folder."""
         place = seen.place
         document = parsed(seen.text) if seen.text is not None else None
-        if not isinstance(document, Document):
+        if not isinstance(document, EntityDocument):
             message = document.message if document is not None else seen.message
             self._queue(place, "not-adopted", message, "make it an entity file, or move it away", seen.sha256)
             return False
@@ -380,10 +380,10 @@ class _Look:
         self.found.edited.append(seen.path)
         return self._take_row(seen)
 
-    def _take_row(self, seen: Seen) -> bool:
+    def _take_row(self, seen: FileContent) -> bool:
         """Updates the row of a file; returns whether anything but its signature changed."""
         document = parsed(seen.text) if seen.text is not None else None
-        if not isinstance(document, Document):
+        if not isinstance(document, EntityDocument):
             return False
         row = self.garden.row(seen, document)
         known = entities_store.file(self.database, seen.path)
@@ -418,7 +418,7 @@ class _Look:
     def _queue(self, place: Place, code: str, message: str, hint: str, sha256: str) -> None:
         path = path_of(place)
         at = iso(self.garden.now_us)
-        self.queue[path] = Drift(path, self.garden.agent_id, self.id, place.file, code, message, hint, at, sha256)
+        self.queue[path] = DriftedFile(path, self.garden.agent_id, self.id, place.file, code, message, hint, at, sha256)
 
     def _record(self) -> None:
         """Writes the events, then the rows that follow from them."""

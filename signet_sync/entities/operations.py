@@ -9,15 +9,15 @@ from typing import Any, Unpack
 from signet_sync.entities import create as entities_create
 from signet_sync.entities import section_edits
 from signet_sync.entities.documents import edits
-from signet_sync.entities.documents.document import Document, text_of
+from signet_sync.entities.documents.document import EntityDocument, text_of
 from signet_sync.entities.documents.escaping import fit_item
 from signet_sync.entities.event_log.events import Actor, Operation
 from signet_sync.entities.evidence import token_for
-from signet_sync.entities.execute import Ask, Asked, carry_out, perform
-from signet_sync.entities.repository import Entity, Garden
-from signet_sync.entities.results import Done
-from signet_sync.entities.section_edits import Spot
-from signet_sync.entities.write_ahead import Plan
+from signet_sync.entities.execute import Caller, EntityRequest, carry_out, perform
+from signet_sync.entities.repository import Entity, EntityRepository
+from signet_sync.entities.results import EntityResult
+from signet_sync.entities.section_edits import TargetSection
+from signet_sync.entities.write_ahead import EditPlan
 from signet_sync.errors import UsageError
 from signet_sync.formats.entity_paths import Kind, slug_of
 from signet_sync.formats.timestamps import iso
@@ -29,7 +29,7 @@ DEPRECATED = "deprecated"
 
 
 @dataclass(frozen=True, slots=True)
-class Grounded:
+class SectionText:
     """A text for a section, who writes it, and what it rests on: a rationale, `PATH#LINE` of an artifact."""
 
     text: str
@@ -46,8 +46,8 @@ def create(
     *,
     relation: str | None = None,
     between: Sequence[str] = (),
-    **asked: Unpack[Asked],
-) -> Done:
+    **asked: Unpack[Caller],
+) -> EntityResult:
     """Creates an entity with profile and notes; a relationship has a type (`relation`) `between` two or more entities.
 
     Raises `UsageError`: `entity-exists`, `text-empty`, `relation-needed`, `unknown-entity`, `idempotency-conflict`.
@@ -55,7 +55,7 @@ def create(
     title = section_edits.clean_line(name)
     kind_of_edge = None if relation is None else flatten(section_edits.clean_line(relation).text, 60)
     request = {"kind": kind, "name": title.text, "relation": kind_of_edge, "between": list(between)}
-    ask = Ask.of("create", asked, request, title.redactions)
+    ask = EntityRequest.of("create", asked, request, title.redactions)
     return carry_out(
         workspace,
         agent_id,
@@ -73,8 +73,8 @@ def set_section(
     *,
     rationale: str | None = None,
     evidence: str | None = None,
-    **asked: Unpack[Asked],
-) -> Done:
+    **asked: Unpack[Caller],
+) -> EntityResult:
     """Replaces the text of a narrative section; `ref` is an id, a prefix of one, a slug or a title.
 
     `section` is an anchor or heading, for notes with the prefix `notes/`. `evidence` is `PATH#LINE` of an artifact.
@@ -83,7 +83,7 @@ def set_section(
     """
     ask, said = asked_text("set", asked, ref, section, text, rationale, evidence)
 
-    def plan(garden: Garden, entity: Entity, ulid: str) -> Plan:
+    def plan(garden: EntityRepository, entity: Entity, ulid: str) -> EditPlan:
         return setting(garden, entity, section_edits.open_spot(garden, entity, section, ask.actor), said)
 
     return perform(workspace, agent_id, ref, ask, plan)
@@ -98,15 +98,15 @@ def append(
     *,
     rationale: str | None = None,
     evidence: str | None = None,
-    **asked: Unpack[Asked],
-) -> Done:
+    **asked: Unpack[Caller],
+) -> EntityResult:
     """Appends a paragraph to a narrative section or an item to a list; Evidence quotes `evidence` (`PATH#LINE`).
 
     Raises as `set_section`, and `UsageError` `evidence-cap` for an eighth item of Evidence without a rationale.
     """
     ask, said = asked_text("append", asked, ref, section, text, rationale, evidence)
 
-    def plan(garden: Garden, entity: Entity, ulid: str) -> Plan:
+    def plan(garden: EntityRepository, entity: Entity, ulid: str) -> EditPlan:
         where = section_edits.open_spot(garden, entity, section, ask.actor)
         return adding(garden, entity, where, said, token_for(ulid))
 
@@ -114,13 +114,13 @@ def append(
 
 
 def prune(
-    workspace: Workspace, agent_id: str, ref: str, section: str, item: str, *, reason: str, **asked: Unpack[Asked]
-) -> Done:
+    workspace: Workspace, agent_id: str, ref: str, section: str, item: str, *, reason: str, **asked: Unpack[Caller]
+) -> EntityResult:
     """Removes an item (by key or number) from a list section; the event keeps its text. Raises as `set_section`."""
     why = section_edits.needed(reason)
-    ask = Ask.of("prune", asked, {"ref": ref, "section": section, "item": item, "reason": why})
+    ask = EntityRequest.of("prune", asked, {"ref": ref, "section": section, "item": item, "reason": why})
 
-    def plan(garden: Garden, entity: Entity, ulid: str) -> Plan:
+    def plan(garden: EntityRepository, entity: Entity, ulid: str) -> EditPlan:
         where = section_edits.open_spot(garden, entity, section, ask.actor)
         if where.form != "list":
             raise UsageError(
@@ -137,12 +137,12 @@ def prune(
     return perform(workspace, agent_id, ref, ask, plan)
 
 
-def deprecate(workspace: Workspace, agent_id: str, ref: str, *, reason: str, **asked: Unpack[Asked]) -> Done:
+def deprecate(workspace: Workspace, agent_id: str, ref: str, *, reason: str, **asked: Unpack[Caller]) -> EntityResult:
     """Marks an entity as no longer in use, with the reason; its files are kept. Raises as `set_section`."""
     why = section_edits.needed(reason)
-    ask = Ask.of("deprecate", asked, {"ref": ref, "reason": why})
+    ask = EntityRequest.of("deprecate", asked, {"ref": ref, "reason": why})
 
-    def plan(garden: Garden, entity: Entity, ulid: str) -> Plan:
+    def plan(garden: EntityRepository, entity: Entity, ulid: str) -> EditPlan:
         fields = {"status": DEPRECATED, "deprecated_at": iso(garden.now_us), "deprecated_reason": why}
         after = edits.with_fields(entity.profile, fields)
         return _of_profile(garden, entity, ask, "deprecate", after, f"Deprecated: {why}", reason=why)
@@ -151,8 +151,8 @@ def deprecate(workspace: Workspace, agent_id: str, ref: str, *, reason: str, **a
 
 
 def set_status(
-    workspace: Workspace, agent_id: str, ref: str, status: str, *, reason: str | None = None, **asked: Unpack[Asked]
-) -> Done:
+    workspace: Workspace, agent_id: str, ref: str, status: str, *, reason: str | None = None, **asked: Unpack[Caller]
+) -> EntityResult:
     """Sets an entity's status, a word or a few. Raises as `set_section`."""
     wanted = flatten(section_edits.clean_line(status).text, _STATUS_LENGTH).casefold()
     why = section_edits.said(reason)
@@ -160,9 +160,9 @@ def set_status(
         raise UsageError("the status says nothing", hint="use a word: active, resting, …", code="text-empty")
     if wanted == DEPRECATED:
         return deprecate(workspace, agent_id, ref, reason=reason or "", **asked)
-    ask = Ask.of("status", asked, {"ref": ref, "status": wanted, "reason": why})
+    ask = EntityRequest.of("status", asked, {"ref": ref, "status": wanted, "reason": why})
 
-    def plan(garden: Garden, entity: Entity, ulid: str) -> Plan:
+    def plan(garden: EntityRepository, entity: Entity, ulid: str) -> EditPlan:
         before = str(entity.profile.fields.get("status") or "active")
         after = edits.with_fields(entity.profile, {"status": wanted}, gone=("deprecated_at", "deprecated_reason"))
         line = f"Status: {before} → {wanted}" + (f" ({why})" if why else "") if before != wanted else None
@@ -171,12 +171,12 @@ def set_status(
     return perform(workspace, agent_id, ref, ask, plan)
 
 
-def rename(workspace: Workspace, agent_id: str, ref: str, name: str, **asked: Unpack[Asked]) -> Done:
+def rename(workspace: Workspace, agent_id: str, ref: str, name: str, **asked: Unpack[Caller]) -> EntityResult:
     """Changes an entity's title and its folder's slug; the id stays the same. Raises as `set_section`."""
     title = section_edits.clean_line(name)
-    ask = Ask.of("rename", asked, {"ref": ref, "name": title.text}, title.redactions)
+    ask = EntityRequest.of("rename", asked, {"ref": ref, "name": title.text}, title.redactions)
 
-    def plan(garden: Garden, entity: Entity, ulid: str) -> Plan:
+    def plan(garden: EntityRepository, entity: Entity, ulid: str) -> EditPlan:
         after = edits.with_title(entity.profile, title.text)
         before = entity.profile.title
         line = f"Renamed: {before} → {after.title}" if after.title != before else None
@@ -186,36 +186,42 @@ def rename(workspace: Workspace, agent_id: str, ref: str, name: str, **asked: Un
 
 
 def _of_profile(
-    garden: Garden, entity: Entity, ask: Ask, op: Operation, after: Document, line: str | None, **more: Any
-) -> Plan:
+    garden: EntityRepository,
+    entity: Entity,
+    ask: EntityRequest,
+    op: Operation,
+    after: EntityDocument,
+    line: str | None,
+    **more: Any,
+) -> EditPlan:
     """Plans a change of a whole profile; `line` is its entry in the change log. Raises `UsageError`."""
     section_edits.refuse_guarded(entity, None, ask.actor)
     after = section_edits.finished(garden, after, "profile", [line] if line else [])
-    return Plan(op=op, file="profile", after=after, **more)
+    return EditPlan(op=op, file="profile", after=after, **more)
 
 
 # ── plans that proposals use too ──
 
 
 def asked_text(
-    op: str, asked: Asked, ref: str, section: str, text: str, rationale: str | None, evidence: str | None
-) -> tuple[Ask, Grounded]:
+    op: str, asked: Caller, ref: str, section: str, text: str, rationale: str | None, evidence: str | None
+) -> tuple[EntityRequest, SectionText]:
     """Makes the request to write a text into a section, and the text without secrets. Raises `UsageError`."""
     said = section_edits.clean(text)
     request = {"ref": ref, "section": section, "text": said.text, "rationale": rationale, "evidence": evidence}
-    ask = Ask.of(op, asked, request, said.redactions)
-    return ask, Grounded(said.text, ask.actor, rationale, evidence)
+    ask = EntityRequest.of(op, asked, request, said.redactions)
+    return ask, SectionText(said.text, ask.actor, rationale, evidence)
 
 
 def setting(
-    garden: Garden,
+    garden: EntityRepository,
     entity: Entity,
-    where: Spot,
-    said: Grounded,
+    where: TargetSection,
+    said: SectionText,
     *,
     op: Operation = "set",
     extra: Mapping[str, Any] | None = None,
-) -> Plan:
+) -> EditPlan:
     """Plans a new text of a narrative section. Raises `UsageError`."""
     if where.form != "narrative":
         raise UsageError(
@@ -234,15 +240,15 @@ def setting(
 
 
 def adding(
-    garden: Garden,
+    garden: EntityRepository,
     entity: Entity,
-    where: Spot,
-    said: Grounded,
+    where: TargetSection,
+    said: SectionText,
     token: str,
     *,
     op: Operation | None = None,
     extra: Mapping[str, Any] | None = None,
-) -> Plan:
+) -> EditPlan:
     """Plans another paragraph of a narrative, or another item of a list or log. Raises `UsageError`."""
     if where.form == "narrative":
         draft = section_edits.narrative(garden, said.text, said.evidence)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from signet_sync.entities.event_log.events import Event, states_of
-from signet_sync.entities.repository import Garden
+from signet_sync.entities.repository import EntityRepository
 from signet_sync.entities.results import Proposal
 from signet_sync.errors import UsageError
 
 _SHORTEST = 6
 
 
-def waiting(garden: Garden, entity_id: str | None = None) -> list[Proposal]:
+def waiting(garden: EntityRepository, entity_id: str | None = None) -> list[Proposal]:
     """Lists open proposals, oldest first, without those whose text a removal erased."""
     made = garden.ledger.events_holding('"op":"propose"')
     if not made:
@@ -44,7 +44,7 @@ def _read(event: Event) -> Proposal | None:
     return None
 
 
-def one(garden: Garden, name: str) -> Proposal:
+def one(garden: EntityRepository, name: str) -> Proposal:
     """Returns the proposal with this id, beginning of an id, or `ev:…`. Raises `UsageError` (`unknown-proposal`)."""
     wanted = name.strip().rpartition("-")[2].upper()
     known = waiting(garden)

@@ -11,12 +11,12 @@ from signet_sync.entities import operations, proposals, section_edits
 from signet_sync.entities.documents import edits
 from signet_sync.entities.event_log.events import Event, Operation
 from signet_sync.entities.evidence import token_for
-from signet_sync.entities.execute import Ask, Asked, carry_out, load, perform
-from signet_sync.entities.operations import Grounded
-from signet_sync.entities.repository import Entity, Garden, words
-from signet_sync.entities.results import Done, Proposal
-from signet_sync.entities.section_edits import Spot
-from signet_sync.entities.write_ahead import Plan, write
+from signet_sync.entities.execute import Caller, EntityRequest, carry_out, load, perform
+from signet_sync.entities.operations import SectionText
+from signet_sync.entities.repository import Entity, EntityRepository, words
+from signet_sync.entities.results import EntityResult, Proposal
+from signet_sync.entities.section_edits import TargetSection
+from signet_sync.entities.write_ahead import EditPlan, write
 from signet_sync.errors import UsageError
 from signet_sync.formats.entity_paths import anchor_of
 from signet_sync.sync.workspace import Workspace
@@ -25,8 +25,8 @@ Guard = Literal["pin", "unpin", "lock", "unlock"]
 
 
 def guard(
-    op: Guard, workspace: Workspace, agent_id: str, ref: str, section: str | None = None, **asked: Unpack[Asked]
-) -> Done:
+    op: Guard, workspace: Workspace, agent_id: str, ref: str, section: str | None = None, **asked: Unpack[Caller]
+) -> EntityResult:
     """Pins or locks a section (None: the whole entity) against an agent's writes, or undoes that.
 
     A pin means that the section matters as it is. Raises `UsageError`: `actor-refused` for an agent, and as
@@ -35,13 +35,13 @@ def guard(
     field = "pins" if op.endswith("pin") else "locks"
     ask = _of_person(op, asked, {"ref": ref, "section": section})
 
-    def plan(garden: Garden, entity: Entity, ulid: str) -> Plan:
+    def plan(garden: EntityRepository, entity: Entity, ulid: str) -> EditPlan:
         everything = section is None or section.strip() == section_edits.WHOLE
         where = None if everything or section is None else section_edits.spot(garden, entity, section)
         name = section_edits.guard_name(where)
         kept = [one for one in words(entity.profile.fields.get(field)) if anchor_of(one) != anchor_of(name)]
         after = edits.with_fields(entity.profile, {field: kept if op.startswith("un") else [*kept, name]})
-        return Plan(
+        return EditPlan(
             op=op,
             file="profile",
             section=where.name if where is not None and where.file == "profile" else None,
@@ -65,8 +65,8 @@ def propose(
     *,
     rationale: str | None = None,
     evidence: str | None = None,
-    **asked: Unpack[Asked],
-) -> Done:
+    **asked: Unpack[Caller],
+) -> EntityResult:
     """Proposes a text to a person, for a section that an agent may not write; `event_id` identifies the proposal.
 
     Approval sets a narrative section to the text, or appends it to a list as an item. Raises as
@@ -74,7 +74,7 @@ def propose(
     """
     ask, said = operations.asked_text("propose", asked, ref, section, text, rationale, evidence)
 
-    def plan(garden: Garden, entity: Entity, ulid: str) -> Plan:
+    def plan(garden: EntityRepository, entity: Entity, ulid: str) -> EditPlan:
         where = section_edits.spot(garden, entity, section)
         wanted: Operation = "set" if where.form == "narrative" else "append_item"
         # Planning the change now reports errors that approval would meet.
@@ -88,15 +88,15 @@ def propose(
     return perform(workspace, agent_id, ref, ask, plan)
 
 
-def approve(workspace: Workspace, agent_id: str, proposal: str, **asked: Unpack[Asked]) -> Done:
+def approve(workspace: Workspace, agent_id: str, proposal: str, **asked: Unpack[Caller]) -> EntityResult:
     """Applies a proposal (given by its event's id, a prefix of it, or its `ev:…`).
 
     Raises `UsageError`: `unknown-proposal`, `actor-refused`, and as `operations.set_section`.
     """
     ask = _of_person("approve", asked, {"proposal": proposal})
 
-    def plan(garden: Garden, entity: Entity, where: Spot, found: Proposal) -> Plan:
-        said, extra = Grounded(found.text, ask.actor, found.rationale, found.source), {"proposal": found.id}
+    def plan(garden: EntityRepository, entity: Entity, where: TargetSection, found: Proposal) -> EditPlan:
+        said, extra = SectionText(found.text, ask.actor, found.rationale, found.source), {"proposal": found.id}
         if found.op == "set":
             return operations.setting(garden, entity, where, said, op="approve", extra=extra)
         # An item of Evidence names the proposal's event.
@@ -106,14 +106,14 @@ def approve(workspace: Workspace, agent_id: str, proposal: str, **asked: Unpack[
 
 
 def reject(
-    workspace: Workspace, agent_id: str, proposal: str, *, reason: str | None = None, **asked: Unpack[Asked]
-) -> Done:
+    workspace: Workspace, agent_id: str, proposal: str, *, reason: str | None = None, **asked: Unpack[Caller]
+) -> EntityResult:
     """Closes a proposal; it stays in the event log. Raises as `approve`."""
     why = section_edits.said(reason)
     ask = _of_person("reject", asked, {"proposal": proposal, "reason": why})
 
-    def plan(garden: Garden, entity: Entity, where: Spot, found: Proposal) -> Plan:
-        return Plan(op="reject", file=where.file, section=where.name, extra={"proposal": found.id}, reason=why)
+    def plan(garden: EntityRepository, entity: Entity, where: TargetSection, found: Proposal) -> EditPlan:
+        return EditPlan(op="reject", file=where.file, section=where.name, extra={"proposal": found.id}, reason=why)
 
     return _answer(workspace, agent_id, proposal, ask, plan)
 
@@ -122,12 +122,12 @@ def _answer(
     workspace: Workspace,
     agent_id: str,
     proposal: str,
-    ask: Ask,
-    plan: Callable[[Garden, Entity, Spot, Proposal], Plan],
-) -> Done:
+    ask: EntityRequest,
+    plan: Callable[[EntityRepository, Entity, TargetSection, Proposal], EditPlan],
+) -> EntityResult:
     """Carries out a person's answer to a proposal."""
 
-    def act(garden: Garden) -> tuple[Event, Entity]:
+    def act(garden: EntityRepository) -> tuple[Event, Entity]:
         found = proposals.one(garden, proposal)
         entity = load(garden, found.entity_id)
         where = section_edits.spot(garden, entity, found.section)
@@ -136,9 +136,9 @@ def _answer(
     return carry_out(workspace, agent_id, ask, act)
 
 
-def _of_person(op: str, asked: Asked, request: Mapping[str, Any]) -> Ask:
+def _of_person(op: str, asked: Caller, request: Mapping[str, Any]) -> EntityRequest:
     """Makes a request that only people may make. Raises `UsageError` (`actor-refused`)."""
-    ask = Ask.of(op, asked, request, actor="person")
+    ask = EntityRequest.of(op, asked, request, actor="person")
     if ask.actor not in ("person", "maintainer"):
         raise UsageError(f"{op} is a person's word, not an agent's", hint="--actor person", code="actor-refused")
     return ask

@@ -8,12 +8,12 @@ from contextlib import contextmanager
 from signet_sync.entities import proposals
 from signet_sync.entities import store as entities_store
 from signet_sync.entities.documents import lint
-from signet_sync.entities.documents.document import Document, Section, text_of
+from signet_sync.entities.documents.document import DocumentSection, EntityDocument, text_of
 from signet_sync.entities.documents.edits import items
 from signet_sync.entities.event_log.events import Event, states_of
-from signet_sync.entities.repository import Garden, Seen, parsed, words
-from signet_sync.entities.results import Listed, Logged, Remark, Shown, ShownItem, ShownSection
-from signet_sync.entities.store import GardenFile
+from signet_sync.entities.repository import EntityRepository, FileContent, parsed, words
+from signet_sync.entities.results import EntityFinding, EntitySummary, EntityView, ItemView, LoggedEvent, SectionView
+from signet_sync.entities.store import EntityFile
 from signet_sync.errors import WorkspaceError
 from signet_sync.formats.entity_paths import FILES, File, Kind, parse_path
 from signet_sync.sync.read_only import Place, reading
@@ -21,17 +21,17 @@ from signet_sync.sync.workspace import Workspace
 
 
 @contextmanager
-def looking(place: Place, agent_id: str, now_us: int) -> Iterator[Garden]:
+def looking(place: Place, agent_id: str, now_us: int) -> Iterator[EntityRepository]:
     """Opens an agent's entities over a read-only index; only the functions of this module may use them.
 
     Raises as `sync.read_only.reading`, and `UsageError` for an invalid agent name.
     """
     with reading(place) as database:
         workspace = Workspace(place.root, place.settings(), place.state(), database, touch_nothing=True)
-        yield Garden(workspace, agent_id, now_us)
+        yield EntityRepository(workspace, agent_id, now_us)
 
 
-def known(garden: Garden, ref: str) -> GardenFile:
+def known(garden: EntityRepository, ref: str) -> EntityFile:
     """Returns the row of the entity that a name refers to.
 
     Raises `UsageError` (`unknown-entity`, `ambiguous-entity`).
@@ -42,13 +42,13 @@ def known(garden: Garden, ref: str) -> GardenFile:
     return row
 
 
-def shown(garden: Garden, row: GardenFile) -> Shown:
+def shown(garden: EntityRepository, row: EntityFile) -> EntityView:
     """Returns an entity with its sections, read from its files."""
     seen = _files(garden, row)
     drifted = any(one.entity_id == row.id for one in garden.drift())
     profile = parsed(seen["profile"].text or "")
-    fields = profile.fields if isinstance(profile, Document) else {}
-    return Shown(
+    fields = profile.fields if isinstance(profile, EntityDocument) else {}
+    return EntityView(
         id=row.id,
         agent_id=garden.agent_id,
         kind=row.kind,
@@ -65,31 +65,31 @@ def shown(garden: Garden, row: GardenFile) -> Shown:
     )
 
 
-def listed(garden: Garden, kind: Kind | None = None) -> list[Listed]:
+def listed(garden: EntityRepository, kind: Kind | None = None) -> list[EntitySummary]:
     """Lists the entities in the index by kind and title."""
     return [
-        Listed(row.id, row.kind, row.title, row.status, row.type, row.path, row.line)
+        EntitySummary(row.id, row.kind, row.title, row.status, row.type, row.path, row.line)
         for row in entities_store.entities(garden.workspace.database, garden.agent_id)
         if kind in (None, row.kind)
     ]
 
 
-def untidy(garden: Garden, row: GardenFile) -> list[Remark]:
+def untidy(garden: EntityRepository, row: EntityFile) -> list[EntityFinding]:
     """Lists deviations of an entity's files from the schema."""
     seen = _files(garden, row)
     return [remark for file in FILES for remark in _untidy(garden, row, seen[file])]
 
 
-def queued(garden: Garden) -> list[Remark]:
+def queued(garden: EntityRepository) -> list[EntityFinding]:
     """Returns the maintainer's queue as of the last look at the files."""
-    return [Remark(one.entity_id, one.code, one.message, one.hint, one.path) for one in garden.drift()]
+    return [EntityFinding(one.entity_id, one.code, one.message, one.hint, one.path) for one in garden.drift()]
 
 
-def logged(garden: Garden, entity_id: str | None = None) -> list[Logged]:
+def logged(garden: EntityRepository, entity_id: str | None = None) -> list[LoggedEvent]:
     """Lists the events of an entity (None: of all), newest first."""
     entries = garden.ledger.entries() if entity_id is None else garden.ledger.of(entity_id)
     states = states_of(entries)
-    return [Logged(entry, states[entry.id]) for entry in reversed(entries) if isinstance(entry, Event)]
+    return [LoggedEvent(entry, states[entry.id]) for entry in reversed(entries) if isinstance(entry, Event)]
 
 
 def about(event: Event) -> str:
@@ -98,38 +98,38 @@ def about(event: Event) -> str:
     return " ".join(filter(None, [event.op.replace("_", " "), what]))
 
 
-def _files(garden: Garden, row: GardenFile) -> dict[File, Seen]:
+def _files(garden: EntityRepository, row: EntityFile) -> dict[File, FileContent]:
     place = parse_path(row.path)
     if place is None:
         raise WorkspaceError("the index names a file that is none of an entity", path=row.path)
     return garden.both(place)
 
 
-def _sections(garden: Garden, row: GardenFile, seen: Seen) -> list[ShownSection]:
+def _sections(garden: EntityRepository, row: EntityFile, seen: FileContent) -> list[SectionView]:
     document = parsed(seen.text) if seen.text is not None else None
     if document is None:
         return []
-    if not isinstance(document, Document):
-        return [ShownSection("", None, "", seen.text or "", None)]
+    if not isinstance(document, EntityDocument):
+        return [SectionView("", None, "", seen.text or "", None)]
     forms = {shape.anchor: shape.form for shape in garden.shapes_of(row.kind, seen.place.file, document)}
     return [
         _shown(section, forms.get(section.anchor or "", "narrative"), seen.place.file) for section in document.sections
     ]
 
 
-def _shown(section: Section, form: str, file: File) -> ShownSection:
+def _shown(section: DocumentSection, form: str, file: File) -> SectionView:
     name = section.anchor or section.heading
     found = None
     if form != "narrative":
-        found = tuple(ShownItem(item.number, item.key, item.text) for item in items(section))
-    return ShownSection(
+        found = tuple(ItemView(item.number, item.key, item.text) for item in items(section))
+    return SectionView(
         f"notes/{name}" if file == "notes" else name, section.anchor, section.heading, text_of(section), found
     )
 
 
-def _untidy(garden: Garden, row: GardenFile, seen: Seen) -> list[Remark]:
+def _untidy(garden: EntityRepository, row: EntityFile, seen: FileContent) -> list[EntityFinding]:
     document = parsed(seen.text) if seen.text is not None else None
-    if not isinstance(document, Document):
+    if not isinstance(document, EntityDocument):
         return []  # it is in the maintainer's queue
     shapes = garden.shapes_of(row.kind, seen.place.file, document)
-    return [Remark(row.id, one.code, one.message, one.hint, seen.path) for one in lint.lint(document, shapes)]
+    return [EntityFinding(row.id, one.code, one.message, one.hint, seen.path) for one in lint.lint(document, shapes)]

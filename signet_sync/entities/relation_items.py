@@ -5,10 +5,10 @@ from __future__ import annotations
 from signet_sync.entities import observe, section_edits, write_ahead
 from signet_sync.entities import store as entities_store
 from signet_sync.entities.documents import edits
-from signet_sync.entities.documents.escaping import Fitted, fit_item
-from signet_sync.entities.relations import Edge, Member, patterns
-from signet_sync.entities.repository import Entity, Garden
-from signet_sync.entities.write_ahead import Plan
+from signet_sync.entities.documents.escaping import SafeText, fit_item
+from signet_sync.entities.relations import Member, Relationship, patterns
+from signet_sync.entities.repository import Entity, EntityRepository
+from signet_sync.entities.write_ahead import EditPlan
 from signet_sync.errors import UsageError
 from signet_sync.sync.workspace import Workspace
 
@@ -22,12 +22,12 @@ def weave(workspace: Workspace, agent_id: str, now_us: int) -> tuple[str, ...]:
 
     Does nothing without a user, or if a person has locked or pinned the highlights. The workspace's lock is held.
     """
-    garden = Garden(workspace, agent_id, now_us)
+    garden = EntityRepository(workspace, agent_id, now_us)
     observe.tend(garden)
     return weave_in(garden)
 
 
-def weave_in(garden: Garden) -> tuple[str, ...]:
+def weave_in(garden: EntityRepository) -> tuple[str, ...]:
     """Does the same with entities that are already open."""
     wanted = _wanted(garden)
     done: list[str] = []
@@ -44,24 +44,24 @@ def weave_in(garden: Garden) -> tuple[str, ...]:
     return tuple(done)
 
 
-def _wanted(garden: Garden) -> list[Fitted]:
+def _wanted(garden: EntityRepository) -> list[SafeText]:
     """Returns the items of the current patterns, the most significant first."""
     rows = [
         row for row in entities_store.entities(garden.workspace.database, garden.agent_id) if row.status != "deprecated"
     ]
     members = {row.id: Member(row.id, row.title, row.path) for row in rows if row.kind != "relationship"}
-    edges = [Edge(row.id, row.type, row.participants) for row in rows if row.kind == "relationship"]
+    edges = [Relationship(row.id, row.type, row.participants) for row in rows if row.kind == "relationship"]
     return [fit_item(PREFIX + pattern.line) for pattern in patterns(edges, members)] if edges else []
 
 
-def _user(garden: Garden) -> Entity | None:
+def _user(garden: EntityRepository) -> Entity | None:
     """Returns the agent's user, the first by title if there are several; None if it cannot be written."""
     rows = entities_store.entities(garden.workspace.database, garden.agent_id)
     user = next((row for row in rows if row.kind == "user" and row.status != "deprecated"), None)
     return observe.writable(garden, user.id) if user is not None else None
 
 
-def _next(garden: Garden, entity: Entity, wanted: list[Fitted]) -> Plan | None:
+def _next(garden: EntityRepository, entity: Entity, wanted: list[SafeText]) -> EditPlan | None:
     """Plans one item to prune or to add; returns None if nothing is left to do."""
     try:
         where = section_edits.open_spot(garden, entity, _HIGHLIGHTS, "observer")

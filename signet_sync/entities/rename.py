@@ -7,14 +7,14 @@ import re
 from signet_sync.entities import observe, write_ahead
 from signet_sync.entities import store as entities_store
 from signet_sync.entities.documents import edits
-from signet_sync.entities.documents.document import Document, DocumentProblem, reread
-from signet_sync.entities.repository import Entity, Garden, folder_of, path_of
-from signet_sync.entities.write_ahead import Plan
+from signet_sync.entities.documents.document import DocumentProblem, EntityDocument, reread
+from signet_sync.entities.repository import Entity, EntityRepository, folder_of, path_of
+from signet_sync.entities.write_ahead import EditPlan
 from signet_sync.formats.entity_paths import parse_path
 from signet_sync.formats.wikilinks import wikilink
 
 
-def relink(garden: Garden, before: Entity) -> None:
+def relink(garden: EntityRepository, before: Entity) -> None:
     """Changes links to the former folder of an entity. Files that are being edited, and drift, are left as they are."""
     row = garden.find(before.id)
     place = parse_path(row.path) if row is not None else None
@@ -30,11 +30,11 @@ def relink(garden: Garden, before: Entity) -> None:
         for file, document in entity.documents.items() if entity is not None else ():
             after = _changed(document, old, path_of(place), row.title)
             if entity is not None and after != document:
-                plan = Plan(op="set", file=file, after=after, reason="links follow a renamed entity")
+                plan = EditPlan(op="set", file=file, after=after, reason="links follow a renamed entity")
                 write_ahead.write_as("observer", garden, entity, plan)
 
 
-def _changed(document: Document, old: str, new: str, title: str) -> Document:
+def _changed(document: EntityDocument, old: str, new: str, title: str) -> EntityDocument:
     link = re.compile(rf"\[\[{re.escape(old)}/profile\.md(?:\|[^\[\]]*)?\]\]")
     after = document
     for section in document.sections:

@@ -11,9 +11,17 @@ from signet_sync.entities import proposals as entities_proposals
 from signet_sync.entities import store as entities_store
 from signet_sync.entities.event_log import chain
 from signet_sync.entities.evidence import read_token
-from signet_sync.entities.repository import Garden
-from signet_sync.entities.results import Listed, Logged, Proposal, Remark, Replay, Shown, Source
-from signet_sync.entities.store import GardenFile
+from signet_sync.entities.repository import EntityRepository
+from signet_sync.entities.results import (
+    EntityFinding,
+    EntitySummary,
+    EntityView,
+    EventSource,
+    LoggedEvent,
+    Proposal,
+    Replay,
+)
+from signet_sync.entities.store import EntityFile
 from signet_sync.errors import UsageError
 from signet_sync.formats.entity_paths import FILES, Kind, kind_of, parse_path
 from signet_sync.storage import state_dir
@@ -21,26 +29,26 @@ from signet_sync.sync.workspace import Workspace
 
 
 @contextmanager
-def _opened(workspace: Workspace, agent_id: str, now_us: int | None = None) -> Iterator[Garden]:
+def _opened(workspace: Workspace, agent_id: str, now_us: int | None = None) -> Iterator[EntityRepository]:
     """Opens an agent's entities under the workspace's lock."""
     with state_dir.workspace_lock(workspace.state):
-        yield Garden(workspace, agent_id, now_us or time.time_ns() // 1000)
+        yield EntityRepository(workspace, agent_id, now_us or time.time_ns() // 1000)
 
 
-def show(workspace: Workspace, agent_id: str, ref: str, *, now_us: int) -> Shown:
+def show(workspace: Workspace, agent_id: str, ref: str, *, now_us: int) -> EntityView:
     """Returns an entity with its sections. Raises `UsageError` (`unknown-entity`, `ambiguous-entity`)."""
     with _opened(workspace, agent_id, now_us) as garden:
         return queries.shown(garden, _looked_at(garden, ref))
 
 
-def listing(workspace: Workspace, agent_id: str, *, kind: Kind | None = None, now_us: int) -> list[Listed]:
+def listing(workspace: Workspace, agent_id: str, *, kind: Kind | None = None, now_us: int) -> list[EntitySummary]:
     """Lists the entities of an agent by kind and title."""
     with _opened(workspace, agent_id, now_us) as garden:
         observe.look_at_all(garden)
         return queries.listed(garden, kind)
 
 
-def lint(workspace: Workspace, agent_id: str, ref: str | None = None, *, now_us: int) -> list[Remark]:
+def lint(workspace: Workspace, agent_id: str, ref: str | None = None, *, now_us: int) -> list[EntityFinding]:
     """Lists deviations of an entity's files (None: of all) from the schema. Raises as `show`."""
     with _opened(workspace, agent_id, now_us) as garden:
         if ref is None:
@@ -53,7 +61,7 @@ def lint(workspace: Workspace, agent_id: str, ref: str | None = None, *, now_us:
         return found + [remark for remark in queries.queued(garden) if remark.id in wanted or ref is None]
 
 
-def verify(workspace: Workspace, agent_id: str) -> list[Remark]:
+def verify(workspace: Workspace, agent_id: str) -> list[EntityFinding]:
     """Checks an agent's event log for edits, gaps and a lost end; returns an empty list if it is intact."""
     with _opened(workspace, agent_id) as garden:
         known = entities_store.chain(workspace.database, agent_id)
@@ -65,9 +73,11 @@ def verify(workspace: Workspace, agent_id: str) -> list[Remark]:
         )
         pages = garden.ledger.pages()
         queued = [one for one in garden.drift() if one.entity_id == observe.LEDGER]
-    remarks = [Remark(one.id, one.code, one.text, one.hint, pages.get(one.month, "")) for one in found]
+    remarks = [EntityFinding(one.id, one.code, one.text, one.hint, pages.get(one.month, "")) for one in found]
     said = {remark.code for remark in remarks}
-    return remarks + [Remark("", one.code, one.message, one.hint, one.path) for one in queued if one.code not in said]
+    return remarks + [
+        EntityFinding("", one.code, one.message, one.hint, one.path) for one in queued if one.code not in said
+    ]
 
 
 def replay(workspace: Workspace, agent_id: str, ref: str) -> Replay:
@@ -79,7 +89,9 @@ def replay(workspace: Workspace, agent_id: str, ref: str) -> Replay:
         told = garden.told(entity_id)
         place = parse_path(row.path) if row is not None else None
         found = [
-            Remark(one.event_id, f"events-{one.code}", one.message, "signet-sync entity log", row.path if row else "")
+            EntityFinding(
+                one.event_id, f"events-{one.code}", one.message, "signet-sync entity log", row.path if row else ""
+            )
             for one in told.trouble
         ]
         troubled = {one.file for one in told.trouble}
@@ -88,20 +100,20 @@ def replay(workspace: Workspace, agent_id: str, ref: str) -> Replay:
             text = seen.text if seen is not None else None
             if file not in troubled and text != told.texts.get(file):
                 where = seen.path if seen is not None else ""
-                found.append(Remark(entity_id, *_difference(text, told.texts.get(file)), where))
+                found.append(EntityFinding(entity_id, *_difference(text, told.texts.get(file)), where))
         for event in told.unsettled:
-            found.append(Remark(event.id, "unsettled", "a write was cut off", "the next command settles it"))
+            found.append(EntityFinding(event.id, "unsettled", "a write was cut off", "the next command settles it"))
     return Replay(entity_id, told.texts, tuple(found))
 
 
-def drift(workspace: Workspace, agent_id: str) -> list[Remark]:
+def drift(workspace: Workspace, agent_id: str) -> list[EntityFinding]:
     """Looks at all files and returns the maintainer's queue."""
     with _opened(workspace, agent_id) as garden:
         observe.look_at_all(garden)
         return queries.queued(garden)
 
 
-def log(workspace: Workspace, agent_id: str, ref: str | None = None, *, limit: int = 0) -> list[Logged]:
+def log(workspace: Workspace, agent_id: str, ref: str | None = None, *, limit: int = 0) -> list[LoggedEvent]:
     """Lists the events of an entity (None: of all), newest first; `limit` 0: all of them. Raises as `show`."""
     with _opened(workspace, agent_id) as garden:
         found = queries.logged(garden, None if ref is None else _named(garden, ref)[0])
@@ -114,7 +126,7 @@ def proposals(workspace: Workspace, agent_id: str, ref: str | None = None) -> li
         return entities_proposals.waiting(garden, None if ref is None else _named(garden, ref)[0])
 
 
-def source(workspace: Workspace, agent_id: str, token: str) -> Source:
+def source(workspace: Workspace, agent_id: str, token: str) -> EventSource:
     """Returns what an `ev:…` refers to. Raises `UsageError` (`token-invalid`, `unknown-event`)."""
     read = read_token(token.strip())
     if read is None:
@@ -130,10 +142,10 @@ def source(workspace: Workspace, agent_id: str, token: str) -> Source:
         )
     path, _, line = (event.evidence[0] if event.evidence else "").rpartition("#")
     number = int(line) if line.isascii() and line.isdigit() and len(line) < 10 else None
-    return Source(event, row.path if row is not None else "", path or None, number)
+    return EventSource(event, row.path if row is not None else "", path or None, number)
 
 
-def _looked_at(garden: Garden, ref: str) -> GardenFile:
+def _looked_at(garden: EntityRepository, ref: str) -> EntityFile:
     """Returns the row of an entity after a look at its files. Raises `UsageError`."""
     observe.tend(garden)
     row = execute.located(garden, ref)
@@ -141,7 +153,7 @@ def _looked_at(garden: Garden, ref: str) -> GardenFile:
     return garden.find(row.id) or row
 
 
-def _named(garden: Garden, ref: str) -> tuple[str, GardenFile | None]:
+def _named(garden: EntityRepository, ref: str) -> tuple[str, EntityFile | None]:
     """Returns the id that a name refers to, and its row; a missing entity needs its full id. Raises `UsageError`."""
     row = garden.find(ref)
     if row is None and kind_of(ref.strip()) is not None and garden.ledger.of(ref.strip()):

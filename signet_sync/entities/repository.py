@@ -9,12 +9,12 @@ from hashlib import sha256
 from typing import Any
 
 from signet_sync.entities import store as entities_store
-from signet_sync.entities.documents.document import SIZE_LIMIT, Document, DocumentProblem, parse, text_of
-from signet_sync.entities.event_log.agent_log import Ledger, new_ulid
+from signet_sync.entities.documents.document import SIZE_LIMIT, DocumentProblem, EntityDocument, parse, text_of
+from signet_sync.entities.event_log.agent_log import EventLog, new_ulid
 from signet_sync.entities.event_log.events import Actor, Event, Operation
 from signet_sync.entities.event_log.replay import Replayed, fold
 from signet_sync.entities.evidence import token_for
-from signet_sync.entities.store import Chain, Drift, GardenFile
+from signet_sync.entities.store import DriftedFile, EntityFile, LogEnd
 from signet_sync.errors import UsageError
 from signet_sync.formats.entity_paths import (
     COMMON,
@@ -50,7 +50,7 @@ _NARROW = 240  # characters of the one line that describes an entity
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class FileContent:
     """A file as read from disk; `text` is without secrets, and None where there is no readable file.
 
     `sha256` is the hash of the bytes; `code` and `message` give the reason why it cannot be read (`gone`: it is
@@ -74,16 +74,16 @@ class Entity:
     id: str
     kind: Kind
     slug: str
-    seen: Mapping[File, Seen]
-    documents: Mapping[File, Document]
+    seen: Mapping[File, FileContent]
+    documents: Mapping[File, EntityDocument]
 
     @property
-    def profile(self) -> Document:
+    def profile(self) -> EntityDocument:
         """Returns its profile."""
         return self.documents["profile"]
 
 
-class Garden:
+class EntityRepository:
     """Accesses the entities of an agent. `now_us` is microseconds since 1970 UTC; the workspace's lock is held."""
 
     def __init__(self, workspace: Workspace, agent_id: str, now_us: int) -> None:
@@ -91,7 +91,7 @@ class Garden:
         self.workspace = workspace
         self.agent_id = agent_id
         self.now_us = now_us
-        self.ledger = Ledger(workspace.root, agent_id)
+        self.ledger = EventLog(workspace.root, agent_id)
         self._told: dict[str, Replayed] = {}
 
     # ── files ──
@@ -122,22 +122,22 @@ class Garden:
         ]
         return filled or places[:1]
 
-    def seen(self, place: Place) -> Seen:
+    def seen(self, place: Place) -> FileContent:
         """Reads a file."""
         path = path_of(place)
         read = files.read(self.workspace.root, path, _BYTES)
         if not isinstance(read, Found):
-            return Seen(path, place, code=read.code, message=read.message, signature=read.signature)
+            return FileContent(path, place, code=read.code, message=read.message, signature=read.signature)
         sha = sha256(read.raw).hexdigest()
         try:
             text = redact(read.raw.decode("utf-8"))[0]
         except UnicodeDecodeError:
-            return Seen(
+            return FileContent(
                 path, place, read.raw, None, sha, read.signature, code="not-utf8", message="the file is not UTF-8"
             )
-        return Seen(path, place, read.raw, text, sha, read.signature)
+        return FileContent(path, place, read.raw, text, sha, read.signature)
 
-    def both(self, place: Place) -> dict[File, Seen]:
+    def both(self, place: Place) -> dict[File, FileContent]:
         """Reads profile and notes of an entity."""
         return {file: self.seen(place._replace(file=file)) for file in FILES}
 
@@ -193,17 +193,17 @@ class Garden:
         own = known[: len(known) - len(COMMON)]
         return (*own, *(shape for since, shape in self.rules(kind) if since <= version), *COMMON)
 
-    def shapes_of(self, kind: Kind, file: File, document: Document) -> tuple[Shape, ...]:
+    def shapes_of(self, kind: Kind, file: File, document: EntityDocument) -> tuple[Shape, ...]:
         """Returns the sections that a file should have at its own schema version."""
         return self.shapes(kind, file, version_of(document))
 
     # ── rows ──
 
-    def drift(self) -> list[Drift]:
+    def drift(self) -> list[DriftedFile]:
         """Returns the files that wait for a maintainer, oldest first."""
         return entities_store.drift(self.workspace.database, self.agent_id)
 
-    def find(self, ref: str) -> GardenFile | None:
+    def find(self, ref: str) -> EntityFile | None:
         """Returns the profile that a name refers to, None if none. Raises `UsageError` (`ambiguous-entity`)."""
         name = ref.strip()
         place = parse_path(name)
@@ -224,12 +224,12 @@ class Garden:
             code="unknown-entity",
         )
 
-    def row(self, seen: Seen, document: Document) -> GardenFile:
+    def row(self, seen: FileContent, document: EntityDocument) -> EntityFile:
         """Makes the row of a file; its texts are without secrets."""
         fields = document.fields
         place = seen.place
         core = self._core(place, document) if place.file == "profile" else {}
-        return GardenFile(
+        return EntityFile(
             path=seen.path,
             agent_id=self.agent_id,
             kind=place.kind,
@@ -247,7 +247,7 @@ class Garden:
             signature=seen.signature,
         )
 
-    def _core(self, place: Place, document: Document) -> dict[str, str]:
+    def _core(self, place: Place, document: EntityDocument) -> dict[str, str]:
         common = {shape.anchor for shape in COMMON}
         wanted = {shape.anchor for shape in self.shapes_of(place.kind, "profile", document)} - common
         found = {section.anchor or "": text_of(section) for section in document.sections if section.anchor in wanted}
@@ -261,7 +261,7 @@ class Garden:
             # Old pages are not read just to count their lines.
             more = self.ledger.after(known.last_hash) if known is not None else None
             count = known.events + more if known is not None and more is not None else self.ledger.size()
-            entities_store.set_chain(self.workspace.database, self.agent_id, Chain(last.hash, last.id, count))
+            entities_store.set_chain(self.workspace.database, self.agent_id, LogEnd(last.hash, last.id, count))
 
 
 def path_of(place: Place) -> str:
@@ -275,7 +275,7 @@ def folder_of(place: Place) -> str:
     return entity_folder(place.agent_id, place.kind, place.slug, place.id)
 
 
-def parsed(text: str) -> Document | DocumentProblem:
+def parsed(text: str) -> EntityDocument | DocumentProblem:
     """Parses a file, or returns the reason why it is no entity file."""
     try:
         return parse(text)
@@ -283,7 +283,7 @@ def parsed(text: str) -> Document | DocumentProblem:
         return problem
 
 
-def version_of(document: Document) -> int:
+def version_of(document: EntityDocument) -> int:
     """Returns the schema version stated in a file."""
     text = _text(document.fields.get("schema_version"))
     return int(text) if text.isascii() and text.isdigit() and len(text) < 6 else SCHEMA_VERSION

@@ -9,12 +9,12 @@ from dataclasses import replace
 from signet_sync.entities import execute, observe, section_edits, write_ahead
 from signet_sync.entities import store as entities_store
 from signet_sync.entities.documents import edits
-from signet_sync.entities.documents.document import Document, Section, blank, find
-from signet_sync.entities.documents.escaping import Fitted, blocks
+from signet_sync.entities.documents.document import DocumentSection, EntityDocument, blank, find
+from signet_sync.entities.documents.escaping import SafeText, blocks
 from signet_sync.entities.event_log.events import Actor
-from signet_sync.entities.repository import Entity, Garden, version_of
-from signet_sync.entities.results import Promoted
-from signet_sync.entities.write_ahead import Plan
+from signet_sync.entities.repository import Entity, EntityRepository, version_of
+from signet_sync.entities.results import PromotedField
+from signet_sync.entities.write_ahead import EditPlan
 from signet_sync.errors import UsageError
 from signet_sync.formats.entity_paths import COMMON, KINDS, Kind, Shape, anchor_of, shapes
 from signet_sync.storage import state_dir
@@ -33,7 +33,7 @@ def promote(
     *,
     actor: Actor,
     now_us: int,
-) -> Promoted:
+) -> PromotedField:
     """Makes `### field` of Extensions a section of a kind (None: the one kind that has it), and migrates the files.
 
     Raises `UsageError`: `actor-refused` for any actor but a maintainer, `unknown-field`, `ambiguous-field`,
@@ -43,7 +43,7 @@ def promote(
         raise UsageError("the schema is a maintainer's to change", hint="--actor maintainer", code="actor-refused")
     wanted = " ".join(section_edits.clean_line(field).text.lstrip("#").split())
     with state_dir.workspace_lock(workspace.state):
-        garden = Garden(workspace, agent_id, now_us)
+        garden = EntityRepository(workspace, agent_id, now_us)
         observe.look_at_all(garden)
         entities = list(_entities(garden))
         kind, heading = _meant(entities, wanted, kind)
@@ -57,10 +57,10 @@ def promote(
             raise UsageError(
                 f"{heading} is a section of every {kind} already", hint="set it like any other", code="field-exists"
             )
-        return Promoted(event_id, kind, shape.anchor, heading, version, tuple(migrated))
+        return PromotedField(event_id, kind, shape.anchor, heading, version, tuple(migrated))
 
 
-def _entities(garden: Garden) -> Iterator[Entity]:
+def _entities(garden: EntityRepository) -> Iterator[Entity]:
     """Yields every entity that does not wait for a maintainer."""
     waiting = {one.entity_id for one in garden.drift()}
     for row in entities_store.entities(garden.workspace.database, garden.agent_id):
@@ -92,7 +92,7 @@ def _meant(entities: list[Entity], field: str, kind: Kind | None) -> tuple[Kind,
     )
 
 
-def fields_of(document: Document) -> list[tuple[str, int, int]]:
+def fields_of(document: EntityDocument) -> list[tuple[str, int, int]]:
     """Returns name and lines (from, to) of each `###` field of Extensions; lines count from the section's body."""
     try:
         body = find(document, _EXTENSIONS).body
@@ -108,7 +108,7 @@ def fields_of(document: Document) -> list[tuple[str, int, int]]:
     return [(name, start, end) for (name, start), end in zip(heads, ends, strict=True)]
 
 
-def _rule(garden: Garden, kind: Kind, heading: str) -> tuple[int, str] | None:
+def _rule(garden: EntityRepository, kind: Kind, heading: str) -> tuple[int, str] | None:
     """Returns version and event of an existing rule, so that an interrupted migration continues."""
     for event in garden.ledger.events_holding('"op":"schema"'):
         match event.payload if event.entity_id is None else None:
@@ -117,11 +117,11 @@ def _rule(garden: Garden, kind: Kind, heading: str) -> tuple[int, str] | None:
     return None
 
 
-def _shape(garden: Garden, kind: Kind, heading: str) -> tuple[int, Shape]:
+def _shape(garden: EntityRepository, kind: Kind, heading: str) -> tuple[int, Shape]:
     return next((version, shape) for version, shape in garden.rules(kind) if shape.anchor == anchor_of(heading))
 
 
-def _record(garden: Garden, kind: Kind, heading: str) -> str:
+def _record(garden: EntityRepository, kind: Kind, heading: str) -> str:
     anchor = anchor_of(heading)
     if any(shape.anchor == anchor for shape in shapes(kind)):
         raise UsageError(f"{heading} is a section of every {kind} already", hint="set it", code="field-exists")
@@ -139,13 +139,13 @@ def _record(garden: Garden, kind: Kind, heading: str) -> str:
     return event.id
 
 
-def _migrate(garden: Garden, entity: Entity, kind: Kind, version: int, shape: Shape) -> bool:
+def _migrate(garden: EntityRepository, entity: Entity, kind: Kind, version: int, shape: Shape) -> bool:
     """Gives a file the section, with the field's text from Extensions, in an ordinary event."""
     if entity.kind != kind or version_of(entity.profile) >= version:
         return False
     after = edits.with_fields(_moved(entity, shape), {"schema_version": version})
     lines = [f"Schema {version}: {shape.heading} became a section"]
-    plan = Plan(
+    plan = EditPlan(
         op="schema",
         file="profile",
         section=shape.anchor,
@@ -156,7 +156,7 @@ def _migrate(garden: Garden, entity: Entity, kind: Kind, version: int, shape: Sh
     return write_ahead.write_as("maintainer", garden, entity, plan) is not None
 
 
-def _moved(entity: Entity, shape: Shape) -> Document:
+def _moved(entity: Entity, shape: Shape) -> EntityDocument:
     document = entity.profile
     text = ""
     named = [one for one in fields_of(document) if one[0].casefold() == shape.heading.casefold()]
@@ -167,10 +167,10 @@ def _moved(entity: Entity, shape: Shape) -> Document:
         body = "\n".join([*lines[:start], *lines[end:]])
         document = edits.put_body(document, _EXTENSIONS, body)
     document = replace(document, sections=tuple(_with_section(document, shape)))
-    return edits.replace(document, shape.anchor, Fitted(text)) if text.strip() else document
+    return edits.replace(document, shape.anchor, SafeText(text)) if text.strip() else document
 
 
-def _with_section(document: Document, shape: Shape) -> Iterator[Section]:
+def _with_section(document: EntityDocument, shape: Shape) -> Iterator[DocumentSection]:
     """Yields the sections, with the new one after those of its kind; an existing one of its heading gets its anchor."""
     fresh = blank("part", title="x", entity_id="", agent_id="", created_at="", sections=(shape, shape)).sections[0]
     standing = [one for one in document.sections if one.heading.casefold() == shape.heading.casefold()]

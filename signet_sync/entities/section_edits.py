@@ -8,13 +8,20 @@ from typing import Any
 
 from signet_sync.entities import evidence
 from signet_sync.entities.documents import edits
-from signet_sync.entities.documents.document import Document, DocumentProblem, Section, find, reread, text_of
-from signet_sync.entities.documents.escaping import TEXT_LIMIT, Fitted, fit, fit_item, log_item
+from signet_sync.entities.documents.document import (
+    DocumentProblem,
+    DocumentSection,
+    EntityDocument,
+    find,
+    reread,
+    text_of,
+)
+from signet_sync.entities.documents.escaping import TEXT_LIMIT, SafeText, fit, fit_item, log_item
 from signet_sync.entities.documents.lint import lint, too_long
 from signet_sync.entities.event_log.events import Actor, Operation
 from signet_sync.entities.evidence import Evidence, Rationale
-from signet_sync.entities.repository import Entity, Garden, words
-from signet_sync.entities.write_ahead import Plan
+from signet_sync.entities.repository import Entity, EntityRepository, words
+from signet_sync.entities.write_ahead import EditPlan
 from signet_sync.errors import UsageError
 from signet_sync.formats.entity_paths import COMMON, File, Shape, anchor_of
 from signet_sync.formats.snapshot import Found
@@ -32,21 +39,21 @@ _COMMON = {shape.anchor for shape in COMMON}
 
 
 @dataclass(frozen=True, slots=True)
-class Clean:
+class CleanText:
     """A text without secrets, and the number of replacements by rule."""
 
     text: str
     redactions: Mapping[str, int]
 
 
-def clean(text: str) -> Clean:
+def clean(text: str) -> CleanText:
     """Sanitizes a text of several lines. Raises `UsageError` (`text-too-long`)."""
-    return Clean(*sanitize_counted(_bounded(text)))
+    return CleanText(*sanitize_counted(_bounded(text)))
 
 
-def clean_line(text: str) -> Clean:
+def clean_line(text: str) -> CleanText:
     """Sanitizes a text of one line. Raises `UsageError` (`text-too-long`)."""
-    return Clean(*sanitize_line_counted(_bounded(text)))
+    return CleanText(*sanitize_line_counted(_bounded(text)))
 
 
 def said(text: str | None) -> str | None:
@@ -77,12 +84,12 @@ def _bounded(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Spot:
+class TargetSection:
     """A section of an entity to be changed; `shape` is None if the schema does not define it."""
 
     file: File
-    document: Document
-    section: Section
+    document: EntityDocument
+    section: DocumentSection
     shape: Shape | None
 
     @property
@@ -101,7 +108,7 @@ class Spot:
         return self.file == "profile" and self.shape is not None and self.shape.anchor not in _COMMON
 
 
-def spot(garden: Garden, entity: Entity, name: str) -> Spot:
+def spot(garden: EntityRepository, entity: Entity, name: str) -> TargetSection:
     """Finds a section by name: `identity`, `Open Questions`, `notes/inbox`. Raises `UsageError` (`section-unknown`)."""
     file: File = "notes" if name.strip().casefold().startswith(_NOTES) else "profile"
     document = entity.documents.get(file)
@@ -109,17 +116,17 @@ def spot(garden: Garden, entity: Entity, name: str) -> Spot:
         raise UsageError("the entity has no notes", hint="entity create makes them", code="section-unknown")
     section = find(document, name.strip()[len(_NOTES) :] if file == "notes" else name)
     known = {shape.anchor: shape for shape in garden.shapes_of(entity.kind, file, document)}
-    return Spot(file, document, section, known.get(section.anchor or ""))
+    return TargetSection(file, document, section, known.get(section.anchor or ""))
 
 
-def open_spot(garden: Garden, entity: Entity, name: str, actor: Actor) -> Spot:
+def open_spot(garden: EntityRepository, entity: Entity, name: str, actor: Actor) -> TargetSection:
     """Finds a section that the actor may write. Raises as `spot` and `refuse_guarded`."""
     where = spot(garden, entity, name)
     refuse_guarded(entity, where, actor)
     return where
 
 
-def guard_name(where: Spot | None) -> str:
+def guard_name(where: TargetSection | None) -> str:
     """Returns a section's name in `pins` and `locks` of the frontmatter; `*` is the whole entity."""
     if where is None:
         return WHOLE
@@ -131,7 +138,7 @@ def guards(entity: Entity, field: str) -> tuple[str, ...]:
     return tuple(anchor_of(" ".join(name.split())) for name in words(entity.profile.fields.get(field)))
 
 
-def refuse_guarded(entity: Entity, where: Spot | None, actor: Actor) -> None:
+def refuse_guarded(entity: Entity, where: TargetSection | None, actor: Actor) -> None:
     """Raises `UsageError` (`section-locked`, `section-pinned`) if a person protected the section from agents."""
     if actor in ("person", "maintainer"):
         return
@@ -153,18 +160,18 @@ def refuse_guarded(entity: Entity, where: Spot | None, actor: Actor) -> None:
 class Draft:
     """A text ready for a section: a narrative or an item, notes on changes made in it, and its sources."""
 
-    text: Fitted
+    text: SafeText
     notes: tuple[str, ...] = ()
     evidence: tuple[str, ...] = ()
 
 
-def narrative(garden: Garden, text: str, source: str | None) -> Draft:
+def narrative(garden: EntityRepository, text: str, source: str | None) -> Draft:
     """Prepares a narrative, with the line of an artifact that supports it (`PATH#LINE`). Raises `UsageError`."""
     fitted, notes = fit(text)
     return Draft(fitted, notes, () if source is None else (quoted(garden, source)[0],))
 
 
-def item(garden: Garden, where: Spot, text: str, source: str | None, token: str) -> Draft:
+def item(garden: EntityRepository, where: TargetSection, text: str, source: str | None, token: str) -> Draft:
     """Prepares a list item; one of Evidence quotes a line of an artifact and has its event's token.
 
     Raises `UsageError`: `evidence-missing` if an item of Evidence names no line, `evidence-unquoted` if its quote is
@@ -192,7 +199,7 @@ def item(garden: Garden, where: Spot, text: str, source: str | None, token: str)
     return Draft(evidence.item_text(Evidence(quote, why, path, token)), (), rests)
 
 
-def quoted(garden: Garden, source: str) -> tuple[str, str]:
+def quoted(garden: EntityRepository, source: str) -> tuple[str, str]:
     """Returns `PATH#LINE` in its stored form, and the text of the line without secrets.
 
     Raises `UsageError`: `evidence-invalid`, `evidence-unknown` (no artifact of this agent), `evidence-empty`.
@@ -227,10 +234,10 @@ def quoted(garden: Garden, source: str) -> tuple[str, str]:
 
 
 def edit(
-    garden: Garden,
+    garden: EntityRepository,
     entity: Entity,
-    where: Spot,
-    after: Document,
+    where: TargetSection,
+    after: EntityDocument,
     draft: Draft,
     *,
     op: Operation,
@@ -239,14 +246,14 @@ def edit(
     material: str | None = None,
     extra: Mapping[str, Any] | None = None,
     reason: str | None = None,
-) -> Plan:
+) -> EditPlan:
     """Plans a change of one section. `material` is its entry in the change log. Raises `UsageError`."""
     why = None if rationale is None else evidence.read_rationale(sanitize_line(_bounded(rationale)))
     over = _over_cap(where, after, why, actor)
     lines = [line for line in (material, _override(where, why) if over and why is not None else None) if line]
     after = finished(garden, after, where.file, lines)
     shapes = garden.shapes_of(entity.kind, where.file, after)
-    return Plan(
+    return EditPlan(
         op=op,
         file=where.file,
         section=where.name,
@@ -260,7 +267,7 @@ def edit(
     )
 
 
-def finished(garden: Garden, after: Document, file: File, lines: list[str]) -> Document:
+def finished(garden: EntityRepository, after: EntityDocument, file: File, lines: list[str]) -> EntityDocument:
     """Completes a file before writing: adds material changes to its change log, sets its time, checks its structure."""
     if file == "profile":
         for line in lines:
@@ -272,7 +279,7 @@ def finished(garden: Garden, after: Document, file: File, lines: list[str]) -> D
         raise UsageError(problem.message, hint=problem.hint, code=problem.code) from None
 
 
-def _over_cap(where: Spot, after: Document, why: Rationale | None, actor: Actor) -> tuple[str, ...]:
+def _over_cap(where: TargetSection, after: EntityDocument, why: Rationale | None, actor: Actor) -> tuple[str, ...]:
     """Returns warnings for a section that grew beyond its soft cap. Raises `UsageError` if that needs a rationale."""
     if where.shape is None:
         return ()
@@ -291,9 +298,9 @@ def _over_cap(where: Spot, after: Document, why: Rationale | None, actor: Actor)
     return tuple(finding.message for finding in found)
 
 
-def _size(section: Section, shape: Shape) -> int:
+def _size(section: DocumentSection, shape: Shape) -> int:
     return estimate_tokens(text_of(section)) if shape.form == "narrative" else len(edits.items(section))
 
 
-def _override(where: Spot, why: Rationale) -> str:
+def _override(where: TargetSection, why: Rationale) -> str:
     return f"{where.section.heading} is above its soft cap. Why: {why.why}; until: {why.until}; plan: {why.plan}"

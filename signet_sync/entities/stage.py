@@ -40,7 +40,7 @@ _FUTURE_NS = 3600 * 10**9
 
 
 @dataclass(slots=True)
-class Tended:
+class EntityPassResult:
     """The result of a pass for entities.
 
     `agents`: agents whose MEMORY.md may need an update. `unsettled`: paths to look at again. `trouble`: error messages.
@@ -103,13 +103,13 @@ def tend(
     *,
     settle_seconds: float = 0.0,
     confirmed: Collection[str] = frozenset(),
-) -> Tended:
+) -> EntityPassResult:
     """Examines hinted entity files (None: all) and records what changed. The caller holds the workspace's lock.
 
     A file that is gone or younger than `settle_seconds` is left for one more look, unless it is in `confirmed`: a
     person who types saves every few seconds, and a rename takes two steps.
     """
-    tended = Tended()
+    tended = EntityPassResult()
     if paths is not None and not any(map(is_worth, paths)):
         return tended
     known = entities_store.signatures(workspace.database)
@@ -151,10 +151,12 @@ def mirror(workspace: Workspace, now_us: int) -> None:
     moved = differing(workspace)
     if not moved:
         return
-    from signet_sync.entities.documents.document import Document
-    from signet_sync.entities.repository import Garden, parsed
+    from signet_sync.entities.documents.document import EntityDocument
+    from signet_sync.entities.repository import EntityRepository, parsed
 
-    owners = {place.agent_id: Garden(workspace, place.agent_id, now_us) for place in map(parse_path, moved) if place}
+    owners = {
+        place.agent_id: EntityRepository(workspace, place.agent_id, now_us) for place in map(parse_path, moved) if place
+    }
     found = []
     for path in sorted(moved):
         place = parse_path(path)
@@ -162,7 +164,7 @@ def mirror(workspace: Workspace, now_us: int) -> None:
             continue
         seen = owners[place.agent_id].seen(place)
         document = None if seen.text is None else parsed(seen.text)
-        if isinstance(document, Document):
+        if isinstance(document, EntityDocument):
             found.append(owners[place.agent_id].row(seen, document)._replace(signature=None))
     with workspace.database.transaction():
         entities_store.forget_files(
@@ -227,7 +229,7 @@ def _doubtful(moved: dict[str, Signature | None], now_us: int, settle_seconds: f
     return [path for path, signature in moved.items() if signature is None or signature.ctime_ns in young]
 
 
-def _agent(workspace: Workspace, agent_id: str, moved: list[str], now_us: int, tended: Tended) -> None:
+def _agent(workspace: Workspace, agent_id: str, moved: list[str], now_us: int, tended: EntityPassResult) -> None:
     """Records changed files, and an event log that others extended or that a crash left unfinished."""
     ledger = _ledger_mark(workspace.root, agent_id)
     if not moved and ledger == entities_store.remembered(workspace.database, agent_id, "ledger"):
@@ -265,7 +267,7 @@ def _ledger_mark(root: str, agent_id: str) -> str:
     return text_sha256(repr(sorted(pages.items())))[:16] if pages else ""
 
 
-def _close_days(workspace: Workspace, now_us: int, tended: Tended) -> None:
+def _close_days(workspace: Workspace, now_us: int, tended: EntityPassResult) -> None:
     """Once a day, summarises the events of earlier days in change logs."""
     day = day_of(now_us)
     if passes.days_told_on(workspace.database) == day:

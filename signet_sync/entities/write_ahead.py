@@ -11,12 +11,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from signet_sync.entities import store as entities_store
-from signet_sync.entities.documents.document import Document, body_sha, find, render
+from signet_sync.entities.documents.document import EntityDocument, body_sha, find, render
 from signet_sync.entities.documents.patch import change, whole
 from signet_sync.entities.event_log.agent_log import new_ulid, outcome
 from signet_sync.entities.event_log.events import Actor, Event, Operation
-from signet_sync.entities.repository import Entity, Garden, Seen, folder_of, parsed
-from signet_sync.entities.store import GardenFile
+from signet_sync.entities.repository import Entity, EntityRepository, FileContent, folder_of, parsed
+from signet_sync.entities.store import EntityFile
 from signet_sync.errors import UsageError, WorkspaceError
 from signet_sync.formats.body import text_sha256, utf8
 from signet_sync.formats.entity_paths import File, Place, parse_path
@@ -27,12 +27,12 @@ from signet_sync.storage import files, rename
 _STATED = ("set", "approve", "schema")
 
 
-class Raced(Exception):
+class FileChanged(Exception):
     """The file was saved between reading and writing: nothing was written, and the file is to be read again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stamp:
+class EventStamp:
     """What all events of a request share: actor, key and request digest; `ulid` is the id of the first event."""
 
     ulid: str
@@ -42,7 +42,7 @@ class Stamp:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class EditPlan:
     """What an operation will do: `after` is the new file, None if the event changes none.
 
     `extra` goes into the event's payload beside the change. `stated`: the payload contains the whole file. `slug` is
@@ -52,7 +52,7 @@ class Plan:
     op: Operation
     file: File | None = None
     section: str | None = None
-    after: Document | None = None
+    after: EntityDocument | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
     reason: str | None = None
     rationale: str | None = None
@@ -63,8 +63,8 @@ class Plan:
     stated: bool = False
 
 
-def write(garden: Garden, entity: Entity, plan: Plan, stamp: Stamp) -> Event:
-    """Carries out a plan. Raises `Raced`, `WorkspaceError`, `OSError`."""
+def write(garden: EntityRepository, entity: Entity, plan: EditPlan, stamp: EventStamp) -> Event:
+    """Carries out a plan. Raises `FileChanged`, `WorkspaceError`, `OSError`."""
     event = event_of(garden, entity, plan, stamp)
     garden.forget_told(entity.id)
     (sealed,) = garden.ledger.add([event], garden.now_us)
@@ -80,19 +80,21 @@ def write(garden: Garden, entity: Entity, plan: Plan, stamp: Stamp) -> Event:
     return sealed
 
 
-def write_as(actor: Actor, garden: Garden, entity: Entity, plan: Plan) -> Event | None:
+def write_as(actor: Actor, garden: EntityRepository, entity: Entity, plan: EditPlan) -> Event | None:
     """Carries out a plan that nobody asked for; returns None if a person is editing the file."""
     try:
-        return write(garden, entity, plan, Stamp(ulid=new_ulid(garden.now_us), actor=actor))
-    except Raced:
+        return write(garden, entity, plan, EventStamp(ulid=new_ulid(garden.now_us), actor=actor))
+    except FileChanged:
         return None
 
 
-def create(garden: Garden, entity: Entity, documents: Mapping[File, Document], stamp: Stamp) -> Event:
+def create(
+    garden: EntityRepository, entity: Entity, documents: Mapping[File, EntityDocument], stamp: EventStamp
+) -> Event:
     """Writes the files of a new entity: pending events, the files, outcomes, the rows. Raises as `write`."""
     writes = []
     for file, document in documents.items():
-        plan = Plan(op="create", file=file, after=document, slug=entity.slug, stated=True)
+        plan = EditPlan(op="create", file=file, after=document, slug=entity.slug, stated=True)
         mine = stamp if file == "profile" else replace(stamp, ulid=new_ulid(garden.now_us), key=None, request=None)
         writes.append((event_of(garden, entity, plan, mine), entity.seen[file], document))
     events = [event for event, _, _ in writes]
@@ -104,15 +106,19 @@ def create(garden: Garden, entity: Entity, documents: Mapping[File, Document], s
     return events[0]
 
 
-def _put_all(garden: Garden, writes: Sequence[tuple[Event, Seen, Document]]) -> list[tuple[Seen, Document]]:
+def _put_all(
+    garden: EntityRepository, writes: Sequence[tuple[Event, FileContent, EntityDocument]]
+) -> list[tuple[FileContent, EntityDocument]]:
     """Writes files whose events are pending; after an error, marks as failed those events that left no file."""
     written = []
     try:
         for _, seen, document in writes:
             text = render(document)
             signature = put(garden, seen, text)
-            written.append((Seen(seen.path, seen.place, utf8(text), text, text_sha256(text), signature), document))
-    except (Raced, WorkspaceError, OSError):
+            written.append(
+                (FileContent(seen.path, seen.place, utf8(text), text, text_sha256(text), signature), document)
+            )
+    except (FileChanged, WorkspaceError, OSError):
         failed = [event for event, seen, _ in writes if _came_to_nothing(garden, seen.place, event)]
         if failed:
             garden.ledger.add([outcome(event, "failed", garden.now_us) for event in failed], garden.now_us)
@@ -120,7 +126,7 @@ def _put_all(garden: Garden, writes: Sequence[tuple[Event, Seen, Document]]) -> 
     return written
 
 
-def event_of(garden: Garden, entity: Entity, plan: Plan, stamp: Stamp) -> Event:
+def event_of(garden: EntityRepository, entity: Entity, plan: EditPlan, stamp: EventStamp) -> Event:
     """Makes the event of a plan, without its hash; an event that changes no file is committed at once."""
     seen = entity.seen.get(plan.file) if plan.file is not None else None
     document = entity.documents.get(plan.file) if plan.file is not None else None
@@ -159,23 +165,23 @@ def event_of(garden: Garden, entity: Entity, plan: Plan, stamp: Stamp) -> Event:
     )
 
 
-def put(garden: Garden, seen: Seen, text: str) -> Signature:
-    """Replaces the file that was read, or creates it. Raises `Raced` if it has changed since."""
+def put(garden: EntityRepository, seen: FileContent, text: str) -> Signature:
+    """Replaces the file that was read, or creates it. Raises `FileChanged` if it has changed since."""
     root = garden.workspace.root
     if seen.raw is None:
         try:
             return files.create_once(root, seen.path, utf8(text))
         except FileExistsError:
-            raise Raced from None
+            raise FileChanged from None
     if utf8(text) == seen.raw and seen.signature is not None:
         return seen.signature
     replaced = files.replace(root, seen.path, utf8(text), seen.raw)
     if replaced.displaced is not None:
-        raise Raced
+        raise FileChanged
     return replaced.signature
 
 
-def _came_to_nothing(garden: Garden, place: Place, event: Event) -> bool:
+def _came_to_nothing(garden: EntityRepository, place: Place, event: Event) -> bool:
     """Checks that a failed write has left no file.
 
     Syncing a folder can fail after the file is in place. In that case, or if the file cannot be read, the event stays
@@ -185,7 +191,7 @@ def _came_to_nothing(garden: Garden, place: Place, event: Event) -> bool:
     return found.code in ("", "gone", "not-utf8") and found.sha256 != event.file_after
 
 
-def move(garden: Garden, place: Place, slug: str) -> str:
+def move(garden: EntityRepository, place: Place, slug: str) -> str:
     """Renames an entity's folder to a slug, if that name is free; returns the slug that it has afterwards."""
     if slug != place.slug:
         name = folder_of(place._replace(slug=slug)).rpartition("/")[2]
@@ -198,10 +204,10 @@ def move(garden: Garden, place: Place, slug: str) -> str:
 
 
 def mirror(
-    garden: Garden,
-    written: Sequence[tuple[Seen, Document]] = (),
+    garden: EntityRepository,
+    written: Sequence[tuple[FileContent, EntityDocument]] = (),
     *,
-    moved: tuple[Entity, str, Mapping[File, Document]] | None = None,
+    moved: tuple[Entity, str, Mapping[File, EntityDocument]] | None = None,
 ) -> None:
     """Updates rows after a write, and records the end of the event log, in one transaction."""
     database = garden.workspace.database
@@ -221,7 +227,7 @@ def mirror(
         garden.remember_chain()
 
 
-def load(garden: Garden, row: GardenFile) -> Entity | None:
+def load(garden: EntityRepository, row: EntityFile) -> Entity | None:
     """Reads an entity from disk; returns None if its profile, or existing notes, cannot be read."""
     place = parse_path(row.path)
     if place is None:
@@ -229,15 +235,15 @@ def load(garden: Garden, row: GardenFile) -> Entity | None:
     return load_at(garden, place)
 
 
-def load_at(garden: Garden, place: Place) -> Entity | None:
+def load_at(garden: EntityRepository, place: Place) -> Entity | None:
     """Reads the entity whose folder is there; returns None as `load`."""
     seen = garden.both(place)
-    documents: dict[File, Document] = {}
+    documents: dict[File, EntityDocument] = {}
     for file, each in seen.items():
         if each.code == "gone" and file == "notes":
             continue
         document = parsed(each.text) if each.text is not None else None
-        if not isinstance(document, Document):
+        if not isinstance(document, EntityDocument):
             return None
         documents[file] = document
     return Entity(place.id, place.kind, place.slug, seen, documents)
@@ -246,10 +252,10 @@ def load_at(garden: Garden, place: Place) -> Entity | None:
 def section_sha(text: str | None, section: str | None) -> str | None:
     """Returns the hash of a section in a file, None if there is no such section."""
     document = parsed(text) if text is not None else None
-    return _section(document, section) if isinstance(document, Document) else None
+    return _section(document, section) if isinstance(document, EntityDocument) else None
 
 
-def _section(document: Document, section: str | None) -> str | None:
+def _section(document: EntityDocument, section: str | None) -> str | None:
     if section is None:
         return None
     try:

@@ -29,9 +29,9 @@ from signet_sync.entities import (
 )
 from signet_sync.entities import store as entities_store
 from signet_sync.entities.event_log import files as event_log_files
-from signet_sync.entities.event_log.agent_log import Ledger
-from signet_sync.entities.observe import Observed
-from signet_sync.entities.results import Done
+from signet_sync.entities.event_log.agent_log import EventLog
+from signet_sync.entities.observe import Observations
+from signet_sync.entities.results import EntityResult
 from signet_sync.errors import UsageError
 from signet_sync.formats.timestamps import DAY, SECOND, parse_instant
 from signet_sync.settings.model import Settings
@@ -60,15 +60,15 @@ def work(vault: Vault) -> Iterator[Workspace]:
         yield workspace
 
 
-def part(work: Workspace, name: str = "Inner Critic", **given: Any) -> Done:
+def part(work: Workspace, name: str = "Inner Critic", **given: Any) -> EntityResult:
     return operations.create(work, ME, "part", name, now_us=NOW_US, **given)
 
 
-def put(work: Workspace, made: Done, section: str, text: str, **given: Any) -> Done:
+def put(work: Workspace, made: EntityResult, section: str, text: str, **given: Any) -> EntityResult:
     return operations.set_section(work, ME, made.id, section, text, now_us=given.pop("now_us", NOW_US), **given)
 
 
-def add(work: Workspace, made: Done, section: str, text: str, **given: Any) -> Done:
+def add(work: Workspace, made: EntityResult, section: str, text: str, **given: Any) -> EntityResult:
     return operations.append(work, ME, made.id, section, text, now_us=given.pop("now_us", NOW_US), **given)
 
 
@@ -81,15 +81,15 @@ def quotable(work: Workspace, *said: str, number: int = 1) -> dict[str, str]:
     return {words: f"{path}#{lines.index(words) + 1}" for words in said}
 
 
-def file_of(work: Workspace, made: Done) -> Path:
+def file_of(work: Workspace, made: EntityResult) -> Path:
     return Path(work.root) / reports.show(work, ME, made.id, now_us=NOW_US).path
 
 
-def text_of(work: Workspace, made: Done) -> str:
+def text_of(work: Workspace, made: EntityResult) -> str:
     return file_of(work, made).read_text(encoding="utf-8")
 
 
-def look(work: Workspace, *paths: Path) -> Observed:
+def look(work: Workspace, *paths: Path) -> Observations:
     with state_dir.workspace_lock(work.state):
         asked = [str(path.relative_to(work.root)) for path in paths] or None
         return observe.observe(work, ME, asked, NOW_US)
@@ -229,7 +229,7 @@ def test_an_idempotency_key_gives_the_same_answer_and_refuses_another_request(wo
     assert part(work, key="a").id == made.id and part(work, key="a").replayed
     first = put(work, made, "role", "It guards.", key="b")
     again = put(work, made, "role", "It guards.", key="b", now_us=NOW_US + DAY)
-    assert again == Done(**{name: getattr(first, name) for name in first.__slots__} | {"replayed": True})
+    assert again == EntityResult(**{name: getattr(first, name) for name in first.__slots__} | {"replayed": True})
     refused("idempotency-conflict", put, work, made, "role", "It hides.", key="b")
     assert "It guards." in text_of(work, made)
     assert sum(one.event.op == "set" for one in reports.log(work, ME)) == 1
@@ -391,9 +391,9 @@ def test_what_is_seen_again_is_not_recorded_again(work: Workspace) -> None:
     file.write_text(file.read_text().replace("# Inner Critic", "# The Judge"))
     seen = look(work, file)
     assert seen.edited == [made.path] and seen.changed == {ME}
-    size = Ledger(work.root, ME).size()
+    size = EventLog(work.root, ME).size()
     os.utime(file)
-    assert look(work) == look(work, file) and Ledger(work.root, ME).size() == size
+    assert look(work) == look(work, file) and EventLog(work.root, ME).size() == size
     assert reports.listing(work, ME, now_us=NOW_US)[0].title == "The Judge"
 
 
@@ -548,7 +548,7 @@ def dying(monkeypatch: pytest.MonkeyPatch, at: int) -> list[int]:
     return calls
 
 
-def garden(work: Workspace) -> tuple[Done, Done]:
+def garden(work: Workspace) -> tuple[EntityResult, EntityResult]:
     """A user and a part, with something in it."""
     user = operations.create(work, ME, "user", "Mina", now_us=NOW_US)
     made = part(work)
@@ -556,7 +556,7 @@ def garden(work: Workspace) -> tuple[Done, Done]:
     return user, made
 
 
-ACTS: dict[str, Callable[[Workspace, Done], Any]] = {
+ACTS: dict[str, Callable[[Workspace, EntityResult], Any]] = {
     "create": lambda work, made: part(work, "Perfectionist"),
     "set": lambda work, made: put(work, made, "role", "It opens the gate."),
     "rename": lambda work, made: operations.rename(work, ME, made.id, "The Guard", now_us=NOW_US),
@@ -619,7 +619,7 @@ def test_a_process_that_is_killed_in_the_middle_is_settled(work: Workspace) -> N
     in_step(work)
 
 
-def file_of_path(work: Workspace, made: Done) -> Path:
+def file_of_path(work: Workspace, made: EntityResult) -> Path:
     return Path(work.root) / made.path
 
 
@@ -642,12 +642,12 @@ def test_a_write_that_was_cut_off_gives_way_to_what_a_person_saved_since(
 
 
 def ledger_text(work: Workspace, agent_id: str = ME) -> str:
-    return "".join(Path(work.root, path).read_text() for path in Ledger(work.root, agent_id).pages().values())
+    return "".join(Path(work.root, path).read_text() for path in EventLog(work.root, agent_id).pages().values())
 
 
 def test_a_torn_line_a_lost_database_and_a_cut_ledger(vault: Vault, work: Workspace) -> None:
     _, made = garden(work)
-    (page,) = [Path(work.root, path) for path in Ledger(work.root, ME).pages().values()]
+    (page,) = [Path(work.root, path) for path in EventLog(work.root, ME).pages().values()]
     whole = page.read_bytes()
     page.write_bytes(whole + b'{"v":1,"id":"01KMW')
     put(work, made, "role", "It opens the gate.")
@@ -750,7 +750,7 @@ def test_a_removal_erases_evidence_and_words_and_the_chain_stays_whole(work: Wor
     assert again.files == () and again.events == ()
     put(work, made, "role", "It goes on.")
     in_step(work)
-    page = next(Path(work.root, path) for path in Ledger(work.root, ME).pages().values())
+    page = next(Path(work.root, path) for path in EventLog(work.root, ME).pages().values())
     records = [json.loads(line) for line in page.read_text().splitlines()]
     assert {one["erased"] for one in records if "erased" in one} == {"memory/tombstones/x.md"}
 

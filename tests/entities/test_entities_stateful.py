@@ -35,7 +35,7 @@ from signet_sync.entities import (
 from signet_sync.entities import erase as entities_erase
 from signet_sync.entities import store as entities_store
 from signet_sync.entities.event_log import files as event_log_files
-from signet_sync.entities.event_log.agent_log import Ledger
+from signet_sync.entities.event_log.agent_log import EventLog
 from signet_sync.entities.event_log.events import Event
 from signet_sync.entities.event_log.replay import by_entity, fold
 from signet_sync.errors import UsageError, WorkspaceError
@@ -248,7 +248,7 @@ class Garden(RuleBasedStateMachine):
         self.kept.update(request.marks)
 
     def known(self) -> None:
-        made = Ledger(str(self.root), ME).holding('"op":"create"')
+        made = EventLog(str(self.root), ME).holding('"op":"create"')
         self.ids = sorted({one.entity_id for one in made if isinstance(one, Event) and one.entity_id})
 
     def carry_out(self, request: Request, how: str, at: int) -> None:
@@ -525,7 +525,7 @@ class Garden(RuleBasedStateMachine):
         queue = entities_store.drift(self.work.database, ME)
         waiting, drifting = {one.path for one in queue}, {one.entity_id for one in queue}
         copies = {str(Path(one.path).parent) for one in queue if one.code == "id-twice"}
-        entries = Ledger(str(self.root), ME).entries()
+        entries = EventLog(str(self.root), ME).entries()
         texts = {entity_id: fold(some) for entity_id, some in by_entity(entries).items()}
         found: set[tuple[str, str]] = set()
         for path in self.pages():

@@ -13,7 +13,7 @@ from signet_sync.capture.harnesses.own_calls import OwnCalls
 from signet_sync.capture.harnesses.records import (
     UNNAMED,
     Conversation,
-    Entry,
+    TranscriptEntry,
     conversation,
     count_unknown,
     time_of,
@@ -192,19 +192,19 @@ class _Reader:
             parent=self.parent,
         )
 
-    def _entries(self, message: _Message) -> Iterator[Entry]:
+    def _entries(self, message: _Message) -> Iterator[TranscriptEntry]:
         if message.text and message.kind in _NOTICES:
             prefix = "" if message.kind == "info" else f"{message.kind}: "
-            yield Entry("event", message.at, one_line(prefix + message.text))
+            yield TranscriptEntry("event", message.at, one_line(prefix + message.text))
         elif message.text:
-            yield Entry("user" if message.kind == "user" else "assistant", message.at, message.text)
+            yield TranscriptEntry("user" if message.kind == "user" else "assistant", message.at, message.text)
         for key, call in message.calls.items():
-            yield Entry("tool", message.at, call.line, name=call.name, call=key)
+            yield TranscriptEntry("tool", message.at, call.line, name=call.name, call=key)
             text, omitted, failed = call.result, call.omitted, call.failed
             if text is None:
                 text, omitted, failed = self.results.get(key, (None, 0, call.failed))
             if text is not None or failed:
-                yield Entry("result", call.at, text or "", call.name, key, failed, omitted)
+                yield TranscriptEntry("result", call.at, text or "", call.name, key, failed, omitted)
 
 
 def _texts(content: object) -> list[str]:

@@ -18,7 +18,7 @@ UNKNOWN_KINDS = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class TranscriptEntry:
     """One event of a session, from one record of its transcript.
 
     `at` is microseconds since 1970 UTC and never decreases: if a record's time does (or is missing), the time of the
@@ -53,7 +53,7 @@ class Conversation:
     harness: str
     session_id: str
     project: str | None
-    entries: tuple[Entry, ...]
+    entries: tuple[TranscriptEntry, ...]
     title: str | None = None
     parent: str | None = None
     started_at: int | None = None
@@ -78,7 +78,7 @@ def time_of(value: object) -> int:
     return instant if instant is not None and instant >= 0 else NO_TIME
 
 
-def settled(entries: Iterable[Entry]) -> tuple[Entry, ...]:
+def settled(entries: Iterable[TranscriptEntry]) -> tuple[TranscriptEntry, ...]:
     """Returns the entries with times that never decrease: the latest so far; before the first known time, that time."""
     found = tuple(entries)
     latest = next((entry.at for entry in found if entry.at != NO_TIME), 0)
@@ -93,7 +93,7 @@ def conversation(
     harness: str,
     session_id: str,
     project: str,
-    entries: Sequence[Entry],
+    entries: Sequence[TranscriptEntry],
     *,
     source: JsonLines,
     unknown: Mapping[str, int],

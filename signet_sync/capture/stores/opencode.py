@@ -10,8 +10,8 @@ from urllib.parse import quote
 
 import apsw
 
-from signet_sync.capture.harnesses.opencode import Message
-from signet_sync.capture.stores.files import LINE_LIMIT, Source, require_own_file, unreadable
+from signet_sync.capture.harnesses.opencode import MessageRow
+from signet_sync.capture.stores.files import LINE_LIMIT, TranscriptSource, require_own_file, unreadable
 from signet_sync.errors import HarnessError
 
 BUSY_MS = 2000
@@ -23,17 +23,17 @@ _NEEDED: Mapping[str, frozenset[str]] = {
 _MILLION = 1_000_000
 
 
-def opencode_sources(path: str) -> list[Source]:
+def opencode_sources(path: str) -> list[TranscriptSource]:
     """Returns one source for each session of the database, those of sub-agents included. Raises `HarnessError`."""
     with _opened(path) as connection:
         return [
-            Source("opencode", path, session_id, 0, updated * _MILLION)
+            TranscriptSource("opencode", path, session_id, 0, updated * _MILLION)
             for session_id, updated in connection.execute("select id, time_updated from session order by id")
             if isinstance(session_id, str) and isinstance(updated, int)
         ]
 
 
-def opencode_session(path: str, session_id: str) -> tuple[dict[str, object], list[Message]]:
+def opencode_session(path: str, session_id: str) -> tuple[dict[str, object], list[MessageRow]]:
     """Returns a session's row and its messages with their parts, in order, for `capture.harnesses.opencode.read`.
 
     Parts of more than 64 MiB are skipped. Raises `HarnessError` (also `session-unknown`).
@@ -51,7 +51,7 @@ def opencode_session(path: str, session_id: str) -> tuple[dict[str, object], lis
         session = dict(zip((column[0] for column in cursor.get_description()), row, strict=True))
         cursor.close()
         messages = [
-            Message(_text(message_id), _text(data), tuple(_parts(connection, message_id)))
+            MessageRow(_text(message_id), _text(data), tuple(_parts(connection, message_id)))
             for message_id, data in connection.execute(
                 "select id, data from message where session_id = ? order by time_created, id", (session_id,)
             ).fetchall()
