@@ -356,7 +356,9 @@ def _ledgers() -> Sequence[bytes]:
 def _read_ledger(raw: bytes) -> object:
     lines = chain.lines_of("2026-03", raw)
     chain.verify(lines, known_last=None)
-    entries = [entry for line in lines if isinstance(entry := events.decode(line.text), events.Event | events.WriteOutcome)]
+    entries = [
+        entry for line in lines if isinstance(entry := events.decode(line.text), events.Event | events.WriteOutcome)
+    ]
     return replay.fold(_resealed_events(entries))
 
 

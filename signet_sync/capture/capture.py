@@ -115,7 +115,7 @@ def capture(
     """
     conversation = read(source)
     done = CaptureResult(source, conversation.session_id)
-    done.remark = _nothing_in(conversation, prompt)
+    done.remark = _why_empty(conversation, prompt)
     if not done.remark:
         done.agent_id = agent_id or agent_for(conversation.project, environ, workspace.settings.agents_projects)
         _write(workspace, conversation, done, now_us, propose, end=end, handed=handed, prompt=prompt)
@@ -130,11 +130,11 @@ def capture(
 def unwritten(workspace: Workspace, conversation: Conversation, agent_id: str, job: Job) -> tuple[TranscriptEntry, ...]:
     """Returns the entries that no indexed segment contains yet, and the user's last prompt."""
     rows = _indexed(workspace, conversation, agent_id)
-    fresh = () if _nothing_in(conversation) else _fresh(conversation, rows)
-    return (*fresh, *_heard(conversation, rows, job))
+    fresh = () if _why_empty(conversation) else _fresh(conversation, rows)
+    return (*fresh, *_last_prompt(conversation, rows, job))
 
 
-def _heard(conversation: Conversation, rows: Sequence[Row], job: Job | None) -> tuple[TranscriptEntry, ...]:
+def _last_prompt(conversation: Conversation, rows: Sequence[Row], job: Job | None) -> tuple[TranscriptEntry, ...]:
     """Returns the user's last prompt as an entry, if neither the transcript nor a segment contains it yet."""
     if job is None or job.prompt is None:
         return ()
@@ -143,14 +143,14 @@ def _heard(conversation: Conversation, rows: Sequence[Row], job: Job | None) -> 
     known = (turn for row in rows if row.source_kind == "transcript" for turn in live_in(row.content))
     if (
         not text.strip()
-        or _is_past(conversation, at_us)
+        or _shows_activity_after(conversation, at_us)
         or any(is_same(said, turn) for turn in known if turn.at == said.at)
     ):
         return ()
     return (TranscriptEntry("user", at_us, text),)
 
 
-def _is_past(conversation: Conversation, at_us: int) -> bool:
+def _shows_activity_after(conversation: Conversation, at_us: int) -> bool:
     """Whether a transcript shows activity after the user's prompt, whatever the wording."""
     return any(
         entry.at > at_us - (PROMPT_LEAD_US if entry.kind in ("user", "event", "compaction") else 0)
@@ -158,11 +158,11 @@ def _is_past(conversation: Conversation, at_us: int) -> bool:
     )
 
 
-def _nothing_in(conversation: Conversation, prompt: Job | None = None) -> str:
+def _why_empty(conversation: Conversation, prompt: Job | None = None) -> str:
     """Returns why nothing of a transcript is kept; empty if it is worth keeping."""
     if conversation.parent is not None:
         return "a sub-agent's transcript: it is part of another session"
-    if not conversation.turns and not _heard(conversation, (), prompt):
+    if not conversation.turns and not _last_prompt(conversation, (), prompt):
         return conversation.remark or "no words of a user or an assistant in it"
     if not conversation.session_id:
         return "it names no session"
@@ -196,7 +196,7 @@ def _write(
         done.remark = "" if done.compactions else "no compaction in it that was not kept before"
         return
     fresh = _fresh(conversation, rows)
-    heard = _heard(conversation, rows, prompt)
+    heard = _last_prompt(conversation, rows, prompt)
     if not fresh and not heard:
         done.remark = "" if done.compactions else "nothing new since it was captured"
         return

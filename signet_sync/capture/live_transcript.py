@@ -38,7 +38,7 @@ def source_of(job: Job) -> TranscriptSource | None:
     raise gone
 
 
-def follow(workspace: Workspace, job: Job, wanted: Callable[[], bool] = lambda: True) -> int:
+def update_live_turns(workspace: Workspace, job: Job, wanted: Callable[[], bool] = lambda: True) -> int:
     """Updates a running session's live turns to what no segment contains of its transcript; returns how many are new.
 
     The user's last prompt is included before the transcript contains it. `wanted` is called inside the transaction that

@@ -69,7 +69,7 @@ def import_(context: Context, harness: str, path: str | None, agent: str | None,
                 elif path is None and now_us - source.mtime_ns // 1000 < settings.capture_idle * 1_000_000:
                     skipped.append({"path": source.path, "reason": _recent(settings.capture_idle)})
                 else:
-                    intake.one(workspace, source, done, now_us=now_us, agent_id=agent, propose=propose)
+                    intake.capture_one(workspace, source, done, now_us=now_us, agent_id=agent, propose=propose)
                 advance()
         for text in workspace.events:
             context.say(text)

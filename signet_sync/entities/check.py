@@ -57,23 +57,27 @@ def check(root: str, settings: Settings, agent: str | None, database: Database |
         workspace = Workspace(root, settings, state_dir.locate(root), known, touch_nothing=True)
         for owner in owners:
             try:
-                garden = EntityRepository(workspace, owner, now_us)
-                _ledger(garden, database, remarks)
-                _files(garden, remarks)
+                repository = EntityRepository(workspace, owner, now_us)
+                _ledger(repository, database, remarks)
+                _files(repository, remarks)
             except (OSError, WorkspaceError) as error:
                 message = f"entities cannot be looked at: {error}"
                 hint = "check its permissions, and that no folder on the way is a symlink"
-                remarks.problem(scan.garden(owner), "invalid", "unreadable", message, hint)
+                remarks.problem(scan.entities_folder(owner), "invalid", "unreadable", message, hint)
     return remarks
 
 
-def _ledger(garden: EntityRepository, database: Database | None, remarks: EntityReport) -> None:
-    known = None if database is None else entities_store.chain(database, garden.agent_id)
+def _ledger(repository: EntityRepository, database: Database | None, remarks: EntityReport) -> None:
+    known = None if database is None else entities_store.log_end(database, repository.agent_id)
     found = chain.verify(
-        garden.ledger.lines(), known_last=None if known is None else known.last_hash, agent_id=garden.agent_id
+        repository.log.lines(), known_last=None if known is None else known.last_hash, agent_id=repository.agent_id
     )
     for finding in found:
-        path = ledger_page(garden.agent_id, finding.month) if finding.month else scan.garden(garden.agent_id)
+        path = (
+            ledger_page(repository.agent_id, finding.month)
+            if finding.month
+            else scan.entities_folder(repository.agent_id)
+        )
         if finding.code in _MENDED:
             remarks.note(path, f"ledger-{finding.code}", finding.text)
         else:
@@ -82,8 +86,8 @@ def _ledger(garden: EntityRepository, database: Database | None, remarks: Entity
             )
 
 
-def _files(garden: EntityRepository, remarks: EntityReport) -> None:
-    for place, seen in _seen(garden):
+def _files(repository: EntityRepository, remarks: EntityReport) -> None:
+    for place, seen in _seen(repository):
         if seen.text is None:
             if seen.code != "gone" or place.file == "profile":
                 hint = "bring it back from a copy or from the history"
@@ -96,13 +100,13 @@ def _files(garden: EntityRepository, remarks: EntityReport) -> None:
                 seen.path, "invalid", document.code, document.message, document.hint, max(document.line, line)
             )
             continue
-        for finding in lint(document, garden.shapes_of(place.kind, place.file, document)):
+        for finding in lint(document, repository.shapes_of(place.kind, place.file, document)):
             remarks.note(seen.path, finding.code, f"{finding.message}: {finding.hint}")
 
 
-def _seen(garden: EntityRepository) -> Iterator[tuple[Place, FileContent]]:
-    for places in garden.places().values():
+def _seen(repository: EntityRepository) -> Iterator[tuple[Place, FileContent]]:
+    for places in repository.places().values():
         for place in places:
             for file in FILES:
                 one = place._replace(file=file)
-                yield one, garden.seen(one)
+                yield one, repository.read(one)

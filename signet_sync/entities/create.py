@@ -22,24 +22,24 @@ from signet_sync.formats.wikilinks import wikilink
 _DEPRECATED = "deprecated"
 
 
-def plant(
-    garden: EntityRepository, kind: Kind, name: str, relation: str | None, between: Sequence[str], stamp: EventStamp
+def create_entity(
+    repository: EntityRepository, kind: Kind, name: str, relation: str | None, between: Sequence[str], stamp: EventStamp
 ) -> tuple[Event, Entity]:
     """Creates an entity. Raises `UsageError`, `Raced`, `WorkspaceError`."""
     title = fit_title(name)
-    members = _members(garden, kind, relation, between)
+    members = _members(repository, kind, relation, between)
     slug = slug_of(title)
-    entity_id = _id(garden, kind, slug, relation, members)
-    _refuse_second(garden, kind, title, slug, relation, members)
-    documents = _documents(garden, kind, title, entity_id, relation, members)
-    place = Place(garden.agent_id, kind, slug, entity_id, "profile")
+    entity_id = _id(repository, kind, slug, relation, members)
+    _refuse_second(repository, kind, title, slug, relation, members)
+    documents = _documents(repository, kind, title, entity_id, relation, members)
+    place = Place(repository.agent_id, kind, slug, entity_id, "profile")
     seen = {file: FileContent(path_of(place._replace(file=file)), place._replace(file=file)) for file in FILES}
     entity = Entity(entity_id, kind, slug, seen, {})
-    return write_ahead.create(garden, entity, documents, stamp), entity
+    return write_ahead.create(repository, entity, documents, stamp), entity
 
 
 def _documents(
-    garden: EntityRepository,
+    repository: EntityRepository,
     kind: Kind,
     title: str,
     entity_id: str,
@@ -47,28 +47,30 @@ def _documents(
     members: Sequence[EntityFile],
 ) -> dict[File, EntityDocument]:
     made: dict[File, EntityDocument] = {}
-    version = garden.version(kind)
+    version = repository.version(kind)
     for file in FILES:
         document = blank(
             kind,
             title=title,
             entity_id=entity_id,
-            agent_id=garden.agent_id,
-            created_at=iso(garden.now_us),
+            agent_id=repository.agent_id,
+            created_at=iso(repository.now_us),
             file=file,
             relation=relation,
             participants=[row.id for row in members],
-            sections=garden.shapes(kind, file, version),
+            sections=repository.shapes(kind, file, version),
         )
         made[file] = edits.with_fields(document, {"schema_version": version})
     for row in members:
         link = SafeText(wikilink(row.path, row.title))
         made["profile"] = edits.append_item(made["profile"], "participants", link)
-    made["profile"] = finished(garden, made["profile"], "profile", ["Created"])
+    made["profile"] = finished(repository, made["profile"], "profile", ["Created"])
     return made
 
 
-def _members(garden: EntityRepository, kind: Kind, relation: str | None, between: Sequence[str]) -> list[EntityFile]:
+def _members(
+    repository: EntityRepository, kind: Kind, relation: str | None, between: Sequence[str]
+) -> list[EntityFile]:
     """Returns the participants of a relationship. Raises `UsageError` (`relation-needed`, `unknown-entity`)."""
     if kind != "relationship":
         if relation is not None or between:
@@ -78,7 +80,7 @@ def _members(garden: EntityRepository, kind: Kind, relation: str | None, between
                 code="relation-unfit",
             )
         return []
-    found = {row.id: row for row in (execute.located(garden, ref) for ref in between)}
+    found = {row.id: row for row in (execute.locate(repository, ref) for ref in between)}
     if len(found) < 2 or not relation or not any(map(str.isalnum, relation)):
         raise UsageError(
             "a relationship is of a type, between two entities",
@@ -90,18 +92,24 @@ def _members(garden: EntityRepository, kind: Kind, relation: str | None, between
     return list(found.values())
 
 
-def _id(garden: EntityRepository, kind: Kind, slug: str, relation: str | None, members: Sequence[EntityFile]) -> str:
+def _id(
+    repository: EntityRepository, kind: Kind, slug: str, relation: str | None, members: Sequence[EntityFile]
+) -> str:
     """Returns an unused id: a name may be used again, an id never."""
-    seed = [garden.agent_id, slug] if not members else [garden.agent_id, relation or "", *sorted(r.id for r in members)]
+    seed = (
+        [repository.agent_id, slug]
+        if not members
+        else [repository.agent_id, relation or "", *sorted(r.id for r in members)]
+    )
     for number in range(10_000):
         made = new_id(kind, *seed, *([str(number)] if number else []))
-        if not garden.ledger.holds(f'"entity_id":"{made}"') and not garden.places([made]):
+        if not repository.log.holds(f'"entity_id":"{made}"') and not repository.places([made]):
             return made
     raise UsageError("no id is left for this name", hint="choose another name", code="entity-exists")
 
 
 def _refuse_second(
-    garden: EntityRepository,
+    repository: EntityRepository,
     kind: Kind,
     title: str,
     slug: str,
@@ -109,7 +117,7 @@ def _refuse_second(
     members: Sequence[EntityFile],
 ) -> None:
     """Refuses a second entity of a name, or relationship of a pair and type. Deprecated ones do not count."""
-    for row in entities_store.entities(garden.workspace.database, garden.agent_id):
+    for row in entities_store.entities(repository.workspace.database, repository.agent_id):
         if row.kind != kind or row.status == _DEPRECATED:
             continue
         if kind == "relationship":

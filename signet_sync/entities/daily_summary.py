@@ -27,7 +27,7 @@ _WORDS = {
 }  # fmt: skip
 
 
-def roll_up(workspace: Workspace, now_us: int) -> tuple[str, ...]:
+def summarize_days(workspace: Workspace, now_us: int) -> tuple[str, ...]:
     """Writes missing entries of every agent and past day (UTC); returns the profiles that got one.
 
     An entry follows from the event log alone: equal events give an equal entry. The workspace's lock is held.
@@ -35,35 +35,35 @@ def roll_up(workspace: Workspace, now_us: int) -> tuple[str, ...]:
     today = day_of(now_us)
     written: list[str] = []
     for agent_id in scan.agents(workspace.root):
-        garden = EntityRepository(workspace, agent_id, now_us)
-        observe.tend(garden)
+        repository = EntityRepository(workspace, agent_id, now_us)
+        observe.catch_up(repository)
         told = entities_store.remembered(workspace.database, agent_id, "told_day")
-        days = [day for day in garden.ledger.days() if told < day < today]
+        days = [day for day in repository.log.days() if told < day < today]
         for day in days:
-            written += _rollup(garden, day)
+            written += _summarize_day(repository, day)
         if days:
             with workspace.database.transaction():
                 entities_store.remember(workspace.database, agent_id, "told_day", days[-1])
     return tuple(dict.fromkeys(written))
 
 
-def _rollup(garden: EntityRepository, day: str) -> list[str]:
-    entries = garden.ledger.holding(f'"at":"{day}T')
+def _summarize_day(repository: EntityRepository, day: str) -> list[str]:
+    entries = repository.log.holding(f'"at":"{day}T')
     states = states_of(entries)
     by_entity: dict[str, list[Event]] = {}
     for entry in entries:
         if not isinstance(entry, Event) or entry.entity_id is None or states[entry.id] == "failed":
             continue
-        if entry.at.startswith(day) and not _is_rollup(entry):
+        if entry.at.startswith(day) and not _is_summary(entry):
             by_entity.setdefault(entry.entity_id, []).append(entry)
     told = {
         (entry.entity_id, (entry.payload or {}).get("rollup"))
-        for entry in garden.ledger.events_holding(f'"rollup":"{day}"')
+        for entry in repository.log.events_holding(f'"rollup":"{day}"')
     }
     written = []
     for entity_id, events in sorted(by_entity.items()):
         if (entity_id, day) not in told:
-            written += _tell(garden, entity_id, day, entry_text(events))
+            written += _append_entry(repository, entity_id, day, entry_text(events))
     return written
 
 
@@ -81,20 +81,20 @@ def entry_text(events: Sequence[Event]) -> str:
     return f"{counted(number, 'event')}: {what}; by {who}"
 
 
-def _tell(garden: EntityRepository, entity_id: str, day: str, text: str) -> list[str]:
-    entity = observe.writable(garden, entity_id)
+def _append_entry(repository: EntityRepository, entity_id: str, day: str, text: str) -> list[str]:
+    entity = observe.writable(repository, entity_id)
     if entity is None:
         return []
     try:
-        where = section_edits.open_spot(garden, entity, _LOG, "observer")
+        where = section_edits.open_target(repository, entity, _LOG, "observer")
         item = fit_item(f"{day} — {text}")
-        after = section_edits.finished(garden, edits.append_item(where.document, _LOG, item), "profile", [])
+        after = section_edits.finished(repository, edits.append_item(where.document, _LOG, item), "profile", [])
     except UsageError:
         return []  # a person has locked or pinned it, or changed its form
     plan = EditPlan(op="append_item", file="profile", section=_LOG, after=after, extra={"rollup": day})
-    done = write_ahead.write_as("observer", garden, entity, plan)
+    done = write_ahead.write_as("observer", repository, entity, plan)
     return [] if done is None else [entity.seen["profile"].path]
 
 
-def _is_rollup(event: Event) -> bool:
+def _is_summary(event: Event) -> bool:
     return "rollup" in (event.payload or {})

@@ -41,51 +41,51 @@ def resolve(
     if actor != "maintainer":
         raise UsageError("drift is a maintainer's to settle", hint="--actor maintainer", code="actor-refused")
     with state_dir.workspace_lock(workspace.state):
-        before = execute.heads(workspace, agent_id)
-        garden = EntityRepository(workspace, agent_id, now_us)
-        observe.look_at_all(garden)
-        entity_id = _meant(garden, ref)
-        queue = [one for one in garden.drift() if one.entity_id == entity_id]
+        before = execute.page_inputs(workspace, agent_id)
+        repository = EntityRepository(workspace, agent_id, now_us)
+        observe.examine_all(repository)
+        entity_id = _entity_id(repository, ref)
+        queue = [one for one in repository.drift() if one.entity_id == entity_id]
         if not any(one.file == file for one in queue):
             raise UsageError("it does not wait for a maintainer", hint="signet-sync entity drift", code="not-drifted")
         if entity_id == observe.LEDGER:
-            event = _record(garden, None, None, {"accepted": [one.found_sha256 for one in queue]})
+            event = _record(repository, None, None, {"accepted": [one.found_sha256 for one in queue]})
             with workspace.database.transaction(durable=True):
                 entities_store.clear_drift(workspace.database, [one.path for one in queue])
         elif keep == "file":
-            event = _keep_file(garden, _seen(garden, entity_id, file))
+            event = _keep_file(repository, _read(repository, entity_id, file))
         else:
-            event = _keep_events(garden, _seen(garden, entity_id, file))
+            event = _keep_events(repository, _read(repository, entity_id, file))
         if entity_id != observe.LEDGER:
-            observe.look(garden, {entity_id})
-        waiting = execute.follow(workspace, agent_id, before, now_us)
-        done = execute.done(garden, event)
+            observe.examine(repository, {entity_id})
+        waiting = execute.update_page(workspace, agent_id, before, now_us)
+        done = execute.result_of(repository, event)
         return EntityResult(done.id, done.event_id, done.token, done.path, waiting=waiting)
 
 
-def _meant(garden: EntityRepository, ref: str) -> str:
+def _entity_id(repository: EntityRepository, ref: str) -> str:
     """Returns the id that a name refers to; a missing entity needs its full id. Raises `UsageError`."""
     if ref.strip() == LEDGER:
         return observe.LEDGER
     if kind_of(ref.strip()) is not None:
         return ref.strip()
-    return execute.located(garden, ref).id
+    return execute.locate(repository, ref).id
 
 
-def _seen(garden: EntityRepository, entity_id: str, file: File) -> FileContent:
+def _read(repository: EntityRepository, entity_id: str, file: File) -> FileContent:
     """Reads the file from where it is, or should be by its events. Raises `UsageError`."""
-    places = garden.places([entity_id]).get(entity_id, [])
+    places = repository.places([entity_id]).get(entity_id, [])
     if len(places) > 1:
         raise UsageError("the entity stands in two folders", hint="take one of them away", code="file-unreadable")
-    kind, slug = kind_of(entity_id), garden.told(entity_id).slug
+    kind, slug = kind_of(entity_id), repository.replay(entity_id).slug
     if places:
-        return garden.seen(places[0]._replace(file=file))
+        return repository.read(places[0]._replace(file=file))
     if kind is None or slug is None:
         raise UsageError("nothing is known of it", hint="signet-sync entity log", code="events-incomplete")
-    return garden.seen(Place(garden.agent_id, kind, slug, entity_id, file))
+    return repository.read(Place(repository.agent_id, kind, slug, entity_id, file))
 
 
-def _keep_file(garden: EntityRepository, seen: FileContent) -> Event:
+def _keep_file(repository: EntityRepository, seen: FileContent) -> Event:
     document = parsed(seen.text) if seen.text is not None else None
     place = seen.place
     wanted = {"kind": place.kind, "id": place.id, "agent_id": place.agent_id}
@@ -99,11 +99,11 @@ def _keep_file(garden: EntityRepository, seen: FileContent) -> Event:
             code="file-unreadable",
         )
     text = seen.text or ""
-    return _record(garden, place, text_sha256(text), {**whole(text), "slug": place.slug})
+    return _record(repository, place, text_sha256(text), {**whole(text), "slug": place.slug})
 
 
-def _keep_events(garden: EntityRepository, seen: FileContent) -> Event:
-    text = garden.told(seen.place.id).texts.get(seen.place.file)
+def _keep_events(repository: EntityRepository, seen: FileContent) -> Event:
+    text = repository.replay(seen.place.id).texts.get(seen.place.file)
     if text is None:
         raise UsageError(
             "its events do not tell it to the end",
@@ -114,17 +114,19 @@ def _keep_events(garden: EntityRepository, seen: FileContent) -> Event:
     if seen.code not in ("", "gone", "not-utf8"):
         raise WorkspaceError(seen.message, path=seen.path, hint="move it away", code=seen.code)
     displaced = None if seen.raw is None else redact(seen.raw.decode("utf-8", "replace"))[0]
-    event = _record(garden, seen.place, None, {"displaced": displaced})
+    event = _record(repository, seen.place, None, {"displaced": displaced})
     try:
-        write_ahead.put(garden, seen, text)
+        write_ahead.put(repository, seen, text)
     except write_ahead.FileChanged:
         raise WorkspaceError("somebody saved it meanwhile", path=seen.path, hint="try again", code="busy") from None
     return event
 
 
-def _record(garden: EntityRepository, place: Place | None, file_after: str | None, payload: Mapping[str, Any]) -> Event:
+def _record(
+    repository: EntityRepository, place: Place | None, file_after: str | None, payload: Mapping[str, Any]
+) -> Event:
     """Records the decision. It needs no outcome: the file exists already, or its events describe it already."""
     where = {} if place is None else {"entity_id": place.id, "file": place.file}
-    event = garden.record("human_edit", "maintainer", payload, **where, file_after=file_after)
-    write_ahead.mirror(garden)
+    event = repository.record("human_edit", "maintainer", payload, **where, file_after=file_after)
+    write_ahead.update_rows(repository)
     return event

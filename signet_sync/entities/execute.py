@@ -37,111 +37,111 @@ class Caller(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class EntityRequest:
-    """A request: operation, actor, time. `request` holds everything that makes two requests equal."""
+    """A request: operation, actor, time. `fields` holds everything that makes two requests equal."""
 
     op: str
     actor: Actor
     now_us: int
     key: str | None
-    request: Mapping[str, Any]
+    fields: Mapping[str, Any]
     redactions: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
     def of(
         cls,
         op: str,
-        asked: Caller,
-        request: Mapping[str, Any],
+        caller: Caller,
+        fields: Mapping[str, Any],
         redactions: Mapping[str, int] | None = None,
         *,
         actor: Actor = "agent",
     ) -> EntityRequest:
         """Makes the request of a call; `actor` is the one that most often makes such a request."""
-        return cls(op, asked.get("actor", actor), asked["now_us"], asked.get("key"), request, redactions or {})
+        return cls(op, caller.get("actor", actor), caller["now_us"], caller.get("key"), fields, redactions or {})
 
     def stamp(self, agent_id: str) -> EventStamp:
         """Makes the stamp of the request's events."""
         keyed = None if self.key is None else key_of(agent_id, self.key)
-        request = None if self.key is None else self.digest()
-        return EventStamp(ulid=new_ulid(self.now_us), actor=self.actor, key=keyed, request=request)
+        digest = None if self.key is None else self.digest()
+        return EventStamp(ulid=new_ulid(self.now_us), actor=self.actor, key=keyed, request=digest)
 
     def digest(self) -> str:
         """Returns the digest of the request."""
-        return request_sha256({"op": self.op, "actor": self.actor, **self.request})
+        return request_sha256({"op": self.op, "actor": self.actor, **self.fields})
 
 
 Planner = Callable[[EntityRepository, Entity, str], EditPlan]
 
 
-def perform(workspace: Workspace, agent_id: str, ref: str, ask: EntityRequest, plan: Planner) -> EntityResult:
+def edit_entity(workspace: Workspace, agent_id: str, ref: str, request: EntityRequest, plan: Planner) -> EntityResult:
     """Carries out an operation on the entity `ref`; calls `plan` again if the file was saved in the meantime."""
 
-    def act(garden: EntityRepository) -> tuple[Event, Entity]:
-        entity = load(garden, ref)
-        stamp = ask.stamp(agent_id)
-        return write_ahead.write(garden, entity, plan(garden, entity, stamp.ulid), stamp), entity
+    def act(repository: EntityRepository) -> tuple[Event, Entity]:
+        entity = load(repository, ref)
+        stamp = request.stamp(agent_id)
+        return write_ahead.write(repository, entity, plan(repository, entity, stamp.ulid), stamp), entity
 
-    return carry_out(workspace, agent_id, ask, act)
+    return run_request(workspace, agent_id, request, act)
 
 
-def carry_out(
-    workspace: Workspace, agent_id: str, ask: EntityRequest, act: Callable[[EntityRepository], tuple[Event, Entity]]
+def run_request(
+    workspace: Workspace, agent_id: str, request: EntityRequest, act: Callable[[EntityRepository], tuple[Event, Entity]]
 ) -> EntityResult:
     """Runs `act` under the workspace's lock, once for an idempotency key."""
     with state_dir.workspace_lock(workspace.state):
         for _ in range(_TRIES):
-            before = heads(workspace, agent_id)
+            before = page_inputs(workspace, agent_id)
             if deriving.is_stale(workspace.database, workspace.pipeline):
                 # The vault was not scanned yet, but evidence refers to its files, and the page shows them.
-                engine.run_locked(workspace, Request(now_us=ask.now_us))
-            garden = EntityRepository(workspace, agent_id, ask.now_us)
-            observe.tend(garden)
-            known = _known(garden, ask)
+                engine.run_locked(workspace, Request(now_us=request.now_us))
+            repository = EntityRepository(workspace, agent_id, request.now_us)
+            observe.catch_up(repository)
+            known = _earlier_result(repository, request)
             if known is not None:
                 return known
             try:
-                event, entity = act(garden)
+                event, entity = act(repository)
             except FileChanged:
                 continue
             if event.op == "rename":
-                rename.relink(garden, entity)
+                rename.relink(repository, entity)
             if entity.kind != "part" or event.op in _SHOWN:
-                relation_items.weave_in(garden)
-            return _done(garden, ask, event, before)
+                relation_items.update_patterns_in(repository)
+            return _finish(repository, request, event, before)
     raise WorkspaceError(
         "the file is being saved again and again", hint="try again when nobody is writing it", code="busy"
     )
 
 
-def load(garden: EntityRepository, ref: str) -> Entity:
+def load(repository: EntityRepository, ref: str) -> Entity:
     """Returns the entity that a name refers to, after recording edits of its files. Raises `UsageError`."""
-    row = located(garden, ref)
+    row = locate(repository, ref)
     for _ in range(_TRIES):
-        observe.look(garden, {row.id})
-        row = garden.find(row.id) or row
-        refuse_drift(garden, row.id)
-        entity = write_ahead.load(garden, row)
-        if entity is not None and _is_current(garden, entity):
+        observe.examine(repository, {row.id})
+        row = repository.find(row.id) or row
+        refuse_drift(repository, row.id)
+        entity = write_ahead.load(repository, row)
+        if entity is not None and _is_current(repository, entity):
             return entity
     raise WorkspaceError("the file changes while it is read", path=row.path, hint="try again", code="busy")
 
 
-def located(garden: EntityRepository, ref: str) -> EntityFile:
+def locate(repository: EntityRepository, ref: str) -> EntityFile:
     """Returns the profile row that a name refers to; if there is none, looks at all files. Raises `UsageError`."""
-    row = garden.find(ref)
+    row = repository.find(ref)
     if row is None:
-        observe.look(garden, None)
-        row = garden.find(ref)
+        observe.examine(repository, None)
+        row = repository.find(ref)
     if row is None:
         if ref.strip():  # the event log itself waits under an empty id
-            refuse_drift(garden, ref.strip())
-        raise garden.unknown(ref)
+            refuse_drift(repository, ref.strip())
+        raise repository.unknown(ref)
     return row
 
 
-def refuse_drift(garden: EntityRepository, entity_id: str) -> None:
+def refuse_drift(repository: EntityRepository, entity_id: str) -> None:
     """Raises `UsageError` (`entity-drifted`) if a file of the entity waits for a maintainer."""
-    for drift in garden.drift():
+    for drift in repository.drift():
         if drift.entity_id == entity_id:
             raise UsageError(
                 f"the entity waits for a maintainer: {drift.message}",
@@ -151,22 +151,23 @@ def refuse_drift(garden: EntityRepository, entity_id: str) -> None:
             )
 
 
-def _is_current(garden: EntityRepository, entity: Entity) -> bool:
+def _is_current(repository: EntityRepository, entity: Entity) -> bool:
     """Checks that the files are unchanged since the last look."""
     known = {
-        row.path: row.sha256 for row in entities_store.files_of(garden.workspace.database, garden.agent_id, entity.id)
+        row.path: row.sha256
+        for row in entities_store.files_of(repository.workspace.database, repository.agent_id, entity.id)
     }
     return all(known.get(seen.path) == seen.sha256 for seen in entity.seen.values() if seen.raw is not None)
 
 
-def heads(workspace: Workspace, agent_id: str) -> frozenset[tuple[object, ...]]:
+def page_inputs(workspace: Workspace, agent_id: str) -> frozenset[tuple[object, ...]]:
     """Returns what MEMORY.md may show of an agent's entities."""
-    return entities_store.heads(workspace.database, agent_id)
+    return entities_store.page_inputs(workspace.database, agent_id)
 
 
-def follow(workspace: Workspace, agent_id: str, before: frozenset[tuple[object, ...]], now_us: int) -> str:
+def update_page(workspace: Workspace, agent_id: str, before: frozenset[tuple[object, ...]], now_us: int) -> str:
     """Updates MEMORY.md if its lines about entities changed; returns why it has to wait, or an empty string."""
-    if heads(workspace, agent_id) == before:
+    if page_inputs(workspace, agent_id) == before:
         return ""
     page = head_page(agent_id)
     outcome = engine.run_locked(workspace, Request(now_us=now_us, paths=frozenset({page}), resume=False))
@@ -175,24 +176,24 @@ def follow(workspace: Workspace, agent_id: str, before: frozenset[tuple[object, 
     return f"{page} follows with the next pass: {outcome.trouble[0]}" if outcome.trouble else ""
 
 
-def _known(garden: EntityRepository, ask: EntityRequest) -> EntityResult | None:
+def _earlier_result(repository: EntityRepository, request: EntityRequest) -> EntityResult | None:
     """Returns the earlier answer to the same key. Raises `UsageError` (`idempotency-conflict`)."""
-    if ask.key is None:
+    if request.key is None:
         return None
-    found = replayed(garden.ledger.under(ask.key), key_of(garden.agent_id, ask.key), ask.digest())
+    found = replayed(repository.log.under(request.key), key_of(repository.agent_id, request.key), request.digest())
     if found == "conflict":
         raise UsageError(
             "this idempotency key was used for another request",
             hint="use a key of its own for every request",
             code="idempotency-conflict",
         )
-    return None if found is None else done(garden, found, replayed=True)
+    return None if found is None else result_of(repository, found, replayed=True)
 
 
-def done(garden: EntityRepository, event: Event, *, replayed: bool = False) -> EntityResult:
+def result_of(repository: EntityRepository, event: Event, *, replayed: bool = False) -> EntityResult:
     """Makes the answer for an event."""
     file: File = event.file or "profile"
-    rows = entities_store.files_of(garden.workspace.database, garden.agent_id, event.entity_id or "")
+    rows = entities_store.files_of(repository.workspace.database, repository.agent_id, event.entity_id or "")
     said = (event.payload or {}).get("warnings")
     return EntityResult(
         id=event.entity_id or "",
@@ -207,11 +208,11 @@ def done(garden: EntityRepository, event: Event, *, replayed: bool = False) -> E
     )
 
 
-def _done(
-    garden: EntityRepository, ask: EntityRequest, event: Event, before: frozenset[tuple[object, ...]]
+def _finish(
+    repository: EntityRepository, request: EntityRequest, event: Event, before: frozenset[tuple[object, ...]]
 ) -> EntityResult:
-    waiting = follow(garden.workspace, garden.agent_id, before, ask.now_us)
-    return replace(done(garden, event), redactions=dict(ask.redactions), waiting=waiting)
+    waiting = update_page(repository.workspace, repository.agent_id, before, request.now_us)
+    return replace(result_of(repository, event), redactions=dict(request.redactions), waiting=waiting)
 
 
 def _named(section: str | None, file: File) -> str | None:

@@ -52,42 +52,42 @@ def observe(workspace: Workspace, agent_id: str, paths: Iterable[str] | None, no
 
     A file whose signature is known is not read again.
     """
-    garden, found = EntityRepository(workspace, agent_id, now_us), Observations()
-    tend(garden, found)
+    repository, found = EntityRepository(workspace, agent_id, now_us), Observations()
+    catch_up(repository, found)
     ids = None if paths is None else {place.id for path in paths if (place := parse_path(path)) is not None}
     if ids is None or ids:
-        look(garden, ids, found)
+        examine(repository, ids, found)
     return found
 
 
-def look_at_all(garden: EntityRepository) -> None:
+def examine_all(repository: EntityRepository) -> None:
     """Brings all entities of an agent up to date with log and files."""
-    tend(garden)
-    look(garden, None)
+    catch_up(repository)
+    examine(repository, None)
 
 
-def tend(garden: EntityRepository, found: Observations | None = None) -> None:
+def catch_up(repository: EntityRepository, found: Observations | None = None) -> None:
     """Brings entities up to date if their event log changed; every command on entities starts with it."""
-    known = entities_store.chain(garden.workspace.database, garden.agent_id)
-    if garden.ledger.is_torn():
-        garden.ledger.add([], garden.now_us)  # repairs the torn line
-    if garden.ledger.merge_copies():
-        garden.forget_told(None)
-    last = garden.ledger.last()
+    known = entities_store.log_end(repository.workspace.database, repository.agent_id)
+    if repository.log.is_torn():
+        repository.log.add([], repository.now_us)  # repairs the torn line
+    if repository.log.merge_copies():
+        repository.forget_replay(None)
+    last = repository.log.last()
     if (known.last_hash if known else None) == (last.hash if last else None):
         return
     found = found if found is not None else Observations()
-    doubtful = _since(garden, known) if known is not None else None
-    found.settled += _settle_open(garden, known.last_id if known is not None and doubtful is None else None)
-    look(garden, None, found, doubtful=doubtful, joined=True)
+    doubtful = _since(repository, known) if known is not None else None
+    found.settled += _settle_open(repository, known.last_id if known is not None and doubtful is None else None)
+    examine(repository, None, found, doubtful=doubtful, joined=True)
 
 
-def _since(garden: EntityRepository, known: entities_store.LogEnd) -> set[str] | None:
+def _since(repository: EntityRepository, known: entities_store.LogEnd) -> set[str] | None:
     """Returns the entities with events after the known end of the log; None (all) if the log lacks that end.
 
     Compares ids: where the logs of two machines were merged, a line keeps its id but gets another hash.
     """
-    entries = garden.ledger.entries()
+    entries = repository.log.entries()
     place = next((at for at, entry in enumerate(entries) if known.last_id == entry.id), None)
     if place is None:
         return None
@@ -99,102 +99,102 @@ def _since(garden: EntityRepository, known: entities_store.LogEnd) -> set[str] |
 # ── interrupted writes ──
 
 
-def _settle_open(garden: EntityRepository, lost: str | None) -> list[WriteOutcome]:
+def _settle_open(repository: EntityRepository, lost: str | None) -> list[WriteOutcome]:
     """Settles open writes and records the end of the log; `lost` is the id of its former last line if missing."""
-    database = garden.workspace.database
-    _found_again(garden)
-    ended = [_settled(garden, event) for event in garden.ledger.unsettled()]
+    database = repository.workspace.database
+    _found_again(repository)
+    ended = [_settled(repository, event) for event in repository.log.unsettled()]
     with database.transaction(durable=True):
         if lost is not None:
-            entities_store.put_drift(database, _truncated(garden, lost))
-        garden.remember_chain()
+            entities_store.put_drift(database, _truncated(repository, lost))
+        repository.remember_log_end()
     return ended
 
 
-def _found_again(garden: EntityRepository) -> None:
+def _found_again(repository: EntityRepository) -> None:
     """Clears reports of a missing end of the log once a slow sync has delivered it."""
-    database = garden.workspace.database
-    waiting = [one for one in garden.drift() if one.entity_id == LEDGER]
-    back = [one.path for one in waiting if garden.ledger.holds(f'"id":"{one.found_sha256}"')]
+    database = repository.workspace.database
+    waiting = [one for one in repository.drift() if one.entity_id == LEDGER]
+    back = [one.path for one in waiting if repository.log.holds(f'"id":"{one.found_sha256}"')]
     if back:
         with database.transaction(durable=True):
             entities_store.clear_drift(database, back)
 
 
-def _truncated(garden: EntityRepository, last_id: str) -> DriftedFile:
+def _truncated(repository: EntityRepository, last_id: str) -> DriftedFile:
     """Reports the missing end to the maintainer now: the next write overwrites the known end, the only record of it."""
     return DriftedFile(
-        ledger_page(garden.agent_id, iso(garden.now_us)[:7]),
-        garden.agent_id,
+        ledger_page(repository.agent_id, iso(repository.now_us)[:7]),
+        repository.agent_id,
         LEDGER,
         "profile",
         "truncated",
         "the end of the ledger is gone: the index knew of a later line",
         "compare the pages with a backup or with the workspace's history",
-        iso(garden.now_us),
+        iso(repository.now_us),
         last_id,
     )
 
 
-def _settled(garden: EntityRepository, event: Event) -> WriteOutcome:
+def _settled(repository: EntityRepository, event: Event) -> WriteOutcome:
     """Finishes an interrupted write if its file is unchanged or already written; otherwise marks it as failed."""
-    done = event.file_after is None or _carried_out(garden, event)
+    done = event.file_after is None or _carried_out(repository, event)
     ends: list[State] = ["failed"]
     if done:
-        ends = ["committed"] if garden.ledger.state_of(event) == "written" else ["written", "committed"]
-    sealed = garden.ledger.add([outcome(event, end, garden.now_us) for end in ends], garden.now_us)
-    garden.forget_told(event.entity_id)
+        ends = ["committed"] if repository.log.state_of(event) == "written" else ["written", "committed"]
+    sealed = repository.log.add([outcome(event, end, repository.now_us) for end in ends], repository.now_us)
+    repository.forget_replay(event.entity_id)
     return sealed[-1]
 
 
-def _carried_out(garden: EntityRepository, event: Event) -> bool:
-    place = _place_of(garden, event)
+def _carried_out(repository: EntityRepository, event: Event) -> bool:
+    place = _place_of(repository, event)
     if place is None:
         return False
-    seen = garden.seen(place)
+    seen = repository.read(place)
     ended = settle(event, seen.text, write_ahead.section_sha(seen.text, event.section))
     if ended == "failed" and seen.code in ("", "gone"):
         text = apply(seen.text, event.payload or {})
         if text is None or text_sha256(text) != event.file_after:
             return False
         try:
-            write_ahead.put(garden, seen, text)
+            write_ahead.put(repository, seen, text)
         except (write_ahead.FileChanged, WorkspaceError):
             return False
     elif ended != "written":
         return False
     slug = (event.payload or {}).get("slug")
     if isinstance(slug, str):
-        write_ahead.move(garden, place, slug)
+        write_ahead.move(repository, place, slug)
     return True
 
 
-def _place_of(garden: EntityRepository, event: Event) -> Place | None:
+def _place_of(repository: EntityRepository, event: Event) -> Place | None:
     """Returns where the file of an event is, or should be."""
     if event.entity_id is None or event.file is None:
         return None
-    for place in garden.places([event.entity_id]).get(event.entity_id, []):
+    for place in repository.places([event.entity_id]).get(event.entity_id, []):
         return place._replace(file=event.file)
     kind, slug = kind_of(event.entity_id), (event.payload or {}).get("slug")
     if kind is None or not isinstance(slug, str):
         return None
-    return Place(garden.agent_id, kind, slug, event.entity_id, event.file)
+    return Place(repository.agent_id, kind, slug, event.entity_id, event.file)
 
 
 # ── files on disk ──
 
 
-def writable(garden: EntityRepository, entity_id: str) -> Entity | None:
+def writable(repository: EntityRepository, entity_id: str) -> Entity | None:
     """Returns an entity after a look at its files; None if it is missing, unreadable or waits for a maintainer."""
-    look(garden, {entity_id})
-    row = garden.find(entity_id)
-    if row is None or any(one.entity_id == entity_id for one in garden.drift()):
+    examine(repository, {entity_id})
+    row = repository.find(entity_id)
+    if row is None or any(one.entity_id == entity_id for one in repository.drift()):
         return None
-    return write_ahead.load(garden, row)
+    return write_ahead.load(repository, row)
 
 
-def look(
-    garden: EntityRepository,
+def examine(
+    repository: EntityRepository,
     ids: Collection[str] | None,
     found: Observations | None = None,
     *,
@@ -207,13 +207,13 @@ def look(
     got lines from another machine since the last look.
     """
     found = found if found is not None else Observations()
-    rows = _rows(garden, ids)
-    queued = {drift.entity_id for drift in garden.drift()} - {LEDGER}
-    places = garden.places(ids)
+    rows = _rows(repository, ids)
+    queued = {drift.entity_id for drift in repository.drift()} - {LEDGER}
+    places = repository.places(ids)
     if ids is None:
-        ids = places.keys() | rows.keys() | queued | _created(garden, rows)
+        ids = places.keys() | rows.keys() | queued | _created(repository, rows)
     current = files.signatures(
-        garden.workspace.root,
+        repository.workspace.root,
         (path_of(place._replace(file=file)) for each in ids for place in places.get(each, ()) for file in FILES),
     )
     for each in sorted(ids):
@@ -225,12 +225,12 @@ def look(
             now = {path: current[path] for path in paths if path in current}
             if now == expected:
                 continue
-        _Examination(garden, each, standing, expected.keys(), found, joined=joined).walk()
+        _Examination(repository, each, standing, expected.keys(), found, joined=joined).walk()
 
 
-def _rows(garden: EntityRepository, ids: Collection[str] | None) -> dict[str, dict[str, Signature | None]]:
+def _rows(repository: EntityRepository, ids: Collection[str] | None) -> dict[str, dict[str, Signature | None]]:
     """Returns path and signature of the known files, by entity."""
-    database, agent_id = garden.workspace.database, garden.agent_id
+    database, agent_id = repository.workspace.database, repository.agent_id
     if ids is not None and len(ids) < _FEW:
         known = {each: entities_store.files_of(database, agent_id, each) for each in ids}
         return {each: {row.path: row.signature for row in rows} for each, rows in known.items() if rows}
@@ -242,11 +242,11 @@ def _rows(garden: EntityRepository, ids: Collection[str] | None) -> dict[str, di
     return found
 
 
-def _created(garden: EntityRepository, rows: Mapping[str, object]) -> set[str]:
+def _created(repository: EntityRepository, rows: Mapping[str, object]) -> set[str]:
     """Returns entities that the event log created, if the index has no rows: it is then new, or was lost."""
     if rows:
         return set()
-    return {event.entity_id for event in garden.ledger.events_holding('"op":"create"') if event.entity_id is not None}
+    return {event.entity_id for event in repository.log.events_holding('"op":"create"') if event.entity_id is not None}
 
 
 class _Examination:
@@ -254,7 +254,7 @@ class _Examination:
 
     def __init__(
         self,
-        garden: EntityRepository,
+        repository: EntityRepository,
         entity_id: str,
         standing: list[Place],
         rows: Collection[str],
@@ -262,13 +262,13 @@ class _Examination:
         *,
         joined: bool = False,
     ) -> None:
-        self.garden = garden
+        self.repository = repository
         self.id = entity_id
         self.standing = standing
         self.rows = rows
         self.found = found
         self.joined = joined
-        self.database = garden.workspace.database
+        self.database = repository.workspace.database
         self.events: list[Event] = []
         self.put: list[EntityFile] = []
         self.queue: dict[str, DriftedFile] = {}
@@ -284,17 +284,17 @@ class _Examination:
 
     def _gone(self) -> None:
         """Queues an entity whose folder is gone; its events can write it again."""
-        told = self.garden.told(self.id)
+        told = self.repository.replay(self.id)
         if told.texts or told.trouble:
             self._queue(self._profile(), "file-missing", "the files of the entity are gone", _PUT_BACK, "")
 
     def _stands(self) -> None:
-        told = self.garden.told(self.id)
+        told = self.repository.replay(self.id)
         place = next((place for place in self.standing if place.slug == told.slug), self.standing[0])
         twins = [other for other in self.standing if other != place]
         changed = False
         for file in FILES:
-            seen = self.garden.seen(place._replace(file=file))
+            seen = self.repository.read(place._replace(file=file))
             self.shown.add(seen.path)
             changed |= self._file(seen, told.texts.get(file), {each.file: each.code for each in told.trouble}.get(file))
         for twin in twins:
@@ -304,7 +304,7 @@ class _Examination:
             self._add("human_edit", None, {"slug": place.slug})
             changed = True
         if changed:
-            self.found.changed.add(self.garden.agent_id)
+            self.found.changed.add(self.repository.agent_id)
 
     def _file(self, seen: FileContent, told: str | None, trouble: str | None) -> bool:
         """Compares a file with its events; returns whether its row changed."""
@@ -319,8 +319,8 @@ class _Examination:
             message = "its events do not tell the file to its end"
             self._queue(seen.place, f"events-{trouble or 'unreadable'}", message, _KEEP, seen.sha256)
             return self._take_row(seen)
-        shapes = self.garden.shapes_of(seen.place.kind, file, replayed)
-        judgement = judge(seen.text, replayed, shapes, similarity=self.garden.workspace.settings.entity_similarity)
+        shapes = self.repository.shapes_of(seen.place.kind, file, replayed)
+        judgement = judge(seen.text, replayed, shapes, similarity=self.repository.workspace.settings.entity_similarity)
         if judgement.verdict == "drift":
             self._queue(seen.place, judgement.code, judgement.message, judgement.hint, seen.sha256)
             return False
@@ -355,7 +355,7 @@ class _Examination:
         place, file = seen.place, seen.place.file
         entity = Entity(place.id, place.kind, place.slug, {file: seen}, {file: document})
         plan = write_ahead.EditPlan(op="set", file=file, after=healed, reason="re-anchored")
-        if write_ahead.write_as("observer", self.garden, entity, plan) is None:
+        if write_ahead.write_as("observer", self.repository, entity, plan) is None:
             return False  # the next save triggers another look
         self.found.healed.append(seen.path)
         return True
@@ -385,7 +385,7 @@ class _Examination:
         document = parsed(seen.text) if seen.text is not None else None
         if not isinstance(document, EntityDocument):
             return False
-        row = self.garden.row(seen, document)
+        row = self.repository.row(seen, document)
         known = entities_store.file(self.database, seen.path)
         if known == row:
             return False
@@ -396,7 +396,7 @@ class _Examination:
         """Adds an event of a person about the file's present content; it needs no outcome."""
         again = self._told_again(file, hashes.get("file_before"), hashes.get("file_after"))
         fields = {"entity_id": self.id, "file": file, "payload": payload, **hashes, **again}
-        self.events.append(self.garden.event(op, "person", **fields))
+        self.events.append(self.repository.event(op, "person", **fields))
 
     def _told_again(self, file: File | None, before: str | None, after: str | None) -> dict[str, str]:
         """Returns time and id for an event whose text the log already contains; None for a new text.
@@ -406,38 +406,40 @@ class _Examination:
         """
         if not self.joined or after is None:
             return {}
-        of = self.garden.ledger.of(self.id)
+        of = self.repository.log.of(self.id)
         told = [e.at for e in of if isinstance(e, Event) and e.file == file and e.file_after == after]
         if not told:
             return {}
         first, known = min(told), {entry.id for entry in of}
-        seed, instant = f"{self.garden.agent_id} {self.id} {file} {before} {after}", parse_instant(first) or 0
+        seed, instant = f"{self.repository.agent_id} {self.id} {file} {before} {after}", parse_instant(first) or 0
         ids = (ulid_at(instant, sha256(f"{seed} {number}".encode()).digest()[:ENTROPY]) for number in count())
         return {"at": first, "id": next(ulid for ulid in ids if ulid not in known)}
 
     def _queue(self, place: Place, code: str, message: str, hint: str, sha256: str) -> None:
         path = path_of(place)
-        at = iso(self.garden.now_us)
-        self.queue[path] = DriftedFile(path, self.garden.agent_id, self.id, place.file, code, message, hint, at, sha256)
+        at = iso(self.repository.now_us)
+        self.queue[path] = DriftedFile(
+            path, self.repository.agent_id, self.id, place.file, code, message, hint, at, sha256
+        )
 
     def _record(self) -> None:
         """Writes the events, then the rows that follow from them."""
-        garden = self.garden
+        repository = self.repository
         if self.events:
-            garden.ledger.add(self.events, garden.now_us)
-            garden.forget_told(self.id)
+            repository.log.add(self.events, repository.now_us)
+            repository.forget_replay(self.id)
         with self.database.transaction(durable=True):
             entities_store.put_files(self.database, self.put)
             if self.events:
-                garden.remember_chain()
+                repository.remember_log_end()
         self.events, self.put = [], []
 
     def _close(self) -> None:
         """Removes files from the queue that are no drift any more, and rows of files that are gone."""
         gone = [path for path in self.rows if path not in self.shown]
         if gone:
-            self.found.changed.add(self.garden.agent_id)
-        known = self.garden.drift()
+            self.found.changed.add(self.repository.agent_id)
+        known = self.repository.drift()
         over = [each.path for each in known if each.entity_id == self.id and each.path not in self.queue]
         if not (gone or over or self.queue):
             return
@@ -454,10 +456,10 @@ class _Examination:
             place = parse_path(path)
             if place is not None:
                 return place._replace(file="profile")
-        kind, slug = kind_of(self.id), self.garden.told(self.id).slug
+        kind, slug = kind_of(self.id), self.repository.replay(self.id).slug
         if kind is None:
             raise ValueError(self.id)
-        return Place(self.garden.agent_id, kind, slug or "unnamed", self.id, "profile")
+        return Place(self.repository.agent_id, kind, slug or "unnamed", self.id, "profile")
 
 
 _PUT_BACK = "put the folder back, or let it be written again from its events"

@@ -13,7 +13,7 @@ from signet_sync.entities.documents.document import EntityDocument, text_of
 from signet_sync.entities.documents.escaping import fit_item
 from signet_sync.entities.event_log.events import Actor, Operation
 from signet_sync.entities.evidence import token_for
-from signet_sync.entities.execute import Caller, EntityRequest, carry_out, perform
+from signet_sync.entities.execute import Caller, EntityRequest, edit_entity, run_request
 from signet_sync.entities.repository import Entity, EntityRepository
 from signet_sync.entities.results import EntityResult
 from signet_sync.entities.section_edits import TargetSection
@@ -46,7 +46,7 @@ def create(
     *,
     relation: str | None = None,
     between: Sequence[str] = (),
-    **asked: Unpack[Caller],
+    **caller: Unpack[Caller],
 ) -> EntityResult:
     """Creates an entity with profile and notes; a relationship has a type (`relation`) `between` two or more entities.
 
@@ -54,13 +54,15 @@ def create(
     """
     title = section_edits.clean_line(name)
     kind_of_edge = None if relation is None else flatten(section_edits.clean_line(relation).text, 60)
-    request = {"kind": kind, "name": title.text, "relation": kind_of_edge, "between": list(between)}
-    ask = EntityRequest.of("create", asked, request, title.redactions)
-    return carry_out(
+    fields = {"kind": kind, "name": title.text, "relation": kind_of_edge, "between": list(between)}
+    request = EntityRequest.of("create", caller, fields, title.redactions)
+    return run_request(
         workspace,
         agent_id,
-        ask,
-        lambda garden: entities_create.plant(garden, kind, title.text, kind_of_edge, between, ask.stamp(agent_id)),
+        request,
+        lambda repository: entities_create.create_entity(
+            repository, kind, title.text, kind_of_edge, between, request.stamp(agent_id)
+        ),
     )
 
 
@@ -73,7 +75,7 @@ def set_section(
     *,
     rationale: str | None = None,
     evidence: str | None = None,
-    **asked: Unpack[Caller],
+    **caller: Unpack[Caller],
 ) -> EntityResult:
     """Replaces the text of a narrative section; `ref` is an id, a prefix of one, a slug or a title.
 
@@ -81,12 +83,12 @@ def set_section(
     Raises `UsageError`: `unknown-entity`, `ambiguous-entity`, `section-unknown`, `section-form` (a list or log),
     `section-locked`, `section-pinned`, `section-cap` (no rationale), `entity-drifted`, `idempotency-conflict`.
     """
-    ask, said = asked_text("set", asked, ref, section, text, rationale, evidence)
+    request, said = text_request("set", caller, ref, section, text, rationale, evidence)
 
-    def plan(garden: EntityRepository, entity: Entity, ulid: str) -> EditPlan:
-        return setting(garden, entity, section_edits.open_spot(garden, entity, section, ask.actor), said)
+    def plan(repository: EntityRepository, entity: Entity, ulid: str) -> EditPlan:
+        return plan_set(repository, entity, section_edits.open_target(repository, entity, section, request.actor), said)
 
-    return perform(workspace, agent_id, ref, ask, plan)
+    return edit_entity(workspace, agent_id, ref, request, plan)
 
 
 def append(
@@ -98,30 +100,30 @@ def append(
     *,
     rationale: str | None = None,
     evidence: str | None = None,
-    **asked: Unpack[Caller],
+    **caller: Unpack[Caller],
 ) -> EntityResult:
     """Appends a paragraph to a narrative section or an item to a list; Evidence quotes `evidence` (`PATH#LINE`).
 
     Raises as `set_section`, and `UsageError` `evidence-cap` for an eighth item of Evidence without a rationale.
     """
-    ask, said = asked_text("append", asked, ref, section, text, rationale, evidence)
+    request, said = text_request("append", caller, ref, section, text, rationale, evidence)
 
-    def plan(garden: EntityRepository, entity: Entity, ulid: str) -> EditPlan:
-        where = section_edits.open_spot(garden, entity, section, ask.actor)
-        return adding(garden, entity, where, said, token_for(ulid))
+    def plan(repository: EntityRepository, entity: Entity, ulid: str) -> EditPlan:
+        where = section_edits.open_target(repository, entity, section, request.actor)
+        return plan_append(repository, entity, where, said, token_for(ulid))
 
-    return perform(workspace, agent_id, ref, ask, plan)
+    return edit_entity(workspace, agent_id, ref, request, plan)
 
 
 def prune(
-    workspace: Workspace, agent_id: str, ref: str, section: str, item: str, *, reason: str, **asked: Unpack[Caller]
+    workspace: Workspace, agent_id: str, ref: str, section: str, item: str, *, reason: str, **caller: Unpack[Caller]
 ) -> EntityResult:
     """Removes an item (by key or number) from a list section; the event keeps its text. Raises as `set_section`."""
-    why = section_edits.needed(reason)
-    ask = EntityRequest.of("prune", asked, {"ref": ref, "section": section, "item": item, "reason": why})
+    why = section_edits.require_reason(reason)
+    request = EntityRequest.of("prune", caller, {"ref": ref, "section": section, "item": item, "reason": why})
 
-    def plan(garden: EntityRepository, entity: Entity, ulid: str) -> EditPlan:
-        where = section_edits.open_spot(garden, entity, section, ask.actor)
+    def plan(repository: EntityRepository, entity: Entity, ulid: str) -> EditPlan:
+        where = section_edits.open_target(repository, entity, section, request.actor)
         if where.form != "list":
             raise UsageError(
                 f"{where.section.heading} is no list",
@@ -130,91 +132,99 @@ def prune(
             )
         after, gone = edits.prune_item(where.document, where.name, item)
         draft = section_edits.Draft(fit_item(why))
-        return section_edits.edit(
-            garden, entity, where, after, draft, op="prune_item", actor=ask.actor, reason=why, extra={"gone": gone}
+        return section_edits.plan_edit(
+            repository,
+            entity,
+            where,
+            after,
+            draft,
+            op="prune_item",
+            actor=request.actor,
+            reason=why,
+            extra={"gone": gone},
         )
 
-    return perform(workspace, agent_id, ref, ask, plan)
+    return edit_entity(workspace, agent_id, ref, request, plan)
 
 
-def deprecate(workspace: Workspace, agent_id: str, ref: str, *, reason: str, **asked: Unpack[Caller]) -> EntityResult:
+def deprecate(workspace: Workspace, agent_id: str, ref: str, *, reason: str, **caller: Unpack[Caller]) -> EntityResult:
     """Marks an entity as no longer in use, with the reason; its files are kept. Raises as `set_section`."""
-    why = section_edits.needed(reason)
-    ask = EntityRequest.of("deprecate", asked, {"ref": ref, "reason": why})
+    why = section_edits.require_reason(reason)
+    request = EntityRequest.of("deprecate", caller, {"ref": ref, "reason": why})
 
-    def plan(garden: EntityRepository, entity: Entity, ulid: str) -> EditPlan:
-        fields = {"status": DEPRECATED, "deprecated_at": iso(garden.now_us), "deprecated_reason": why}
+    def plan(repository: EntityRepository, entity: Entity, ulid: str) -> EditPlan:
+        fields = {"status": DEPRECATED, "deprecated_at": iso(repository.now_us), "deprecated_reason": why}
         after = edits.with_fields(entity.profile, fields)
-        return _of_profile(garden, entity, ask, "deprecate", after, f"Deprecated: {why}", reason=why)
+        return _plan_profile(repository, entity, request, "deprecate", after, f"Deprecated: {why}", reason=why)
 
-    return perform(workspace, agent_id, ref, ask, plan)
+    return edit_entity(workspace, agent_id, ref, request, plan)
 
 
 def set_status(
-    workspace: Workspace, agent_id: str, ref: str, status: str, *, reason: str | None = None, **asked: Unpack[Caller]
+    workspace: Workspace, agent_id: str, ref: str, status: str, *, reason: str | None = None, **caller: Unpack[Caller]
 ) -> EntityResult:
     """Sets an entity's status, a word or a few. Raises as `set_section`."""
     wanted = flatten(section_edits.clean_line(status).text, _STATUS_LENGTH).casefold()
-    why = section_edits.said(reason)
+    why = section_edits.clean_reason(reason)
     if not any(map(str.isalnum, wanted)):
         raise UsageError("the status says nothing", hint="use a word: active, resting, …", code="text-empty")
     if wanted == DEPRECATED:
-        return deprecate(workspace, agent_id, ref, reason=reason or "", **asked)
-    ask = EntityRequest.of("status", asked, {"ref": ref, "status": wanted, "reason": why})
+        return deprecate(workspace, agent_id, ref, reason=reason or "", **caller)
+    request = EntityRequest.of("status", caller, {"ref": ref, "status": wanted, "reason": why})
 
-    def plan(garden: EntityRepository, entity: Entity, ulid: str) -> EditPlan:
+    def plan(repository: EntityRepository, entity: Entity, ulid: str) -> EditPlan:
         before = str(entity.profile.fields.get("status") or "active")
         after = edits.with_fields(entity.profile, {"status": wanted}, gone=("deprecated_at", "deprecated_reason"))
         line = f"Status: {before} → {wanted}" + (f" ({why})" if why else "") if before != wanted else None
-        return _of_profile(garden, entity, ask, "status", after, line, reason=why)
+        return _plan_profile(repository, entity, request, "status", after, line, reason=why)
 
-    return perform(workspace, agent_id, ref, ask, plan)
+    return edit_entity(workspace, agent_id, ref, request, plan)
 
 
-def rename(workspace: Workspace, agent_id: str, ref: str, name: str, **asked: Unpack[Caller]) -> EntityResult:
+def rename(workspace: Workspace, agent_id: str, ref: str, name: str, **caller: Unpack[Caller]) -> EntityResult:
     """Changes an entity's title and its folder's slug; the id stays the same. Raises as `set_section`."""
     title = section_edits.clean_line(name)
-    ask = EntityRequest.of("rename", asked, {"ref": ref, "name": title.text}, title.redactions)
+    request = EntityRequest.of("rename", caller, {"ref": ref, "name": title.text}, title.redactions)
 
-    def plan(garden: EntityRepository, entity: Entity, ulid: str) -> EditPlan:
+    def plan(repository: EntityRepository, entity: Entity, ulid: str) -> EditPlan:
         after = edits.with_title(entity.profile, title.text)
         before = entity.profile.title
         line = f"Renamed: {before} → {after.title}" if after.title != before else None
-        return _of_profile(garden, entity, ask, "rename", after, line, slug=slug_of(after.title))
+        return _plan_profile(repository, entity, request, "rename", after, line, slug=slug_of(after.title))
 
-    return perform(workspace, agent_id, ref, ask, plan)
+    return edit_entity(workspace, agent_id, ref, request, plan)
 
 
-def _of_profile(
-    garden: EntityRepository,
+def _plan_profile(
+    repository: EntityRepository,
     entity: Entity,
-    ask: EntityRequest,
+    request: EntityRequest,
     op: Operation,
     after: EntityDocument,
     line: str | None,
     **more: Any,
 ) -> EditPlan:
     """Plans a change of a whole profile; `line` is its entry in the change log. Raises `UsageError`."""
-    section_edits.refuse_guarded(entity, None, ask.actor)
-    after = section_edits.finished(garden, after, "profile", [line] if line else [])
+    section_edits.refuse_guarded(entity, None, request.actor)
+    after = section_edits.finished(repository, after, "profile", [line] if line else [])
     return EditPlan(op=op, file="profile", after=after, **more)
 
 
 # ── plans that proposals use too ──
 
 
-def asked_text(
-    op: str, asked: Caller, ref: str, section: str, text: str, rationale: str | None, evidence: str | None
+def text_request(
+    op: str, caller: Caller, ref: str, section: str, text: str, rationale: str | None, evidence: str | None
 ) -> tuple[EntityRequest, SectionText]:
     """Makes the request to write a text into a section, and the text without secrets. Raises `UsageError`."""
     said = section_edits.clean(text)
-    request = {"ref": ref, "section": section, "text": said.text, "rationale": rationale, "evidence": evidence}
-    ask = EntityRequest.of(op, asked, request, said.redactions)
-    return ask, SectionText(said.text, ask.actor, rationale, evidence)
+    fields = {"ref": ref, "section": section, "text": said.text, "rationale": rationale, "evidence": evidence}
+    request = EntityRequest.of(op, caller, fields, said.redactions)
+    return request, SectionText(said.text, request.actor, rationale, evidence)
 
 
-def setting(
-    garden: EntityRepository,
+def plan_set(
+    repository: EntityRepository,
     entity: Entity,
     where: TargetSection,
     said: SectionText,
@@ -229,18 +239,18 @@ def setting(
             hint="append an item, or prune one",
             code="section-form",
         )
-    draft = section_edits.narrative(garden, said.text, said.evidence)
+    draft = section_edits.narrative(repository, said.text, said.evidence)
     after = edits.replace(where.document, where.name, draft.text)
     # The first text of a section is no material change.
     material = f"{where.section.heading} rewritten" if where.is_core and text_of(where.section) else None
-    return section_edits.edit(
-        garden, entity, where, after, draft, op=op, actor=said.actor, rationale=said.rationale, material=material,
+    return section_edits.plan_edit(
+        repository, entity, where, after, draft, op=op, actor=said.actor, rationale=said.rationale, material=material,
         extra=extra,
     )  # fmt: skip
 
 
-def adding(
-    garden: EntityRepository,
+def plan_append(
+    repository: EntityRepository,
     entity: Entity,
     where: TargetSection,
     said: SectionText,
@@ -251,12 +261,12 @@ def adding(
 ) -> EditPlan:
     """Plans another paragraph of a narrative, or another item of a list or log. Raises `UsageError`."""
     if where.form == "narrative":
-        draft = section_edits.narrative(garden, said.text, said.evidence)
+        draft = section_edits.narrative(repository, said.text, said.evidence)
         after = edits.append(where.document, where.name, draft.text)
     else:
-        draft = section_edits.item(garden, where, said.text, said.evidence, token)
+        draft = section_edits.item(repository, where, said.text, said.evidence, token)
         after = edits.append_item(where.document, where.name, draft.text)
     done: Operation = op or ("append" if where.form == "narrative" else "append_item")
-    return section_edits.edit(
-        garden, entity, where, after, draft, op=done, actor=said.actor, rationale=said.rationale, extra=extra
+    return section_edits.plan_edit(
+        repository, entity, where, after, draft, op=done, actor=said.actor, rationale=said.rationale, extra=extra
     )

@@ -11,7 +11,7 @@ from signet_sync.entities import operations, proposals, section_edits
 from signet_sync.entities.documents import edits
 from signet_sync.entities.event_log.events import Event, Operation
 from signet_sync.entities.evidence import token_for
-from signet_sync.entities.execute import Caller, EntityRequest, carry_out, load, perform
+from signet_sync.entities.execute import Caller, EntityRequest, edit_entity, load, run_request
 from signet_sync.entities.operations import SectionText
 from signet_sync.entities.repository import Entity, EntityRepository, words
 from signet_sync.entities.results import EntityResult, Proposal
@@ -25,7 +25,7 @@ Guard = Literal["pin", "unpin", "lock", "unlock"]
 
 
 def guard(
-    op: Guard, workspace: Workspace, agent_id: str, ref: str, section: str | None = None, **asked: Unpack[Caller]
+    op: Guard, workspace: Workspace, agent_id: str, ref: str, section: str | None = None, **caller: Unpack[Caller]
 ) -> EntityResult:
     """Pins or locks a section (None: the whole entity) against an agent's writes, or undoes that.
 
@@ -33,11 +33,11 @@ def guard(
     `operations.set_section`.
     """
     field = "pins" if op.endswith("pin") else "locks"
-    ask = _of_person(op, asked, {"ref": ref, "section": section})
+    request = _of_person(op, caller, {"ref": ref, "section": section})
 
-    def plan(garden: EntityRepository, entity: Entity, ulid: str) -> EditPlan:
+    def plan(repository: EntityRepository, entity: Entity, ulid: str) -> EditPlan:
         everything = section is None or section.strip() == section_edits.WHOLE
-        where = None if everything or section is None else section_edits.spot(garden, entity, section)
+        where = None if everything or section is None else section_edits.find_target(repository, entity, section)
         name = section_edits.guard_name(where)
         kept = [one for one in words(entity.profile.fields.get(field)) if anchor_of(one) != anchor_of(name)]
         after = edits.with_fields(entity.profile, {field: kept if op.startswith("un") else [*kept, name]})
@@ -45,11 +45,11 @@ def guard(
             op=op,
             file="profile",
             section=where.name if where is not None and where.file == "profile" else None,
-            after=section_edits.finished(garden, after, "profile", []),
+            after=section_edits.finished(repository, after, "profile", []),
             extra={"name": name},
         )
 
-    return perform(workspace, agent_id, ref, ask, plan)
+    return edit_entity(workspace, agent_id, ref, request, plan)
 
 
 pin, unpin = partial(guard, "pin"), partial(guard, "unpin")
@@ -65,80 +65,80 @@ def propose(
     *,
     rationale: str | None = None,
     evidence: str | None = None,
-    **asked: Unpack[Caller],
+    **caller: Unpack[Caller],
 ) -> EntityResult:
     """Proposes a text to a person, for a section that an agent may not write; `event_id` identifies the proposal.
 
     Approval sets a narrative section to the text, or appends it to a list as an item. Raises as
     `operations.set_section`.
     """
-    ask, said = operations.asked_text("propose", asked, ref, section, text, rationale, evidence)
+    request, said = operations.text_request("propose", caller, ref, section, text, rationale, evidence)
 
-    def plan(garden: EntityRepository, entity: Entity, ulid: str) -> EditPlan:
-        where = section_edits.spot(garden, entity, section)
+    def plan(repository: EntityRepository, entity: Entity, ulid: str) -> EditPlan:
+        where = section_edits.find_target(repository, entity, section)
         wanted: Operation = "set" if where.form == "narrative" else "append_item"
         # Planning the change now reports errors that approval would meet.
         if wanted == "set":
-            plan = operations.setting(garden, entity, where, said)
+            plan = operations.plan_set(repository, entity, where, said)
         else:
-            plan = operations.adding(garden, entity, where, said, token_for(ulid))
+            plan = operations.plan_append(repository, entity, where, said, token_for(ulid))
         extra = {"op": wanted, "text": said.text, "source": evidence}
         return replace(plan, op="propose", after=None, lint=(), extra=extra)
 
-    return perform(workspace, agent_id, ref, ask, plan)
+    return edit_entity(workspace, agent_id, ref, request, plan)
 
 
-def approve(workspace: Workspace, agent_id: str, proposal: str, **asked: Unpack[Caller]) -> EntityResult:
+def approve(workspace: Workspace, agent_id: str, proposal: str, **caller: Unpack[Caller]) -> EntityResult:
     """Applies a proposal (given by its event's id, a prefix of it, or its `ev:…`).
 
     Raises `UsageError`: `unknown-proposal`, `actor-refused`, and as `operations.set_section`.
     """
-    ask = _of_person("approve", asked, {"proposal": proposal})
+    request = _of_person("approve", caller, {"proposal": proposal})
 
-    def plan(garden: EntityRepository, entity: Entity, where: TargetSection, found: Proposal) -> EditPlan:
-        said, extra = SectionText(found.text, ask.actor, found.rationale, found.source), {"proposal": found.id}
+    def plan(repository: EntityRepository, entity: Entity, where: TargetSection, found: Proposal) -> EditPlan:
+        said, extra = SectionText(found.text, request.actor, found.rationale, found.source), {"proposal": found.id}
         if found.op == "set":
-            return operations.setting(garden, entity, where, said, op="approve", extra=extra)
+            return operations.plan_set(repository, entity, where, said, op="approve", extra=extra)
         # An item of Evidence names the proposal's event.
-        return operations.adding(garden, entity, where, said, token_for(found.id), op="approve", extra=extra)
+        return operations.plan_append(repository, entity, where, said, token_for(found.id), op="approve", extra=extra)
 
-    return _answer(workspace, agent_id, proposal, ask, plan)
+    return _answer(workspace, agent_id, proposal, request, plan)
 
 
 def reject(
-    workspace: Workspace, agent_id: str, proposal: str, *, reason: str | None = None, **asked: Unpack[Caller]
+    workspace: Workspace, agent_id: str, proposal: str, *, reason: str | None = None, **caller: Unpack[Caller]
 ) -> EntityResult:
     """Closes a proposal; it stays in the event log. Raises as `approve`."""
-    why = section_edits.said(reason)
-    ask = _of_person("reject", asked, {"proposal": proposal, "reason": why})
+    why = section_edits.clean_reason(reason)
+    request = _of_person("reject", caller, {"proposal": proposal, "reason": why})
 
-    def plan(garden: EntityRepository, entity: Entity, where: TargetSection, found: Proposal) -> EditPlan:
+    def plan(repository: EntityRepository, entity: Entity, where: TargetSection, found: Proposal) -> EditPlan:
         return EditPlan(op="reject", file=where.file, section=where.name, extra={"proposal": found.id}, reason=why)
 
-    return _answer(workspace, agent_id, proposal, ask, plan)
+    return _answer(workspace, agent_id, proposal, request, plan)
 
 
 def _answer(
     workspace: Workspace,
     agent_id: str,
     proposal: str,
-    ask: EntityRequest,
+    request: EntityRequest,
     plan: Callable[[EntityRepository, Entity, TargetSection, Proposal], EditPlan],
 ) -> EntityResult:
     """Carries out a person's answer to a proposal."""
 
-    def act(garden: EntityRepository) -> tuple[Event, Entity]:
-        found = proposals.one(garden, proposal)
-        entity = load(garden, found.entity_id)
-        where = section_edits.spot(garden, entity, found.section)
-        return write(garden, entity, plan(garden, entity, where, found), ask.stamp(agent_id)), entity
+    def act(repository: EntityRepository) -> tuple[Event, Entity]:
+        found = proposals.one(repository, proposal)
+        entity = load(repository, found.entity_id)
+        where = section_edits.find_target(repository, entity, found.section)
+        return write(repository, entity, plan(repository, entity, where, found), request.stamp(agent_id)), entity
 
-    return carry_out(workspace, agent_id, ask, act)
+    return run_request(workspace, agent_id, request, act)
 
 
-def _of_person(op: str, asked: Caller, request: Mapping[str, Any]) -> EntityRequest:
+def _of_person(op: str, caller: Caller, fields: Mapping[str, Any]) -> EntityRequest:
     """Makes a request that only people may make. Raises `UsageError` (`actor-refused`)."""
-    ask = EntityRequest.of(op, asked, request, actor="person")
-    if ask.actor not in ("person", "maintainer"):
+    request = EntityRequest.of(op, caller, fields, actor="person")
+    if request.actor not in ("person", "maintainer"):
         raise UsageError(f"{op} is a person's word, not an agent's", hint="--actor person", code="actor-refused")
-    return ask
+    return request

@@ -17,54 +17,56 @@ _MOST = 40
 _HIGHLIGHTS = "highlights"
 
 
-def weave(workspace: Workspace, agent_id: str, now_us: int) -> tuple[str, ...]:
+def update_patterns(workspace: Workspace, agent_id: str, now_us: int) -> tuple[str, ...]:
     """Adds new patterns and prunes those that no longer hold; returns the ids of the events.
 
     Does nothing without a user, or if a person has locked or pinned the highlights. The workspace's lock is held.
     """
-    garden = EntityRepository(workspace, agent_id, now_us)
-    observe.tend(garden)
-    return weave_in(garden)
+    repository = EntityRepository(workspace, agent_id, now_us)
+    observe.catch_up(repository)
+    return update_patterns_in(repository)
 
 
-def weave_in(garden: EntityRepository) -> tuple[str, ...]:
+def update_patterns_in(repository: EntityRepository) -> tuple[str, ...]:
     """Does the same with entities that are already open."""
-    wanted = _wanted(garden)
+    wanted = _pattern_items(repository)
     done: list[str] = []
     # Bounded: an item that is read differently because of a person's Markdown must not be added without end.
     for _ in range(_MOST):
-        entity = _user(garden)
-        plan = _next(garden, entity, wanted) if entity is not None else None
+        entity = _user(repository)
+        plan = _next(repository, entity, wanted) if entity is not None else None
         if entity is None or plan is None:
             return tuple(done)
-        event = write_ahead.write_as("observer", garden, entity, plan)
+        event = write_ahead.write_as("observer", repository, entity, plan)
         if event is None:
             return tuple(done)  # the next change of a relationship tries again
         done.append(event.id)
     return tuple(done)
 
 
-def _wanted(garden: EntityRepository) -> list[SafeText]:
+def _pattern_items(repository: EntityRepository) -> list[SafeText]:
     """Returns the items of the current patterns, the most significant first."""
     rows = [
-        row for row in entities_store.entities(garden.workspace.database, garden.agent_id) if row.status != "deprecated"
+        row
+        for row in entities_store.entities(repository.workspace.database, repository.agent_id)
+        if row.status != "deprecated"
     ]
     members = {row.id: Member(row.id, row.title, row.path) for row in rows if row.kind != "relationship"}
     edges = [Relationship(row.id, row.type, row.participants) for row in rows if row.kind == "relationship"]
     return [fit_item(PREFIX + pattern.line) for pattern in patterns(edges, members)] if edges else []
 
 
-def _user(garden: EntityRepository) -> Entity | None:
+def _user(repository: EntityRepository) -> Entity | None:
     """Returns the agent's user, the first by title if there are several; None if it cannot be written."""
-    rows = entities_store.entities(garden.workspace.database, garden.agent_id)
+    rows = entities_store.entities(repository.workspace.database, repository.agent_id)
     user = next((row for row in rows if row.kind == "user" and row.status != "deprecated"), None)
-    return observe.writable(garden, user.id) if user is not None else None
+    return observe.writable(repository, user.id) if user is not None else None
 
 
-def _next(garden: EntityRepository, entity: Entity, wanted: list[SafeText]) -> EditPlan | None:
+def _next(repository: EntityRepository, entity: Entity, wanted: list[SafeText]) -> EditPlan | None:
     """Plans one item to prune or to add; returns None if nothing is left to do."""
     try:
-        where = section_edits.open_spot(garden, entity, _HIGHLIGHTS, "observer")
+        where = section_edits.open_target(repository, entity, _HIGHLIGHTS, "observer")
     except UsageError:
         return None
     known = [item for item in edits.items(where.section) if item.text.startswith(PREFIX)]
@@ -72,14 +74,15 @@ def _next(garden: EntityRepository, entity: Entity, wanted: list[SafeText]) -> E
     for item in known:
         if item.text not in wanted or texts.index(item.text) != known.index(item):
             after, gone = edits.prune_item(where.document, where.name, str(item.number))
-            return section_edits.edit(
-                garden, entity, where, after, section_edits.Draft(fit_item(gone)), op="prune_item", actor="observer",
+            return section_edits.plan_edit(
+                repository, entity, where, after, section_edits.Draft(fit_item(gone)), op="prune_item",
+                actor="observer",
                 reason="no relationships say so any more", extra={"gone": gone},
             )  # fmt: skip
     for text in wanted:
         if text not in texts:
             after = edits.append_item(where.document, where.name, text)
-            return section_edits.edit(
-                garden, entity, where, after, section_edits.Draft(text), op="append_item", actor="observer"
+            return section_edits.plan_edit(
+                repository, entity, where, after, section_edits.Draft(text), op="append_item", actor="observer"
             )
     return None

@@ -91,7 +91,7 @@ class EntityRepository:
         self.workspace = workspace
         self.agent_id = agent_id
         self.now_us = now_us
-        self.ledger = EventLog(workspace.root, agent_id)
+        self.log = EventLog(workspace.root, agent_id)
         self._told: dict[str, Replayed] = {}
 
     # ── files ──
@@ -122,7 +122,7 @@ class EntityRepository:
         ]
         return filled or places[:1]
 
-    def seen(self, place: Place) -> FileContent:
+    def read(self, place: Place) -> FileContent:
         """Reads a file."""
         path = path_of(place)
         read = files.read(self.workspace.root, path, _BYTES)
@@ -137,16 +137,16 @@ class EntityRepository:
             )
         return FileContent(path, place, read.raw, text, sha, read.signature)
 
-    def both(self, place: Place) -> dict[File, FileContent]:
+    def read_both(self, place: Place) -> dict[File, FileContent]:
         """Reads profile and notes of an entity."""
-        return {file: self.seen(place._replace(file=file)) for file in FILES}
+        return {file: self.read(place._replace(file=file)) for file in FILES}
 
     # ── events ──
 
-    def told(self, entity_id: str) -> Replayed:
+    def replay(self, entity_id: str) -> Replayed:
         """Returns the state that the events of an entity add up to."""
         if entity_id not in self._told:
-            self._told[entity_id] = fold(self.ledger.of(entity_id))
+            self._told[entity_id] = fold(self.log.of(entity_id))
         return self._told[entity_id]
 
     def event(self, op: Operation, actor: Actor, **fields: Any) -> Event:
@@ -158,11 +158,11 @@ class EntityRepository:
     def record(self, op: Operation, actor: Actor, payload: Mapping[str, Any], **fields: Any) -> Event:
         """Appends an event that needs no outcome to the event log."""
         event = self.event(op, actor, payload=payload, **fields)
-        self.ledger.add([event], self.now_us)
-        self.forget_told(event.entity_id)
+        self.log.add([event], self.now_us)
+        self.forget_replay(event.entity_id)
         return event
 
-    def forget_told(self, entity_id: str | None) -> None:
+    def forget_replay(self, entity_id: str | None) -> None:
         """Drops cached replays of an entity (None: of all) after events were added."""
         if entity_id is None:
             self._told.clear()
@@ -173,7 +173,7 @@ class EntityRepository:
     def rules(self, kind: Kind) -> list[tuple[int, Shape]]:
         """Returns the fields of a kind that became sections, each with the schema version that introduced it."""
         found = []
-        for event in self.ledger.events_holding('"op":"schema"'):
+        for event in self.log.events_holding('"op":"schema"'):
             match event.payload if event.entity_id is None else None:
                 case {"kind": str(of), "anchor": str(anchor), "heading": str(heading), "version": int(version)} if (
                     of == kind
@@ -253,15 +253,15 @@ class EntityRepository:
         found = {section.anchor or "": text_of(section) for section in document.sections if section.anchor in wanted}
         return {anchor: text for anchor, text in found.items() if text}
 
-    def remember_chain(self) -> None:
+    def remember_log_end(self) -> None:
         """Records the current end of the event log in the database. In the caller's transaction."""
-        last = self.ledger.last()
+        last = self.log.last()
         if last is not None:
-            known = entities_store.chain(self.workspace.database, self.agent_id)
+            known = entities_store.log_end(self.workspace.database, self.agent_id)
             # Old pages are not read just to count their lines.
-            more = self.ledger.after(known.last_hash) if known is not None else None
-            count = known.events + more if known is not None and more is not None else self.ledger.size()
-            entities_store.set_chain(self.workspace.database, self.agent_id, LogEnd(last.hash, last.id, count))
+            more = self.log.after(known.last_hash) if known is not None else None
+            count = known.events + more if known is not None and more is not None else self.log.size()
+            entities_store.set_log_end(self.workspace.database, self.agent_id, LogEnd(last.hash, last.id, count))
 
 
 def path_of(place: Place) -> str:

@@ -43,15 +43,15 @@ def promote(
         raise UsageError("the schema is a maintainer's to change", hint="--actor maintainer", code="actor-refused")
     wanted = " ".join(section_edits.clean_line(field).text.lstrip("#").split())
     with state_dir.workspace_lock(workspace.state):
-        garden = EntityRepository(workspace, agent_id, now_us)
-        observe.look_at_all(garden)
-        entities = list(_entities(garden))
-        kind, heading = _meant(entities, wanted, kind)
-        rule = _rule(garden, kind, heading)
-        event_id = rule[1] if rule else _record(garden, kind, heading)
-        version, shape = _shape(garden, kind, heading)
+        repository = EntityRepository(workspace, agent_id, now_us)
+        observe.examine_all(repository)
+        entities = list(_entities(repository))
+        kind, heading = _find_field(entities, wanted, kind)
+        rule = _rule(repository, kind, heading)
+        event_id = rule[1] if rule else _record(repository, kind, heading)
+        version, shape = _shape(repository, kind, heading)
         migrated = [
-            entity.seen["profile"].path for entity in entities if _migrate(garden, entity, kind, version, shape)
+            entity.seen["profile"].path for entity in entities if _migrate(repository, entity, kind, version, shape)
         ]
         if rule and not migrated:
             raise UsageError(
@@ -60,15 +60,15 @@ def promote(
         return PromotedField(event_id, kind, shape.anchor, heading, version, tuple(migrated))
 
 
-def _entities(garden: EntityRepository) -> Iterator[Entity]:
+def _entities(repository: EntityRepository) -> Iterator[Entity]:
     """Yields every entity that does not wait for a maintainer."""
-    waiting = {one.entity_id for one in garden.drift()}
-    for row in entities_store.entities(garden.workspace.database, garden.agent_id):
+    waiting = {one.entity_id for one in repository.drift()}
+    for row in entities_store.entities(repository.workspace.database, repository.agent_id):
         if row.id not in waiting:
-            yield execute.load(garden, row.id)
+            yield execute.load(repository, row.id)
 
 
-def _meant(entities: list[Entity], field: str, kind: Kind | None) -> tuple[Kind, str]:
+def _find_field(entities: list[Entity], field: str, kind: Kind | None) -> tuple[Kind, str]:
     """Returns the kind that has the field, and its heading as written there. Raises `UsageError`."""
     found: dict[Kind, str] = {}
     for entity in entities:
@@ -108,20 +108,20 @@ def fields_of(document: EntityDocument) -> list[tuple[str, int, int]]:
     return [(name, start, end) for (name, start), end in zip(heads, ends, strict=True)]
 
 
-def _rule(garden: EntityRepository, kind: Kind, heading: str) -> tuple[int, str] | None:
+def _rule(repository: EntityRepository, kind: Kind, heading: str) -> tuple[int, str] | None:
     """Returns version and event of an existing rule, so that an interrupted migration continues."""
-    for event in garden.ledger.events_holding('"op":"schema"'):
+    for event in repository.log.events_holding('"op":"schema"'):
         match event.payload if event.entity_id is None else None:
             case {"kind": of, "anchor": anchor, "version": int(version)} if (of, anchor) == (kind, anchor_of(heading)):
                 return version, event.id
     return None
 
 
-def _shape(garden: EntityRepository, kind: Kind, heading: str) -> tuple[int, Shape]:
-    return next((version, shape) for version, shape in garden.rules(kind) if shape.anchor == anchor_of(heading))
+def _shape(repository: EntityRepository, kind: Kind, heading: str) -> tuple[int, Shape]:
+    return next((version, shape) for version, shape in repository.rules(kind) if shape.anchor == anchor_of(heading))
 
 
-def _record(garden: EntityRepository, kind: Kind, heading: str) -> str:
+def _record(repository: EntityRepository, kind: Kind, heading: str) -> str:
     anchor = anchor_of(heading)
     if any(shape.anchor == anchor for shape in shapes(kind)):
         raise UsageError(f"{heading} is a section of every {kind} already", hint="set it", code="field-exists")
@@ -132,31 +132,31 @@ def _record(garden: EntityRepository, kind: Kind, heading: str) -> str:
             code="field-invalid",
         )
     rule = {
-        "kind": kind, "field": heading, "anchor": anchor, "heading": heading, "version": garden.version(kind) + 1
+        "kind": kind, "field": heading, "anchor": anchor, "heading": heading, "version": repository.version(kind) + 1
     }  # fmt: skip
-    event = garden.record("schema", "maintainer", rule)
-    write_ahead.mirror(garden)
+    event = repository.record("schema", "maintainer", rule)
+    write_ahead.update_rows(repository)
     return event.id
 
 
-def _migrate(garden: EntityRepository, entity: Entity, kind: Kind, version: int, shape: Shape) -> bool:
+def _migrate(repository: EntityRepository, entity: Entity, kind: Kind, version: int, shape: Shape) -> bool:
     """Gives a file the section, with the field's text from Extensions, in an ordinary event."""
     if entity.kind != kind or version_of(entity.profile) >= version:
         return False
-    after = edits.with_fields(_moved(entity, shape), {"schema_version": version})
+    after = edits.with_fields(_with_field_moved(entity, shape), {"schema_version": version})
     lines = [f"Schema {version}: {shape.heading} became a section"]
     plan = EditPlan(
         op="schema",
         file="profile",
         section=shape.anchor,
-        after=section_edits.finished(garden, after, "profile", lines),
+        after=section_edits.finished(repository, after, "profile", lines),
         extra={"version": version},
     )
     # Running the command again continues with a file that was being edited.
-    return write_ahead.write_as("maintainer", garden, entity, plan) is not None
+    return write_ahead.write_as("maintainer", repository, entity, plan) is not None
 
 
-def _moved(entity: Entity, shape: Shape) -> EntityDocument:
+def _with_field_moved(entity: Entity, shape: Shape) -> EntityDocument:
     document = entity.profile
     text = ""
     named = [one for one in fields_of(document) if one[0].casefold() == shape.heading.casefold()]

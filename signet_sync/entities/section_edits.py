@@ -48,28 +48,28 @@ class CleanText:
 
 def clean(text: str) -> CleanText:
     """Sanitizes a text of several lines. Raises `UsageError` (`text-too-long`)."""
-    return CleanText(*sanitize_counted(_bounded(text)))
+    return CleanText(*sanitize_counted(_require_short(text)))
 
 
 def clean_line(text: str) -> CleanText:
     """Sanitizes a text of one line. Raises `UsageError` (`text-too-long`)."""
-    return CleanText(*sanitize_line_counted(_bounded(text)))
+    return CleanText(*sanitize_line_counted(_require_short(text)))
 
 
-def said(text: str | None) -> str | None:
+def clean_reason(text: str | None) -> str | None:
     """Sanitizes a reason and puts it on one line; returns None for an empty one."""
-    return None if text is None else flatten(sanitize_line(_bounded(text))) or None
+    return None if text is None else flatten(sanitize_line(_require_short(text))) or None
 
 
-def needed(reason: str) -> str:
+def require_reason(reason: str) -> str:
     """Does the same for a required reason. Raises `UsageError` (`reason-missing`)."""
-    kept = said(reason)
+    kept = clean_reason(reason)
     if kept is None or not any(map(str.isalnum, kept)):
         raise UsageError("the reason says nothing", hint="say why, in a sentence", code="reason-missing")
     return kept
 
 
-def _bounded(text: str) -> str:
+def _require_short(text: str) -> str:
     # Keeps the sanitizer from processing a large file passed by mistake.
     if len(text) > TEXT_LIMIT * 4:
         raise UsageError(
@@ -108,20 +108,20 @@ class TargetSection:
         return self.file == "profile" and self.shape is not None and self.shape.anchor not in _COMMON
 
 
-def spot(garden: EntityRepository, entity: Entity, name: str) -> TargetSection:
+def find_target(repository: EntityRepository, entity: Entity, name: str) -> TargetSection:
     """Finds a section by name: `identity`, `Open Questions`, `notes/inbox`. Raises `UsageError` (`section-unknown`)."""
     file: File = "notes" if name.strip().casefold().startswith(_NOTES) else "profile"
     document = entity.documents.get(file)
     if document is None:
         raise UsageError("the entity has no notes", hint="entity create makes them", code="section-unknown")
     section = find(document, name.strip()[len(_NOTES) :] if file == "notes" else name)
-    known = {shape.anchor: shape for shape in garden.shapes_of(entity.kind, file, document)}
+    known = {shape.anchor: shape for shape in repository.shapes_of(entity.kind, file, document)}
     return TargetSection(file, document, section, known.get(section.anchor or ""))
 
 
-def open_spot(garden: EntityRepository, entity: Entity, name: str, actor: Actor) -> TargetSection:
-    """Finds a section that the actor may write. Raises as `spot` and `refuse_guarded`."""
-    where = spot(garden, entity, name)
+def open_target(repository: EntityRepository, entity: Entity, name: str, actor: Actor) -> TargetSection:
+    """Finds a section that the actor may write. Raises as `find_target` and `refuse_guarded`."""
+    where = find_target(repository, entity, name)
     refuse_guarded(entity, where, actor)
     return where
 
@@ -133,7 +133,7 @@ def guard_name(where: TargetSection | None) -> str:
     return f"{_NOTES}{where.name}" if where.file == "notes" else where.name
 
 
-def guards(entity: Entity, field: str) -> tuple[str, ...]:
+def guarded_names(entity: Entity, field: str) -> tuple[str, ...]:
     """Returns the names in `pins` or `locks` as anchors; people may write headings."""
     return tuple(anchor_of(" ".join(name.split())) for name in words(entity.profile.fields.get(field)))
 
@@ -143,7 +143,7 @@ def refuse_guarded(entity: Entity, where: TargetSection | None, actor: Actor) ->
     if actor in ("person", "maintainer"):
         return
     for field, word in (("locks", "locked"), ("pins", "pinned")):
-        kept = guards(entity, field)
+        kept = guarded_names(entity, field)
         if WHOLE in kept or (where is not None and anchor_of(guard_name(where)) in kept):
             what = f"the section {where.section.heading}" if where is not None and WHOLE not in kept else "the entity"
             raise UsageError(
@@ -165,22 +165,22 @@ class Draft:
     evidence: tuple[str, ...] = ()
 
 
-def narrative(garden: EntityRepository, text: str, source: str | None) -> Draft:
+def narrative(repository: EntityRepository, text: str, source: str | None) -> Draft:
     """Prepares a narrative, with the line of an artifact that supports it (`PATH#LINE`). Raises `UsageError`."""
     fitted, notes = fit(text)
-    return Draft(fitted, notes, () if source is None else (quoted(garden, source)[0],))
+    return Draft(fitted, notes, () if source is None else (quote_source(repository, source)[0],))
 
 
-def item(garden: EntityRepository, where: TargetSection, text: str, source: str | None, token: str) -> Draft:
+def item(repository: EntityRepository, where: TargetSection, text: str, source: str | None, token: str) -> Draft:
     """Prepares a list item; one of Evidence quotes a line of an artifact and has its event's token.
 
     Raises `UsageError`: `evidence-missing` if an item of Evidence names no line, `evidence-unquoted` if its quote is
     not in the line.
     """
-    place, quote = quoted(garden, source) if source is not None else (None, None)
+    place, quote = quote_source(repository, source) if source is not None else (None, None)
     rests = () if place is None else (place,)
     if where.form == "log":
-        return Draft(log_item(iso(garden.now_us), text), (), rests)
+        return Draft(log_item(iso(repository.now_us), text), (), rests)
     if where.shape is None or where.shape.anchor != "evidence":
         return Draft(fit_item(text), (), rests)
     fitted = fit_item(text)
@@ -199,7 +199,7 @@ def item(garden: EntityRepository, where: TargetSection, text: str, source: str 
     return Draft(evidence.item_text(Evidence(quote, why, path, token)), (), rests)
 
 
-def quoted(garden: EntityRepository, source: str) -> tuple[str, str]:
+def quote_source(repository: EntityRepository, source: str) -> tuple[str, str]:
     """Returns `PATH#LINE` in its stored form, and the text of the line without secrets.
 
     Raises `UsageError`: `evidence-invalid`, `evidence-unknown` (no artifact of this agent), `evidence-empty`.
@@ -210,11 +210,11 @@ def quoted(garden: EntityRepository, source: str) -> tuple[str, str]:
         raise UsageError(
             f"{source[:80]!r} names no line", hint="write memory/…--summary.md#12", code="evidence-invalid"
         )
-    row = artifacts.rows_by_path(garden.workspace.database, [path]).get(path)
-    found = files.read(garden.workspace.root, path, garden.workspace.settings.max_file_bytes)
-    if row is None or row.agent_id != garden.agent_id or not isinstance(found, Found):
+    row = artifacts.rows_by_path(repository.workspace.database, [path]).get(path)
+    found = files.read(repository.workspace.root, path, repository.workspace.settings.max_file_bytes)
+    if row is None or row.agent_id != repository.agent_id or not isinstance(found, Found):
         raise UsageError(
-            f"{path[:120]} is no artifact of agent {garden.agent_id}",
+            f"{path[:120]} is no artifact of agent {repository.agent_id}",
             hint="evidence rests on a file of a session; signet-sync search finds them",
             code="evidence-unknown",
         )
@@ -233,8 +233,8 @@ def quoted(garden: EntityRepository, source: str) -> tuple[str, str]:
 # ── plans ──
 
 
-def edit(
-    garden: EntityRepository,
+def plan_edit(
+    repository: EntityRepository,
     entity: Entity,
     where: TargetSection,
     after: EntityDocument,
@@ -248,11 +248,11 @@ def edit(
     reason: str | None = None,
 ) -> EditPlan:
     """Plans a change of one section. `material` is its entry in the change log. Raises `UsageError`."""
-    why = None if rationale is None else evidence.read_rationale(sanitize_line(_bounded(rationale)))
+    why = None if rationale is None else evidence.read_rationale(sanitize_line(_require_short(rationale)))
     over = _over_cap(where, after, why, actor)
     lines = [line for line in (material, _override(where, why) if over and why is not None else None) if line]
-    after = finished(garden, after, where.file, lines)
-    shapes = garden.shapes_of(entity.kind, where.file, after)
+    after = finished(repository, after, where.file, lines)
+    shapes = repository.shapes_of(entity.kind, where.file, after)
     return EditPlan(
         op=op,
         file=where.file,
@@ -267,12 +267,12 @@ def edit(
     )
 
 
-def finished(garden: EntityRepository, after: EntityDocument, file: File, lines: list[str]) -> EntityDocument:
+def finished(repository: EntityRepository, after: EntityDocument, file: File, lines: list[str]) -> EntityDocument:
     """Completes a file before writing: adds material changes to its change log, sets its time, checks its structure."""
     if file == "profile":
         for line in lines:
-            after = edits.append_item(after, "change-log", log_item(iso(garden.now_us), line))
-    after = edits.with_fields(after, {"updated_at": iso(garden.now_us)})
+            after = edits.append_item(after, "change-log", log_item(iso(repository.now_us), line))
+    after = edits.with_fields(after, {"updated_at": iso(repository.now_us)})
     try:
         return reread(after)
     except DocumentProblem as problem:

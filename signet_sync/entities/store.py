@@ -95,7 +95,7 @@ def put_files(database: Database, files: Iterable[EntityFile]) -> None:
     fresh = [one for path, one in {one.path: one for one in files}.items() if file(database, path) != one]
     before = _owners(database, [one.path for one in fresh])
     database.executemany(_PUT, [_row(one) for one in fresh])
-    _tell(database, before | {(one.agent_id, one.id) for one in fresh})
+    _update_lines(database, before | {(one.agent_id, one.id) for one in fresh})
     composed.forget(database, {one.agent_id for one in fresh})
 
 
@@ -104,7 +104,7 @@ def forget_files(database: Database, paths: Iterable[str]) -> None:
     gone = list(paths)
     before = _owners(database, gone)
     database.executemany("delete from garden_files where path = ?", [(path,) for path in gone])
-    _tell(database, before)
+    _update_lines(database, before)
     composed.forget(database, {agent_id for agent_id, _ in before})
 
 
@@ -123,7 +123,7 @@ def _owners(database: Database, paths: Sequence[str]) -> set[tuple[str, str]]:
     }
 
 
-def _tell(database: Database, entities: Iterable[tuple[str, str]]) -> None:
+def _update_lines(database: Database, entities: Iterable[tuple[str, str]]) -> None:
     """Updates the `recall` lines of entities, given as agent and id, from their profiles."""
     for agent_id, entity_id in sorted(entities):
         profile = next((one for one in files_of(database, agent_id, entity_id) if one.file == "profile"), None)
@@ -158,7 +158,7 @@ def signatures(database: Database, agent_id: str | None = None) -> dict[str, Sig
     return {path: _signature(signature) for path, *signature in rows}
 
 
-def doubt(database: Database) -> None:
+def forget_signatures(database: Database) -> None:
     """Clears all signatures, so that the next look reads every file. In the caller's transaction."""
     database.execute("update garden_files set size = null, mtime_ns = null, ctime_ns = null, inode = null")
 
@@ -174,7 +174,7 @@ def entities(database: Database, agent_id: str) -> list[EntityFile]:
     return sorted(found, key=lambda one: (KINDS.index(one.kind), _folded(one.title), one.id))
 
 
-def heads(database: Database, agent_id: str) -> frozenset[tuple[Any, ...]]:
+def page_inputs(database: Database, agent_id: str) -> frozenset[tuple[Any, ...]]:
     """Returns what a page shows of an agent's entities; if it has not changed, the page is up to date."""
     sql = "select path, title, status, type, line from garden_files where agent_id = ? and file = 'profile'"
     queued = database.execute("select path from garden_drift where agent_id = ?", (agent_id,))
@@ -212,7 +212,7 @@ def find(database: Database, agent_id: str, ref: str) -> list[EntityFile]:
     ]
 
 
-def beside(database: Database, profile: EntityFile) -> list[str]:
+def neighbours(database: Database, profile: EntityFile) -> list[str]:
     """Returns the ids of a relationship's participants, as its profile names them, or of an entity's relationships."""
     if profile.kind == "relationship":
         return list(profile.participants)
@@ -247,14 +247,14 @@ def _signature(row: Sequence[Any]) -> Signature | None:
 # ── the event log ──
 
 
-def chain(database: Database, agent_id: str) -> LogEnd | None:
+def log_end(database: Database, agent_id: str) -> LogEnd | None:
     """Returns the known end of an agent's event log; None where there never was one."""
     for row in database.execute("select last_hash, last_id, events from garden_chain where agent_id = ?", (agent_id,)):
         return LogEnd(*row)
     return None
 
 
-def set_chain(database: Database, agent_id: str, known: LogEnd) -> None:
+def set_log_end(database: Database, agent_id: str, known: LogEnd) -> None:
     """Records the end of an agent's event log. In the caller's transaction."""
     database.execute(
         "insert or replace into garden_chain(agent_id, last_hash, last_id, events) values(?, ?, ?, ?)",

@@ -63,70 +63,70 @@ class EditPlan:
     stated: bool = False
 
 
-def write(garden: EntityRepository, entity: Entity, plan: EditPlan, stamp: EventStamp) -> Event:
+def write(repository: EntityRepository, entity: Entity, plan: EditPlan, stamp: EventStamp) -> Event:
     """Carries out a plan. Raises `FileChanged`, `WorkspaceError`, `OSError`."""
-    event = event_of(garden, entity, plan, stamp)
-    garden.forget_told(entity.id)
-    (sealed,) = garden.ledger.add([event], garden.now_us)
+    event = event_of(repository, entity, plan, stamp)
+    repository.forget_replay(entity.id)
+    (sealed,) = repository.log.add([event], repository.now_us)
     if plan.file is None or plan.after is None:
-        mirror(garden)
+        update_rows(repository)
         return sealed
     seen = entity.seen[plan.file]
-    written = _put_all(garden, [(event, seen, plan.after)])
-    slug = move(garden, seen.place, plan.slug) if plan.slug is not None else None
-    garden.ledger.add([outcome(event, "committed", garden.now_us)], garden.now_us)
+    written = _put_all(repository, [(event, seen, plan.after)])
+    slug = move(repository, seen.place, plan.slug) if plan.slug is not None else None
+    repository.log.add([outcome(event, "committed", repository.now_us)], repository.now_us)
     after = {**entity.documents, plan.file: plan.after}
-    mirror(garden, written, moved=(entity, slug, after) if slug is not None else None)
+    update_rows(repository, written, moved=(entity, slug, after) if slug is not None else None)
     return sealed
 
 
-def write_as(actor: Actor, garden: EntityRepository, entity: Entity, plan: EditPlan) -> Event | None:
+def write_as(actor: Actor, repository: EntityRepository, entity: Entity, plan: EditPlan) -> Event | None:
     """Carries out a plan that nobody asked for; returns None if a person is editing the file."""
     try:
-        return write(garden, entity, plan, EventStamp(ulid=new_ulid(garden.now_us), actor=actor))
+        return write(repository, entity, plan, EventStamp(ulid=new_ulid(repository.now_us), actor=actor))
     except FileChanged:
         return None
 
 
 def create(
-    garden: EntityRepository, entity: Entity, documents: Mapping[File, EntityDocument], stamp: EventStamp
+    repository: EntityRepository, entity: Entity, documents: Mapping[File, EntityDocument], stamp: EventStamp
 ) -> Event:
     """Writes the files of a new entity: pending events, the files, outcomes, the rows. Raises as `write`."""
     writes = []
     for file, document in documents.items():
         plan = EditPlan(op="create", file=file, after=document, slug=entity.slug, stated=True)
-        mine = stamp if file == "profile" else replace(stamp, ulid=new_ulid(garden.now_us), key=None, request=None)
-        writes.append((event_of(garden, entity, plan, mine), entity.seen[file], document))
+        mine = stamp if file == "profile" else replace(stamp, ulid=new_ulid(repository.now_us), key=None, request=None)
+        writes.append((event_of(repository, entity, plan, mine), entity.seen[file], document))
     events = [event for event, _, _ in writes]
-    garden.ledger.add(events, garden.now_us)
-    garden.forget_told(entity.id)
-    written = _put_all(garden, writes)
-    garden.ledger.add([outcome(event, "committed", garden.now_us) for event in events], garden.now_us)
-    mirror(garden, written)
+    repository.log.add(events, repository.now_us)
+    repository.forget_replay(entity.id)
+    written = _put_all(repository, writes)
+    repository.log.add([outcome(event, "committed", repository.now_us) for event in events], repository.now_us)
+    update_rows(repository, written)
     return events[0]
 
 
 def _put_all(
-    garden: EntityRepository, writes: Sequence[tuple[Event, FileContent, EntityDocument]]
+    repository: EntityRepository, writes: Sequence[tuple[Event, FileContent, EntityDocument]]
 ) -> list[tuple[FileContent, EntityDocument]]:
     """Writes files whose events are pending; after an error, marks as failed those events that left no file."""
     written = []
     try:
         for _, seen, document in writes:
             text = render(document)
-            signature = put(garden, seen, text)
+            signature = put(repository, seen, text)
             written.append(
                 (FileContent(seen.path, seen.place, utf8(text), text, text_sha256(text), signature), document)
             )
     except (FileChanged, WorkspaceError, OSError):
-        failed = [event for event, seen, _ in writes if _came_to_nothing(garden, seen.place, event)]
+        failed = [event for event, seen, _ in writes if _left_no_file(repository, seen.place, event)]
         if failed:
-            garden.ledger.add([outcome(event, "failed", garden.now_us) for event in failed], garden.now_us)
+            repository.log.add([outcome(event, "failed", repository.now_us) for event in failed], repository.now_us)
         raise
     return written
 
 
-def event_of(garden: EntityRepository, entity: Entity, plan: EditPlan, stamp: EventStamp) -> Event:
+def event_of(repository: EntityRepository, entity: Entity, plan: EditPlan, stamp: EventStamp) -> Event:
     """Makes the event of a plan, without its hash; an event that changes no file is committed at once."""
     seen = entity.seen.get(plan.file) if plan.file is not None else None
     document = entity.documents.get(plan.file) if plan.file is not None else None
@@ -143,7 +143,7 @@ def event_of(garden: EntityRepository, entity: Entity, plan: EditPlan, stamp: Ev
         payload["warnings"] = list(plan.warnings)
     if plan.slug is not None:
         payload["slug"] = plan.slug
-    return garden.event(
+    return repository.event(
         plan.op,
         stamp.actor,
         id=stamp.ulid,
@@ -165,9 +165,9 @@ def event_of(garden: EntityRepository, entity: Entity, plan: EditPlan, stamp: Ev
     )
 
 
-def put(garden: EntityRepository, seen: FileContent, text: str) -> Signature:
+def put(repository: EntityRepository, seen: FileContent, text: str) -> Signature:
     """Replaces the file that was read, or creates it. Raises `FileChanged` if it has changed since."""
-    root = garden.workspace.root
+    root = repository.workspace.root
     if seen.raw is None:
         try:
             return files.create_once(root, seen.path, utf8(text))
@@ -181,37 +181,37 @@ def put(garden: EntityRepository, seen: FileContent, text: str) -> Signature:
     return replaced.signature
 
 
-def _came_to_nothing(garden: EntityRepository, place: Place, event: Event) -> bool:
+def _left_no_file(repository: EntityRepository, place: Place, event: Event) -> bool:
     """Checks that a failed write has left no file.
 
     Syncing a folder can fail after the file is in place. In that case, or if the file cannot be read, the event stays
     pending, and the next command settles it.
     """
-    found = garden.seen(place)
+    found = repository.read(place)
     return found.code in ("", "gone", "not-utf8") and found.sha256 != event.file_after
 
 
-def move(garden: EntityRepository, place: Place, slug: str) -> str:
+def move(repository: EntityRepository, place: Place, slug: str) -> str:
     """Renames an entity's folder to a slug, if that name is free; returns the slug that it has afterwards."""
     if slug != place.slug:
         name = folder_of(place._replace(slug=slug)).rpartition("/")[2]
         try:
-            rename.rename_folder(garden.workspace.root, folder_of(place), name)
+            rename.rename_folder(repository.workspace.root, folder_of(place), name)
         except WorkspaceError:
             # The name is taken: the title counts, and the next look records the slug.
             return place.slug
     return slug
 
 
-def mirror(
-    garden: EntityRepository,
+def update_rows(
+    repository: EntityRepository,
     written: Sequence[tuple[FileContent, EntityDocument]] = (),
     *,
     moved: tuple[Entity, str, Mapping[File, EntityDocument]] | None = None,
 ) -> None:
     """Updates rows after a write, and records the end of the event log, in one transaction."""
-    database = garden.workspace.database
-    rows = [garden.row(seen, document) for seen, document in written]
+    database = repository.workspace.database
+    rows = [repository.row(seen, document) for seen, document in written]
     gone: list[str] = []
     if moved is not None:
         entity, slug, documents = moved
@@ -219,25 +219,25 @@ def mirror(
         rows = []
         for file, document in documents.items():
             place = entity.seen[file].place._replace(slug=slug)
-            rows.append(garden.row(garden.seen(place), document))
+            rows.append(repository.row(repository.read(place), document))
     with database.transaction(durable=True):
         if gone:
             entities_store.forget_files(database, [path for path in gone if path not in {row.path for row in rows}])
         entities_store.put_files(database, rows)
-        garden.remember_chain()
+        repository.remember_log_end()
 
 
-def load(garden: EntityRepository, row: EntityFile) -> Entity | None:
+def load(repository: EntityRepository, row: EntityFile) -> Entity | None:
     """Reads an entity from disk; returns None if its profile, or existing notes, cannot be read."""
     place = parse_path(row.path)
     if place is None:
         return None
-    return load_at(garden, place)
+    return load_at(repository, place)
 
 
-def load_at(garden: EntityRepository, place: Place) -> Entity | None:
+def load_at(repository: EntityRepository, place: Place) -> Entity | None:
     """Reads the entity whose folder is there; returns None as `load`."""
-    seen = garden.both(place)
+    seen = repository.read_both(place)
     documents: dict[File, EntityDocument] = {}
     for file, each in seen.items():
         if each.code == "gone" and file == "notes":

@@ -101,7 +101,7 @@ def scrub(workspace: Workspace, now_iso: str) -> None:
         clean_kept_copies(workspace, stones)
         if redactions.is_due(workspace.database):
             redact_copies(workspace)
-        clean_gardens(workspace, stones, parse_instant(now_iso) or 0)
+        clean_entities(workspace, stones, parse_instant(now_iso) or 0)
         back_up(workspace, now_iso, force=True)
         _drop_set_aside(workspace.database.path)
         # Before the scrub is recorded as done: a power loss must not bring back deleted files after that.
@@ -217,7 +217,7 @@ def lines_of_removed(workspace: Workspace, stones: Sequence[Tombstone]) -> set[s
     return found
 
 
-def clean_gardens(workspace: Workspace, stones: Sequence[Tombstone], now_us: int) -> None:
+def clean_entities(workspace: Workspace, stones: Sequence[Tombstone], now_us: int) -> None:
     """Deletes from entities what is based on newly removed sessions, or repeats their words.
 
     While the sessions have rows, their words are searched for as well, later only paths, ids and names. Raises
@@ -225,7 +225,7 @@ def clean_gardens(workspace: Workspace, stones: Sequence[Tombstone], now_us: int
     """
     fresh = tombstones_store.pending(workspace.database)
     for stone in stones:
-        if (stone.agent_id, stone.session_token) not in fresh or not entities_stage.has_garden(
+        if (stone.agent_id, stone.session_token) not in fresh or not entities_stage.has_entities(
             workspace, stone.agent_id
         ):
             continue

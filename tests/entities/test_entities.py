@@ -675,9 +675,9 @@ def test_a_day_that_is_over_gets_one_line(work: Workspace) -> None:
     user, made = garden(work)
     put(work, made, "role", "It opens the gate.", actor="person")
     with state_dir.workspace_lock(work.state):
-        assert daily_summary.roll_up(work, NOW_US) == (), "the day is not over"
-        assert set(daily_summary.roll_up(work, NOW_US + DAY)) == {user.path, made.path}
-        assert daily_summary.roll_up(work, NOW_US + 2 * DAY) == ()
+        assert daily_summary.summarize_days(work, NOW_US) == (), "the day is not over"
+        assert set(daily_summary.summarize_days(work, NOW_US + DAY)) == {user.path, made.path}
+        assert daily_summary.summarize_days(work, NOW_US + 2 * DAY) == ()
     line = "- 2026-03-29 — 3 events: 2 set, 1 created; by agent 2, person 1\n"
     assert text_of(work, made).count(line) == 1
     assert reports.lint(work, ME, now_us=NOW_US) == []

@@ -496,9 +496,10 @@ class Garden(RuleBasedStateMachine):
         """Time goes by, and days are told."""
         self.now += hours * DAY // 24
         with state_dir.workspace_lock(self.work.state):
-            daily_summary.roll_up(self.work, self.now)
-            relation_items.weave(self.work, ME, self.now)
-            assert daily_summary.roll_up(self.work, self.now) == () == relation_items.weave(self.work, ME, self.now)
+            daily_summary.summarize_days(self.work, self.now)
+            relation_items.update_patterns(self.work, ME, self.now)
+            assert daily_summary.summarize_days(self.work, self.now) == ()
+            assert relation_items.update_patterns(self.work, ME, self.now) == ()
 
     @rule()
     def sweep(self) -> None:

@@ -654,7 +654,9 @@ def test_an_edit_costs_next_to_nothing_and_a_file_is_read_in_milliseconds():
     document: EntityDocument = FULL
     start = time.process_time()
     for number in range(2_000):
-        document = with_fields(replace(document, "identity", SafeText(f"x {number}\n" * 20)), {"updated_at": str(number)})
+        document = with_fields(
+            replace(document, "identity", SafeText(f"x {number}\n" * 20)), {"updated_at": str(number)}
+        )
     assert time.process_time() - start < 1
     start = time.process_time()
     reread(document)

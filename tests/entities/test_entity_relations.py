@@ -108,7 +108,8 @@ def test_a_garden_of_hundreds_is_told_at_once():
     chance = random.Random(6)
     members = {f"p-{n}": Member(f"p-{n}", f"Part {n}", f"entities/parts/{n}/profile.md") for n in range(200)}
     edges = [
-        Relationship(f"r-{n}", chance.choice(["polarized", "x"]), tuple(chance.sample(list(members), 2))) for n in range(400)
+        Relationship(f"r-{n}", chance.choice(["polarized", "x"]), tuple(chance.sample(list(members), 2)))
+        for n in range(400)
     ]
     told = patterns(edges, members)
     assert len(told) == 10

@@ -163,10 +163,10 @@ def event_document(logged: LoggedEvent) -> dict[str, Any]:
 
 
 def _show_event(logged: LoggedEvent, *, with_id: bool) -> None:
-    from signet_sync.entities.queries import about
+    from signet_sync.entities.queries import describe_event
 
     event = logged.event
-    what = f"{event.entity_id or 'all'}  {about(event)}" if with_id else about(event)
+    what = f"{event.entity_id or 'all'}  {describe_event(event)}" if with_id else describe_event(event)
     state = "" if logged.state == "committed" else click.style(f"  {logged.state}", fg="red")
     gone = click.style("  (its words were removed)", dim=True) if event.erased else ""
     click.echo(f"{event.at[:10]} {event.at[11:16]}  {event.actor:<10}  {what}{state}{gone}")
@@ -310,12 +310,12 @@ def _source_document(source: EventSource) -> dict[str, Any]:
 
 
 def _show_source(source: EventSource) -> None:
-    from signet_sync.entities.queries import about
+    from signet_sync.entities.queries import describe_event
     from signet_sync.formats.paths import display
 
     event = source.event
     click.secho(event.token, bold=True)
-    click.echo(f"  {event.at}  {event.actor}: {about(event)}")
+    click.echo(f"  {event.at}  {event.actor}: {describe_event(event)}")
     click.echo(f"  {display(source.entity_path)}")
     if source.path is not None:
         line = f"#{source.line}" if source.line else ""
