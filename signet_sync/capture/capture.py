@@ -165,7 +165,7 @@ def _why_empty(conversation: Conversation, prompt: Job | None = None) -> str:
     if not conversation.turns and not _last_prompt(conversation, (), prompt):
         return conversation.remark or "no words of a user or an assistant in it"
     if not conversation.session_id:
-        return "it names no session"
+        return "it does not name a session"
     return ""
 
 
@@ -185,7 +185,7 @@ def _write(
     compactions = [*_compactions(conversation), *(_entry(one) for one in unrecorded if one.final)]
     if not end and all(_is_kept(entry, _indexed(workspace, conversation, done.agent_id)) for entry in compactions):
         # Returns before the refresh below, which could delay others.
-        done.remark = "no compaction in it that was not kept before"
+        done.remark = "it contains no new compaction"
         return
     rows = _rows(workspace, conversation, done.agent_id)
     for entry in compactions:
@@ -193,7 +193,7 @@ def _write(
             kept = _compaction(conversation, entry, done, now_us)
             _add(done, sessions_operations.compact(workspace, kept, now_us=now_us, propose=propose))
     if not end:
-        done.remark = "" if done.compactions else "no compaction in it that was not kept before"
+        done.remark = "" if done.compactions else "it contains no new compaction"
         return
     fresh = _fresh(conversation, rows)
     heard = _last_prompt(conversation, rows, prompt)

@@ -61,7 +61,7 @@ def check(root: str, settings: Settings, agent: str | None, database: Database |
                 _ledger(repository, database, remarks)
                 _files(repository, remarks)
             except (OSError, WorkspaceError) as error:
-                message = f"entities cannot be looked at: {error}"
+                message = f"entities cannot be read: {error}"
                 hint = "check its permissions, and that no folder on the way is a symlink"
                 remarks.problem(scan.entities_folder(owner), "invalid", "unreadable", message, hint)
     return remarks
@@ -90,7 +90,7 @@ def _files(repository: EntityRepository, remarks: EntityReport) -> None:
     for place, seen in _seen(repository):
         if seen.text is None:
             if seen.code != "gone" or place.file == "profile":
-                hint = "bring it back from a copy or from the history"
+                hint = "restore it from a copy or from the history"
                 remarks.problem(seen.path, "invalid", seen.code, seen.message, hint)
             continue
         document = parsed(seen.text)

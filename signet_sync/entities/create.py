@@ -76,14 +76,14 @@ def _members(
         if relation is not None or between:
             raise UsageError(
                 f"a {kind} has no type and no participants",
-                hint="leave --type and --between out",
+                hint="omit --type and --between",
                 code="relation-unfit",
             )
         return []
     found = {row.id: row for row in (execute.locate(repository, ref) for ref in between)}
     if len(found) < 2 or not relation or not any(map(str.isalnum, relation)):
         raise UsageError(
-            "a relationship is of a type, between two entities",
+            "a relationship needs a type and two entities",
             hint="--type protects --between ID ID",
             code="relation-needed",
         )
@@ -126,7 +126,7 @@ def _refuse_second(
             same = row.slug == slug or _folded(row.title) == _folded(title)
         if same:
             raise UsageError(
-                f"{row.title} is there already",
+                f"{row.title} already exists",
                 path=row.path,
                 hint=f"change it by its id: {row.id}",
                 code="entity-exists",

@@ -39,7 +39,7 @@ def resolve(
     no entity file of this id and cannot be kept), `events-incomplete` (the events do not contain the whole file).
     """
     if actor != "maintainer":
-        raise UsageError("drift is a maintainer's to settle", hint="--actor maintainer", code="actor-refused")
+        raise UsageError("only a maintainer can resolve drift", hint="--actor maintainer", code="actor-refused")
     with state_dir.workspace_lock(workspace.state):
         before = execute.page_inputs(workspace, agent_id)
         repository = EntityRepository(workspace, agent_id, now_us)
@@ -47,7 +47,7 @@ def resolve(
         entity_id = _entity_id(repository, ref)
         queue = [one for one in repository.drift() if one.entity_id == entity_id]
         if not any(one.file == file for one in queue):
-            raise UsageError("it does not wait for a maintainer", hint="signet-sync entity drift", code="not-drifted")
+            raise UsageError("the file has not drifted", hint="signet-sync entity drift", code="not-drifted")
         if entity_id == observe.LEDGER:
             event = _record(repository, None, None, {"accepted": [one.found_sha256 for one in queue]})
             with workspace.database.transaction(durable=True):
@@ -76,12 +76,12 @@ def _read(repository: EntityRepository, entity_id: str, file: File) -> FileConte
     """Reads the file from where it is, or should be by its events. Raises `UsageError`."""
     places = repository.places([entity_id]).get(entity_id, [])
     if len(places) > 1:
-        raise UsageError("the entity stands in two folders", hint="take one of them away", code="file-unreadable")
+        raise UsageError("the entity exists in two folders", hint="remove one of them", code="file-unreadable")
     kind, slug = kind_of(entity_id), repository.replay(entity_id).slug
     if places:
         return repository.read(places[0]._replace(file=file))
     if kind is None or slug is None:
-        raise UsageError("nothing is known of it", hint="signet-sync entity log", code="events-incomplete")
+        raise UsageError("its events do not contain it", hint="signet-sync entity log", code="events-incomplete")
     return repository.read(Place(repository.agent_id, kind, slug, entity_id, file))
 
 
@@ -93,9 +93,9 @@ def _keep_file(repository: EntityRepository, seen: FileContent) -> Event:
         document.fields.get(key) != value for key, value in wanted.items()
     ):
         raise UsageError(
-            "the file cannot be kept: it is no entity file of this id",
+            "the file cannot be kept: it is not an entity file with this id",
             path=seen.path,
-            hint="correct it first, or keep what its events tell",
+            hint="correct it first, or keep the events",
             code="file-unreadable",
         )
     text = seen.text or ""
@@ -106,9 +106,9 @@ def _keep_events(repository: EntityRepository, seen: FileContent) -> Event:
     text = repository.replay(seen.place.id).texts.get(seen.place.file)
     if text is None:
         raise UsageError(
-            "its events do not tell it to the end",
+            "its events do not contain the whole file",
             path=seen.path,
-            hint="keep the file, or bring the ledger back from a copy",
+            hint="keep the file, or restore the event log from a copy",
             code="events-incomplete",
         )
     if seen.code not in ("", "gone", "not-utf8"):
@@ -118,7 +118,9 @@ def _keep_events(repository: EntityRepository, seen: FileContent) -> Event:
     try:
         write_ahead.put(repository, seen, text)
     except write_ahead.FileChanged:
-        raise WorkspaceError("somebody saved it meanwhile", path=seen.path, hint="try again", code="busy") from None
+        raise WorkspaceError(
+            "the file changed while it was being written", path=seen.path, hint="try again", code="busy"
+        ) from None
     return event
 
 

@@ -181,7 +181,9 @@ def _clean_bytes(repository: EntityRepository, seen: FileContent, removed: _Remo
     if data == seen.raw:
         return None
     if files.replace(repository.workspace.root, seen.path, data, seen.raw).displaced is not None:
-        raise WorkspaceError("somebody saved it meanwhile", path=seen.path, hint="it is tried again by itself")
+        raise WorkspaceError(
+            "the file changed while it was being written", path=seen.path, hint="it is tried again by itself"
+        )
     return seen.path
 
 

@@ -29,7 +29,7 @@ _PART = re.compile(r"(?:^|;)\s*(why|until|plan)\s*:", re.IGNORECASE)
 EXAMPLE = (
     "signet-sync entity append ID evidence --evidence 'memory/…--transcript.md#34' --text 'It is what she waits for.'"
 )
-_HINT = 'say "why: …; until: …; plan: …": why more is kept, for how long, and how it will be pruned'
+_HINT = 'write "why: …; until: …; plan: …": why more is kept, for how long, and how it will be pruned'
 
 
 class Token(NamedTuple):
@@ -119,13 +119,13 @@ def item_text(evidence: Evidence) -> SafeText:
     quote = flatten(evidence.quote.replace('"', "'"), QUOTE_LENGTH)
     why = flatten(evidence.why)
     if not quote or not why:
-        raise UsageError("evidence needs a quote and why it matters", hint='say "quote" — why', code="text-empty")
+        raise UsageError("evidence needs a quote and why it matters", hint='write "quote" — why', code="text-empty")
     parts = [f'"{quote}" — {why}']
     if evidence.path is not None:
         parts.append(_link(evidence.path))
     if evidence.token is not None:
         if read_token(evidence.token) is None:
-            raise UsageError(f"{flatten(evidence.token, 60)} is no event token", code="token-invalid")
+            raise UsageError(f"{flatten(evidence.token, 60)} is not an event token", code="token-invalid")
         parts.append(evidence.token)
     return SafeText(" ".join(parts))
 
@@ -151,13 +151,15 @@ def read_rationale(text: str) -> Rationale:
     said: dict[str, str] = {}
     for name, value in zip(map(str.lower, parts[::2]), parts[1::2], strict=True):
         if name in said:
-            raise UsageError(f"the rationale says `{name}` twice", hint=_HINT, code="rationale-invalid")
+            raise UsageError(f"the rationale contains `{name}` twice", hint=_HINT, code="rationale-invalid")
         said[name] = flatten(value.strip().rstrip(";"), PART_LENGTH)
     missing = [name for name in Rationale._fields if not any(map(str.isalnum, said.get(name, "")))]
     if missing:
-        raise UsageError(f"the rationale does not say {_list(missing)}", hint=_HINT, code="rationale-invalid")
+        raise UsageError(f"the rationale lacks {_list(missing)}", hint=_HINT, code="rationale-invalid")
     if before.strip():
-        raise UsageError("the rationale begins with something else", hint=_HINT, code="rationale-invalid")
+        raise UsageError(
+            "the rationale has to begin with `why:`, `until:` or `plan:`", hint=_HINT, code="rationale-invalid"
+        )
     return Rationale(said["why"], said["until"], said["plan"])
 
 
@@ -172,6 +174,6 @@ def _stamp(instant: int) -> str:
 
 def _link(path: str) -> str:
     if leaves_workspace(path) or not path.strip() or re.search(r"[\[\]|#^<>\n]", path):
-        raise UsageError("evidence is linked by a path inside the workspace", hint="memory/…", code="path-escape")
+        raise UsageError("evidence needs a path inside the workspace", hint="memory/…", code="path-escape")
     name = artifact_name(path.rpartition("/")[2])
     return wikilink(path, name.kind if name else "source")

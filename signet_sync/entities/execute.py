@@ -108,9 +108,7 @@ def run_request(
             if entity.kind != "part" or event.op in _SHOWN:
                 relation_items.update_patterns_in(repository)
             return _finish(repository, request, event, before)
-    raise WorkspaceError(
-        "the file is being saved again and again", hint="try again when nobody is writing it", code="busy"
-    )
+    raise WorkspaceError("the file kept changing while it was being written", hint="try again later", code="busy")
 
 
 def load(repository: EntityRepository, ref: str) -> Entity:
@@ -123,7 +121,7 @@ def load(repository: EntityRepository, ref: str) -> Entity:
         entity = write_ahead.load(repository, row)
         if entity is not None and _is_current(repository, entity):
             return entity
-    raise WorkspaceError("the file changes while it is read", path=row.path, hint="try again", code="busy")
+    raise WorkspaceError("the file changed while it was being read", path=row.path, hint="try again", code="busy")
 
 
 def locate(repository: EntityRepository, ref: str) -> EntityFile:
@@ -144,7 +142,7 @@ def refuse_drift(repository: EntityRepository, entity_id: str) -> None:
     for drift in repository.drift():
         if drift.entity_id == entity_id:
             raise UsageError(
-                f"the entity waits for a maintainer: {drift.message}",
+                f"a maintainer has to resolve the drift of this entity first: {drift.message}",
                 path=drift.path,
                 hint=f"{drift.hint}; signet-sync entity drift",
                 code="entity-drifted",
@@ -172,8 +170,8 @@ def update_page(workspace: Workspace, agent_id: str, before: frozenset[tuple[obj
     page = head_page(agent_id)
     outcome = engine.run_locked(workspace, Request(now_us=now_us, paths=frozenset({page}), resume=False))
     if outcome.held:
-        return f"{page} is held back: {outcome.held}"
-    return f"{page} follows with the next pass: {outcome.trouble[0]}" if outcome.trouble else ""
+        return f"{page} was not updated: {outcome.held}"
+    return f"{page} will be updated by the next pass: {outcome.trouble[0]}" if outcome.trouble else ""
 
 
 def _earlier_result(repository: EntityRepository, request: EntityRequest) -> EntityResult | None:
@@ -184,7 +182,7 @@ def _earlier_result(repository: EntityRepository, request: EntityRequest) -> Ent
     if found == "conflict":
         raise UsageError(
             "this idempotency key was used for another request",
-            hint="use a key of its own for every request",
+            hint="use a different key for each request",
             code="idempotency-conflict",
         )
     return None if found is None else result_of(repository, found, replayed=True)

@@ -129,7 +129,7 @@ def _truncated(repository: EntityRepository, last_id: str) -> DriftedFile:
         LEDGER,
         "profile",
         "truncated",
-        "the end of the ledger is gone: the index knew of a later line",
+        "the end of the event log is missing: the index recorded a later line",
         "compare the pages with a backup or with the workspace's history",
         iso(repository.now_us),
         last_id,
@@ -298,8 +298,8 @@ class _Examination:
             self.shown.add(seen.path)
             changed |= self._file(seen, told.texts.get(file), {each.file: each.code for each in told.trouble}.get(file))
         for twin in twins:
-            hint = "take one of the folders away; a copy that is to stay needs an id of its own"
-            self._queue(twin, "id-twice", f"the entity stands also in {folder_of(place)}", hint, "")
+            hint = "remove one of the folders; a copy needs an id of its own"
+            self._queue(twin, "id-twice", f"the entity also exists in {folder_of(place)}", hint, "")
         if not twins and told.slug is not None and place.slug != told.slug:
             self._add("human_edit", None, {"slug": place.slug})
             changed = True
@@ -316,7 +316,7 @@ class _Examination:
             return False
         replayed = parsed(told) if told is not None else None
         if not isinstance(replayed, EntityDocument):
-            message = "its events do not tell the file to its end"
+            message = "its events do not contain the whole file"
             self._queue(seen.place, f"events-{trouble or 'unreadable'}", message, _KEEP, seen.sha256)
             return self._take_row(seen)
         shapes = self.repository.shapes_of(seen.place.kind, file, replayed)
@@ -371,7 +371,7 @@ class _Examination:
         wanted = {"kind": place.kind, "id": place.id, "agent_id": place.agent_id}
         wrong = [key for key, value in wanted.items() if document.fields.get(key) != value]
         if wrong:
-            message = f"`{wrong[0]}` is not what the folder says"
+            message = f"`{wrong[0]}` differs from the folder's name"
             self._queue(place, "not-adopted", message, "correct the frontmatter, or move it away", seen.sha256)
             return False
         text = seen.text or ""
@@ -462,5 +462,5 @@ class _Examination:
         return Place(self.repository.agent_id, kind, slug or "unnamed", self.id, "profile")
 
 
-_PUT_BACK = "put the folder back, or let it be written again from its events"
-_KEEP = "a maintainer says what counts: the file as it stands, or what its events tell"
+_PUT_BACK = "put the folder back, or have it rewritten from its events"
+_KEEP = "a maintainer decides which counts: the file or its events"

@@ -126,8 +126,8 @@ def prune(
         where = section_edits.open_target(repository, entity, section, request.actor)
         if where.form != "list":
             raise UsageError(
-                f"{where.section.heading} is no list",
-                hint="only items of lists are pruned; a narrative is set anew, and a log only grows",
+                f"{where.section.heading} is not a list",
+                hint="only list items can be pruned; replace a narrative with entity set; a log only grows",
                 code="section-form",
             )
         after, gone = edits.prune_item(where.document, where.name, item)
@@ -167,7 +167,7 @@ def set_status(
     wanted = flatten(section_edits.clean_line(status).text, _STATUS_LENGTH).casefold()
     why = section_edits.clean_reason(reason)
     if not any(map(str.isalnum, wanted)):
-        raise UsageError("the status says nothing", hint="use a word: active, resting, …", code="text-empty")
+        raise UsageError("the status is empty", hint="use a word: active, resting, …", code="text-empty")
     if wanted == DEPRECATED:
         return deprecate(workspace, agent_id, ref, reason=reason or "", **caller)
     request = EntityRequest.of("status", caller, {"ref": ref, "status": wanted, "reason": why})

@@ -140,5 +140,5 @@ def _of_person(op: str, caller: Caller, fields: Mapping[str, Any]) -> EntityRequ
     """Makes a request that only people may make. Raises `UsageError` (`actor-refused`)."""
     request = EntityRequest.of(op, caller, fields, actor="person")
     if request.actor not in ("person", "maintainer"):
-        raise UsageError(f"{op} is a person's word, not an agent's", hint="--actor person", code="actor-refused")
+        raise UsageError(f"only a person can {op}", hint="--actor person", code="actor-refused")
     return request

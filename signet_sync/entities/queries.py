@@ -101,7 +101,7 @@ def describe_event(event: Event) -> str:
 def _files(repository: EntityRepository, row: EntityFile) -> dict[File, FileContent]:
     place = parse_path(row.path)
     if place is None:
-        raise WorkspaceError("the index names a file that is none of an entity", path=row.path)
+        raise WorkspaceError("the index contains a path that is not that of an entity", path=row.path)
     return repository.read_both(place)
 
 

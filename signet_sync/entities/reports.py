@@ -102,7 +102,11 @@ def replay(workspace: Workspace, agent_id: str, ref: str) -> Replay:
                 where = seen.path if seen is not None else ""
                 found.append(EntityFinding(entity_id, *_difference(text, told.texts.get(file)), where))
         for event in told.unsettled:
-            found.append(EntityFinding(event.id, "unsettled", "a write was cut off", "the next command settles it"))
+            found.append(
+                EntityFinding(
+                    event.id, "unsettled", "a write was interrupted", "the next command completes or discards it"
+                )
+            )
     return Replay(entity_id, told.texts, tuple(found))
 
 
@@ -131,7 +135,7 @@ def source(workspace: Workspace, agent_id: str, token: str) -> EventSource:
     read = read_token(token.strip())
     if read is None:
         raise UsageError(
-            f"{token.strip()[:60]!r} is no event token", hint="ev:20260328T223406Z-…", code="token-invalid"
+            f"{token.strip()[:60]!r} is not an event token", hint="ev:20260328T223406Z-…", code="token-invalid"
         )
     with _opened(workspace, agent_id) as repository:
         event = repository.log.event(read.ulid)
@@ -164,7 +168,7 @@ def _identify(repository: EntityRepository, ref: str) -> tuple[str, EntityFile |
 
 def _difference(text: str | None, told: str | None) -> tuple[str, str, str]:
     if text is None:
-        return "file-missing", "the file is gone; its events tell it", "signet-sync entity drift"
+        return "file-missing", "the file is gone; its events contain it", "signet-sync entity drift"
     if told is None:
-        return "not-told", "no events tell this file", "signet-sync reindex takes it up"
-    return "differs", "the file is not what its events tell", "signet-sync reindex records a person's edit"
+        return "not-told", "no events contain this file", "signet-sync reindex records it"
+    return "differs", "the file differs from its events", "signet-sync reindex records a person's edit"

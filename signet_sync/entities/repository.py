@@ -210,7 +210,7 @@ class EntityRepository:
         found = entities_store.find(self.workspace.database, self.agent_id, place.id if place else name)
         if len(found) > 1:
             raise UsageError(
-                f"{name[:60]!r} means {len(found)} entities",
+                f"{name[:60]!r} matches {len(found)} entities",
                 hint="name one by its id: " + ", ".join(f"{row.id} ({row.title})" for row in found[:8]),
                 code="ambiguous-entity",
             )

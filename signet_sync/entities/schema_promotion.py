@@ -40,7 +40,7 @@ def promote(
     `field-exists`.
     """
     if actor != "maintainer":
-        raise UsageError("the schema is a maintainer's to change", hint="--actor maintainer", code="actor-refused")
+        raise UsageError("only a maintainer can change the schema", hint="--actor maintainer", code="actor-refused")
     wanted = " ".join(section_edits.clean_line(field).text.lstrip("#").split())
     with state_dir.workspace_lock(workspace.state):
         repository = EntityRepository(workspace, agent_id, now_us)
@@ -55,7 +55,7 @@ def promote(
         ]
         if rule and not migrated:
             raise UsageError(
-                f"{heading} is a section of every {kind} already", hint="set it like any other", code="field-exists"
+                f"{heading} is already a section of every {kind}", hint="set it like any other", code="field-exists"
             )
         return PromotedField(event_id, kind, shape.anchor, heading, version, tuple(migrated))
 
@@ -83,7 +83,7 @@ def _find_field(entities: list[Entity], field: str, kind: Kind | None) -> tuple[
     if found:
         kinds = ", ".join(one for one in KINDS if one in found)
         raise UsageError(
-            f"several kinds have {field[:60]!r}: {kinds}", hint="say which: --kind", code="ambiguous-field"
+            f"several kinds have {field[:60]!r}: {kinds}", hint="choose one with --kind", code="ambiguous-field"
         )
     raise UsageError(
         f"no entity has `### {field[:60]}` under Extensions",
@@ -124,7 +124,7 @@ def _shape(repository: EntityRepository, kind: Kind, heading: str) -> tuple[int,
 def _record(repository: EntityRepository, kind: Kind, heading: str) -> str:
     anchor = anchor_of(heading)
     if any(shape.anchor == anchor for shape in shapes(kind)):
-        raise UsageError(f"{heading} is a section of every {kind} already", hint="set it", code="field-exists")
+        raise UsageError(f"{heading} is already a section of every {kind}", hint="set it", code="field-exists")
     if flatten(heading, 60) != heading or anchor.strip("-") != anchor or not _ANCHOR.fullmatch(anchor):
         raise UsageError(
             f"{heading[:60]!r} cannot be the heading of a section",

@@ -33,7 +33,7 @@ from signet_sync.text.sentences import flatten
 from signet_sync.text.token_estimate import estimate_tokens
 
 WHOLE = "*"
-_EVIDENCE_HINT = f"name the line that it quotes, and say why it matters: {evidence.EXAMPLE}"
+_EVIDENCE_HINT = f"name the line and say why it matters: {evidence.EXAMPLE}"
 _NOTES = "notes/"
 _COMMON = {shape.anchor for shape in COMMON}
 
@@ -65,7 +65,7 @@ def require_reason(reason: str) -> str:
     """Does the same for a required reason. Raises `UsageError` (`reason-missing`)."""
     kept = clean_reason(reason)
     if kept is None or not any(map(str.isalnum, kept)):
-        raise UsageError("the reason says nothing", hint="say why, in a sentence", code="reason-missing")
+        raise UsageError("the reason is empty", hint="give the reason in a sentence", code="reason-missing")
     return kept
 
 
@@ -148,7 +148,7 @@ def refuse_guarded(entity: Entity, where: TargetSection | None, actor: Actor) ->
             what = f"the section {where.section.heading}" if where is not None and WHOLE not in kept else "the entity"
             raise UsageError(
                 f"{what} is {word} by a person",
-                hint="put it before them: signet-sync entity propose",
+                hint="propose the change: signet-sync entity propose",
                 code=f"section-{word}",
             )
 
@@ -186,7 +186,7 @@ def item(repository: EntityRepository, where: TargetSection, text: str, source: 
     fitted = fit_item(text)
     if place is None or quote is None:
         raise UsageError(
-            "an item of Evidence quotes a line of an artifact, and none is named",
+            "an item of Evidence must quote a line of an artifact",
             hint=_EVIDENCE_HINT,
             code="evidence-missing",
         )
@@ -194,7 +194,9 @@ def item(repository: EntityRepository, where: TargetSection, text: str, source: 
     said = evidence.read_item(fitted)
     if said is not None:
         if not evidence.stands_in(said.quote, quote):
-            raise UsageError(f"{place} does not say {said.quote[:80]!r}", hint=_EVIDENCE_HINT, code="evidence-unquoted")
+            raise UsageError(
+                f"{place} does not contain {said.quote[:80]!r}", hint=_EVIDENCE_HINT, code="evidence-unquoted"
+            )
         quote, why = said.quote, said.why
     return Draft(evidence.item_text(Evidence(quote, why, path, token)), (), rests)
 
@@ -208,14 +210,14 @@ def quote_source(repository: EntityRepository, source: str) -> tuple[str, str]:
     number = number.removeprefix("L")
     if not path or not (number.isascii() and number.isdigit() and 0 < len(number) < 9 and int(number)):
         raise UsageError(
-            f"{source[:80]!r} names no line", hint="write memory/…--summary.md#12", code="evidence-invalid"
+            f"{source[:80]!r} does not name a line", hint="write memory/…--summary.md#12", code="evidence-invalid"
         )
     row = artifacts.rows_by_path(repository.workspace.database, [path]).get(path)
     found = files.read(repository.workspace.root, path, repository.workspace.settings.max_file_bytes)
     if row is None or row.agent_id != repository.agent_id or not isinstance(found, Found):
         raise UsageError(
-            f"{path[:120]} is no artifact of agent {repository.agent_id}",
-            hint="evidence rests on a file of a session; signet-sync search finds them",
+            f"{path[:120]} is not an artifact of agent {repository.agent_id}",
+            hint="evidence must be a file of a session; signet-sync search finds them",
             code="evidence-unknown",
         )
     text = found.raw.decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "\n")
@@ -226,7 +228,9 @@ def quote_source(repository: EntityRepository, source: str) -> tuple[str, str]:
     hidden = bare.strip() == line.strip() and line not in redact(text)[0].split("\n")
     quote = "" if hidden else bare.lstrip("#>-*+ ")
     if not any(map(str.isalnum, quote)):
-        raise UsageError(f"line {number} of {path} says nothing", hint="name another line", code="evidence-empty")
+        raise UsageError(
+            f"line {number} of {path} contains nothing to quote", hint="name another line", code="evidence-empty"
+        )
     return f"{path}#{int(number)}", quote
 
 
@@ -292,7 +296,7 @@ def _over_cap(where: TargetSection, after: EntityDocument, why: Rationale | None
     if why is None and bound:
         raise UsageError(
             found[0].message,
-            hint='prune it first, or say --rationale "why: …; until: …; plan: …"',
+            hint='prune it first, or give --rationale "why: …; until: …; plan: …"',
             code="evidence-cap" if is_evidence else "section-cap",
         )
     return tuple(finding.message for finding in found)

@@ -122,7 +122,7 @@ def record_changes(
             tended.unsettled.update(path for path in doubtful if path not in confirmed)
             _record_agent(workspace, agent_id, sorted(moved.keys() - tended.unsettled), now_us, tended)
         except (OSError, UsageError, WorkspaceError) as error:
-            tended.trouble.append(f"the entities of agent {agent_id} were not looked at: {error}")
+            tended.trouble.append(f"the entities of agent {agent_id} were not checked: {error}")
     if paths is None and known:
         _summarize_days(workspace, now_us, tended)
     return tended
@@ -244,7 +244,7 @@ def _record_agent(workspace: Workspace, agent_id: str, moved: list[str], now_us:
         tended.agents.add(agent_id)  # its page says how many wait
     if look.edited or look.healed:
         relation_items.update_patterns(workspace, agent_id, now_us)
-    tended.trouble += [f"{path} is not what its events say: signet-sync entity drift" for path in look.drifted]
+    tended.trouble += [f"{path} differs from its events: signet-sync entity drift" for path in look.drifted]
     _remember_log(workspace, agent_id)
 
 
@@ -277,7 +277,7 @@ def _summarize_days(workspace: Workspace, now_us: int, tended: EntityPassResult)
     try:
         written = daily_summary.summarize_days(workspace, now_us)
     except (OSError, UsageError, WorkspaceError) as error:
-        tended.trouble.append(f"the days of entities were not told: {error}")
+        tended.trouble.append(f"the daily summaries of entities were not written: {error}")
         return
     tended.agents.update(filter(None, map(_agent_of, written)))
     for agent_id in {agent_id for path in written if (agent_id := _agent_of(path)) is not None}:

@@ -185,7 +185,7 @@ def _left_no_file(repository: EntityRepository, place: Place, event: Event) -> b
     """Checks that a failed write has left no file.
 
     Syncing a folder can fail after the file is in place. In that case, or if the file cannot be read, the event stays
-    pending, and the next command settles it.
+    pending, and the next command completes or discards it.
     """
     found = repository.read(place)
     return found.code in ("", "gone", "not-utf8") and found.sha256 != event.file_after

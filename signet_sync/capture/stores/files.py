@@ -219,17 +219,17 @@ def _own_file(status: os.stat_result) -> bool:
 
 
 _REMEDIES: Mapping[int | None, tuple[str, str]] = {
-    errno.ENOENT: ("it is not there", "check the path"),
-    errno.ENOTDIR: ("it is not there", "check the path"),
+    errno.ENOENT: ("it does not exist", "check the path"),
+    errno.ENOTDIR: ("it does not exist", "check the path"),
     errno.ELOOP: ("it is a link", "name the file that it leads to"),
-    errno.EACCES: ("it may not be read", "check its permissions"),
-    errno.EPERM: ("it may not be read", "check its permissions"),
+    errno.EACCES: ("it cannot be read", "check its permissions"),
+    errno.EPERM: ("it cannot be read", "check its permissions"),
 }
 
 
 def unreadable(path: str, error: OSError | ValueError) -> HarnessError:
     """Returns our exception for a file that cannot be opened or read."""
     if not isinstance(error, OSError):
-        return HarnessError("it is no path", path=path, hint="check the path")
+        return HarnessError("it is not a path", path=path, hint="check the path")
     what, hint = _REMEDIES.get(error.errno, (f"reading it failed: {error.strerror}", "check the disk and try again"))
     return HarnessError(what, path=path, hint=hint)

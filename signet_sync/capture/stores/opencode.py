@@ -43,7 +43,7 @@ def opencode_session(path: str, session_id: str) -> tuple[dict[str, object], lis
         row = next(cursor, None)
         if row is None:
             raise HarnessError(
-                "it does not hold this session",
+                "it does not contain this session",
                 path=path,
                 hint="it may have been deleted in OpenCode",
                 code="session-unknown",
@@ -57,7 +57,7 @@ def opencode_session(path: str, session_id: str) -> tuple[dict[str, object], lis
             ).fetchall()
         ]
         if not messages and _kept_elsewhere(connection, session_id):
-            raise _newer(path, "it keeps this session in tables that are not known")
+            raise _newer(path, "it keeps this session in unknown tables")
     return session, messages
 
 
@@ -160,7 +160,9 @@ def _translated(error: apsw.Error, path: str) -> HarnessError:
     if isinstance(error, apsw.BusyError):
         return HarnessError("OpenCode's database is locked", path=path, hint="try again when OpenCode is idle")
     if isinstance(error, (apsw.NotADBError, apsw.CorruptError)):
-        return HarnessError("it is no SQLite database, or damaged", path=path, hint="name OpenCode's own opencode.db")
+        return HarnessError(
+            "it is not an SQLite database, or it is damaged", path=path, hint="name OpenCode's own opencode.db"
+        )
     if isinstance(error, apsw.CantOpenError):
         return HarnessError("OpenCode's database cannot be opened", path=path, hint="check its permissions")
     return HarnessError(f"OpenCode's database cannot be read: {error}", path=path, hint="try again; else report it")

@@ -252,8 +252,8 @@ def _refuse_twins(headings: Sequence[_Heading], first: int) -> None:
         if heading.anchor in seen:
             raise DocumentProblem(
                 "section-twice",
-                f"two sections carry the anchor `{heading.anchor}`",
+                f"two sections have the anchor `{heading.anchor}`",
                 line=first + heading.start + 1,
-                hint="take the anchor comment out of the copy, or join the two",
+                hint="remove the anchor comment from the copy, or merge the two",
             )
         seen.add(heading.anchor)

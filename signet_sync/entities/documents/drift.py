@@ -110,7 +110,7 @@ def judge(
     written before a maintainer has looked at it. `similarity` (0 to 1) is the limit for `reanchor`.
     """
     if text is None:
-        return _drift(NONE, "file-missing", "the file is gone", "put it back, or have it written again from its events")
+        return _drift(NONE, "file-missing", "the file is gone", "put it back, or have it rewritten from its events")
     if text == render(replayed):
         return DriftVerdict("same")
     try:
@@ -120,7 +120,7 @@ def judge(
     drift = compare(on_disk, replayed)
     taken = [key for key in GUARDED if key in drift.fields]
     if taken:
-        return _drift(drift, "identity-changed", f"`{taken[0]}` is not what it was", "give it the value that it had")
+        return _drift(drift, "identity-changed", f"`{taken[0]}` was changed", "restore its former value")
     lost = [name for name in drift.missing if name in {shape.anchor for shape in shapes}]
     if not lost:
         return DriftVerdict("human_edit", drift, _payload(on_disk, replayed, drift))

@@ -67,7 +67,9 @@ def fit(text: str) -> tuple[SafeText, tuple[str, ...]]:
                 notes[note] = None
         if fitted == before:
             return SafeText(fitted), tuple(notes)
-    raise UsageError("the text holds markup that cannot be made safe", hint="write it plainer", code="text-unfit")
+    raise UsageError(
+        "the text contains markup that cannot be made safe", hint="use simpler Markdown", code="text-unfit"
+    )
 
 
 def fit_item(text: str) -> SafeText:
@@ -109,7 +111,7 @@ def _limited(text: str) -> None:
 
 
 def _empty() -> UsageError:
-    return UsageError("the text says nothing", hint="give it words", code="text-empty")
+    return UsageError("the text contains no words", hint="write at least one word", code="text-empty")
 
 
 def _clean(text: str) -> str:

@@ -55,7 +55,7 @@ def too_long(section: DocumentSection, shape: Shape) -> Iterator[LintFinding]:
             shape.anchor,
             "too-long",
             f"{shape.heading} has {size} {unit}; the soft cap is {shape.soft_cap}",
-            "prune it, or say why it stays: `why: …; until: …; plan: …`",
+            "prune it, or say why it is kept: `why: …; until: …; plan: …`",
         )
 
 
@@ -114,14 +114,14 @@ def _order(document: EntityDocument, shapes: Sequence[Shape]) -> Iterator[LintFi
                 yield LintFinding(
                     section.anchor,
                     "section-unknown",
-                    f"{section.heading[:60]} stands among the sections of the schema",
+                    f"{section.heading[:60]} is between sections of the schema",
                     "move it to the bottom, or under Extensions",
                 )
         elif place < highest:
             yield LintFinding(
                 section.anchor,
                 "section-misordered",
-                f"{section.heading[:60]} stands behind {shapes[highest].heading}",
+                f"{section.heading[:60]} comes after {shapes[highest].heading}",
                 "keep the order: " + ", ".join(shape.heading for shape in shapes),
             )
         else:
@@ -143,10 +143,10 @@ def _anchor(section: DocumentSection, shape: Shape | None, shapes: Sequence[Shap
     elif named is not None:
         code = "anchor-missing" if section.anchor is None else "anchor-wrong"
         hint = f"write `<!-- section {named.anchor} -->` under the heading"
-        yield LintFinding(named.anchor, code, f"{named.heading} does not carry its anchor", hint)
+        yield LintFinding(named.anchor, code, f"{named.heading} lacks its anchor", hint)
     elif section.anchor is not None:
         message = f"no section of the schema has the anchor `{section.anchor}`"
-        yield LintFinding(section.anchor, "anchor-unknown", message, "take it out; new fields go under Extensions")
+        yield LintFinding(section.anchor, "anchor-unknown", message, "remove it; new fields go under Extensions")
 
 
 def _structure(section: DocumentSection) -> Iterator[LintFinding]:
@@ -155,8 +155,8 @@ def _structure(section: DocumentSection) -> Iterator[LintFinding]:
         if token.type == "heading_open" and token.level == 0 and token.tag == "h1":
             yield LintFinding(section.anchor, "title-twice", "there is a second title", "make it a `###` heading")
         elif token.type == "html_block" and token.level == 0 and _STRAY.match(token.content):
-            hint = "keep it on the line under the heading, or take it out"
-            yield LintFinding(section.anchor, "anchor-stray", "an anchor stands inside the section", hint)
+            hint = "keep it on the line under the heading, or remove it"
+            yield LintFinding(section.anchor, "anchor-stray", "there is an anchor inside the section", hint)
 
 
 def _timestamps(section: DocumentSection, shape: Shape) -> Iterator[LintFinding]:

@@ -59,19 +59,19 @@ _HINTS = {
     "torn": "nothing to do: the next write closes it",
     "version-unknown": "use the version that wrote it",
     "month-order": "give the pages in the order of their months",
-    "agent-mismatch": "put the page where the ledger of its agent is",
+    "agent-mismatch": "move the page to the event log of its agent",
 }
 _MESSAGES = {
     "torn": "the last line was cut off while it was written",
-    "reordered": "the line does not stand where it was written",
-    "gap": "what stood before this line is gone, or was changed",
-    "truncated": "the end of the ledger is gone: the index knows of a later line",
+    "reordered": "the line is not where it was written",
+    "gap": "a line before this one is missing or was changed",
+    "truncated": "the end of the event log is missing: the index recorded a later line",
     "id-twice": "an earlier line has the same id",
     "month-order": "the page comes after that of a later month",
-    "month-wrong": "the line is of a later month than its page",
-    "agent-mismatch": "the event is of another agent",
+    "month-wrong": "the line belongs to a later month than its page",
+    "agent-mismatch": "the event belongs to another agent",
     "erased-unfounded": "the event was erased by a removal that is not on record",
-    "state-unfounded": "the outcome is of no event before it, or of one that has ended",
+    "state-unfounded": "the outcome belongs to no earlier event, or to one that has ended",
 }
 
 
@@ -117,7 +117,7 @@ def add(lines: Sequence[LogLine], entries: Sequence[LogEntry], *, outcome_id: st
         and wrong.code == "version-unknown"
     ):
         raise WorkspaceError(
-            "the ledger of entities was written by a later version",
+            "the event log of entities was written by a later version",
             hint="use that version, or a later one",
             code="ledger-newer",
         )

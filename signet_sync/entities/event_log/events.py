@@ -38,11 +38,11 @@ _HASH = re.compile(r"[0-9a-f]{64}", re.ASCII)
 _UNSAFE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff\ud800-\udfff]")
 _MESSAGES = {
     "not-json": "the line is not JSON",
-    "not-canonical": "the line does not stand as it was written",
+    "not-canonical": "the line is not in the form in which it was written",
     "version-unknown": "the line was written by another version",
-    "field-invalid": "the line lacks a field, or holds one that it should not",
-    "payload-changed": "what the event did is not what was written",
-    "hash-mismatch": "the line is not what was written",
+    "field-invalid": "the line lacks a field or has an invalid one",
+    "payload-changed": "the payload of the event was changed",
+    "hash-mismatch": "the line was changed",
 }
 
 

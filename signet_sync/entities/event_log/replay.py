@@ -104,7 +104,9 @@ class _File:
     def take(self, event: Event) -> None:
         if event.erased is not None:
             if self.trouble is None:
-                self._stop(event, "erased", "a removal took the text of an event, and no later one says the whole file")
+                self._stop(
+                    event, "erased", "a removal erased the text of an event, and no later event contains the whole file"
+                )
             return
         payload = event.payload or {}
         stated = WHOLE in payload
@@ -115,11 +117,11 @@ class _File:
         if aside and event.file_after in self._told:
             return  # an event of another machine led to this state already
         if not stated and found is None and event.file_before != self._sha:
-            self._stop(event, "mismatch", "the event found another file than the events before it left")
+            self._stop(event, "mismatch", "the event starts from another file than earlier events left")
             return
         text = apply(found, payload)
         if text is None or text_sha256(text) != event.file_after:
-            self._stop(event, "mismatch", "the event does not lead to the file that it says it left")
+            self._stop(event, "mismatch", "the event does not produce the file that it recorded")
             return
         self.text, self._sha, self.trouble = text, event.file_after, None
         self._told.add(self._sha)
