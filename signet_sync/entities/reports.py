@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -24,7 +23,7 @@ from signet_sync.entities.results import (
 from signet_sync.entities.store import EntityFile
 from signet_sync.errors import UsageError
 from signet_sync.formats.entity_paths import FILES, Kind, kind_of, parse_path
-from signet_sync.storage import state_dir
+from signet_sync.storage import clock, state_dir
 from signet_sync.sync.workspace import Workspace
 
 
@@ -32,7 +31,7 @@ from signet_sync.sync.workspace import Workspace
 def _opened(workspace: Workspace, agent_id: str, now_us: int | None = None) -> Iterator[EntityRepository]:
     """Opens an agent's entities under the workspace's lock."""
     with state_dir.workspace_lock(workspace.state):
-        yield EntityRepository(workspace, agent_id, now_us or time.time_ns() // 1000)
+        yield EntityRepository(workspace, agent_id, now_us or clock.now_us())
 
 
 def show(workspace: Workspace, agent_id: str, ref: str, *, now_us: int) -> EntityView:

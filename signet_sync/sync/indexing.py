@@ -62,6 +62,9 @@ def look(run: Pass, *, anew: bool = False) -> Looked:
         # These rows were made by another sanitizer or other settings: each file that is looked at is read again.
         reread = reread.union(snapshot.files)
     removals = in_force(workspace, snapshot, {} if request.rebuild else known, run.now_iso)
+    if request.paths is not None and not removals.aliases <= request.paths:
+        run.look_at(removals.aliases)
+        return look(run)
     run.outcome.tombstones = len(removals.stones.stones)
     plan = _plan(run, snapshot, known, removals.stones, reread | removals.aliases)
     if not snapshot.everything and (plan.cliff is not None or len(plan.gone) >= workspace.settings.cliff_minimum):
@@ -228,13 +231,15 @@ def _apply(run: Pass, plan: Survey, bench: Bench, known: dict[str, Known]) -> No
     quarantine = Quarantine(workspace.state.path, wary=request.wary, anew=request.rebuild and not request.wary)
     with quarantine.watched(), database.transaction():
         conclude = [eraser.erase(run, removed, gathered) for eraser, gathered in erasers]
+        # Before files are judged: what stands under the path of a removed file is judged without the old seal.
+        tokens, rows = tombstones_store.remove_covered(database, removed, pipeline.erasers)
         if request.rebuild:
             database.reset_derived()
         unsettled = read_and_write(run, plan.read, bench, known, quarantine)
         dropped, vanished = _gone(request, gone, known, bench, unsettled)
         named += vanished
         _drop(run, dropped, named, known)
-        tokens, rows = tombstones_store.remove_covered(database, removed)
+        rows += tombstones_store.forget_returned(database)
         missed = {judgement.path for judgement in vanished}
         artifacts.forget_files(database, [one.path for one in outcome.tombstoned if one.path not in missed])
         outcome.removed_rows += rows

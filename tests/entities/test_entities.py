@@ -104,7 +104,7 @@ def refused(code: str, act: Callable[..., Any], *given: Any, **more: Any) -> Usa
 
 
 def in_step(work: Workspace, agent_id: str = ME) -> None:
-    """The law of the garden: every file is what its events tell, or waits for a maintainer; the chain is whole."""
+    """The law of entities: every file is what its events tell, or waits for a maintainer; the chain is whole."""
     look(work)
     assert reports.verify(work, agent_id) == []
     waiting = {remark.id for remark in reports.drift(work, agent_id)}
@@ -548,7 +548,7 @@ def dying(monkeypatch: pytest.MonkeyPatch, at: int) -> list[int]:
     return calls
 
 
-def garden(work: Workspace) -> tuple[EntityResult, EntityResult]:
+def made_two(work: Workspace) -> tuple[EntityResult, EntityResult]:
     """A user and a part, with something in it."""
     user = operations.create(work, ME, "user", "Mina", now_us=NOW_US)
     made = part(work)
@@ -574,7 +574,7 @@ def test_a_crash_at_any_step_is_settled_by_the_next_command(tmp_path: Path, op: 
     root = tmp_path / "vault"
     Vault(template)
     with opened(str(template), Settings()) as work:
-        _, made = garden(work)
+        _, made = made_two(work)
     was_begun = False
     step = 0
     while True:
@@ -604,7 +604,7 @@ def test_a_crash_at_any_step_is_settled_by_the_next_command(tmp_path: Path, op: 
 
 
 def test_a_process_that_is_killed_in_the_middle_is_settled(work: Workspace) -> None:
-    _, made = garden(work)
+    _, made = made_two(work)
     child = os.fork()
     if child == 0:
         files.replace = lambda *given, **more: os._exit(9)  # type: ignore[assignment]
@@ -626,7 +626,7 @@ def file_of_path(work: Workspace, made: EntityResult) -> Path:
 def test_a_write_that_was_cut_off_gives_way_to_what_a_person_saved_since(
     work: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _, made = garden(work)
+    _, made = made_two(work)
     with monkeypatch.context() as patch:
         dying(patch, 2)
         with pytest.raises(Died):
@@ -646,7 +646,7 @@ def ledger_text(work: Workspace, agent_id: str = ME) -> str:
 
 
 def test_a_torn_line_a_lost_database_and_a_cut_ledger(vault: Vault, work: Workspace) -> None:
-    _, made = garden(work)
+    _, made = made_two(work)
     (page,) = [Path(work.root, path) for path in EventLog(work.root, ME).pages().values()]
     whole = page.read_bytes()
     page.write_bytes(whole + b'{"v":1,"id":"01KMW')
@@ -672,7 +672,7 @@ def test_a_torn_line_a_lost_database_and_a_cut_ledger(vault: Vault, work: Worksp
 
 
 def test_a_day_that_is_over_gets_one_line(work: Workspace) -> None:
-    user, made = garden(work)
+    user, made = made_two(work)
     put(work, made, "role", "It opens the gate.", actor="person")
     with state_dir.workspace_lock(work.state):
         assert daily_summary.summarize_days(work, NOW_US) == (), "the day is not over"
@@ -704,7 +704,7 @@ def test_a_field_becomes_a_section_by_a_maintainers_word(work: Workspace) -> Non
 
 
 def test_patterns_of_relationships_stand_among_the_users_highlights(work: Workspace) -> None:
-    user, one = garden(work)
+    user, one = made_two(work)
     other = part(work, "Perfectionist")
     add(work, user, "highlights", "Likes tea.")
     edge = operations.create(
@@ -721,7 +721,7 @@ def test_patterns_of_relationships_stand_among_the_users_highlights(work: Worksp
 
 
 def test_a_removal_erases_evidence_and_words_and_the_chain_stays_whole(work: Workspace) -> None:
-    _, made = garden(work)
+    _, made = made_two(work)
     path = "memory/2026-03-28T10-01-00.000Z--hlsgdojfn5rbswr6--summary.md"
     (zebra,) = quotable(work, "the zebra sings at night").values()
     (well,) = quotable(work, "all is well", number=2).values()
@@ -755,7 +755,7 @@ def test_a_removal_erases_evidence_and_words_and_the_chain_stays_whole(work: Wor
     assert {one["erased"] for one in records if "erased" in one} == {"memory/tombstones/x.md"}
 
 
-def test_gardens_of_two_agents_are_apart(work: Workspace) -> None:
+def test_entities_of_two_agents_are_apart(work: Workspace) -> None:
     mine = part(work)
     theirs = operations.create(work, "other", "part", "Inner Critic", now_us=NOW_US)
     assert theirs.path.startswith("agents/other/entities/parts/") and theirs.id != mine.id

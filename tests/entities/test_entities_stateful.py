@@ -184,12 +184,12 @@ def dying(at: int, mode: str) -> Iterator[None]:
         yield
 
 
-class Garden(RuleBasedStateMachine):
-    """One agent's garden; `kept` are the words that must stand somewhere, `ids` the entities there are."""
+class EntityMachine(RuleBasedStateMachine):
+    """One agent's entities; `kept` are the words that must stand somewhere, `ids` the entities there are."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.folder = Path(tempfile.mkdtemp(prefix="garden-", dir=os.environ["GARDENS_GROUND"]))
+        self.folder = Path(tempfile.mkdtemp(prefix="entities-", dir=os.environ["ENTITIES_GROUND"]))
         self.root = self.folder / "vault"
         self.root.mkdir()
         self.now = START
@@ -512,7 +512,7 @@ class Garden(RuleBasedStateMachine):
 
     @rule()
     def stands(self) -> None:
-        """The law of the garden, after a look."""
+        """The law of entities, after a look."""
         self.look()
         whole = self.snapshot()
         again = self.look()
@@ -558,7 +558,7 @@ class Garden(RuleBasedStateMachine):
 
 def run(examples: int, steps: int) -> None:
     run_state_machine_as_test(
-        Garden,
+        EntityMachine,
         settings=settings(
             max_examples=examples,
             stateful_step_count=steps,
@@ -570,7 +570,7 @@ def run(examples: int, steps: int) -> None:
 
 @pytest.fixture(autouse=True)
 def ground(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GARDENS_GROUND", str(tmp_path))
+    monkeypatch.setenv("ENTITIES_GROUND", str(tmp_path))
 
 
 def test_no_text_is_lost_and_files_are_what_their_events_tell() -> None:
@@ -579,25 +579,25 @@ def test_no_text_is_lost_and_files_are_what_their_events_tell() -> None:
 
 def test_a_folder_called_by_what_is_removed_gets_another_name_while_its_files_wait() -> None:
     """Found by the one below: the next look had taken the name for a person's wish, and told it in the ledger again."""
-    garden = Garden()
-    garden.start(kind="part")
-    garden.change(actor="person", at=5, how="whole", name="Mina", number=1, what="rename")
-    garden.edit(act="loses a section", file="profile.md", number=1, place=8, shape="{}")
-    garden.look()
-    assert entities_store.drift(garden.work.database, ME)
-    garden.erase(at=4, how="whole", number=2)
-    assert not any("mark0003x" in str(path) for path in garden.pages())
-    garden.teardown()
+    machine = EntityMachine()
+    machine.start(kind="part")
+    machine.change(actor="person", at=5, how="whole", name="Mina", number=1, what="rename")
+    machine.edit(act="loses a section", file="profile.md", number=1, place=8, shape="{}")
+    machine.look()
+    assert entities_store.drift(machine.work.database, ME)
+    machine.erase(at=4, how="whole", number=2)
+    assert not any("mark0003x" in str(path) for path in machine.pages())
+    machine.teardown()
 
 
 def test_a_copy_of_an_entity_loses_what_is_removed_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(globals(), "note", print)
-    garden = Garden()
-    garden.start(kind="part")
-    garden.handle(act="is copied", number=0)
-    garden.sweep()
-    garden.erase(at=1, how="meanwhile", number=0)
-    garden.teardown()
+    machine = EntityMachine()
+    machine.start(kind="part")
+    machine.handle(act="is copied", number=0)
+    machine.sweep()
+    machine.erase(at=1, how="meanwhile", number=0)
+    machine.teardown()
 
 
 @pytest.mark.slow
