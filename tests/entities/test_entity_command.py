@@ -22,7 +22,7 @@ TOKEN = re.compile(r"ev:\d{8}T\d{6}Z-[0-9A-HJKMNP-TV-Z]{26}")
 
 
 class EntityVault(Vault):
-    """A vault whose entities are tended by the command line."""
+    """A vault whose entities are changed by the command line."""
 
     def entity(self, *arguments: str) -> Answer:
         return self.call("entity", *arguments, *(() if arguments[0] in ATEMPORAL else ("--now", NOW)))
@@ -108,7 +108,7 @@ def test_edits_answer_with_the_section_and_its_hashes(vault: EntityVault, critic
     assert b"no longer so" in vault.ledger()
 
 
-def test_words_come_from_stdin_and_go_into_notes(
+def test_text_comes_from_stdin_and_goes_to_notes(
     vault: EntityVault, critic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     typed("First line.\n\n- and a list\n", monkeypatch)
@@ -196,7 +196,7 @@ def test_a_key_is_of_one_request(vault: EntityVault, critic: str) -> None:
     assert vault.refused("set", critic, "role", "--text", "To shout.", "--key", "k") == (2, "idempotency-conflict")
 
 
-def test_garbage_in_a_profile_is_told_wherever_somebody_looks_until_it_is_settled(
+def test_garbage_in_a_profile_is_reported_everywhere_until_it_is_resolved(
     vault: EntityVault, critic: str
 ) -> None:
     vault.session()

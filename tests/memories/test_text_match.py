@@ -164,8 +164,12 @@ def test_transcripts_are_named_while_they_are_there_and_then_forgotten(vault):
     raw = bytes_of(vault)
     assert b"here.jsonl" not in raw and b"gone.jsonl" not in raw and b"other.jsonl" in raw
     with vault.database() as database:
-        assert capture_store.mark_of(database, "codex", str(here), "") == TranscriptState(3, 4, "", capture_store.REMOVED)
-        assert capture_store.mark_of(database, "codex", str(other), "") == TranscriptState(3, 4, "default", "written", "another")
+        assert capture_store.mark_of(database, "codex", str(here), "") == TranscriptState(
+            3, 4, "", capture_store.REMOVED
+        )
+        assert capture_store.mark_of(database, "codex", str(other), "") == TranscriptState(
+            3, 4, "default", "written", "another"
+        )
 
 
 def test_a_secret_in_a_path_stands_in_no_row(vault):
@@ -199,7 +203,9 @@ def test_a_secret_in_a_path_stands_in_no_row(vault):
     (named,) = remove(vault)["foreign"]
     assert "[REDACTED:" in named and secret not in named
     with vault.database() as database:
-        assert capture_store.mark_of(database, "codex", str(path), secret) == TranscriptState(3, 4, "", capture_store.REMOVED)
+        assert capture_store.mark_of(database, "codex", str(path), secret) == TranscriptState(
+            3, 4, "", capture_store.REMOVED
+        )
 
 
 # ── what is known by another name ──
