@@ -51,7 +51,7 @@ NARRATIVES, LISTS = {"user": "overview", "part": "role", "relationship": "dynami
 
 
 class Made(NamedTuple):
-    """What stands in a repository: entities by id and path of the profile, lines and bytes of its ledger."""
+    """What stands in a repo: entities by id and path of the profile, lines and bytes of its ledger."""
 
     paths: dict[str, str]
     events: int
@@ -65,11 +65,11 @@ class Made(NamedTuple):
 def plant(place: Workspace, entities: int, events: int, seed: int) -> Made:
     """Writes entities as its operations would leave it: their lines, in the order of time, and their files."""
     chance = random.Random(seed)
-    repository = EntityRepository(place, AGENT, NOW)
+    repo = EntityRepository(place, AGENT, NOW)
     told: list[tuple[int, list[LogEntry]]] = []
     files: dict[str, str] = {}
     for number in range(entities):
-        for at_us, entries, path, text in _life(repository, number, events, chance):
+        for at_us, entries, path, text in _life(repo, number, events, chance):
             told.append((at_us, entries))
             files[path] = text
     told.sort(key=lambda one: one[0])
@@ -87,7 +87,7 @@ def plant(place: Workspace, entities: int, events: int, seed: int) -> Made:
 
 
 def _life(
-    repository: EntityRepository, number: int, events: int, chance: random.Random
+    repo: EntityRepository, number: int, events: int, chance: random.Random
 ) -> Iterator[tuple[int, list[LogEntry], str, str]]:
     """The events of one entity with their outcomes, and the file that each leaves."""
     kind = KINDS[number % 20 // 9]
@@ -96,29 +96,29 @@ def _life(
     title = f"{kind.capitalize()} {number}"
     documents: dict[File, EntityDocument] = {}
     for step in range(events):
-        repository.now_us = begun + step * (YEAR - DAY) // events
+        repo.now_us = begun + step * (YEAR - DAY) // events
         file: File = "notes" if step == 1 else "profile"
         at = Place(AGENT, kind, f"{kind}-{number}", entity_id, file)
         op: Operation = "create"
         section = None
         if step < 2:
             document = blank(
-                kind, title=title, entity_id=entity_id, agent_id=AGENT, created_at=iso(repository.now_us), file=file
+                kind, title=title, entity_id=entity_id, agent_id=AGENT, created_at=iso(repo.now_us), file=file
             )
         else:
             document, op, section = _edit(documents["profile"], kind, step, chance)
-            document = edits.with_fields(document, {"updated_at": iso(repository.now_us)})
+            document = edits.with_fields(document, {"updated_at": iso(repo.now_us)})
         known = documents.get(file)
         seen = FileContent(path_of(at), at, text=render(known) if known is not None else None)
         entity = Entity(entity_id, kind, at.slug, {file: seen}, {file: known} if known is not None else {})
         plan = EditPlan(op=op, file=file, section=section, after=document, stated=step < 2)
-        event = event_of(repository, entity, plan, EventStamp(ulid=_ulid(repository.now_us, chance), actor="agent"))
+        event = event_of(repo, entity, plan, EventStamp(ulid=_ulid(repo.now_us, chance), actor="agent"))
         if step < 2:
             event = replace(event, payload={"whole": render(document), "slug": at.slug})
             event = replace(event, file_after=hashlib.sha256(render(document).encode()).hexdigest())
-        ended = replace(outcome(event, "committed", repository.now_us), id=_ulid(repository.now_us, chance))
+        ended = replace(outcome(event, "committed", repo.now_us), id=_ulid(repo.now_us, chance))
         documents[file] = document
-        yield repository.now_us, [event, ended], path_of(at), render(document)
+        yield repo.now_us, [event, ended], path_of(at), render(document)
 
 
 def _edit(
@@ -224,7 +224,7 @@ def measure(ground: str, chosen: argparse.Namespace) -> Iterator[str]:
     with opened(root, Settings()) as place:
         trouble = [*reports.verify(place, AGENT), *reports.drift(place, AGENT)]
     if trouble:
-        raise ValueError(f"the repository is not as it was planted: {trouble[0]}")
+        raise ValueError(f"the repo is not as it was planted: {trouble[0]}")
     taken: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for _ in range(chosen.rounds):
         with timed(taken["all entities told again (goal: ≤ 5 s)"]):

@@ -57,9 +57,9 @@ def check(root: str, settings: Settings, agent: str | None, database: Database |
         workspace = Workspace(root, settings, state_dir.locate(root), known, touch_nothing=True)
         for owner in owners:
             try:
-                repository = EntityRepository(workspace, owner, now_us)
-                _ledger(repository, database, remarks)
-                _files(repository, remarks)
+                repo = EntityRepository(workspace, owner, now_us)
+                _ledger(repo, database, remarks)
+                _files(repo, remarks)
             except (OSError, WorkspaceError) as error:
                 message = f"entities cannot be read: {error}"
                 hint = "check its permissions, and that no folder on the way is a symlink"
@@ -67,17 +67,13 @@ def check(root: str, settings: Settings, agent: str | None, database: Database |
     return remarks
 
 
-def _ledger(repository: EntityRepository, database: Database | None, remarks: EntityReport) -> None:
-    known = None if database is None else entities_store.log_end(database, repository.agent_id)
+def _ledger(repo: EntityRepository, database: Database | None, remarks: EntityReport) -> None:
+    known = None if database is None else entities_store.log_end(database, repo.agent_id)
     found = chain.verify(
-        repository.log.lines(), known_last=None if known is None else known.last_hash, agent_id=repository.agent_id
+        repo.log.lines(), known_last=None if known is None else known.last_hash, agent_id=repo.agent_id
     )
     for finding in found:
-        path = (
-            ledger_page(repository.agent_id, finding.month)
-            if finding.month
-            else scan.entities_folder(repository.agent_id)
-        )
+        path = ledger_page(repo.agent_id, finding.month) if finding.month else scan.entities_folder(repo.agent_id)
         if finding.code in _MENDED:
             remarks.note(path, f"ledger-{finding.code}", finding.text)
         else:
@@ -86,8 +82,8 @@ def _ledger(repository: EntityRepository, database: Database | None, remarks: En
             )
 
 
-def _files(repository: EntityRepository, remarks: EntityReport) -> None:
-    for place, seen in _seen(repository):
+def _files(repo: EntityRepository, remarks: EntityReport) -> None:
+    for place, seen in _seen(repo):
         if seen.text is None:
             if seen.code != "gone" or place.file == "profile":
                 hint = "restore it from a copy or from the history"
@@ -100,13 +96,13 @@ def _files(repository: EntityRepository, remarks: EntityReport) -> None:
                 seen.path, "invalid", document.code, document.message, document.hint, max(document.line, line)
             )
             continue
-        for finding in lint(document, repository.shapes_of(place.kind, place.file, document)):
+        for finding in lint(document, repo.shapes_of(place.kind, place.file, document)):
             remarks.note(seen.path, finding.code, f"{finding.message}: {finding.hint}")
 
 
-def _seen(repository: EntityRepository) -> Iterator[tuple[Place, FileContent]]:
-    for places in repository.places().values():
+def _seen(repo: EntityRepository) -> Iterator[tuple[Place, FileContent]]:
+    for places in repo.places().values():
         for place in places:
             for file in FILES:
                 one = place._replace(file=file)
-                yield one, repository.read(one)
+                yield one, repo.read(one)

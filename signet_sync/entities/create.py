@@ -23,64 +23,55 @@ _DEPRECATED = "deprecated"
 
 
 def create_entity(
-    repository: EntityRepository, kind: Kind, name: str, relation: str | None, between: Sequence[str], stamp: EventStamp
+    repo: EntityRepository, kind: Kind, name: str, relation: str | None, between: Sequence[str], stamp: EventStamp
 ) -> tuple[Event, Entity]:
     """Creates an entity. Raises `UsageError`, `Raced`, `WorkspaceError`."""
     title = fit_title(name)
-    members = _members(repository, kind, relation, between)
+    members = _members(repo, kind, relation, between)
     slug = slug_of(title)
-    entity_id = _id(repository, kind, slug, relation, members)
-    _refuse_second(repository, kind, title, slug, relation, members)
-    documents = _documents(repository, kind, title, entity_id, relation, members)
-    place = Place(repository.agent_id, kind, slug, entity_id, "profile")
+    entity_id = _id(repo, kind, slug, relation, members)
+    _refuse_second(repo, kind, title, slug, relation, members)
+    documents = _documents(repo, kind, title, entity_id, relation, members)
+    place = Place(repo.agent_id, kind, slug, entity_id, "profile")
     seen = {file: FileContent(path_of(place._replace(file=file)), place._replace(file=file)) for file in FILES}
     entity = Entity(entity_id, kind, slug, seen, {})
-    return write_ahead.create(repository, entity, documents, stamp), entity
+    return write_ahead.create(repo, entity, documents, stamp), entity
 
 
 def _documents(
-    repository: EntityRepository,
-    kind: Kind,
-    title: str,
-    entity_id: str,
-    relation: str | None,
-    members: Sequence[EntityFile],
+    repo: EntityRepository, kind: Kind, title: str, entity_id: str, relation: str | None, members: Sequence[EntityFile]
 ) -> dict[File, EntityDocument]:
     made: dict[File, EntityDocument] = {}
-    version = repository.version(kind)
+    version = repo.version(kind)
     for file in FILES:
         document = blank(
             kind,
             title=title,
             entity_id=entity_id,
-            agent_id=repository.agent_id,
-            created_at=iso(repository.now_us),
+            agent_id=repo.agent_id,
+            created_at=iso(repo.now_us),
             file=file,
             relation=relation,
             participants=[row.id for row in members],
-            sections=repository.shapes(kind, file, version),
+            sections=repo.shapes(kind, file, version),
         )
         made[file] = edits.with_fields(document, {"schema_version": version})
     for row in members:
         link = SafeText(wikilink(row.path, row.title))
         made["profile"] = edits.append_item(made["profile"], "participants", link)
-    made["profile"] = finished(repository, made["profile"], "profile", ["Created"])
+    made["profile"] = finished(repo, made["profile"], "profile", ["Created"])
     return made
 
 
-def _members(
-    repository: EntityRepository, kind: Kind, relation: str | None, between: Sequence[str]
-) -> list[EntityFile]:
+def _members(repo: EntityRepository, kind: Kind, relation: str | None, between: Sequence[str]) -> list[EntityFile]:
     """Returns the participants of a relationship. Raises `UsageError` (`relation-needed`, `unknown-entity`)."""
     if kind != "relationship":
         if relation is not None or between:
             raise UsageError(
-                f"a {kind} has no type and no participants",
-                hint="omit --type and --between",
-                code="relation-unfit",
+                f"a {kind} has no type and no participants", hint="omit --type and --between", code="relation-unfit"
             )
         return []
-    found = {row.id: row for row in (execute.locate(repository, ref) for ref in between)}
+    found = {row.id: row for row in (execute.locate(repo, ref) for ref in between)}
     if len(found) < 2 or not relation or not any(map(str.isalnum, relation)):
         raise UsageError(
             "a relationship needs a type and two entities",
@@ -92,32 +83,21 @@ def _members(
     return list(found.values())
 
 
-def _id(
-    repository: EntityRepository, kind: Kind, slug: str, relation: str | None, members: Sequence[EntityFile]
-) -> str:
+def _id(repo: EntityRepository, kind: Kind, slug: str, relation: str | None, members: Sequence[EntityFile]) -> str:
     """Returns an unused id: a name may be used again, an id never."""
-    seed = (
-        [repository.agent_id, slug]
-        if not members
-        else [repository.agent_id, relation or "", *sorted(r.id for r in members)]
-    )
+    seed = [repo.agent_id, slug] if not members else [repo.agent_id, relation or "", *sorted(r.id for r in members)]
     for number in range(10_000):
         made = new_id(kind, *seed, *([str(number)] if number else []))
-        if not repository.log.holds(f'"entity_id":"{made}"') and not repository.places([made]):
+        if not repo.log.holds(f'"entity_id":"{made}"') and not repo.places([made]):
             return made
     raise UsageError("no id is left for this name", hint="choose another name", code="entity-exists")
 
 
 def _refuse_second(
-    repository: EntityRepository,
-    kind: Kind,
-    title: str,
-    slug: str,
-    relation: str | None,
-    members: Sequence[EntityFile],
+    repo: EntityRepository, kind: Kind, title: str, slug: str, relation: str | None, members: Sequence[EntityFile]
 ) -> None:
     """Refuses a second entity of a name, or relationship of a pair and type. Deprecated ones do not count."""
-    for row in entities_store.entities(repository.workspace.database, repository.agent_id):
+    for row in entities_store.entities(repo.workspace.database, repo.agent_id):
         if row.kind != kind or row.status == _DEPRECATED:
             continue
         if kind == "relationship":

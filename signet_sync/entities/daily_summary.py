@@ -35,20 +35,20 @@ def summarize_days(workspace: Workspace, now_us: int) -> tuple[str, ...]:
     today = day_of(now_us)
     written: list[str] = []
     for agent_id in scan.agents(workspace.root):
-        repository = EntityRepository(workspace, agent_id, now_us)
-        observe.catch_up(repository)
+        repo = EntityRepository(workspace, agent_id, now_us)
+        observe.catch_up(repo)
         told = entities_store.remembered(workspace.database, agent_id, "told_day")
-        days = [day for day in repository.log.days() if told < day < today]
+        days = [day for day in repo.log.days() if told < day < today]
         for day in days:
-            written += _summarize_day(repository, day)
+            written += _summarize_day(repo, day)
         if days:
             with workspace.database.transaction():
                 entities_store.remember(workspace.database, agent_id, "told_day", days[-1])
     return tuple(dict.fromkeys(written))
 
 
-def _summarize_day(repository: EntityRepository, day: str) -> list[str]:
-    entries = repository.log.holding(f'"at":"{day}T')
+def _summarize_day(repo: EntityRepository, day: str) -> list[str]:
+    entries = repo.log.holding(f'"at":"{day}T')
     states = states_of(entries)
     by_entity: dict[str, list[Event]] = {}
     for entry in entries:
@@ -57,13 +57,12 @@ def _summarize_day(repository: EntityRepository, day: str) -> list[str]:
         if entry.at.startswith(day) and not _is_summary(entry):
             by_entity.setdefault(entry.entity_id, []).append(entry)
     told = {
-        (entry.entity_id, (entry.payload or {}).get("rollup"))
-        for entry in repository.log.events_holding(f'"rollup":"{day}"')
+        (entry.entity_id, (entry.payload or {}).get("rollup")) for entry in repo.log.events_holding(f'"rollup":"{day}"')
     }
     written = []
     for entity_id, events in sorted(by_entity.items()):
         if (entity_id, day) not in told:
-            written += _append_entry(repository, entity_id, day, entry_text(events))
+            written += _append_entry(repo, entity_id, day, entry_text(events))
     return written
 
 
@@ -81,18 +80,18 @@ def entry_text(events: Sequence[Event]) -> str:
     return f"{counted(number, 'event')}: {what}; by {who}"
 
 
-def _append_entry(repository: EntityRepository, entity_id: str, day: str, text: str) -> list[str]:
-    entity = observe.writable(repository, entity_id)
+def _append_entry(repo: EntityRepository, entity_id: str, day: str, text: str) -> list[str]:
+    entity = observe.writable(repo, entity_id)
     if entity is None:
         return []
     try:
-        where = section_edits.open_target(repository, entity, _LOG, "observer")
+        where = section_edits.open_target(repo, entity, _LOG, "observer")
         item = fit_item(f"{day} — {text}")
-        after = section_edits.finished(repository, edits.append_item(where.document, _LOG, item), "profile", [])
+        after = section_edits.finished(repo, edits.append_item(where.document, _LOG, item), "profile", [])
     except UsageError:
         return []  # a person has locked or pinned it, or changed its form
     plan = EditPlan(op="append_item", file="profile", section=_LOG, after=after, extra={"rollup": day})
-    done = write_ahead.write_as("observer", repository, entity, plan)
+    done = write_ahead.write_as("observer", repo, entity, plan)
     return [] if done is None else [entity.seen["profile"].path]
 
 

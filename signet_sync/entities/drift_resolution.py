@@ -42,50 +42,50 @@ def resolve(
         raise UsageError("only a maintainer can resolve drift", hint="--actor maintainer", code="actor-refused")
     with state_dir.workspace_lock(workspace.state):
         before = execute.page_inputs(workspace, agent_id)
-        repository = EntityRepository(workspace, agent_id, now_us)
-        observe.examine_all(repository)
-        entity_id = _entity_id(repository, ref)
-        queue = [one for one in repository.drift() if one.entity_id == entity_id]
+        repo = EntityRepository(workspace, agent_id, now_us)
+        observe.examine_all(repo)
+        entity_id = _entity_id(repo, ref)
+        queue = [one for one in repo.drift() if one.entity_id == entity_id]
         if not any(one.file == file for one in queue):
             raise UsageError("the file has not drifted", hint="signet-sync entity drift", code="not-drifted")
         if entity_id == observe.LEDGER:
-            event = _record(repository, None, None, {"accepted": [one.found_sha256 for one in queue]})
+            event = _record(repo, None, None, {"accepted": [one.found_sha256 for one in queue]})
             with workspace.database.transaction(durable=True):
                 entities_store.clear_drift(workspace.database, [one.path for one in queue])
         elif keep == "file":
-            event = _keep_file(repository, _read(repository, entity_id, file))
+            event = _keep_file(repo, _read(repo, entity_id, file))
         else:
-            event = _keep_events(repository, _read(repository, entity_id, file))
+            event = _keep_events(repo, _read(repo, entity_id, file))
         if entity_id != observe.LEDGER:
-            observe.examine(repository, {entity_id})
+            observe.examine(repo, {entity_id})
         waiting = execute.update_page(workspace, agent_id, before, now_us)
-        done = execute.result_of(repository, event)
+        done = execute.result_of(repo, event)
         return EntityResult(done.id, done.event_id, done.token, done.path, waiting=waiting)
 
 
-def _entity_id(repository: EntityRepository, ref: str) -> str:
+def _entity_id(repo: EntityRepository, ref: str) -> str:
     """Returns the id that a name refers to; a missing entity needs its full id. Raises `UsageError`."""
     if ref.strip() == LEDGER:
         return observe.LEDGER
     if kind_of(ref.strip()) is not None:
         return ref.strip()
-    return execute.locate(repository, ref).id
+    return execute.locate(repo, ref).id
 
 
-def _read(repository: EntityRepository, entity_id: str, file: File) -> FileContent:
+def _read(repo: EntityRepository, entity_id: str, file: File) -> FileContent:
     """Reads the file from where it is, or should be by its events. Raises `UsageError`."""
-    places = repository.places([entity_id]).get(entity_id, [])
+    places = repo.places([entity_id]).get(entity_id, [])
     if len(places) > 1:
         raise UsageError("the entity exists in two folders", hint="remove one of them", code="file-unreadable")
-    kind, slug = kind_of(entity_id), repository.replay(entity_id).slug
+    kind, slug = kind_of(entity_id), repo.replay(entity_id).slug
     if places:
-        return repository.read(places[0]._replace(file=file))
+        return repo.read(places[0]._replace(file=file))
     if kind is None or slug is None:
         raise UsageError("its events do not contain it", hint="signet-sync entity log", code="events-incomplete")
-    return repository.read(Place(repository.agent_id, kind, slug, entity_id, file))
+    return repo.read(Place(repo.agent_id, kind, slug, entity_id, file))
 
 
-def _keep_file(repository: EntityRepository, seen: FileContent) -> Event:
+def _keep_file(repo: EntityRepository, seen: FileContent) -> Event:
     document = parsed(seen.text) if seen.text is not None else None
     place = seen.place
     wanted = {"kind": place.kind, "id": place.id, "agent_id": place.agent_id}
@@ -99,11 +99,11 @@ def _keep_file(repository: EntityRepository, seen: FileContent) -> Event:
             code="file-unreadable",
         )
     text = seen.text or ""
-    return _record(repository, place, text_sha256(text), {**whole(text), "slug": place.slug})
+    return _record(repo, place, text_sha256(text), {**whole(text), "slug": place.slug})
 
 
-def _keep_events(repository: EntityRepository, seen: FileContent) -> Event:
-    text = repository.replay(seen.place.id).texts.get(seen.place.file)
+def _keep_events(repo: EntityRepository, seen: FileContent) -> Event:
+    text = repo.replay(seen.place.id).texts.get(seen.place.file)
     if text is None:
         raise UsageError(
             "its events do not contain the whole file",
@@ -114,9 +114,9 @@ def _keep_events(repository: EntityRepository, seen: FileContent) -> Event:
     if seen.code not in ("", "gone", "not-utf8"):
         raise WorkspaceError(seen.message, path=seen.path, hint="move it away", code=seen.code)
     displaced = None if seen.raw is None else redact(seen.raw.decode("utf-8", "replace"))[0]
-    event = _record(repository, seen.place, None, {"displaced": displaced})
+    event = _record(repo, seen.place, None, {"displaced": displaced})
     try:
-        write_ahead.put(repository, seen, text)
+        write_ahead.put(repo, seen, text)
     except write_ahead.FileChanged:
         raise WorkspaceError(
             "the file changed while it was being written", path=seen.path, hint="try again", code="busy"
@@ -124,11 +124,9 @@ def _keep_events(repository: EntityRepository, seen: FileContent) -> Event:
     return event
 
 
-def _record(
-    repository: EntityRepository, place: Place | None, file_after: str | None, payload: Mapping[str, Any]
-) -> Event:
+def _record(repo: EntityRepository, place: Place | None, file_after: str | None, payload: Mapping[str, Any]) -> Event:
     """Records the decision. It needs no outcome: the file exists already, or its events describe it already."""
     where = {} if place is None else {"entity_id": place.id, "file": place.file}
-    event = repository.record("human_edit", "maintainer", payload, **where, file_after=file_after)
-    write_ahead.update_rows(repository)
+    event = repo.record("human_edit", "maintainer", payload, **where, file_after=file_after)
+    write_ahead.update_rows(repo)
     return event

@@ -26,41 +26,33 @@ _NAMES = 10  # of folders of one entity; more than one if it was copied
 
 
 def erase(
-    workspace: Workspace,
-    agent_id: str,
-    *,
-    paths: Iterable[str],
-    needles: Iterable[bytes],
-    tombstone: str,
-    now_us: int,
+    workspace: Workspace, agent_id: str, *, paths: Iterable[str], needles: Iterable[bytes], tombstone: str, now_us: int
 ) -> Erasure:
     """Removes what refers to these artifacts (paths), or contains one of the needles, from an agent's entities.
 
     `tombstone` is the path of the removal's tombstone; the workspace's lock is held. A second call changes nothing.
     Raises `WorkspaceError`, `OSError`; calling it again then continues.
     """
-    repository = EntityRepository(workspace, agent_id, now_us)
-    observe.examine_all(repository)
+    repo = EntityRepository(workspace, agent_id, now_us)
+    observe.examine_all(repo)
     removed = _RemovedText([*(utf8(path) for path in paths), *needles])
-    gone = _events(repository, removed)
+    gone = _events(repo, removed)
     removed = removed.with_tokens(event.token for event in gone)
-    gone = _events(repository, removed)
-    cleaned = _clean_files(repository, removed, gone, tombstone)
-    if not gone and not removed.in_ledger(repository):
+    gone = _events(repo, removed)
+    cleaned = _clean_files(repo, removed, gone, tombstone)
+    if not gone and not removed.in_ledger(repo):
         return Erasure(tuple(cleaned), ())
     ids = {event.id for event in gone}
-    _record(repository, tombstone, sorted(ids))
+    _record(repo, tombstone, sorted(ids))
     # Events that refer to removed words lose their texts; so does an unreadable line that contains such words.
     lines = chain.erase(
-        repository.log.lines(),
-        lambda entry: entry.id in ids if isinstance(entry, Event) else removed.holds(entry),
-        tombstone,
+        repo.log.lines(), lambda entry: entry.id in ids if isinstance(entry, Event) else removed.holds(entry), tombstone
     )
-    repository.log.rewrite(lines)
-    repository.forget_replay(None)
-    write_ahead.update_rows(repository)
+    repo.log.rewrite(lines)
+    repo.forget_replay(None)
+    write_ahead.update_rows(repo)
     # A file that waits for a maintainer may have lost its events; this look reports it.
-    observe.examine(repository, {event.entity_id for event in gone if event.entity_id is not None}, doubtful=None)
+    observe.examine(repo, {event.entity_id for event in gone if event.entity_id is not None}, doubtful=None)
     return Erasure(tuple(cleaned), tuple(sorted(ids)))
 
 
@@ -79,16 +71,16 @@ class _RemovedText:
         """Checks whether a text contains removed text."""
         return bool(self._sieve.caught(text.encode("utf-8", "surrogateescape")))
 
-    def in_ledger(self, repository: EntityRepository) -> bool:
+    def in_ledger(self, repo: EntityRepository) -> bool:
         """Checks whether an unreadable line of the event log contains removed text."""
-        readable = {encode(entry) for entry in repository.log.entries()}
-        return any(line.text not in readable and self.holds(line.text) for line in repository.log.lines())
+        readable = {encode(entry) for entry in repo.log.entries()}
+        return any(line.text not in readable and self.holds(line.text) for line in repo.log.lines())
 
 
-def _events(repository: EntityRepository, removed: _RemovedText) -> list[Event]:
+def _events(repo: EntityRepository, removed: _RemovedText) -> list[Event]:
     """Finds events that contain removed text or refer to it. An event's own token does not count."""
     found = []
-    for entry in repository.log.entries():
+    for entry in repo.log.entries():
         if isinstance(entry, Event) and entry.erased is None:
             # An erase event's payload names the tombstone, and thereby the token.
             said = {key: value for key, value in (entry.payload or {}).items() if key != "tombstone"}
@@ -101,52 +93,52 @@ def _events(repository: EntityRepository, removed: _RemovedText) -> list[Event]:
 _NOBODY = "0" * 26
 
 
-def _clean_files(repository: EntityRepository, removed: _RemovedText, gone: list[Event], tombstone: str) -> list[str]:
+def _clean_files(repo: EntityRepository, removed: _RemovedText, gone: list[Event], tombstone: str) -> list[str]:
     """Rewrites every file without removed text, and restates in an event every file whose events lose texts."""
     cleaned = []
     wanted = {(event.entity_id, event.file) for event in gone if event.file_after is not None}
     named = {event.entity_id for event in gone if "slug" in (event.payload or {})}
-    for entity_id, places in repository.places().items():
+    for entity_id, places in repo.places().items():
         known = set(places)
         for place in places:
             for file in FILES:
                 again = (entity_id, file) in wanted or (file == "profile" and entity_id in named)
-                where = _present_place(repository, place, known)._replace(file=file)
-                path = _clean_file(repository, where, removed, again=again, tombstone=tombstone)
+                where = _present_place(repo, place, known)._replace(file=file)
+                path = _clean_file(repo, where, removed, again=again, tombstone=tombstone)
                 if path is not None:
                     cleaned.append(path)
-            cleaned += _clean_name(repository, _present_place(repository, place, known), removed)
-            known.add(_present_place(repository, place, known))
+            cleaned += _clean_name(repo, _present_place(repo, place, known), removed)
+            known.add(_present_place(repo, place, known))
     return cleaned
 
 
-def _present_place(repository: EntityRepository, place: Place, known: Collection[Place]) -> Place:
+def _present_place(repo: EntityRepository, place: Place, known: Collection[Place]) -> Place:
     """Returns where the folder is now: a renamed profile takes the notes along. Copies of the folder do not count."""
-    now = repository.places([place.id]).get(place.id, [])
+    now = repo.places([place.id]).get(place.id, [])
     return place if place in now else next((one for one in now if one not in known), place)
 
 
-def _clean_name(repository: EntityRepository, place: Place, removed: _RemovedText) -> list[str]:
+def _clean_name(repo: EntityRepository, place: Place, removed: _RemovedText) -> list[str]:
     """Gives a folder whose name contains removed text the name of its kind, even if its files are drift."""
     if not removed.holds(place.slug):
         return []
     for slug in (place.kind, *(f"{place.kind}-{number}" for number in range(2, _NAMES))):
-        if write_ahead.move(repository, place, slug) == slug:
+        if write_ahead.move(repo, place, slug) == slug:
             return [path_of(place._replace(slug=slug))]
     raise WorkspaceError("its folder cannot be called otherwise", path=folder_of(place), hint="move its copies away")
 
 
 def _clean_file(
-    repository: EntityRepository, place: Place, removed: _RemovedText, *, again: bool, tombstone: str
+    repo: EntityRepository, place: Place, removed: _RemovedText, *, again: bool, tombstone: str
 ) -> str | None:
     for _ in range(_TRIES):
-        seen = repository.read(place)
+        seen = repo.read(place)
         document = parsed(seen.text) if seen.text is not None else None
-        if not isinstance(document, EntityDocument) or _waits(repository, place):
-            return _clean_bytes(repository, seen, removed)
+        if not isinstance(document, EntityDocument) or _waits(repo, place):
+            return _clean_bytes(repo, seen, removed)
         after = _without(document, place, removed)
         if after is None:
-            return _clean_bytes(repository, seen, removed)
+            return _clean_bytes(repo, seen, removed)
         if after == document and not again:
             return None
         slug = f"{place.kind}" if removed.holds(place.slug) else place.slug
@@ -156,23 +148,23 @@ def _clean_file(
         documents: dict[File, EntityDocument] = {place.file: document}
         others = {place.file: seen}
         if slug != place.slug:
-            whole_one = write_ahead.load_at(repository, place)
+            whole_one = write_ahead.load_at(repo, place)
             if whole_one is not None:
                 documents, others = dict(whole_one.documents), dict(whole_one.seen)
         entity = Entity(place.id, place.kind, place.slug, others, documents)
-        if write_ahead.write_as("observer", repository, entity, plan) is None:
+        if write_ahead.write_as("observer", repo, entity, plan) is None:
             continue
         return seen.path if after != document else None
     raise WorkspaceError("it is being saved again and again", path=folder_of(place), hint="it is tried again by itself")
 
 
-def _waits(repository: EntityRepository, place: Place) -> bool:
+def _waits(repo: EntityRepository, place: Place) -> bool:
     """Checks whether a file is drift: it must not be recorded as the content that its events describe."""
-    queue = entities_store.drift(repository.workspace.database, repository.agent_id)
+    queue = entities_store.drift(repo.workspace.database, repo.agent_id)
     return any(one.path == path_of(place) for one in queue)
 
 
-def _clean_bytes(repository: EntityRepository, seen: FileContent, removed: _RemovedText) -> str | None:
+def _clean_bytes(repo: EntityRepository, seen: FileContent, removed: _RemovedText) -> str | None:
     """Deletes lines with removed text from a file that is no entity file or waits for a maintainer."""
     if seen.raw is None:
         return None
@@ -180,7 +172,7 @@ def _clean_bytes(repository: EntityRepository, seen: FileContent, removed: _Remo
     data = b"\n".join(kept)
     if data == seen.raw:
         return None
-    if files.replace(repository.workspace.root, seen.path, data, seen.raw).displaced is not None:
+    if files.replace(repo.workspace.root, seen.path, data, seen.raw).displaced is not None:
         raise WorkspaceError(
             "the file changed while it was being written", path=seen.path, hint="it is tried again by itself"
         )
@@ -232,6 +224,6 @@ def _body(body: str, holds: Callable[[str], bool]) -> str:
     return "\n" if holds(kept) else kept
 
 
-def _record(repository: EntityRepository, tombstone: str, ids: list[str]) -> None:
+def _record(repo: EntityRepository, tombstone: str, ids: list[str]) -> None:
     """Records which events lose their texts, and why; the entry is hashed, so an erasure cannot be forged."""
-    repository.record("erase", "observer", {"tombstone": tombstone, "events": ids})
+    repo.record("erase", "observer", {"tombstone": tombstone, "events": ids})

@@ -76,10 +76,10 @@ Planner = Callable[[EntityRepository, Entity, str], EditPlan]
 def edit_entity(workspace: Workspace, agent_id: str, ref: str, request: EntityRequest, plan: Planner) -> EntityResult:
     """Carries out an operation on the entity `ref`; calls `plan` again if the file was saved in the meantime."""
 
-    def act(repository: EntityRepository) -> tuple[Event, Entity]:
-        entity = load(repository, ref)
+    def act(repo: EntityRepository) -> tuple[Event, Entity]:
+        entity = load(repo, ref)
         stamp = request.stamp(agent_id)
-        return write_ahead.write(repository, entity, plan(repository, entity, stamp.ulid), stamp), entity
+        return write_ahead.write(repo, entity, plan(repo, entity, stamp.ulid), stamp), entity
 
     return run_request(workspace, agent_id, request, act)
 
@@ -94,52 +94,52 @@ def run_request(
             if deriving.is_stale(workspace.database, workspace.pipeline):
                 # The vault was not scanned yet, but evidence refers to its files, and the page shows them.
                 engine.run_locked(workspace, Request(now_us=request.now_us))
-            repository = EntityRepository(workspace, agent_id, request.now_us)
-            observe.catch_up(repository)
-            known = _earlier_result(repository, request)
+            repo = EntityRepository(workspace, agent_id, request.now_us)
+            observe.catch_up(repo)
+            known = _earlier_result(repo, request)
             if known is not None:
                 return known
             try:
-                event, entity = act(repository)
+                event, entity = act(repo)
             except FileChanged:
                 continue
             if event.op == "rename":
-                rename.relink(repository, entity)
+                rename.relink(repo, entity)
             if entity.kind != "part" or event.op in _SHOWN:
-                relation_items.update_patterns_in(repository)
-            return _finish(repository, request, event, before)
+                relation_items.update_patterns_in(repo)
+            return _finish(repo, request, event, before)
     raise WorkspaceError("the file kept changing while it was being written", hint="try again later", code="busy")
 
 
-def load(repository: EntityRepository, ref: str) -> Entity:
+def load(repo: EntityRepository, ref: str) -> Entity:
     """Returns the entity that a name refers to, after recording edits of its files. Raises `UsageError`."""
-    row = locate(repository, ref)
+    row = locate(repo, ref)
     for _ in range(_TRIES):
-        observe.examine(repository, {row.id})
-        row = repository.find(row.id) or row
-        refuse_drift(repository, row.id)
-        entity = write_ahead.load(repository, row)
-        if entity is not None and _is_current(repository, entity):
+        observe.examine(repo, {row.id})
+        row = repo.find(row.id) or row
+        refuse_drift(repo, row.id)
+        entity = write_ahead.load(repo, row)
+        if entity is not None and _is_current(repo, entity):
             return entity
     raise WorkspaceError("the file changed while it was being read", path=row.path, hint="try again", code="busy")
 
 
-def locate(repository: EntityRepository, ref: str) -> EntityFile:
+def locate(repo: EntityRepository, ref: str) -> EntityFile:
     """Returns the profile row that a name refers to; if there is none, looks at all files. Raises `UsageError`."""
-    row = repository.find(ref)
+    row = repo.find(ref)
     if row is None:
-        observe.examine(repository, None)
-        row = repository.find(ref)
+        observe.examine(repo, None)
+        row = repo.find(ref)
     if row is None:
         if ref.strip():  # the event log itself waits under an empty id
-            refuse_drift(repository, ref.strip())
-        raise repository.unknown(ref)
+            refuse_drift(repo, ref.strip())
+        raise repo.unknown(ref)
     return row
 
 
-def refuse_drift(repository: EntityRepository, entity_id: str) -> None:
+def refuse_drift(repo: EntityRepository, entity_id: str) -> None:
     """Raises `UsageError` (`entity-drifted`) if a file of the entity waits for a maintainer."""
-    for drift in repository.drift():
+    for drift in repo.drift():
         if drift.entity_id == entity_id:
             raise UsageError(
                 f"a maintainer has to resolve the drift of this entity first: {drift.message}",
@@ -149,12 +149,9 @@ def refuse_drift(repository: EntityRepository, entity_id: str) -> None:
             )
 
 
-def _is_current(repository: EntityRepository, entity: Entity) -> bool:
+def _is_current(repo: EntityRepository, entity: Entity) -> bool:
     """Checks that the files are unchanged since the last look."""
-    known = {
-        row.path: row.sha256
-        for row in entities_store.files_of(repository.workspace.database, repository.agent_id, entity.id)
-    }
+    known = {row.path: row.sha256 for row in entities_store.files_of(repo.workspace.database, repo.agent_id, entity.id)}
     return all(known.get(seen.path) == seen.sha256 for seen in entity.seen.values() if seen.raw is not None)
 
 
@@ -174,24 +171,24 @@ def update_page(workspace: Workspace, agent_id: str, before: frozenset[tuple[obj
     return f"{page} will be updated by the next pass: {outcome.trouble[0]}" if outcome.trouble else ""
 
 
-def _earlier_result(repository: EntityRepository, request: EntityRequest) -> EntityResult | None:
+def _earlier_result(repo: EntityRepository, request: EntityRequest) -> EntityResult | None:
     """Returns the earlier answer to the same key. Raises `UsageError` (`idempotency-conflict`)."""
     if request.key is None:
         return None
-    found = replayed(repository.log.under(request.key), key_of(repository.agent_id, request.key), request.digest())
+    found = replayed(repo.log.under(request.key), key_of(repo.agent_id, request.key), request.digest())
     if found == "conflict":
         raise UsageError(
             "this idempotency key was used for another request",
             hint="use a different key for each request",
             code="idempotency-conflict",
         )
-    return None if found is None else result_of(repository, found, replayed=True)
+    return None if found is None else result_of(repo, found, replayed=True)
 
 
-def result_of(repository: EntityRepository, event: Event, *, replayed: bool = False) -> EntityResult:
+def result_of(repo: EntityRepository, event: Event, *, replayed: bool = False) -> EntityResult:
     """Makes the answer for an event."""
     file: File = event.file or "profile"
-    rows = entities_store.files_of(repository.workspace.database, repository.agent_id, event.entity_id or "")
+    rows = entities_store.files_of(repo.workspace.database, repo.agent_id, event.entity_id or "")
     said = (event.payload or {}).get("warnings")
     return EntityResult(
         id=event.entity_id or "",
@@ -207,10 +204,10 @@ def result_of(repository: EntityRepository, event: Event, *, replayed: bool = Fa
 
 
 def _finish(
-    repository: EntityRepository, request: EntityRequest, event: Event, before: frozenset[tuple[object, ...]]
+    repo: EntityRepository, request: EntityRequest, event: Event, before: frozenset[tuple[object, ...]]
 ) -> EntityResult:
-    waiting = update_page(repository.workspace, repository.agent_id, before, request.now_us)
-    return replace(result_of(repository, event), redactions=dict(request.redactions), waiting=waiting)
+    waiting = update_page(repo.workspace, repo.agent_id, before, request.now_us)
+    return replace(result_of(repo, event), redactions=dict(request.redactions), waiting=waiting)
 
 
 def _named(section: str | None, file: File) -> str | None:

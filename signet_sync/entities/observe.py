@@ -52,42 +52,42 @@ def observe(workspace: Workspace, agent_id: str, paths: Iterable[str] | None, no
 
     A file whose signature is known is not read again.
     """
-    repository, found = EntityRepository(workspace, agent_id, now_us), Observations()
-    catch_up(repository, found)
+    repo, found = EntityRepository(workspace, agent_id, now_us), Observations()
+    catch_up(repo, found)
     ids = None if paths is None else {place.id for path in paths if (place := parse_path(path)) is not None}
     if ids is None or ids:
-        examine(repository, ids, found)
+        examine(repo, ids, found)
     return found
 
 
-def examine_all(repository: EntityRepository) -> None:
+def examine_all(repo: EntityRepository) -> None:
     """Brings all entities of an agent up to date with log and files."""
-    catch_up(repository)
-    examine(repository, None)
+    catch_up(repo)
+    examine(repo, None)
 
 
-def catch_up(repository: EntityRepository, found: Observations | None = None) -> None:
+def catch_up(repo: EntityRepository, found: Observations | None = None) -> None:
     """Brings entities up to date if their event log changed; every command on entities starts with it."""
-    known = entities_store.log_end(repository.workspace.database, repository.agent_id)
-    if repository.log.is_torn():
-        repository.log.add([], repository.now_us)  # repairs the torn line
-    if repository.log.merge_copies():
-        repository.forget_replay(None)
-    last = repository.log.last()
+    known = entities_store.log_end(repo.workspace.database, repo.agent_id)
+    if repo.log.is_torn():
+        repo.log.add([], repo.now_us)  # repairs the torn line
+    if repo.log.merge_copies():
+        repo.forget_replay(None)
+    last = repo.log.last()
     if (known.last_hash if known else None) == (last.hash if last else None):
         return
     found = found if found is not None else Observations()
-    doubtful = _since(repository, known) if known is not None else None
-    found.settled += _settle_open(repository, known.last_id if known is not None and doubtful is None else None)
-    examine(repository, None, found, doubtful=doubtful, joined=True)
+    doubtful = _since(repo, known) if known is not None else None
+    found.settled += _settle_open(repo, known.last_id if known is not None and doubtful is None else None)
+    examine(repo, None, found, doubtful=doubtful, joined=True)
 
 
-def _since(repository: EntityRepository, known: entities_store.LogEnd) -> set[str] | None:
+def _since(repo: EntityRepository, known: entities_store.LogEnd) -> set[str] | None:
     """Returns the entities with events after the known end of the log; None (all) if the log lacks that end.
 
     Compares ids: where the logs of two machines were merged, a line keeps its id but gets another hash.
     """
-    entries = repository.log.entries()
+    entries = repo.log.entries()
     place = next((at for at, entry in enumerate(entries) if known.last_id == entry.id), None)
     if place is None:
         return None
@@ -99,102 +99,102 @@ def _since(repository: EntityRepository, known: entities_store.LogEnd) -> set[st
 # ── interrupted writes ──
 
 
-def _settle_open(repository: EntityRepository, lost: str | None) -> list[WriteOutcome]:
+def _settle_open(repo: EntityRepository, lost: str | None) -> list[WriteOutcome]:
     """Settles open writes and records the end of the log; `lost` is the id of its former last line if missing."""
-    database = repository.workspace.database
-    _found_again(repository)
-    ended = [_settled(repository, event) for event in repository.log.unsettled()]
+    database = repo.workspace.database
+    _found_again(repo)
+    ended = [_settled(repo, event) for event in repo.log.unsettled()]
     with database.transaction(durable=True):
         if lost is not None:
-            entities_store.put_drift(database, _truncated(repository, lost))
-        repository.remember_log_end()
+            entities_store.put_drift(database, _truncated(repo, lost))
+        repo.remember_log_end()
     return ended
 
 
-def _found_again(repository: EntityRepository) -> None:
+def _found_again(repo: EntityRepository) -> None:
     """Clears reports of a missing end of the log once a slow sync has delivered it."""
-    database = repository.workspace.database
-    waiting = [one for one in repository.drift() if one.entity_id == LEDGER]
-    back = [one.path for one in waiting if repository.log.holds(f'"id":"{one.found_sha256}"')]
+    database = repo.workspace.database
+    waiting = [one for one in repo.drift() if one.entity_id == LEDGER]
+    back = [one.path for one in waiting if repo.log.holds(f'"id":"{one.found_sha256}"')]
     if back:
         with database.transaction(durable=True):
             entities_store.clear_drift(database, back)
 
 
-def _truncated(repository: EntityRepository, last_id: str) -> DriftedFile:
+def _truncated(repo: EntityRepository, last_id: str) -> DriftedFile:
     """Reports the missing end to the maintainer now: the next write overwrites the known end, the only record of it."""
     return DriftedFile(
-        ledger_page(repository.agent_id, iso(repository.now_us)[:7]),
-        repository.agent_id,
+        ledger_page(repo.agent_id, iso(repo.now_us)[:7]),
+        repo.agent_id,
         LEDGER,
         "profile",
         "truncated",
         "the end of the event log is missing: the index recorded a later line",
         "compare the pages with a backup or with the workspace's history",
-        iso(repository.now_us),
+        iso(repo.now_us),
         last_id,
     )
 
 
-def _settled(repository: EntityRepository, event: Event) -> WriteOutcome:
+def _settled(repo: EntityRepository, event: Event) -> WriteOutcome:
     """Finishes an interrupted write if its file is unchanged or already written; otherwise marks it as failed."""
-    done = event.file_after is None or _carried_out(repository, event)
+    done = event.file_after is None or _carried_out(repo, event)
     ends: list[State] = ["failed"]
     if done:
-        ends = ["committed"] if repository.log.state_of(event) == "written" else ["written", "committed"]
-    sealed = repository.log.add([outcome(event, end, repository.now_us) for end in ends], repository.now_us)
-    repository.forget_replay(event.entity_id)
+        ends = ["committed"] if repo.log.state_of(event) == "written" else ["written", "committed"]
+    sealed = repo.log.add([outcome(event, end, repo.now_us) for end in ends], repo.now_us)
+    repo.forget_replay(event.entity_id)
     return sealed[-1]
 
 
-def _carried_out(repository: EntityRepository, event: Event) -> bool:
-    place = _place_of(repository, event)
+def _carried_out(repo: EntityRepository, event: Event) -> bool:
+    place = _place_of(repo, event)
     if place is None:
         return False
-    seen = repository.read(place)
+    seen = repo.read(place)
     ended = settle(event, seen.text, write_ahead.section_sha(seen.text, event.section))
     if ended == "failed" and seen.code in ("", "gone"):
         text = apply(seen.text, event.payload or {})
         if text is None or text_sha256(text) != event.file_after:
             return False
         try:
-            write_ahead.put(repository, seen, text)
+            write_ahead.put(repo, seen, text)
         except (write_ahead.FileChanged, WorkspaceError):
             return False
     elif ended != "written":
         return False
     slug = (event.payload or {}).get("slug")
     if isinstance(slug, str):
-        write_ahead.move(repository, place, slug)
+        write_ahead.move(repo, place, slug)
     return True
 
 
-def _place_of(repository: EntityRepository, event: Event) -> Place | None:
+def _place_of(repo: EntityRepository, event: Event) -> Place | None:
     """Returns where the file of an event is, or should be."""
     if event.entity_id is None or event.file is None:
         return None
-    for place in repository.places([event.entity_id]).get(event.entity_id, []):
+    for place in repo.places([event.entity_id]).get(event.entity_id, []):
         return place._replace(file=event.file)
     kind, slug = kind_of(event.entity_id), (event.payload or {}).get("slug")
     if kind is None or not isinstance(slug, str):
         return None
-    return Place(repository.agent_id, kind, slug, event.entity_id, event.file)
+    return Place(repo.agent_id, kind, slug, event.entity_id, event.file)
 
 
 # ── files on disk ──
 
 
-def writable(repository: EntityRepository, entity_id: str) -> Entity | None:
+def writable(repo: EntityRepository, entity_id: str) -> Entity | None:
     """Returns an entity after a look at its files; None if it is missing, unreadable or waits for a maintainer."""
-    examine(repository, {entity_id})
-    row = repository.find(entity_id)
-    if row is None or any(one.entity_id == entity_id for one in repository.drift()):
+    examine(repo, {entity_id})
+    row = repo.find(entity_id)
+    if row is None or any(one.entity_id == entity_id for one in repo.drift()):
         return None
-    return write_ahead.load(repository, row)
+    return write_ahead.load(repo, row)
 
 
 def examine(
-    repository: EntityRepository,
+    repo: EntityRepository,
     ids: Collection[str] | None,
     found: Observations | None = None,
     *,
@@ -207,13 +207,13 @@ def examine(
     got lines from another machine since the last look.
     """
     found = found if found is not None else Observations()
-    rows = _rows(repository, ids)
-    queued = {drift.entity_id for drift in repository.drift()} - {LEDGER}
-    places = repository.places(ids)
+    rows = _rows(repo, ids)
+    queued = {drift.entity_id for drift in repo.drift()} - {LEDGER}
+    places = repo.places(ids)
     if ids is None:
-        ids = places.keys() | rows.keys() | queued | _created(repository, rows)
+        ids = places.keys() | rows.keys() | queued | _created(repo, rows)
     current = files.signatures(
-        repository.workspace.root,
+        repo.workspace.root,
         (path_of(place._replace(file=file)) for each in ids for place in places.get(each, ()) for file in FILES),
     )
     for each in sorted(ids):
@@ -225,12 +225,12 @@ def examine(
             now = {path: current[path] for path in paths if path in current}
             if now == expected:
                 continue
-        _Examination(repository, each, standing, expected.keys(), found, joined=joined).walk()
+        _Examination(repo, each, standing, expected.keys(), found, joined=joined).walk()
 
 
-def _rows(repository: EntityRepository, ids: Collection[str] | None) -> dict[str, dict[str, Signature | None]]:
+def _rows(repo: EntityRepository, ids: Collection[str] | None) -> dict[str, dict[str, Signature | None]]:
     """Returns path and signature of the known files, by entity."""
-    database, agent_id = repository.workspace.database, repository.agent_id
+    database, agent_id = repo.workspace.database, repo.agent_id
     if ids is not None and len(ids) < _FEW:
         known = {each: entities_store.files_of(database, agent_id, each) for each in ids}
         return {each: {row.path: row.signature for row in rows} for each, rows in known.items() if rows}
@@ -242,11 +242,11 @@ def _rows(repository: EntityRepository, ids: Collection[str] | None) -> dict[str
     return found
 
 
-def _created(repository: EntityRepository, rows: Mapping[str, object]) -> set[str]:
+def _created(repo: EntityRepository, rows: Mapping[str, object]) -> set[str]:
     """Returns entities that the event log created, if the index has no rows: it is then new, or was lost."""
     if rows:
         return set()
-    return {event.entity_id for event in repository.log.events_holding('"op":"create"') if event.entity_id is not None}
+    return {event.entity_id for event in repo.log.events_holding('"op":"create"') if event.entity_id is not None}
 
 
 class _Examination:
@@ -254,7 +254,7 @@ class _Examination:
 
     def __init__(
         self,
-        repository: EntityRepository,
+        repo: EntityRepository,
         entity_id: str,
         standing: list[Place],
         rows: Collection[str],
@@ -262,13 +262,13 @@ class _Examination:
         *,
         joined: bool = False,
     ) -> None:
-        self.repository = repository
+        self.repo = repo
         self.id = entity_id
         self.standing = standing
         self.rows = rows
         self.found = found
         self.joined = joined
-        self.database = repository.workspace.database
+        self.database = repo.workspace.database
         self.events: list[Event] = []
         self.put: list[EntityFile] = []
         self.queue: dict[str, DriftedFile] = {}
@@ -284,17 +284,17 @@ class _Examination:
 
     def _gone(self) -> None:
         """Queues an entity whose folder is gone; its events can write it again."""
-        told = self.repository.replay(self.id)
+        told = self.repo.replay(self.id)
         if told.texts or told.trouble:
             self._queue(self._profile(), "file-missing", "the files of the entity are gone", _PUT_BACK, "")
 
     def _stands(self) -> None:
-        told = self.repository.replay(self.id)
+        told = self.repo.replay(self.id)
         place = next((place for place in self.standing if place.slug == told.slug), self.standing[0])
         twins = [other for other in self.standing if other != place]
         changed = False
         for file in FILES:
-            seen = self.repository.read(place._replace(file=file))
+            seen = self.repo.read(place._replace(file=file))
             self.shown.add(seen.path)
             changed |= self._file(seen, told.texts.get(file), {each.file: each.code for each in told.trouble}.get(file))
         for twin in twins:
@@ -304,7 +304,7 @@ class _Examination:
             self._add("human_edit", None, {"slug": place.slug})
             changed = True
         if changed:
-            self.found.changed.add(self.repository.agent_id)
+            self.found.changed.add(self.repo.agent_id)
 
     def _file(self, seen: FileContent, told: str | None, trouble: str | None) -> bool:
         """Compares a file with its events; returns whether its row changed."""
@@ -319,8 +319,8 @@ class _Examination:
             message = "its events do not contain the whole file"
             self._queue(seen.place, f"events-{trouble or 'unreadable'}", message, _KEEP, seen.sha256)
             return self._take_row(seen)
-        shapes = self.repository.shapes_of(seen.place.kind, file, replayed)
-        judgement = judge(seen.text, replayed, shapes, similarity=self.repository.workspace.settings.entity_similarity)
+        shapes = self.repo.shapes_of(seen.place.kind, file, replayed)
+        judgement = judge(seen.text, replayed, shapes, similarity=self.repo.workspace.settings.entity_similarity)
         if judgement.verdict == "drift":
             self._queue(seen.place, judgement.code, judgement.message, judgement.hint, seen.sha256)
             return False
@@ -355,7 +355,7 @@ class _Examination:
         place, file = seen.place, seen.place.file
         entity = Entity(place.id, place.kind, place.slug, {file: seen}, {file: document})
         plan = write_ahead.EditPlan(op="set", file=file, after=healed, reason="re-anchored")
-        if write_ahead.write_as("observer", self.repository, entity, plan) is None:
+        if write_ahead.write_as("observer", self.repo, entity, plan) is None:
             return False  # the next save triggers another look
         self.found.healed.append(seen.path)
         return True
@@ -385,7 +385,7 @@ class _Examination:
         document = parsed(seen.text) if seen.text is not None else None
         if not isinstance(document, EntityDocument):
             return False
-        row = self.repository.row(seen, document)
+        row = self.repo.row(seen, document)
         known = entities_store.file(self.database, seen.path)
         if known == row:
             return False
@@ -396,7 +396,7 @@ class _Examination:
         """Adds an event of a person about the file's present content; it needs no outcome."""
         again = self._told_again(file, hashes.get("file_before"), hashes.get("file_after"))
         fields = {"entity_id": self.id, "file": file, "payload": payload, **hashes, **again}
-        self.events.append(self.repository.event(op, "person", **fields))
+        self.events.append(self.repo.event(op, "person", **fields))
 
     def _told_again(self, file: File | None, before: str | None, after: str | None) -> dict[str, str]:
         """Returns time and id for an event whose text the log already contains; None for a new text.
@@ -406,40 +406,38 @@ class _Examination:
         """
         if not self.joined or after is None:
             return {}
-        of = self.repository.log.of(self.id)
+        of = self.repo.log.of(self.id)
         told = [e.at for e in of if isinstance(e, Event) and e.file == file and e.file_after == after]
         if not told:
             return {}
         first, known = min(told), {entry.id for entry in of}
-        seed, instant = f"{self.repository.agent_id} {self.id} {file} {before} {after}", parse_instant(first) or 0
+        seed, instant = f"{self.repo.agent_id} {self.id} {file} {before} {after}", parse_instant(first) or 0
         ids = (ulid_at(instant, sha256(f"{seed} {number}".encode()).digest()[:ENTROPY]) for number in count())
         return {"at": first, "id": next(ulid for ulid in ids if ulid not in known)}
 
     def _queue(self, place: Place, code: str, message: str, hint: str, sha256: str) -> None:
         path = path_of(place)
-        at = iso(self.repository.now_us)
-        self.queue[path] = DriftedFile(
-            path, self.repository.agent_id, self.id, place.file, code, message, hint, at, sha256
-        )
+        at = iso(self.repo.now_us)
+        self.queue[path] = DriftedFile(path, self.repo.agent_id, self.id, place.file, code, message, hint, at, sha256)
 
     def _record(self) -> None:
         """Writes the events, then the rows that follow from them."""
-        repository = self.repository
+        repo = self.repo
         if self.events:
-            repository.log.add(self.events, repository.now_us)
-            repository.forget_replay(self.id)
+            repo.log.add(self.events, repo.now_us)
+            repo.forget_replay(self.id)
         with self.database.transaction(durable=True):
             entities_store.put_files(self.database, self.put)
             if self.events:
-                repository.remember_log_end()
+                repo.remember_log_end()
         self.events, self.put = [], []
 
     def _close(self) -> None:
         """Removes files from the queue that are no drift any more, and rows of files that are gone."""
         gone = [path for path in self.rows if path not in self.shown]
         if gone:
-            self.found.changed.add(self.repository.agent_id)
-        known = self.repository.drift()
+            self.found.changed.add(self.repo.agent_id)
+        known = self.repo.drift()
         over = [each.path for each in known if each.entity_id == self.id and each.path not in self.queue]
         if not (gone or over or self.queue):
             return
@@ -456,10 +454,10 @@ class _Examination:
             place = parse_path(path)
             if place is not None:
                 return place._replace(file="profile")
-        kind, slug = kind_of(self.id), self.repository.replay(self.id).slug
+        kind, slug = kind_of(self.id), self.repo.replay(self.id).slug
         if kind is None:
             raise ValueError(self.id)
-        return Place(self.repository.agent_id, kind, slug or "unnamed", self.id, "profile")
+        return Place(self.repo.agent_id, kind, slug or "unnamed", self.id, "profile")
 
 
 _PUT_BACK = "put the folder back, or have it rewritten from its events"

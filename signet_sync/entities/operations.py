@@ -60,8 +60,8 @@ def create(
         workspace,
         agent_id,
         request,
-        lambda repository: entities_create.create_entity(
-            repository, kind, title.text, kind_of_edge, between, request.stamp(agent_id)
+        lambda repo: entities_create.create_entity(
+            repo, kind, title.text, kind_of_edge, between, request.stamp(agent_id)
         ),
     )
 
@@ -85,8 +85,8 @@ def set_section(
     """
     request, said = text_request("set", caller, ref, section, text, rationale, evidence)
 
-    def plan(repository: EntityRepository, entity: Entity, ulid: str) -> EditPlan:
-        return plan_set(repository, entity, section_edits.open_target(repository, entity, section, request.actor), said)
+    def plan(repo: EntityRepository, entity: Entity, ulid: str) -> EditPlan:
+        return plan_set(repo, entity, section_edits.open_target(repo, entity, section, request.actor), said)
 
     return edit_entity(workspace, agent_id, ref, request, plan)
 
@@ -108,9 +108,9 @@ def append(
     """
     request, said = text_request("append", caller, ref, section, text, rationale, evidence)
 
-    def plan(repository: EntityRepository, entity: Entity, ulid: str) -> EditPlan:
-        where = section_edits.open_target(repository, entity, section, request.actor)
-        return plan_append(repository, entity, where, said, token_for(ulid))
+    def plan(repo: EntityRepository, entity: Entity, ulid: str) -> EditPlan:
+        where = section_edits.open_target(repo, entity, section, request.actor)
+        return plan_append(repo, entity, where, said, token_for(ulid))
 
     return edit_entity(workspace, agent_id, ref, request, plan)
 
@@ -122,8 +122,8 @@ def prune(
     why = section_edits.require_reason(reason)
     request = EntityRequest.of("prune", caller, {"ref": ref, "section": section, "item": item, "reason": why})
 
-    def plan(repository: EntityRepository, entity: Entity, ulid: str) -> EditPlan:
-        where = section_edits.open_target(repository, entity, section, request.actor)
+    def plan(repo: EntityRepository, entity: Entity, ulid: str) -> EditPlan:
+        where = section_edits.open_target(repo, entity, section, request.actor)
         if where.form != "list":
             raise UsageError(
                 f"{where.section.heading} is not a list",
@@ -133,15 +133,7 @@ def prune(
         after, gone = edits.prune_item(where.document, where.name, item)
         draft = section_edits.Draft(fit_item(why))
         return section_edits.plan_edit(
-            repository,
-            entity,
-            where,
-            after,
-            draft,
-            op="prune_item",
-            actor=request.actor,
-            reason=why,
-            extra={"gone": gone},
+            repo, entity, where, after, draft, op="prune_item", actor=request.actor, reason=why, extra={"gone": gone}
         )
 
     return edit_entity(workspace, agent_id, ref, request, plan)
@@ -152,10 +144,10 @@ def deprecate(workspace: Workspace, agent_id: str, ref: str, *, reason: str, **c
     why = section_edits.require_reason(reason)
     request = EntityRequest.of("deprecate", caller, {"ref": ref, "reason": why})
 
-    def plan(repository: EntityRepository, entity: Entity, ulid: str) -> EditPlan:
-        fields = {"status": DEPRECATED, "deprecated_at": iso(repository.now_us), "deprecated_reason": why}
+    def plan(repo: EntityRepository, entity: Entity, ulid: str) -> EditPlan:
+        fields = {"status": DEPRECATED, "deprecated_at": iso(repo.now_us), "deprecated_reason": why}
         after = edits.with_fields(entity.profile, fields)
-        return _plan_profile(repository, entity, request, "deprecate", after, f"Deprecated: {why}", reason=why)
+        return _plan_profile(repo, entity, request, "deprecate", after, f"Deprecated: {why}", reason=why)
 
     return edit_entity(workspace, agent_id, ref, request, plan)
 
@@ -172,11 +164,11 @@ def set_status(
         return deprecate(workspace, agent_id, ref, reason=reason or "", **caller)
     request = EntityRequest.of("status", caller, {"ref": ref, "status": wanted, "reason": why})
 
-    def plan(repository: EntityRepository, entity: Entity, ulid: str) -> EditPlan:
+    def plan(repo: EntityRepository, entity: Entity, ulid: str) -> EditPlan:
         before = str(entity.profile.fields.get("status") or "active")
         after = edits.with_fields(entity.profile, {"status": wanted}, gone=("deprecated_at", "deprecated_reason"))
         line = f"Status: {before} → {wanted}" + (f" ({why})" if why else "") if before != wanted else None
-        return _plan_profile(repository, entity, request, "status", after, line, reason=why)
+        return _plan_profile(repo, entity, request, "status", after, line, reason=why)
 
     return edit_entity(workspace, agent_id, ref, request, plan)
 
@@ -186,17 +178,17 @@ def rename(workspace: Workspace, agent_id: str, ref: str, name: str, **caller: U
     title = section_edits.clean_line(name)
     request = EntityRequest.of("rename", caller, {"ref": ref, "name": title.text}, title.redactions)
 
-    def plan(repository: EntityRepository, entity: Entity, ulid: str) -> EditPlan:
+    def plan(repo: EntityRepository, entity: Entity, ulid: str) -> EditPlan:
         after = edits.with_title(entity.profile, title.text)
         before = entity.profile.title
         line = f"Renamed: {before} → {after.title}" if after.title != before else None
-        return _plan_profile(repository, entity, request, "rename", after, line, slug=slug_of(after.title))
+        return _plan_profile(repo, entity, request, "rename", after, line, slug=slug_of(after.title))
 
     return edit_entity(workspace, agent_id, ref, request, plan)
 
 
 def _plan_profile(
-    repository: EntityRepository,
+    repo: EntityRepository,
     entity: Entity,
     request: EntityRequest,
     op: Operation,
@@ -206,7 +198,7 @@ def _plan_profile(
 ) -> EditPlan:
     """Plans a change of a whole profile; `line` is its entry in the change log. Raises `UsageError`."""
     section_edits.refuse_guarded(entity, None, request.actor)
-    after = section_edits.finished(repository, after, "profile", [line] if line else [])
+    after = section_edits.finished(repo, after, "profile", [line] if line else [])
     return EditPlan(op=op, file="profile", after=after, **more)
 
 
@@ -224,7 +216,7 @@ def text_request(
 
 
 def plan_set(
-    repository: EntityRepository,
+    repo: EntityRepository,
     entity: Entity,
     where: TargetSection,
     said: SectionText,
@@ -235,22 +227,20 @@ def plan_set(
     """Plans a new text of a narrative section. Raises `UsageError`."""
     if where.form != "narrative":
         raise UsageError(
-            f"{where.section.heading} is a {where.form}",
-            hint="append an item, or prune one",
-            code="section-form",
+            f"{where.section.heading} is a {where.form}", hint="append an item, or prune one", code="section-form"
         )
-    draft = section_edits.narrative(repository, said.text, said.evidence)
+    draft = section_edits.narrative(repo, said.text, said.evidence)
     after = edits.replace(where.document, where.name, draft.text)
     # The first text of a section is no material change.
     material = f"{where.section.heading} rewritten" if where.is_core and text_of(where.section) else None
     return section_edits.plan_edit(
-        repository, entity, where, after, draft, op=op, actor=said.actor, rationale=said.rationale, material=material,
+        repo, entity, where, after, draft, op=op, actor=said.actor, rationale=said.rationale, material=material,
         extra=extra,
     )  # fmt: skip
 
 
 def plan_append(
-    repository: EntityRepository,
+    repo: EntityRepository,
     entity: Entity,
     where: TargetSection,
     said: SectionText,
@@ -261,12 +251,12 @@ def plan_append(
 ) -> EditPlan:
     """Plans another paragraph of a narrative, or another item of a list or log. Raises `UsageError`."""
     if where.form == "narrative":
-        draft = section_edits.narrative(repository, said.text, said.evidence)
+        draft = section_edits.narrative(repo, said.text, said.evidence)
         after = edits.append(where.document, where.name, draft.text)
     else:
-        draft = section_edits.item(repository, where, said.text, said.evidence, token)
+        draft = section_edits.item(repo, where, said.text, said.evidence, token)
         after = edits.append_item(where.document, where.name, draft.text)
     done: Operation = op or ("append" if where.form == "narrative" else "append_item")
     return section_edits.plan_edit(
-        repository, entity, where, after, draft, op=done, actor=said.actor, rationale=said.rationale, extra=extra
+        repo, entity, where, after, draft, op=done, actor=said.actor, rationale=said.rationale, extra=extra
     )

@@ -35,9 +35,9 @@ def guard(
     field = "pins" if op.endswith("pin") else "locks"
     request = _of_person(op, caller, {"ref": ref, "section": section})
 
-    def plan(repository: EntityRepository, entity: Entity, ulid: str) -> EditPlan:
+    def plan(repo: EntityRepository, entity: Entity, ulid: str) -> EditPlan:
         everything = section is None or section.strip() == section_edits.WHOLE
-        where = None if everything or section is None else section_edits.find_target(repository, entity, section)
+        where = None if everything or section is None else section_edits.find_target(repo, entity, section)
         name = section_edits.guard_name(where)
         kept = [one for one in words(entity.profile.fields.get(field)) if anchor_of(one) != anchor_of(name)]
         after = edits.with_fields(entity.profile, {field: kept if op.startswith("un") else [*kept, name]})
@@ -45,7 +45,7 @@ def guard(
             op=op,
             file="profile",
             section=where.name if where is not None and where.file == "profile" else None,
-            after=section_edits.finished(repository, after, "profile", []),
+            after=section_edits.finished(repo, after, "profile", []),
             extra={"name": name},
         )
 
@@ -74,14 +74,14 @@ def propose(
     """
     request, said = operations.text_request("propose", caller, ref, section, text, rationale, evidence)
 
-    def plan(repository: EntityRepository, entity: Entity, ulid: str) -> EditPlan:
-        where = section_edits.find_target(repository, entity, section)
+    def plan(repo: EntityRepository, entity: Entity, ulid: str) -> EditPlan:
+        where = section_edits.find_target(repo, entity, section)
         wanted: Operation = "set" if where.form == "narrative" else "append_item"
         # Planning the change now reports errors that approval would meet.
         if wanted == "set":
-            plan = operations.plan_set(repository, entity, where, said)
+            plan = operations.plan_set(repo, entity, where, said)
         else:
-            plan = operations.plan_append(repository, entity, where, said, token_for(ulid))
+            plan = operations.plan_append(repo, entity, where, said, token_for(ulid))
         extra = {"op": wanted, "text": said.text, "source": evidence}
         return replace(plan, op="propose", after=None, lint=(), extra=extra)
 
@@ -95,12 +95,12 @@ def approve(workspace: Workspace, agent_id: str, proposal: str, **caller: Unpack
     """
     request = _of_person("approve", caller, {"proposal": proposal})
 
-    def plan(repository: EntityRepository, entity: Entity, where: TargetSection, found: Proposal) -> EditPlan:
+    def plan(repo: EntityRepository, entity: Entity, where: TargetSection, found: Proposal) -> EditPlan:
         said, extra = SectionText(found.text, request.actor, found.rationale, found.source), {"proposal": found.id}
         if found.op == "set":
-            return operations.plan_set(repository, entity, where, said, op="approve", extra=extra)
+            return operations.plan_set(repo, entity, where, said, op="approve", extra=extra)
         # An item of Evidence names the proposal's event.
-        return operations.plan_append(repository, entity, where, said, token_for(found.id), op="approve", extra=extra)
+        return operations.plan_append(repo, entity, where, said, token_for(found.id), op="approve", extra=extra)
 
     return _answer(workspace, agent_id, proposal, request, plan)
 
@@ -112,7 +112,7 @@ def reject(
     why = section_edits.clean_reason(reason)
     request = _of_person("reject", caller, {"proposal": proposal, "reason": why})
 
-    def plan(repository: EntityRepository, entity: Entity, where: TargetSection, found: Proposal) -> EditPlan:
+    def plan(repo: EntityRepository, entity: Entity, where: TargetSection, found: Proposal) -> EditPlan:
         return EditPlan(op="reject", file=where.file, section=where.name, extra={"proposal": found.id}, reason=why)
 
     return _answer(workspace, agent_id, proposal, request, plan)
@@ -127,11 +127,11 @@ def _answer(
 ) -> EntityResult:
     """Carries out a person's answer to a proposal."""
 
-    def act(repository: EntityRepository) -> tuple[Event, Entity]:
-        found = proposals.one(repository, proposal)
-        entity = load(repository, found.entity_id)
-        where = section_edits.find_target(repository, entity, found.section)
-        return write(repository, entity, plan(repository, entity, where, found), request.stamp(agent_id)), entity
+    def act(repo: EntityRepository) -> tuple[Event, Entity]:
+        found = proposals.one(repo, proposal)
+        entity = load(repo, found.entity_id)
+        where = section_edits.find_target(repo, entity, found.section)
+        return write(repo, entity, plan(repo, entity, where, found), request.stamp(agent_id)), entity
 
     return run_request(workspace, agent_id, request, act)
 

@@ -31,63 +31,63 @@ def open_read_only(place: Place, agent_id: str, now_us: int) -> Iterator[EntityR
         yield EntityRepository(workspace, agent_id, now_us)
 
 
-def require_row(repository: EntityRepository, ref: str) -> EntityFile:
+def require_row(repo: EntityRepository, ref: str) -> EntityFile:
     """Returns the row of the entity that a name refers to.
 
     Raises `UsageError` (`unknown-entity`, `ambiguous-entity`).
     """
-    row = repository.find(ref)
+    row = repo.find(ref)
     if row is None:
-        raise repository.unknown(ref)
+        raise repo.unknown(ref)
     return row
 
 
-def view(repository: EntityRepository, row: EntityFile) -> EntityView:
+def view(repo: EntityRepository, row: EntityFile) -> EntityView:
     """Returns an entity with its sections, read from its files."""
-    seen = _files(repository, row)
-    drifted = any(one.entity_id == row.id for one in repository.drift())
+    seen = _files(repo, row)
+    drifted = any(one.entity_id == row.id for one in repo.drift())
     profile = parsed(seen["profile"].text or "")
     fields = profile.fields if isinstance(profile, EntityDocument) else {}
     return EntityView(
         id=row.id,
-        agent_id=repository.agent_id,
+        agent_id=repo.agent_id,
         kind=row.kind,
         title=row.title,
         path=row.path,
         status=row.status,
         type=row.type,
         participants=row.participants,
-        sections=tuple(one for file in FILES for one in _sections(repository, row, seen[file])),
+        sections=tuple(one for file in FILES for one in _sections(repo, row, seen[file])),
         pins=words(fields.get("pins")),
         locks=words(fields.get("locks")),
-        proposals=tuple(proposals.waiting(repository, row.id)),
+        proposals=tuple(proposals.waiting(repo, row.id)),
         drifted=drifted,
     )
 
 
-def list_entities(repository: EntityRepository, kind: Kind | None = None) -> list[EntitySummary]:
+def list_entities(repo: EntityRepository, kind: Kind | None = None) -> list[EntitySummary]:
     """Lists the entities in the index by kind and title."""
     return [
         EntitySummary(row.id, row.kind, row.title, row.status, row.type, row.path, row.line)
-        for row in entities_store.entities(repository.workspace.database, repository.agent_id)
+        for row in entities_store.entities(repo.workspace.database, repo.agent_id)
         if kind in (None, row.kind)
     ]
 
 
-def lint_files(repository: EntityRepository, row: EntityFile) -> list[EntityFinding]:
+def lint_files(repo: EntityRepository, row: EntityFile) -> list[EntityFinding]:
     """Lists deviations of an entity's files from the schema."""
-    seen = _files(repository, row)
-    return [remark for file in FILES for remark in _untidy(repository, row, seen[file])]
+    seen = _files(repo, row)
+    return [remark for file in FILES for remark in _untidy(repo, row, seen[file])]
 
 
-def list_drift(repository: EntityRepository) -> list[EntityFinding]:
+def list_drift(repo: EntityRepository) -> list[EntityFinding]:
     """Returns the maintainer's queue as of the last look at the files."""
-    return [EntityFinding(one.entity_id, one.code, one.message, one.hint, one.path) for one in repository.drift()]
+    return [EntityFinding(one.entity_id, one.code, one.message, one.hint, one.path) for one in repo.drift()]
 
 
-def list_events(repository: EntityRepository, entity_id: str | None = None) -> list[LoggedEvent]:
+def list_events(repo: EntityRepository, entity_id: str | None = None) -> list[LoggedEvent]:
     """Lists the events of an entity (None: of all), newest first."""
-    entries = repository.log.entries() if entity_id is None else repository.log.of(entity_id)
+    entries = repo.log.entries() if entity_id is None else repo.log.of(entity_id)
     states = states_of(entries)
     return [LoggedEvent(entry, states[entry.id]) for entry in reversed(entries) if isinstance(entry, Event)]
 
@@ -98,20 +98,20 @@ def describe_event(event: Event) -> str:
     return " ".join(filter(None, [event.op.replace("_", " "), what]))
 
 
-def _files(repository: EntityRepository, row: EntityFile) -> dict[File, FileContent]:
+def _files(repo: EntityRepository, row: EntityFile) -> dict[File, FileContent]:
     place = parse_path(row.path)
     if place is None:
         raise WorkspaceError("the index contains a path that is not that of an entity", path=row.path)
-    return repository.read_both(place)
+    return repo.read_both(place)
 
 
-def _sections(repository: EntityRepository, row: EntityFile, seen: FileContent) -> list[SectionView]:
+def _sections(repo: EntityRepository, row: EntityFile, seen: FileContent) -> list[SectionView]:
     document = parsed(seen.text) if seen.text is not None else None
     if document is None:
         return []
     if not isinstance(document, EntityDocument):
         return [SectionView("", None, "", seen.text or "", None)]
-    forms = {shape.anchor: shape.form for shape in repository.shapes_of(row.kind, seen.place.file, document)}
+    forms = {shape.anchor: shape.form for shape in repo.shapes_of(row.kind, seen.place.file, document)}
     return [
         _shown(section, forms.get(section.anchor or "", "narrative"), seen.place.file) for section in document.sections
     ]
@@ -127,9 +127,9 @@ def _shown(section: DocumentSection, form: str, file: File) -> SectionView:
     )
 
 
-def _untidy(repository: EntityRepository, row: EntityFile, seen: FileContent) -> list[EntityFinding]:
+def _untidy(repo: EntityRepository, row: EntityFile, seen: FileContent) -> list[EntityFinding]:
     document = parsed(seen.text) if seen.text is not None else None
     if not isinstance(document, EntityDocument):
         return []  # it is in the maintainer's queue
-    shapes = repository.shapes_of(row.kind, seen.place.file, document)
+    shapes = repo.shapes_of(row.kind, seen.place.file, document)
     return [EntityFinding(row.id, one.code, one.message, one.hint, seen.path) for one in lint.lint(document, shapes)]

@@ -22,51 +22,49 @@ def update_patterns(workspace: Workspace, agent_id: str, now_us: int) -> tuple[s
 
     Does nothing without a user, or if a person has locked or pinned the highlights. The workspace's lock is held.
     """
-    repository = EntityRepository(workspace, agent_id, now_us)
-    observe.catch_up(repository)
-    return update_patterns_in(repository)
+    repo = EntityRepository(workspace, agent_id, now_us)
+    observe.catch_up(repo)
+    return update_patterns_in(repo)
 
 
-def update_patterns_in(repository: EntityRepository) -> tuple[str, ...]:
+def update_patterns_in(repo: EntityRepository) -> tuple[str, ...]:
     """Does the same with entities that are already open."""
-    wanted = _pattern_items(repository)
+    wanted = _pattern_items(repo)
     done: list[str] = []
     # Bounded: an item that is read differently because of a person's Markdown must not be added without end.
     for _ in range(_MOST):
-        entity = _user(repository)
-        plan = _next(repository, entity, wanted) if entity is not None else None
+        entity = _user(repo)
+        plan = _next(repo, entity, wanted) if entity is not None else None
         if entity is None or plan is None:
             return tuple(done)
-        event = write_ahead.write_as("observer", repository, entity, plan)
+        event = write_ahead.write_as("observer", repo, entity, plan)
         if event is None:
             return tuple(done)  # the next change of a relationship tries again
         done.append(event.id)
     return tuple(done)
 
 
-def _pattern_items(repository: EntityRepository) -> list[SafeText]:
+def _pattern_items(repo: EntityRepository) -> list[SafeText]:
     """Returns the items of the current patterns, the most significant first."""
     rows = [
-        row
-        for row in entities_store.entities(repository.workspace.database, repository.agent_id)
-        if row.status != "deprecated"
+        row for row in entities_store.entities(repo.workspace.database, repo.agent_id) if row.status != "deprecated"
     ]
     members = {row.id: Member(row.id, row.title, row.path) for row in rows if row.kind != "relationship"}
     edges = [Relationship(row.id, row.type, row.participants) for row in rows if row.kind == "relationship"]
     return [fit_item(PREFIX + pattern.line) for pattern in patterns(edges, members)] if edges else []
 
 
-def _user(repository: EntityRepository) -> Entity | None:
+def _user(repo: EntityRepository) -> Entity | None:
     """Returns the agent's user, the first by title if there are several; None if it cannot be written."""
-    rows = entities_store.entities(repository.workspace.database, repository.agent_id)
+    rows = entities_store.entities(repo.workspace.database, repo.agent_id)
     user = next((row for row in rows if row.kind == "user" and row.status != "deprecated"), None)
-    return observe.writable(repository, user.id) if user is not None else None
+    return observe.writable(repo, user.id) if user is not None else None
 
 
-def _next(repository: EntityRepository, entity: Entity, wanted: list[SafeText]) -> EditPlan | None:
+def _next(repo: EntityRepository, entity: Entity, wanted: list[SafeText]) -> EditPlan | None:
     """Plans one item to prune or to add; returns None if nothing is left to do."""
     try:
-        where = section_edits.open_target(repository, entity, _HIGHLIGHTS, "observer")
+        where = section_edits.open_target(repo, entity, _HIGHLIGHTS, "observer")
     except UsageError:
         return None
     known = [item for item in edits.items(where.section) if item.text.startswith(PREFIX)]
@@ -75,7 +73,7 @@ def _next(repository: EntityRepository, entity: Entity, wanted: list[SafeText]) 
         if item.text not in wanted or texts.index(item.text) != known.index(item):
             after, gone = edits.prune_item(where.document, where.name, str(item.number))
             return section_edits.plan_edit(
-                repository, entity, where, after, section_edits.Draft(fit_item(gone)), op="prune_item",
+                repo, entity, where, after, section_edits.Draft(fit_item(gone)), op="prune_item",
                 actor="observer",
                 reason="no relationships say so any more", extra={"gone": gone},
             )  # fmt: skip
@@ -83,6 +81,6 @@ def _next(repository: EntityRepository, entity: Entity, wanted: list[SafeText]) 
         if text not in texts:
             after = edits.append_item(where.document, where.name, text)
             return section_edits.plan_edit(
-                repository, entity, where, after, section_edits.Draft(text), op="append_item", actor="observer"
+                repo, entity, where, after, section_edits.Draft(text), op="append_item", actor="observer"
             )
     return None

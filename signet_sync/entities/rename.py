@@ -14,24 +14,24 @@ from signet_sync.formats.entity_paths import parse_path
 from signet_sync.formats.wikilinks import wikilink
 
 
-def relink(repository: EntityRepository, before: Entity) -> None:
+def relink(repo: EntityRepository, before: Entity) -> None:
     """Changes links to the former folder of an entity. Files that are being edited, and drift, are left as they are."""
-    row = repository.find(before.id)
+    row = repo.find(before.id)
     place = parse_path(row.path) if row is not None else None
     old = folder_of(before.seen["profile"].place)
     if row is None or place is None or folder_of(place) == old:
         return
-    waiting = {one.entity_id for one in repository.drift()}
-    for known in entities_store.entities(repository.workspace.database, repository.agent_id):
-        entity = write_ahead.load(repository, known) if known.id not in waiting else None
+    waiting = {one.entity_id for one in repo.drift()}
+    for known in entities_store.entities(repo.workspace.database, repo.agent_id):
+        entity = write_ahead.load(repo, known) if known.id not in waiting else None
         if entity is None or not any(old in (seen.text or "") for seen in entity.seen.values()):
             continue
-        entity = observe.writable(repository, known.id)
+        entity = observe.writable(repo, known.id)
         for file, document in entity.documents.items() if entity is not None else ():
             after = _changed(document, old, path_of(place), row.title)
             if entity is not None and after != document:
                 plan = EditPlan(op="set", file=file, after=after, reason="links follow a renamed entity")
-                write_ahead.write_as("observer", repository, entity, plan)
+                write_ahead.write_as("observer", repo, entity, plan)
 
 
 def _changed(document: EntityDocument, old: str, new: str, title: str) -> EntityDocument:

@@ -36,42 +36,40 @@ def _opened(workspace: Workspace, agent_id: str, now_us: int | None = None) -> I
 
 def show(workspace: Workspace, agent_id: str, ref: str, *, now_us: int) -> EntityView:
     """Returns an entity with its sections. Raises `UsageError` (`unknown-entity`, `ambiguous-entity`)."""
-    with _opened(workspace, agent_id, now_us) as repository:
-        return queries.view(repository, _examined(repository, ref))
+    with _opened(workspace, agent_id, now_us) as repo:
+        return queries.view(repo, _examined(repo, ref))
 
 
 def listing(workspace: Workspace, agent_id: str, *, kind: Kind | None = None, now_us: int) -> list[EntitySummary]:
     """Lists the entities of an agent by kind and title."""
-    with _opened(workspace, agent_id, now_us) as repository:
-        observe.examine_all(repository)
-        return queries.list_entities(repository, kind)
+    with _opened(workspace, agent_id, now_us) as repo:
+        observe.examine_all(repo)
+        return queries.list_entities(repo, kind)
 
 
 def lint(workspace: Workspace, agent_id: str, ref: str | None = None, *, now_us: int) -> list[EntityFinding]:
     """Lists deviations of an entity's files (None: of all) from the schema. Raises as `show`."""
-    with _opened(workspace, agent_id, now_us) as repository:
+    with _opened(workspace, agent_id, now_us) as repo:
         if ref is None:
-            observe.examine_all(repository)
+            observe.examine_all(repo)
             rows = entities_store.entities(workspace.database, agent_id)
         else:
-            rows = [_examined(repository, ref)]
-        found = [remark for row in rows for remark in queries.lint_files(repository, row)]
+            rows = [_examined(repo, ref)]
+        found = [remark for row in rows for remark in queries.lint_files(repo, row)]
         wanted = {row.id for row in rows}
-        return found + [remark for remark in queries.list_drift(repository) if remark.id in wanted or ref is None]
+        return found + [remark for remark in queries.list_drift(repo) if remark.id in wanted or ref is None]
 
 
 def verify(workspace: Workspace, agent_id: str) -> list[EntityFinding]:
     """Checks an agent's event log for edits, gaps and a lost end; returns an empty list if it is intact."""
-    with _opened(workspace, agent_id) as repository:
+    with _opened(workspace, agent_id) as repo:
         known = entities_store.log_end(workspace.database, agent_id)
-        founded = {
-            str((event.payload or {}).get("tombstone")) for event in repository.log.events_holding('"op":"erase"')
-        }
+        founded = {str((event.payload or {}).get("tombstone")) for event in repo.log.events_holding('"op":"erase"')}
         found = chain.verify(
-            repository.log.lines(), known_last=known.last_hash if known else None, agent_id=agent_id, tombstones=founded
+            repo.log.lines(), known_last=known.last_hash if known else None, agent_id=agent_id, tombstones=founded
         )
-        pages = repository.log.pages()
-        queued = [one for one in repository.drift() if one.entity_id == observe.LEDGER]
+        pages = repo.log.pages()
+        queued = [one for one in repo.drift() if one.entity_id == observe.LEDGER]
     remarks = [EntityFinding(one.id, one.code, one.text, one.hint, pages.get(one.month, "")) for one in found]
     said = {remark.code for remark in remarks}
     return remarks + [
@@ -81,11 +79,11 @@ def verify(workspace: Workspace, agent_id: str) -> list[EntityFinding]:
 
 def replay(workspace: Workspace, agent_id: str, ref: str) -> Replay:
     """Replays an entity's events and compares the result with its files. Raises as `show`."""
-    with _opened(workspace, agent_id) as repository:
-        entity_id, _ = _identify(repository, ref)
-        observe.examine(repository, {entity_id})
-        row = repository.find(entity_id)
-        told = repository.replay(entity_id)
+    with _opened(workspace, agent_id) as repo:
+        entity_id, _ = _identify(repo, ref)
+        observe.examine(repo, {entity_id})
+        row = repo.find(entity_id)
+        told = repo.replay(entity_id)
         place = parse_path(row.path) if row is not None else None
         found = [
             EntityFinding(
@@ -95,7 +93,7 @@ def replay(workspace: Workspace, agent_id: str, ref: str) -> Replay:
         ]
         troubled = {one.file for one in told.trouble}
         for file in FILES:
-            seen = repository.read(place._replace(file=file)) if place is not None else None
+            seen = repo.read(place._replace(file=file)) if place is not None else None
             text = seen.text if seen is not None else None
             if file not in troubled and text != told.texts.get(file):
                 where = seen.path if seen is not None else ""
@@ -111,22 +109,22 @@ def replay(workspace: Workspace, agent_id: str, ref: str) -> Replay:
 
 def drift(workspace: Workspace, agent_id: str) -> list[EntityFinding]:
     """Looks at all files and returns the maintainer's queue."""
-    with _opened(workspace, agent_id) as repository:
-        observe.examine_all(repository)
-        return queries.list_drift(repository)
+    with _opened(workspace, agent_id) as repo:
+        observe.examine_all(repo)
+        return queries.list_drift(repo)
 
 
 def log(workspace: Workspace, agent_id: str, ref: str | None = None, *, limit: int = 0) -> list[LoggedEvent]:
     """Lists the events of an entity (None: of all), newest first; `limit` 0: all of them. Raises as `show`."""
-    with _opened(workspace, agent_id) as repository:
-        found = queries.list_events(repository, None if ref is None else _identify(repository, ref)[0])
+    with _opened(workspace, agent_id) as repo:
+        found = queries.list_events(repo, None if ref is None else _identify(repo, ref)[0])
     return found[:limit] if limit else found
 
 
 def proposals(workspace: Workspace, agent_id: str, ref: str | None = None) -> list[Proposal]:
     """Lists open proposals, oldest first. Raises as `show`."""
-    with _opened(workspace, agent_id) as repository:
-        return entities_proposals.waiting(repository, None if ref is None else _identify(repository, ref)[0])
+    with _opened(workspace, agent_id) as repo:
+        return entities_proposals.waiting(repo, None if ref is None else _identify(repo, ref)[0])
 
 
 def source(workspace: Workspace, agent_id: str, token: str) -> EventSource:
@@ -136,9 +134,9 @@ def source(workspace: Workspace, agent_id: str, token: str) -> EventSource:
         raise UsageError(
             f"{token.strip()[:60]!r} is not an event token", hint="ev:20260328T223406Z-…", code="token-invalid"
         )
-    with _opened(workspace, agent_id) as repository:
-        event = repository.log.event(read.ulid)
-        row = repository.find(event.entity_id) if event is not None and event.entity_id is not None else None
+    with _opened(workspace, agent_id) as repo:
+        event = repo.log.event(read.ulid)
+        row = repo.find(event.entity_id) if event is not None and event.entity_id is not None else None
     if event is None:
         raise UsageError(
             f"agent {agent_id} has no event {read.text}", hint="--agent chooses another agent", code="unknown-event"
@@ -148,20 +146,20 @@ def source(workspace: Workspace, agent_id: str, token: str) -> EventSource:
     return EventSource(event, row.path if row is not None else "", path or None, number)
 
 
-def _examined(repository: EntityRepository, ref: str) -> EntityFile:
+def _examined(repo: EntityRepository, ref: str) -> EntityFile:
     """Returns the row of an entity after a look at its files. Raises `UsageError`."""
-    observe.catch_up(repository)
-    row = execute.locate(repository, ref)
-    observe.examine(repository, {row.id})
-    return repository.find(row.id) or row
+    observe.catch_up(repo)
+    row = execute.locate(repo, ref)
+    observe.examine(repo, {row.id})
+    return repo.find(row.id) or row
 
 
-def _identify(repository: EntityRepository, ref: str) -> tuple[str, EntityFile | None]:
+def _identify(repo: EntityRepository, ref: str) -> tuple[str, EntityFile | None]:
     """Returns the id that a name refers to, and its row; a missing entity needs its full id. Raises `UsageError`."""
-    row = repository.find(ref)
-    if row is None and kind_of(ref.strip()) is not None and repository.log.of(ref.strip()):
+    row = repo.find(ref)
+    if row is None and kind_of(ref.strip()) is not None and repo.log.of(ref.strip()):
         return ref.strip(), None
-    row = row or execute.locate(repository, ref)
+    row = row or execute.locate(repo, ref)
     return row.id, row
 
 

@@ -26,13 +26,7 @@ _ANCHOR = re.compile(r"[a-z0-9][a-z0-9-]{0,63}", re.ASCII)
 
 
 def promote(
-    workspace: Workspace,
-    agent_id: str,
-    field: str,
-    kind: Kind | None = None,
-    *,
-    actor: Actor,
-    now_us: int,
+    workspace: Workspace, agent_id: str, field: str, kind: Kind | None = None, *, actor: Actor, now_us: int
 ) -> PromotedField:
     """Makes `### field` of Extensions a section of a kind (None: the one kind that has it), and migrates the files.
 
@@ -43,16 +37,14 @@ def promote(
         raise UsageError("only a maintainer can change the schema", hint="--actor maintainer", code="actor-refused")
     wanted = " ".join(section_edits.clean_line(field).text.lstrip("#").split())
     with state_dir.workspace_lock(workspace.state):
-        repository = EntityRepository(workspace, agent_id, now_us)
-        observe.examine_all(repository)
-        entities = list(_entities(repository))
+        repo = EntityRepository(workspace, agent_id, now_us)
+        observe.examine_all(repo)
+        entities = list(_entities(repo))
         kind, heading = _find_field(entities, wanted, kind)
-        rule = _rule(repository, kind, heading)
-        event_id = rule[1] if rule else _record(repository, kind, heading)
-        version, shape = _shape(repository, kind, heading)
-        migrated = [
-            entity.seen["profile"].path for entity in entities if _migrate(repository, entity, kind, version, shape)
-        ]
+        rule = _rule(repo, kind, heading)
+        event_id = rule[1] if rule else _record(repo, kind, heading)
+        version, shape = _shape(repo, kind, heading)
+        migrated = [entity.seen["profile"].path for entity in entities if _migrate(repo, entity, kind, version, shape)]
         if rule and not migrated:
             raise UsageError(
                 f"{heading} is already a section of every {kind}", hint="set it like any other", code="field-exists"
@@ -60,12 +52,12 @@ def promote(
         return PromotedField(event_id, kind, shape.anchor, heading, version, tuple(migrated))
 
 
-def _entities(repository: EntityRepository) -> Iterator[Entity]:
+def _entities(repo: EntityRepository) -> Iterator[Entity]:
     """Yields every entity that does not wait for a maintainer."""
-    waiting = {one.entity_id for one in repository.drift()}
-    for row in entities_store.entities(repository.workspace.database, repository.agent_id):
+    waiting = {one.entity_id for one in repo.drift()}
+    for row in entities_store.entities(repo.workspace.database, repo.agent_id):
         if row.id not in waiting:
-            yield execute.load(repository, row.id)
+            yield execute.load(repo, row.id)
 
 
 def _find_field(entities: list[Entity], field: str, kind: Kind | None) -> tuple[Kind, str]:
@@ -108,20 +100,20 @@ def fields_of(document: EntityDocument) -> list[tuple[str, int, int]]:
     return [(name, start, end) for (name, start), end in zip(heads, ends, strict=True)]
 
 
-def _rule(repository: EntityRepository, kind: Kind, heading: str) -> tuple[int, str] | None:
+def _rule(repo: EntityRepository, kind: Kind, heading: str) -> tuple[int, str] | None:
     """Returns version and event of an existing rule, so that an interrupted migration continues."""
-    for event in repository.log.events_holding('"op":"schema"'):
+    for event in repo.log.events_holding('"op":"schema"'):
         match event.payload if event.entity_id is None else None:
             case {"kind": of, "anchor": anchor, "version": int(version)} if (of, anchor) == (kind, anchor_of(heading)):
                 return version, event.id
     return None
 
 
-def _shape(repository: EntityRepository, kind: Kind, heading: str) -> tuple[int, Shape]:
-    return next((version, shape) for version, shape in repository.rules(kind) if shape.anchor == anchor_of(heading))
+def _shape(repo: EntityRepository, kind: Kind, heading: str) -> tuple[int, Shape]:
+    return next((version, shape) for version, shape in repo.rules(kind) if shape.anchor == anchor_of(heading))
 
 
-def _record(repository: EntityRepository, kind: Kind, heading: str) -> str:
+def _record(repo: EntityRepository, kind: Kind, heading: str) -> str:
     anchor = anchor_of(heading)
     if any(shape.anchor == anchor for shape in shapes(kind)):
         raise UsageError(f"{heading} is already a section of every {kind}", hint="set it", code="field-exists")
@@ -132,14 +124,14 @@ def _record(repository: EntityRepository, kind: Kind, heading: str) -> str:
             code="field-invalid",
         )
     rule = {
-        "kind": kind, "field": heading, "anchor": anchor, "heading": heading, "version": repository.version(kind) + 1
+        "kind": kind, "field": heading, "anchor": anchor, "heading": heading, "version": repo.version(kind) + 1
     }  # fmt: skip
-    event = repository.record("schema", "maintainer", rule)
-    write_ahead.update_rows(repository)
+    event = repo.record("schema", "maintainer", rule)
+    write_ahead.update_rows(repo)
     return event.id
 
 
-def _migrate(repository: EntityRepository, entity: Entity, kind: Kind, version: int, shape: Shape) -> bool:
+def _migrate(repo: EntityRepository, entity: Entity, kind: Kind, version: int, shape: Shape) -> bool:
     """Gives a file the section, with the field's text from Extensions, in an ordinary event."""
     if entity.kind != kind or version_of(entity.profile) >= version:
         return False
@@ -149,11 +141,11 @@ def _migrate(repository: EntityRepository, entity: Entity, kind: Kind, version: 
         op="schema",
         file="profile",
         section=shape.anchor,
-        after=section_edits.finished(repository, after, "profile", lines),
+        after=section_edits.finished(repo, after, "profile", lines),
         extra={"version": version},
     )
     # Running the command again continues with a file that was being edited.
-    return write_ahead.write_as("maintainer", repository, entity, plan) is not None
+    return write_ahead.write_as("maintainer", repo, entity, plan) is not None
 
 
 def _with_field_moved(entity: Entity, shape: Shape) -> EntityDocument:

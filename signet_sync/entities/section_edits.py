@@ -108,20 +108,20 @@ class TargetSection:
         return self.file == "profile" and self.shape is not None and self.shape.anchor not in _COMMON
 
 
-def find_target(repository: EntityRepository, entity: Entity, name: str) -> TargetSection:
+def find_target(repo: EntityRepository, entity: Entity, name: str) -> TargetSection:
     """Finds a section by name: `identity`, `Open Questions`, `notes/inbox`. Raises `UsageError` (`section-unknown`)."""
     file: File = "notes" if name.strip().casefold().startswith(_NOTES) else "profile"
     document = entity.documents.get(file)
     if document is None:
         raise UsageError("the entity has no notes", hint="entity create makes them", code="section-unknown")
     section = find(document, name.strip()[len(_NOTES) :] if file == "notes" else name)
-    known = {shape.anchor: shape for shape in repository.shapes_of(entity.kind, file, document)}
+    known = {shape.anchor: shape for shape in repo.shapes_of(entity.kind, file, document)}
     return TargetSection(file, document, section, known.get(section.anchor or ""))
 
 
-def open_target(repository: EntityRepository, entity: Entity, name: str, actor: Actor) -> TargetSection:
+def open_target(repo: EntityRepository, entity: Entity, name: str, actor: Actor) -> TargetSection:
     """Finds a section that the actor may write. Raises as `find_target` and `refuse_guarded`."""
-    where = find_target(repository, entity, name)
+    where = find_target(repo, entity, name)
     refuse_guarded(entity, where, actor)
     return where
 
@@ -165,30 +165,28 @@ class Draft:
     evidence: tuple[str, ...] = ()
 
 
-def narrative(repository: EntityRepository, text: str, source: str | None) -> Draft:
+def narrative(repo: EntityRepository, text: str, source: str | None) -> Draft:
     """Prepares a narrative, with the line of an artifact that supports it (`PATH#LINE`). Raises `UsageError`."""
     fitted, notes = fit(text)
-    return Draft(fitted, notes, () if source is None else (quote_source(repository, source)[0],))
+    return Draft(fitted, notes, () if source is None else (quote_source(repo, source)[0],))
 
 
-def item(repository: EntityRepository, where: TargetSection, text: str, source: str | None, token: str) -> Draft:
+def item(repo: EntityRepository, where: TargetSection, text: str, source: str | None, token: str) -> Draft:
     """Prepares a list item; one of Evidence quotes a line of an artifact and has its event's token.
 
     Raises `UsageError`: `evidence-missing` if an item of Evidence names no line, `evidence-unquoted` if its quote is
     not in the line.
     """
-    place, quote = quote_source(repository, source) if source is not None else (None, None)
+    place, quote = quote_source(repo, source) if source is not None else (None, None)
     rests = () if place is None else (place,)
     if where.form == "log":
-        return Draft(log_item(iso(repository.now_us), text), (), rests)
+        return Draft(log_item(iso(repo.now_us), text), (), rests)
     if where.shape is None or where.shape.anchor != "evidence":
         return Draft(fit_item(text), (), rests)
     fitted = fit_item(text)
     if place is None or quote is None:
         raise UsageError(
-            "an item of Evidence must quote a line of an artifact",
-            hint=_EVIDENCE_HINT,
-            code="evidence-missing",
+            "an item of Evidence must quote a line of an artifact", hint=_EVIDENCE_HINT, code="evidence-missing"
         )
     path, why = place.rpartition("#")[0], str(fitted)
     said = evidence.read_item(fitted)
@@ -201,7 +199,7 @@ def item(repository: EntityRepository, where: TargetSection, text: str, source: 
     return Draft(evidence.item_text(Evidence(quote, why, path, token)), (), rests)
 
 
-def quote_source(repository: EntityRepository, source: str) -> tuple[str, str]:
+def quote_source(repo: EntityRepository, source: str) -> tuple[str, str]:
     """Returns `PATH#LINE` in its stored form, and the text of the line without secrets.
 
     Raises `UsageError`: `evidence-invalid`, `evidence-unknown` (no artifact of this agent), `evidence-empty`.
@@ -212,11 +210,11 @@ def quote_source(repository: EntityRepository, source: str) -> tuple[str, str]:
         raise UsageError(
             f"{source[:80]!r} does not name a line", hint="write memory/…--summary.md#12", code="evidence-invalid"
         )
-    row = artifacts.rows_by_path(repository.workspace.database, [path]).get(path)
-    found = files.read(repository.workspace.root, path, repository.workspace.settings.max_file_bytes)
-    if row is None or row.agent_id != repository.agent_id or not isinstance(found, Found):
+    row = artifacts.rows_by_path(repo.workspace.database, [path]).get(path)
+    found = files.read(repo.workspace.root, path, repo.workspace.settings.max_file_bytes)
+    if row is None or row.agent_id != repo.agent_id or not isinstance(found, Found):
         raise UsageError(
-            f"{path[:120]} is not an artifact of agent {repository.agent_id}",
+            f"{path[:120]} is not an artifact of agent {repo.agent_id}",
             hint="evidence must be a file of a session; signet-sync search finds them",
             code="evidence-unknown",
         )
@@ -238,7 +236,7 @@ def quote_source(repository: EntityRepository, source: str) -> tuple[str, str]:
 
 
 def plan_edit(
-    repository: EntityRepository,
+    repo: EntityRepository,
     entity: Entity,
     where: TargetSection,
     after: EntityDocument,
@@ -255,8 +253,8 @@ def plan_edit(
     why = None if rationale is None else evidence.read_rationale(sanitize_line(_require_short(rationale)))
     over = _over_cap(where, after, why, actor)
     lines = [line for line in (material, _override(where, why) if over and why is not None else None) if line]
-    after = finished(repository, after, where.file, lines)
-    shapes = repository.shapes_of(entity.kind, where.file, after)
+    after = finished(repo, after, where.file, lines)
+    shapes = repo.shapes_of(entity.kind, where.file, after)
     return EditPlan(
         op=op,
         file=where.file,
@@ -271,12 +269,12 @@ def plan_edit(
     )
 
 
-def finished(repository: EntityRepository, after: EntityDocument, file: File, lines: list[str]) -> EntityDocument:
+def finished(repo: EntityRepository, after: EntityDocument, file: File, lines: list[str]) -> EntityDocument:
     """Completes a file before writing: adds material changes to its change log, sets its time, checks its structure."""
     if file == "profile":
         for line in lines:
-            after = edits.append_item(after, "change-log", log_item(iso(repository.now_us), line))
-    after = edits.with_fields(after, {"updated_at": iso(repository.now_us)})
+            after = edits.append_item(after, "change-log", log_item(iso(repo.now_us), line))
+    after = edits.with_fields(after, {"updated_at": iso(repo.now_us)})
     try:
         return reread(after)
     except DocumentProblem as problem:

@@ -63,70 +63,70 @@ class EditPlan:
     stated: bool = False
 
 
-def write(repository: EntityRepository, entity: Entity, plan: EditPlan, stamp: EventStamp) -> Event:
+def write(repo: EntityRepository, entity: Entity, plan: EditPlan, stamp: EventStamp) -> Event:
     """Carries out a plan. Raises `FileChanged`, `WorkspaceError`, `OSError`."""
-    event = event_of(repository, entity, plan, stamp)
-    repository.forget_replay(entity.id)
-    (sealed,) = repository.log.add([event], repository.now_us)
+    event = event_of(repo, entity, plan, stamp)
+    repo.forget_replay(entity.id)
+    (sealed,) = repo.log.add([event], repo.now_us)
     if plan.file is None or plan.after is None:
-        update_rows(repository)
+        update_rows(repo)
         return sealed
     seen = entity.seen[plan.file]
-    written = _put_all(repository, [(event, seen, plan.after)])
-    slug = move(repository, seen.place, plan.slug) if plan.slug is not None else None
-    repository.log.add([outcome(event, "committed", repository.now_us)], repository.now_us)
+    written = _put_all(repo, [(event, seen, plan.after)])
+    slug = move(repo, seen.place, plan.slug) if plan.slug is not None else None
+    repo.log.add([outcome(event, "committed", repo.now_us)], repo.now_us)
     after = {**entity.documents, plan.file: plan.after}
-    update_rows(repository, written, moved=(entity, slug, after) if slug is not None else None)
+    update_rows(repo, written, moved=(entity, slug, after) if slug is not None else None)
     return sealed
 
 
-def write_as(actor: Actor, repository: EntityRepository, entity: Entity, plan: EditPlan) -> Event | None:
+def write_as(actor: Actor, repo: EntityRepository, entity: Entity, plan: EditPlan) -> Event | None:
     """Carries out a plan that nobody asked for; returns None if a person is editing the file."""
     try:
-        return write(repository, entity, plan, EventStamp(ulid=new_ulid(repository.now_us), actor=actor))
+        return write(repo, entity, plan, EventStamp(ulid=new_ulid(repo.now_us), actor=actor))
     except FileChanged:
         return None
 
 
 def create(
-    repository: EntityRepository, entity: Entity, documents: Mapping[File, EntityDocument], stamp: EventStamp
+    repo: EntityRepository, entity: Entity, documents: Mapping[File, EntityDocument], stamp: EventStamp
 ) -> Event:
     """Writes the files of a new entity: pending events, the files, outcomes, the rows. Raises as `write`."""
     writes = []
     for file, document in documents.items():
         plan = EditPlan(op="create", file=file, after=document, slug=entity.slug, stated=True)
-        mine = stamp if file == "profile" else replace(stamp, ulid=new_ulid(repository.now_us), key=None, request=None)
-        writes.append((event_of(repository, entity, plan, mine), entity.seen[file], document))
+        mine = stamp if file == "profile" else replace(stamp, ulid=new_ulid(repo.now_us), key=None, request=None)
+        writes.append((event_of(repo, entity, plan, mine), entity.seen[file], document))
     events = [event for event, _, _ in writes]
-    repository.log.add(events, repository.now_us)
-    repository.forget_replay(entity.id)
-    written = _put_all(repository, writes)
-    repository.log.add([outcome(event, "committed", repository.now_us) for event in events], repository.now_us)
-    update_rows(repository, written)
+    repo.log.add(events, repo.now_us)
+    repo.forget_replay(entity.id)
+    written = _put_all(repo, writes)
+    repo.log.add([outcome(event, "committed", repo.now_us) for event in events], repo.now_us)
+    update_rows(repo, written)
     return events[0]
 
 
 def _put_all(
-    repository: EntityRepository, writes: Sequence[tuple[Event, FileContent, EntityDocument]]
+    repo: EntityRepository, writes: Sequence[tuple[Event, FileContent, EntityDocument]]
 ) -> list[tuple[FileContent, EntityDocument]]:
     """Writes files whose events are pending; after an error, marks as failed those events that left no file."""
     written = []
     try:
         for _, seen, document in writes:
             text = render(document)
-            signature = put(repository, seen, text)
+            signature = put(repo, seen, text)
             written.append(
                 (FileContent(seen.path, seen.place, utf8(text), text, text_sha256(text), signature), document)
             )
     except (FileChanged, WorkspaceError, OSError):
-        failed = [event for event, seen, _ in writes if _left_no_file(repository, seen.place, event)]
+        failed = [event for event, seen, _ in writes if _left_no_file(repo, seen.place, event)]
         if failed:
-            repository.log.add([outcome(event, "failed", repository.now_us) for event in failed], repository.now_us)
+            repo.log.add([outcome(event, "failed", repo.now_us) for event in failed], repo.now_us)
         raise
     return written
 
 
-def event_of(repository: EntityRepository, entity: Entity, plan: EditPlan, stamp: EventStamp) -> Event:
+def event_of(repo: EntityRepository, entity: Entity, plan: EditPlan, stamp: EventStamp) -> Event:
     """Makes the event of a plan, without its hash; an event that changes no file is committed at once."""
     seen = entity.seen.get(plan.file) if plan.file is not None else None
     document = entity.documents.get(plan.file) if plan.file is not None else None
@@ -143,7 +143,7 @@ def event_of(repository: EntityRepository, entity: Entity, plan: EditPlan, stamp
         payload["warnings"] = list(plan.warnings)
     if plan.slug is not None:
         payload["slug"] = plan.slug
-    return repository.event(
+    return repo.event(
         plan.op,
         stamp.actor,
         id=stamp.ulid,
@@ -165,9 +165,9 @@ def event_of(repository: EntityRepository, entity: Entity, plan: EditPlan, stamp
     )
 
 
-def put(repository: EntityRepository, seen: FileContent, text: str) -> Signature:
+def put(repo: EntityRepository, seen: FileContent, text: str) -> Signature:
     """Replaces the file that was read, or creates it. Raises `FileChanged` if it has changed since."""
-    root = repository.workspace.root
+    root = repo.workspace.root
     if seen.raw is None:
         try:
             return files.create_once(root, seen.path, utf8(text))
@@ -181,22 +181,22 @@ def put(repository: EntityRepository, seen: FileContent, text: str) -> Signature
     return replaced.signature
 
 
-def _left_no_file(repository: EntityRepository, place: Place, event: Event) -> bool:
+def _left_no_file(repo: EntityRepository, place: Place, event: Event) -> bool:
     """Checks that a failed write has left no file.
 
     Syncing a folder can fail after the file is in place. In that case, or if the file cannot be read, the event stays
     pending, and the next command completes or discards it.
     """
-    found = repository.read(place)
+    found = repo.read(place)
     return found.code in ("", "gone", "not-utf8") and found.sha256 != event.file_after
 
 
-def move(repository: EntityRepository, place: Place, slug: str) -> str:
+def move(repo: EntityRepository, place: Place, slug: str) -> str:
     """Renames an entity's folder to a slug, if that name is free; returns the slug that it has afterwards."""
     if slug != place.slug:
         name = folder_of(place._replace(slug=slug)).rpartition("/")[2]
         try:
-            rename.rename_folder(repository.workspace.root, folder_of(place), name)
+            rename.rename_folder(repo.workspace.root, folder_of(place), name)
         except WorkspaceError:
             # The name is taken: the title counts, and the next look records the slug.
             return place.slug
@@ -204,14 +204,14 @@ def move(repository: EntityRepository, place: Place, slug: str) -> str:
 
 
 def update_rows(
-    repository: EntityRepository,
+    repo: EntityRepository,
     written: Sequence[tuple[FileContent, EntityDocument]] = (),
     *,
     moved: tuple[Entity, str, Mapping[File, EntityDocument]] | None = None,
 ) -> None:
     """Updates rows after a write, and records the end of the event log, in one transaction."""
-    database = repository.workspace.database
-    rows = [repository.row(seen, document) for seen, document in written]
+    database = repo.workspace.database
+    rows = [repo.row(seen, document) for seen, document in written]
     gone: list[str] = []
     if moved is not None:
         entity, slug, documents = moved
@@ -219,25 +219,25 @@ def update_rows(
         rows = []
         for file, document in documents.items():
             place = entity.seen[file].place._replace(slug=slug)
-            rows.append(repository.row(repository.read(place), document))
+            rows.append(repo.row(repo.read(place), document))
     with database.transaction(durable=True):
         if gone:
             entities_store.forget_files(database, [path for path in gone if path not in {row.path for row in rows}])
         entities_store.put_files(database, rows)
-        repository.remember_log_end()
+        repo.remember_log_end()
 
 
-def load(repository: EntityRepository, row: EntityFile) -> Entity | None:
+def load(repo: EntityRepository, row: EntityFile) -> Entity | None:
     """Reads an entity from disk; returns None if its profile, or existing notes, cannot be read."""
     place = parse_path(row.path)
     if place is None:
         return None
-    return load_at(repository, place)
+    return load_at(repo, place)
 
 
-def load_at(repository: EntityRepository, place: Place) -> Entity | None:
+def load_at(repo: EntityRepository, place: Place) -> Entity | None:
     """Reads the entity whose folder is there; returns None as `load`."""
-    seen = repository.read_both(place)
+    seen = repo.read_both(place)
     documents: dict[File, EntityDocument] = {}
     for file, each in seen.items():
         if each.code == "gone" and file == "notes":

@@ -691,13 +691,7 @@ def test_it_takes_no_time(listened, transcript, capsys, tmp_path):
         taken = []
         for _ in range(3):
             before = time.perf_counter()
-            subprocess.run(
-                [sys.executable, *arguments],
-                input=given,
-                env=environ,
-                capture_output=True,
-                check=False,
-            )
+            subprocess.run([sys.executable, *arguments], input=given, env=environ, capture_output=True, check=False)
             taken.append(time.perf_counter() - before)
         return min(taken)
 

@@ -341,8 +341,7 @@ class EntityMachine(RuleBasedStateMachine):
         text, made = self.said(shape)
         ref, key = self.ref(number), f"key-{self.count}" if keyed else None
         request = Request(
-            lambda work, now: act(work, ME, ref, section, text, actor=actor, rationale=WHY, now_us=now, key=key),
-            made,
+            lambda work, now: act(work, ME, ref, section, text, actor=actor, rationale=WHY, now_us=now, key=key), made
         )
         self.carry_out(request, how, at)
         if key is not None and set(made) & self.kept:
@@ -560,10 +559,7 @@ def run(examples: int, steps: int) -> None:
     run_state_machine_as_test(
         EntityMachine,
         settings=settings(
-            max_examples=examples,
-            stateful_step_count=steps,
-            deadline=None,
-            suppress_health_check=list(HealthCheck),
+            max_examples=examples, stateful_step_count=steps, deadline=None, suppress_health_check=list(HealthCheck)
         ),
     )
 

@@ -196,9 +196,7 @@ def test_a_key_is_of_one_request(vault: EntityVault, critic: str) -> None:
     assert vault.refused("set", critic, "role", "--text", "To shout.", "--key", "k") == (2, "idempotency-conflict")
 
 
-def test_garbage_in_a_profile_is_reported_everywhere_until_it_is_resolved(
-    vault: EntityVault, critic: str
-) -> None:
+def test_garbage_in_a_profile_is_reported_everywhere_until_it_is_resolved(vault: EntityVault, critic: str) -> None:
     vault.session()
     vault.reindex()
     assert vault.call("status", "--json").json["entity_drift"] == 0 and "entity drift" not in vault.page()

@@ -7,13 +7,7 @@ from dataclasses import dataclass
 
 from signet_sync.capture.harnesses.jsonl import JsonLines
 from signet_sync.capture.harnesses.own_calls import OwnCalls, runs_us
-from signet_sync.capture.harnesses.records import (
-    Conversation,
-    TranscriptEntry,
-    conversation,
-    count_unknown,
-    time_of,
-)
+from signet_sync.capture.harnesses.records import Conversation, TranscriptEntry, conversation, count_unknown, time_of
 from signet_sync.capture.harnesses.texts import (
     UUID,
     call_line,

@@ -8,13 +8,7 @@ from typing import NamedTuple
 
 from signet_sync.capture.harnesses.jsonl import JsonLines, parsed
 from signet_sync.capture.harnesses.own_calls import OwnCalls
-from signet_sync.capture.harnesses.records import (
-    NO_TIME,
-    Conversation,
-    TranscriptEntry,
-    conversation,
-    count_unknown,
-)
+from signet_sync.capture.harnesses.records import NO_TIME, Conversation, TranscriptEntry, conversation, count_unknown
 from signet_sync.capture.harnesses.texts import (
     call_line,
     joined,

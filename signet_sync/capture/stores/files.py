@@ -207,11 +207,7 @@ def require_own_file(path: str, status: os.stat_result) -> None:
     if not stat.S_ISREG(status.st_mode):
         raise HarnessError("it is not a regular file", path=path, hint="name a transcript file, or the folder of some")
     if not _own_file(status):
-        raise HarnessError(
-            "it belongs to another user",
-            path=path,
-            hint="copy it if you trust it, and name the copy",
-        )
+        raise HarnessError("it belongs to another user", path=path, hint="copy it if you trust it, and name the copy")
 
 
 def _own_file(status: os.stat_result) -> bool:

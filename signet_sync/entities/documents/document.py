@@ -146,12 +146,7 @@ def blank(
     `created_at` is ISO 8601 UTC, `relation` the type of a relationship, `participants` ids; `sections` replaces those
     of the first schema version. Raises `UsageError` (`text-empty`) for a title of punctuation only.
     """
-    fields: dict[str, Any] = {
-        "kind": kind,
-        "id": entity_id,
-        "agent_id": agent_id,
-        "schema_version": SCHEMA_VERSION,
-    }
+    fields: dict[str, Any] = {"kind": kind, "id": entity_id, "agent_id": agent_id, "schema_version": SCHEMA_VERSION}
     if file == "profile":
         fields |= {"type": relation, "participants": list(participants)}
     fields |= {"created_at": created_at, "updated_at": created_at}

@@ -137,11 +137,7 @@ def _drift(drift: Differences, code: str, message: str, hint: str) -> DriftVerdi
 
 def _payload(on_disk: EntityDocument, replayed: EntityDocument, drift: Differences) -> Mapping[str, Any]:
     sections = [*drift.changed, *drift.retitled, *drift.missing, *drift.added, *drift.moved]
-    return {
-        **change(replayed, on_disk),
-        "sections": list(dict.fromkeys(sections)),
-        "fields": list(drift.fields),
-    }
+    return {**change(replayed, on_disk), "sections": list(dict.fromkeys(sections)), "fields": list(drift.fields)}
 
 
 def _healed(on_disk: EntityDocument, replayed: EntityDocument, name: str, similarity: float) -> EntityDocument | None:

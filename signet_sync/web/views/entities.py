@@ -114,11 +114,11 @@ class Told(NamedTuple):
 
 def entities(ask: Ask) -> Page:
     """Shows all entities of the agent, by kind."""
-    with queries.open_read_only(ask.site.place, ask.agent, ask.now_us) as repository:
-        found = queries.list_entities(repository)
-        proposed = Counter(one.entity_id for one in proposals.waiting(repository))
-        queue = queries.list_drift(repository)
-        chain = entities_store.log_end(repository.workspace.database, ask.agent)
+    with queries.open_read_only(ask.site.place, ask.agent, ask.now_us) as repo:
+        found = queries.list_entities(repo)
+        proposed = Counter(one.entity_id for one in proposals.waiting(repo))
+        queue = queries.list_drift(repo)
+        chain = entities_store.log_end(repo.workspace.database, ask.agent)
     drifted = {one.id for one in queue}
     known = {one.id for one in found}
     kinds = [
@@ -145,26 +145,26 @@ def _card(one: EntitySummary, proposed: Mapping[str, int], drifted: Collection[s
 
 def entity(ask: Ask) -> Page:
     """Shows one entity. Raises `UsageError` if the agent has none of this name, or several."""
-    with queries.open_read_only(ask.site.place, ask.agent, ask.now_us) as repository:
-        row = queries.require_row(repository, ask.path["entity"])
-        shown = queries.view(repository, row)
-        logged = queries.list_events(repository, row.id)
+    with queries.open_read_only(ask.site.place, ask.agent, ask.now_us) as repo:
+        row = queries.require_row(repo, ask.path["entity"])
+        shown = queries.view(repo, row)
+        logged = queries.list_events(repo, row.id)
         page = portion(logged, ask.query.get("page"), EVENTS)
-        look = _Look(repository, logged, shown)
+        look = _Look(repo, logged, shown)
         sections = [look.section(one) for one in shown.sections]
         proposals = [look.waiting(ask, one) for one in shown.proposals]
         data = {
             "entity": shown,
             "sections": sections,
             "proposals": proposals,
-            "drifted": [_drifted(ask, one) for one in queries.list_drift(repository) if one.id == row.id],
-            "lint": queries.lint_files(repository, row),
+            "drifted": [_drifted(ask, one) for one in queries.list_drift(repo) if one.id == row.id],
+            "lint": queries.lint_files(repo, row),
             "log": page.each(look.told),
-            "beside": _beside(repository, row),
+            "beside": _beside(repo, row),
             "pinned": _WHOLE in shown.pins,
             "locked": _WHOLE in shown.locks,
         }
-        links = of_names(repository.workspace.database, ask.agent, _targets(sections, proposals))
+        links = of_names(repo.workspace.database, ask.agent, _targets(sections, proposals))
     return Page(
         "entity",
         shown.title,
@@ -189,10 +189,10 @@ def _drifted(ask: Ask, remark: EntityFinding) -> Drifted:
     return Drifted(remark, keep_file, keep_events)
 
 
-def _beside(repository: EntityRepository, row: EntityFile) -> list[tuple[str, str]]:
+def _beside(repo: EntityRepository, row: EntityFile) -> list[tuple[str, str]]:
     """Returns ids and titles of a relationship's members, or of the relationships of an entity."""
-    database = repository.workspace.database
-    return [(one, _title(database, repository.agent_id, one)) for one in entities_store.neighbours(database, row)]
+    database = repo.workspace.database
+    return [(one, _title(database, repo.agent_id, one)) for one in entities_store.neighbours(database, row)]
 
 
 def _title(database: Database, agent_id: str, entity_id: str) -> str:
@@ -214,8 +214,8 @@ def _targets(sections: Iterable[Section], proposals: Iterable[Waiting]) -> set[s
 class _Look:
     """One entity while its page is built: its events by token, and the sessions of its evidence."""
 
-    def __init__(self, repository: EntityRepository, logged: Sequence[LoggedEvent], shown: EntityView) -> None:
-        self._garden = repository
+    def __init__(self, repo: EntityRepository, logged: Sequence[LoggedEvent], shown: EntityView) -> None:
+        self._garden = repo
         self._events = {one.event.token: one.event for one in logged}
         # A person may have written headings.
         self._pins, self._locks = (
