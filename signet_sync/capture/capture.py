@@ -19,7 +19,7 @@ from signet_sync.capture.stores import transcripts
 from signet_sync.capture.stores.transcripts import TranscriptSource
 from signet_sync.formats.body import utf8
 from signet_sync.formats.ids import agent_for, is_session_id, session_name, session_value
-from signet_sync.formats.session_token import derive_token
+from signet_sync.formats.session_token import token_of
 from signet_sync.formats.timestamps import SECOND, iso, parse_instant
 from signet_sync.sessions import operations as sessions_operations
 from signet_sync.sessions.input import CompactionInput, SessionInput, compaction_input, session_input
@@ -249,15 +249,13 @@ def _is_recorded(conversation: Conversation, handed: ReportedCompaction) -> bool
 
 
 def _rows(workspace: Workspace, conversation: Conversation, agent_id: str) -> list[Row]:
-    sessions_operations.refresh(
-        workspace, agent_id, derive_token(agent_id, conversation.session_id, conversation.session_id)
-    )
+    sessions_operations.refresh(workspace, agent_id, token_of(agent_id, conversation.session_id))
     return _indexed(workspace, conversation, agent_id)
 
 
 def _indexed(workspace: Workspace, conversation: Conversation, agent_id: str) -> list[Row]:
-    token = derive_token(agent_id, conversation.session_id, conversation.session_id)
-    return artifacts.session_rows(workspace.database, agent_id, token, conversation.session_id)
+    session_id = conversation.session_id
+    return artifacts.session_rows(workspace.database, agent_id, token_of(agent_id, session_id), session_id)
 
 
 def _fresh(conversation: Conversation, rows: Sequence[Row]) -> tuple[TranscriptEntry, ...]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Literal
 
 from signet_sync.entities import execute, observe, write_ahead
 from signet_sync.entities import store as entities_store
-from signet_sync.entities.documents.document import EntityDocument
 from signet_sync.entities.documents.patch import whole
 from signet_sync.entities.event_log.events import Actor, Event
-from signet_sync.entities.repository import EntityRepository, FileContent, parsed
+from signet_sync.entities.repository import EntityRepository, FileContent, document_of, foreign_field
 from signet_sync.entities.results import EntityResult
 from signet_sync.errors import UsageError, WorkspaceError
 from signet_sync.formats.body import text_sha256
@@ -59,8 +59,7 @@ def resolve(
         if entity_id != observe.LEDGER:
             observe.examine(repo, {entity_id})
         waiting = execute.update_page(workspace, agent_id, before, now_us)
-        done = execute.result_of(repo, event)
-        return EntityResult(done.id, done.event_id, done.token, done.path, waiting=waiting)
+        return replace(execute.result_of(repo, event), waiting=waiting)
 
 
 def _entity_id(repo: EntityRepository, ref: str) -> str:
@@ -86,12 +85,8 @@ def _read(repo: EntityRepository, entity_id: str, file: File) -> FileContent:
 
 
 def _keep_file(repo: EntityRepository, seen: FileContent) -> Event:
-    document = parsed(seen.text) if seen.text is not None else None
-    place = seen.place
-    wanted = {"kind": place.kind, "id": place.id, "agent_id": place.agent_id}
-    if not isinstance(document, EntityDocument) or any(
-        document.fields.get(key) != value for key, value in wanted.items()
-    ):
+    document, place = document_of(seen.text), seen.place
+    if document is None or foreign_field(place, document):
         raise UsageError(
             "the file cannot be kept: it is not an entity file with this id",
             path=seen.path,

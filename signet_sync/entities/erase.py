@@ -11,7 +11,7 @@ from signet_sync.entities.documents import edits
 from signet_sync.entities.documents.document import DocumentProblem, DocumentSection, EntityDocument, render, reread
 from signet_sync.entities.event_log import chain
 from signet_sync.entities.event_log.events import Event, encode
-from signet_sync.entities.repository import Entity, EntityRepository, FileContent, folder_of, parsed, path_of
+from signet_sync.entities.repository import Entity, EntityRepository, FileContent, document_of, folder_of, path_of
 from signet_sync.entities.results import Erasure
 from signet_sync.entities.write_ahead import EditPlan
 from signet_sync.errors import WorkspaceError
@@ -133,8 +133,8 @@ def _clean_file(
 ) -> str | None:
     for _ in range(_TRIES):
         seen = repo.read(place)
-        document = parsed(seen.text) if seen.text is not None else None
-        if not isinstance(document, EntityDocument) or _waits(repo, place):
+        document = document_of(seen.text)
+        if document is None or _waits(repo, place):
             return _clean_bytes(repo, seen, removed)
         after = _without(document, place, removed)
         if after is None:
@@ -204,8 +204,7 @@ def _without(document: EntityDocument, place: Place, removed: _RemovedText) -> E
     text = render(after)
     if removed.holds(text):
         text = "\n".join(line for line in text.split("\n") if not removed.holds(line))
-    found = parsed(text)
-    return found if isinstance(found, EntityDocument) else None
+    return document_of(text)
 
 
 def _section(section: DocumentSection, removed: _RemovedText) -> DocumentSection:

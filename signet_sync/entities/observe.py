@@ -17,7 +17,16 @@ from signet_sync.entities.event_log.agent_log import outcome
 from signet_sync.entities.event_log.events import Event, Operation, State, WriteOutcome
 from signet_sync.entities.event_log.replay import settle
 from signet_sync.entities.evidence import ENTROPY, ulid_at
-from signet_sync.entities.repository import Entity, EntityRepository, FileContent, folder_of, parsed, path_of
+from signet_sync.entities.repository import (
+    Entity,
+    EntityRepository,
+    FileContent,
+    document_of,
+    folder_of,
+    foreign_field,
+    parsed,
+    path_of,
+)
 from signet_sync.entities.store import DriftedFile, EntityFile
 from signet_sync.errors import WorkspaceError
 from signet_sync.formats.body import text_sha256
@@ -314,8 +323,8 @@ class _Examination:
         if seen.code not in ("", "gone"):
             self._queue(seen.place, seen.code, seen.message, "make it a readable file again", seen.sha256)
             return False
-        replayed = parsed(told) if told is not None else None
-        if not isinstance(replayed, EntityDocument):
+        replayed = document_of(told)
+        if replayed is None:
             message = "its events do not contain the whole file"
             self._queue(seen.place, f"events-{trouble or 'unreadable'}", message, _KEEP, seen.sha256)
             return self._take_row(seen)
@@ -349,8 +358,8 @@ class _Examination:
 
     def _heal(self, seen: FileContent, healed: EntityDocument) -> bool:
         """Restores a removed anchor, once."""
-        document = parsed(seen.text or "")
-        if not isinstance(document, EntityDocument):
+        document = document_of(seen.text)
+        if document is None:
             return False
         place, file = seen.place, seen.place.file
         entity = Entity(place.id, place.kind, place.slug, {file: seen}, {file: document})
@@ -363,27 +372,23 @@ class _Examination:
     def _adopt(self, seen: FileContent) -> bool:
         """Takes over a file without events, a person's or one from a backup, if its frontmatter matches its folder."""
         place = seen.place
-        document = parsed(seen.text) if seen.text is not None else None
+        document = parsed(seen.text)
         if not isinstance(document, EntityDocument):
-            message = document.message if document is not None else seen.message
-            self._queue(place, "not-adopted", message, "make it an entity file, or move it away", seen.sha256)
-            return False
-        wanted = {"kind": place.kind, "id": place.id, "agent_id": place.agent_id}
-        wrong = [key for key, value in wanted.items() if document.fields.get(key) != value]
-        if wrong:
-            message = f"`{wrong[0]}` differs from the folder's name"
-            self._queue(place, "not-adopted", message, "correct the frontmatter, or move it away", seen.sha256)
-            return False
-        text = seen.text or ""
-        payload = {**whole(text), "slug": place.slug}
-        self._add("create", place.file, payload, file_after=text_sha256(text))
-        self.found.edited.append(seen.path)
-        return self._take_row(seen)
+            message, hint = seen.message or document.message, "make it an entity file, or move it away"
+        elif field := foreign_field(place, document):
+            message, hint = f"`{field}` differs from the folder's name", "correct the frontmatter, or move it away"
+        else:
+            text = seen.text or ""
+            self._add("create", place.file, {**whole(text), "slug": place.slug}, file_after=text_sha256(text))
+            self.found.edited.append(seen.path)
+            return self._take_row(seen)
+        self._queue(place, "not-adopted", message, hint, seen.sha256)
+        return False
 
     def _take_row(self, seen: FileContent) -> bool:
         """Updates the row of a file; returns whether anything but its signature changed."""
-        document = parsed(seen.text) if seen.text is not None else None
-        if not isinstance(document, EntityDocument):
+        document = document_of(seen.text)
+        if document is None:
             return False
         row = self.repo.row(seen, document)
         known = entities_store.file(self.database, seen.path)

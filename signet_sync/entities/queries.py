@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from signet_sync.entities import proposals
 from signet_sync.entities import store as entities_store
 from signet_sync.entities.documents import lint
-from signet_sync.entities.documents.document import DocumentSection, EntityDocument, text_of
+from signet_sync.entities.documents.document import DocumentSection, text_of
 from signet_sync.entities.documents.edits import items
 from signet_sync.entities.event_log.events import Event, states_of
-from signet_sync.entities.repository import EntityRepository, FileContent, parsed, words
+from signet_sync.entities.repository import EntityRepository, FileContent, document_of, words
 from signet_sync.entities.results import EntityFinding, EntitySummary, EntityView, ItemView, LoggedEvent, SectionView
 from signet_sync.entities.store import EntityFile
 from signet_sync.errors import WorkspaceError
@@ -46,8 +46,8 @@ def view(repo: EntityRepository, row: EntityFile) -> EntityView:
     """Returns an entity with its sections, read from its files."""
     seen = _files(repo, row)
     drifted = any(one.entity_id == row.id for one in repo.drift())
-    profile = parsed(seen["profile"].text or "")
-    fields = profile.fields if isinstance(profile, EntityDocument) else {}
+    profile = document_of(seen["profile"].text)
+    fields = profile.fields if profile is not None else {}
     return EntityView(
         id=row.id,
         agent_id=repo.agent_id,
@@ -106,10 +106,10 @@ def _files(repo: EntityRepository, row: EntityFile) -> dict[File, FileContent]:
 
 
 def _sections(repo: EntityRepository, row: EntityFile, seen: FileContent) -> list[SectionView]:
-    document = parsed(seen.text) if seen.text is not None else None
-    if document is None:
+    if seen.text is None:
         return []
-    if not isinstance(document, EntityDocument):
+    document = document_of(seen.text)
+    if document is None:
         return [SectionView("", None, "", seen.text or "", None)]
     forms = {shape.anchor: shape.form for shape in repo.shapes_of(row.kind, seen.place.file, document)}
     return [
@@ -128,8 +128,8 @@ def _shown(section: DocumentSection, form: str, file: File) -> SectionView:
 
 
 def _untidy(repo: EntityRepository, row: EntityFile, seen: FileContent) -> list[EntityFinding]:
-    document = parsed(seen.text) if seen.text is not None else None
-    if not isinstance(document, EntityDocument):
+    document = document_of(seen.text)
+    if document is None:
         return []  # it is in the maintainer's queue
     shapes = repo.shapes_of(row.kind, seen.place.file, document)
     return [EntityFinding(row.id, one.code, one.message, one.hint, seen.path) for one in lint.lint(document, shapes)]

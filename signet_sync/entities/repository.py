@@ -275,12 +275,26 @@ def folder_of(place: Place) -> str:
     return entity_folder(place.agent_id, place.kind, place.slug, place.id)
 
 
-def parsed(text: str) -> EntityDocument | DocumentProblem:
+def parsed(text: str | None) -> EntityDocument | DocumentProblem:
     """Parses a file, or returns the reason why it is no entity file."""
+    if text is None:
+        return DocumentProblem("not-readable", "there is no readable file")
     try:
         return parse(text)
     except DocumentProblem as problem:
         return problem
+
+
+def document_of(text: str | None) -> EntityDocument | None:
+    """Parses a file; returns None if there is none, or it is no entity file."""
+    found = parsed(text)
+    return found if isinstance(found, EntityDocument) else None
+
+
+def foreign_field(place: Place, document: EntityDocument) -> str | None:
+    """Returns the field of a file that differs from the folder it is in; None if it belongs there."""
+    wanted = {"kind": place.kind, "id": place.id, "agent_id": place.agent_id}
+    return next((key for key, value in wanted.items() if document.fields.get(key) != value), None)
 
 
 def version_of(document: EntityDocument) -> int:

@@ -151,8 +151,7 @@ def mirror(workspace: Workspace, now_us: int) -> None:
     moved = differing(workspace)
     if not moved:
         return
-    from signet_sync.entities.documents.document import EntityDocument
-    from signet_sync.entities.repository import EntityRepository, parsed
+    from signet_sync.entities.repository import EntityRepository, document_of
 
     owners = {
         place.agent_id: EntityRepository(workspace, place.agent_id, now_us) for place in map(parse_path, moved) if place
@@ -163,8 +162,8 @@ def mirror(workspace: Workspace, now_us: int) -> None:
         if place is None:
             continue
         seen = owners[place.agent_id].read(place)
-        document = None if seen.text is None else parsed(seen.text)
-        if isinstance(document, EntityDocument):
+        document = document_of(seen.text)
+        if document is not None:
             found.append(owners[place.agent_id].row(seen, document)._replace(signature=None))
     with workspace.database.transaction():
         entities_store.forget_files(

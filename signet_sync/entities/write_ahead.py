@@ -15,7 +15,7 @@ from signet_sync.entities.documents.document import EntityDocument, body_sha, fi
 from signet_sync.entities.documents.patch import change, whole
 from signet_sync.entities.event_log.agent_log import new_ulid, outcome
 from signet_sync.entities.event_log.events import Actor, Event, Operation
-from signet_sync.entities.repository import Entity, EntityRepository, FileContent, folder_of, parsed
+from signet_sync.entities.repository import Entity, EntityRepository, FileContent, document_of, folder_of
 from signet_sync.entities.store import EntityFile
 from signet_sync.errors import UsageError, WorkspaceError
 from signet_sync.formats.body import text_sha256, utf8
@@ -242,8 +242,8 @@ def load_at(repo: EntityRepository, place: Place) -> Entity | None:
     for file, each in seen.items():
         if each.code == "gone" and file == "notes":
             continue
-        document = parsed(each.text) if each.text is not None else None
-        if not isinstance(document, EntityDocument):
+        document = document_of(each.text)
+        if document is None:
             return None
         documents[file] = document
     return Entity(place.id, place.kind, place.slug, seen, documents)
@@ -251,8 +251,8 @@ def load_at(repo: EntityRepository, place: Place) -> Entity | None:
 
 def section_sha(text: str | None, section: str | None) -> str | None:
     """Returns the hash of a section in a file, None if there is no such section."""
-    document = parsed(text) if text is not None else None
-    return _section(document, section) if isinstance(document, EntityDocument) else None
+    document = document_of(text)
+    return None if document is None else _section(document, section)
 
 
 def _section(document: EntityDocument, section: str | None) -> str | None:

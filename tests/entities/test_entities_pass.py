@@ -166,7 +166,7 @@ def test_what_cannot_be_looked_into_is_not_taken_for_gone(vault, tmp_path):
     os.rename(vault / "entities", tmp_path / "elsewhere")
     (vault / "entities").symlink_to(tmp_path / "elsewhere")
     document = vault.reindex()
-    assert "were not looked at" in " ".join(document["trouble"])
+    assert "were not checked" in " ".join(document["trouble"])
     assert vault.rows("select path from garden_files") == rows
     assert vault.rows("select * from garden_drift") == []
 

@@ -178,7 +178,7 @@ def test_a_rationale_keeps_semicolons_of_its_own():
         ("why: x; until: ; plan: z", "`until`"),
         ("why: …; until: …; plan: …", "`why` and `until` and `plan`"),
         ("why: x; why: y; until: z; plan: p", "`why` twice"),
-        ("so: x; why: a; until: b; plan: c", "something else"),
+        ("so: x; why: a; until: b; plan: c", "has to begin"),
     ],
 )
 def test_a_rationale_that_lacks_a_part_is_refused_and_says_which(text, said):
