@@ -11,8 +11,6 @@ from signet_sync.errors import RevisionConflict, WorkspaceError
 from signet_sync.formats.filename import artifact_name
 from signet_sync.formats.paths import BEGUN_PURGE, MEMORY
 from signet_sync.sessions import journal, live_files
-from signet_sync.sessions.live_files import Identity
-from signet_sync.sessions.store import live
 from signet_sync.sync import scan
 from signet_sync.sync.request import Pass
 from signet_sync.sync.stages import Eraser, Maintenance, Recovery
@@ -22,7 +20,6 @@ from signet_sync.sync.workspace import Workspace, back_up
 if TYPE_CHECKING:
     from signet_sync.formats.artifact import Tombstone
     from signet_sync.sessions.flow import Flow
-    from signet_sync.storage.database.connection import Database
 
 
 class LiveTurns(Recovery, Eraser):
@@ -35,7 +32,7 @@ class LiveTurns(Recovery, Eraser):
         """Makes rows and files agree."""
         workspace = run.workspace
         try:
-            if not (workspace.touch_nothing or is_settled(workspace.database, workspace.state.live)):
+            if not (workspace.touch_nothing or live_files.is_settled(workspace.database, workspace.state.live)):
                 from signet_sync.sessions import live  # slow to load, as it imports every harness's parser
 
                 live.settle(workspace)
@@ -48,14 +45,6 @@ class LiveTurns(Recovery, Eraser):
         from signet_sync.sessions import live
 
         live.forget_removed(run.workspace, removed)
-
-
-def is_settled(database: Database, folder: str) -> bool:
-    """Returns whether the rows of live turns agree with their files, and no file is without a row."""
-    known = live.shapes(database)
-    return live_files.shapes(folder) == known and all(
-        Identity(*one).name in known for one in live.handed_over(database)
-    )
 
 
 class Purges(Maintenance):

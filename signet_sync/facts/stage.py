@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from signet_sync.facts.store import statements
+from signet_sync.facts.store import facts, statements
 from signet_sync.facts.store.statements import Stated
 from signet_sync.formats.fact import Distilled, Item
 from signet_sync.graph import nodes_stage
@@ -52,7 +52,7 @@ class Facts(Deriver):
 
     def update(self, database: Database, prepared: tuple[list[Session], list[Stated]], alive: Alive) -> Change:
         """Replaces what sessions stated before."""
-        settled = statements.settle(database, statements.replace(database, *prepared))
+        settled = facts.settle(database, *statements.replace(database, *prepared))
         return Change({Source(FACT, *key) for key in settled})
 
 

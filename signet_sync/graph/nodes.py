@@ -85,15 +85,6 @@ class SessionNodes(NamedTuple):
     best: str | None
 
 
-def cut(text: str, limit: int = CHUNK_TOKENS) -> list[tuple[int, int]]:
-    """Returns character ranges that cover the text in order, without gap or overlap; none for the empty text.
-
-    Cuts at turns if whole ones fit into `limit` tokens (at least 1, by `rough_tokens`), else at paragraphs, lines,
-    blanks, characters; see `cuts.pieces`. Linear in the text's length.
-    """
-    return [(piece.start, piece.end) for piece in chunking.pieces(text, limit)]
-
-
 def best_of(sources: Sequence[Source]) -> Source | None:
     """Returns the artifact that represents a session: summary before compaction before transcript, newest first."""
     return max(sources, key=lambda s: (weight(s.source_kind, s.noise), s.captured_us, s.source_path), default=None)

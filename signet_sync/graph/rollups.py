@@ -8,10 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from signet_sync.formats.calendar import quarter_of as quarter_of
-from signet_sync.formats.calendar import quarter_span as quarter_span
-from signet_sync.formats.calendar import week_of as week_of
-from signet_sync.formats.calendar import week_span as week_span
+from signet_sync.formats.calendar import week_span
 from signet_sync.formats.handle import id_of
 from signet_sync.formats.timestamps import day_of
 from signet_sync.graph.nodes import Edge, Node, NodeKind

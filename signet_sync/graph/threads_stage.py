@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
+from signet_sync.formats.calendar import quarter_of, quarter_span
 from signet_sync.graph import rollups, threads
 from signet_sync.graph.nodes import Edge, Node
 from signet_sync.graph.nodes_stage import WEEK, Graph, heard
@@ -76,13 +77,13 @@ def _settle_thread(database: Database, thread: Thread, weeks: Iterable[str]) -> 
     quarters = set()
     condensed = set()
     for week in weeks:
-        quarters.add(rollups.quarter_of(week))
+        quarters.add(quarter_of(week))
         sessions = nodes.sessions_of(database, agent_id, thread.id, week)
         below = [node_id for _, node_id in nodes.summed_up(database, agent_id, thread.id, week)]
         arc_id = rollups.arc_id(thread, week)
         condensed.add(_condensed(database, agent_id, arc_id, _arc(thread, week, sessions, below)))
     for quarter in quarters:
-        arcs = nodes.arcs(database, agent_id, thread.id, *rollups.quarter_span(quarter))
+        arcs = nodes.arcs(database, agent_id, thread.id, *quarter_span(quarter))
         epoch_id = rollups.epoch_id(thread, quarter)
         condensed.add(_condensed(database, agent_id, epoch_id, rollups.epoch(thread, quarter, arcs)))
     _settle_head(database, thread)

@@ -22,11 +22,11 @@ from signet_sync.memories.store import memories, pins, recall_events
 from signet_sync.memories.store.memories import OWN_WORD, Memory, Origin
 from signet_sync.privacy import past_versions, scrub
 from signet_sync.recall.store import references
-from signet_sync.sessions import flow
 from signet_sync.storage import files, state_dir
 from signet_sync.sync import deriving, engine, text_match
 from signet_sync.sync.request import Outcome, Request
 from signet_sync.sync.store import sessions
+from signet_sync.sync.tombstones.removed import is_removed
 from signet_sync.sync.workspace import Workspace, back_up
 from signet_sync.text import tags as text_tags
 from signet_sync.text.memory import cleaned, memory_id, tags_of
@@ -235,9 +235,9 @@ def look(workspace: Workspace, now_us: int) -> None:
 
 def _origin(workspace: Workspace, agent_id: str, name: str) -> Origin:
     """Returns the session that a memory comes from. Raises `UsageError` if it is unknown, ambiguous, or was removed."""
-    removed = flow.is_removed(workspace, agent_id, token_of(agent_id, name), name)
+    removed = is_removed(workspace, agent_id, token_of(agent_id, name), name)
     ref = None if removed else sessions.one(workspace.database, agent_id, name)
-    if ref is None or flow.is_removed(workspace, agent_id, ref.session_token, ref.session_id):
+    if ref is None or is_removed(workspace, agent_id, ref.session_token, ref.session_id):
         raise UsageError(
             f"the session {name!r} was removed",
             hint="leave --session out to remember this as your own word",

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from signet_sync.errors import UsageError
-from signet_sync.facts.store import queries
+from signet_sync.facts.store import facts
 from signet_sync.formats.paths import DEFAULT_AGENT
 from signet_sync.formats.timestamps import iso
 from signet_sync.graph.nodes import Node
-from signet_sync.graph.store import neighbours, nodes, passages
+from signet_sync.graph.store import neighbours, nodes, passages, wordings
 from signet_sync.graph.store.neighbours import Stated
 from signet_sync.graph.store.passages import Passage
 from signet_sync.graph.threads import ThreadHead
@@ -88,7 +88,7 @@ def _node(database: Database, agent_id: str, node_id: str, limit: int) -> _Found
     )
     if len(children) > MOST_CHILDREN:
         found.more["children_left_out"] = len(children) - MOST_CHILDREN
-    worded = passages.wording(database, node)
+    worded = wordings.wording(database, node.agent_id, node.id)
     if worded:
         found.more["wording"] = worded
     return found
@@ -156,15 +156,15 @@ def _head_text(head: ThreadHead) -> str:
 
 
 def _fact(database: Database, agent_id: str, fact_id: str, limit: int) -> _Found | None:
-    fact = queries.fact(database, agent_id, fact_id)
+    fact = facts.fact(database, agent_id, fact_id)
     if fact is None:
         return None
     stated = neighbours.sources_of_fact(database, agent_id, fact_id)
-    about = _about(agent_id, fact_id, "fact", f"{fact.aspect} of {basename(fact.entity) or fact.entity}") | {
+    about = _about(agent_id, fact_id, "fact", f"{fact.aspect} of {basename(fact.topic) or fact.topic}") | {
         "aspect": fact.aspect,
         "status": fact.status,
         "superseded_by": fact.superseded_by,
-        "entity": fact.entity_id,
+        "entity": fact.topic_id,
         "thread": fact.thread_id,
         "path": stated[0].path if stated else None,
         "session_token": stated[0].session.session_token if stated else None,
@@ -222,7 +222,7 @@ def _risen(database: Database, agent_id: str, memory_id: str) -> dict[str, Any] 
 
 
 def _entity(database: Database, agent_id: str, entity_id: str, limit: int) -> _Found | None:
-    entity = queries.entity(database, agent_id, entity_id)
+    entity = facts.topic(database, agent_id, entity_id)
     if entity is None:
         return None
     mentioned = neighbours.mentioned_in(database, agent_id, entity_id)

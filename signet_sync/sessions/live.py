@@ -8,14 +8,13 @@ from contextlib import ExitStack
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-from signet_sync.app.recovery import is_settled
 from signet_sync.errors import UsageError
 from signet_sync.formats.ids import session_name
 from signet_sync.formats.session_token import token_of
 from signet_sync.formats.turn import Turn
 from signet_sync.sessions import live_files
 from signet_sync.sessions.input import session_input
-from signet_sync.sessions.live_files import Buffer, BufferedTurn, Identity
+from signet_sync.sessions.live_files import Buffer, Identity
 from signet_sync.sessions.live_turns import Said, lacking, live_in
 from signet_sync.sessions.store import live
 from signet_sync.sessions.store.live import Covered, LiveTurn
@@ -61,7 +60,7 @@ def append(
         if buffer.shape != seen:
             _settle(workspace, buffer, alone=seen is None)
         fresh = live.news(database, agent_id, session_key, clean, session_id=session_id)
-        buffer.append([BufferedTurn(*turn) for turn in fresh])
+        buffer.append(fresh)
         live.buffer(database, agent_id, session_key, fresh, session_id=session_id)
         live.set_shape(database, identity.name, buffer.shape)
         held = live.count(database, agent_id, session_key, session_id)
@@ -75,11 +74,6 @@ def append(
     }
 
 
-def _follow(workspace: Workspace, identity: Identity, turns: Sequence[BufferedTurn]) -> None:
-    """Updates the rows of a session from its file, in the caller's transaction."""
-    live.mirror(workspace.database, *identity, [LiveTurn(*turn) for turn in turns])
-
-
 # ── files and rows ──
 
 
@@ -89,7 +83,7 @@ def settle(workspace: Workspace) -> None:
     Such rows come from an earlier version's database, a backup or a bundle. Raises `DatabaseError`, `OSError`.
     """
     database, folder = workspace.database, workspace.state.live
-    if workspace.touch_nothing or is_settled(database, folder):
+    if workspace.touch_nothing or live_files.is_settled(database, folder):
         return
     with database.transaction():
         known, present = live.shapes(database), live_files.shapes(folder)
@@ -123,14 +117,13 @@ def _settle(workspace: Workspace, buffer: Buffer, *, alone: bool) -> None:
     damaged = buffer.is_damaged
     if alone or damaged:
         present = {turn.turn for turn in turns}
-        rows = [BufferedTurn(*turn) for turn in live.transcript(database, *buffer.identity)]
-        missing = [turn for turn in rows if turn.turn not in present]
+        missing = [turn for turn in live.transcript(database, *buffer.identity) if turn.turn not in present]
         if damaged:
             buffer.put_aside()
             buffer.append(sorted([*turns, *missing]))
         else:
             buffer.append(missing)
-    _follow(workspace, buffer.identity, buffer.turns())
+    live.mirror(database, *buffer.identity, buffer.turns())
     live.set_shape(database, buffer.identity.name, buffer.shape)
 
 
@@ -168,10 +161,10 @@ def forget(workspace: Workspace, agent_id: str, session_key: str, marks: Mapping
             identity = Identity(agent_id, session_key, session_id)
             with live_files.held(workspace.state.live, identity) as buffer:
                 before = buffer.turns()
-                left = [turn for turn in before if mark_of(LiveTurn(*turn)) not in gone]
+                left = [turn for turn in before if mark_of(turn) not in gone]
                 if len(left) < len(before):
                     buffer.keep(left)
-                _follow(workspace, identity, left)
+                live.mirror(database, *identity, left)
                 live.set_shape(database, identity.name, buffer.shape)
 
 

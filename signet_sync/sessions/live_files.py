@@ -16,6 +16,9 @@ from contextlib import contextmanager, suppress
 from hashlib import sha256
 from typing import Any, NamedTuple
 
+from signet_sync.sessions.store import live
+from signet_sync.sessions.store.live import LiveTurn
+from signet_sync.storage.database.connection import Database
 from signet_sync.storage.durable import (
     FOLDER,
     READ,
@@ -47,20 +50,11 @@ class Identity(NamedTuple):
         return f"{digest[:32]}.jsonl"
 
 
-class BufferedTurn(NamedTuple):
-    """A turn as stored in a file."""
-
-    turn: int
-    role: str
-    content: str
-    at: str
-
-
 class Kept(NamedTuple):
     """The content of a file; `damaged` counts the lines that hold no turns."""
 
     identity: Identity
-    turns: list[BufferedTurn]
+    turns: list[LiveTurn]
     damaged: int
 
 
@@ -90,6 +84,12 @@ def shapes(folder: str) -> dict[str, str]:
     return found
 
 
+def is_settled(database: Database, folder: str) -> bool:
+    """Whether the rows of live turns agree with their files, and no row lacks a file."""
+    known = live.shapes(database)
+    return shapes(folder) == known and all(Identity(*one).name in known for one in live.handed_over(database))
+
+
 def _shape(status: os.stat_result) -> str:
     return f"{status.st_size} {status.st_mtime_ns} {status.st_ino}"
 
@@ -109,7 +109,7 @@ def _parsed(raw: bytes, name: str) -> Kept | None:
     identity = _identity(lines[0] if lines else b"", name)
     if identity is None:
         return None
-    turns: dict[int, BufferedTurn] = {}
+    turns: dict[int, LiveTurn] = {}
     damaged = 0
     for line in lines[1:]:
         told = (_object(line) or {}).get("turns")
@@ -135,10 +135,10 @@ def _object(line: bytes) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def _turn(value: object) -> BufferedTurn | None:
+def _turn(value: object) -> LiveTurn | None:
     if not isinstance(value, dict):
         return None
-    found = BufferedTurn(*(value.get(field) for field in BufferedTurn._fields))  # type: ignore[arg-type]
+    found = LiveTurn(*(value.get(field) for field in LiveTurn._fields))  # type: ignore[arg-type]
     sound = type(found.turn) is int and all(isinstance(text, str) for text in found[1:])
     return found if sound else None
 
@@ -161,7 +161,7 @@ class Buffer:
         """Changes when the file does; empty if there is no file."""
         return "" if self._descriptor is None else _shape(os.fstat(self._descriptor))
 
-    def turns(self) -> list[BufferedTurn]:
+    def turns(self) -> list[LiveTurn]:
         """Returns the turns of the file, in order."""
         kept = self._kept()
         return kept.turns if kept is not None else []
@@ -175,7 +175,7 @@ class Buffer:
     def _kept(self) -> Kept | None:
         return None if self._descriptor is None else _parsed(self._bytes(), self.identity.name)
 
-    def append(self, turns: Sequence[BufferedTurn]) -> None:
+    def append(self, turns: Sequence[LiveTurn]) -> None:
         """Adds turns, durable on return. Raises `OSError`; then either all of them are in the file or none."""
         if not turns:
             return
@@ -186,7 +186,7 @@ class Buffer:
         write_all(self._descriptor, _line(turns))
         sync_descriptor(self._descriptor)
 
-    def keep(self, turns: Sequence[BufferedTurn]) -> None:
+    def keep(self, turns: Sequence[LiveTurn]) -> None:
         """Keeps only these turns, and deletes the file if there are none. Durable on return. Raises `OSError`."""
         if turns:
             self._replace(turns)
@@ -222,7 +222,7 @@ class Buffer:
             handle.seek(0)
             return handle.read()
 
-    def _replace(self, turns: Sequence[BufferedTurn]) -> None:
+    def _replace(self, turns: Sequence[LiveTurn]) -> None:
         """Publishes a complete file of these turns in place of the present one, and opens it."""
         private_folder(self.folder)
         head = {"v": VERSION, **self.identity._asdict()}
@@ -232,7 +232,7 @@ class Buffer:
         self._descriptor = descriptor
 
 
-def _line(turns: Sequence[BufferedTurn]) -> bytes:
+def _line(turns: Sequence[LiveTurn]) -> bytes:
     return _json({"turns": [turn._asdict() for turn in turns]})
 
 

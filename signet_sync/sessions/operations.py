@@ -33,6 +33,7 @@ from signet_sync.sync.planner import Row
 from signet_sync.sync.request import Request
 from signet_sync.sync.store import artifacts, counts, redactions
 from signet_sync.sync.tombstones import files as tombstones_files
+from signet_sync.sync.tombstones.removed import is_removed, removed_session
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text.redacted_match import alike
 from signet_sync.text.sanitizer import SANITIZER_VERSION, sanitize_counted, sanitize_line_counted, sanitizer_stamp
@@ -331,8 +332,8 @@ def _refresh(workspace: Workspace, agent_id: str, token: str, now_us: int) -> No
 
 
 def _refuse_removed(workspace: Workspace, request: _Request) -> None:
-    if sessions_flow.is_removed(workspace, *request.session):
-        raise sessions_flow.removed_session(request.identity["session_id"])
+    if is_removed(workspace, *request.session):
+        raise removed_session(request.identity["session_id"])
 
 
 def _segments(workspace: Workspace, request: _Request) -> list[Row]:

@@ -13,11 +13,11 @@ from workbench import NOW, Vault
 
 from benchmarks import corpus
 from signet_sync.app.pipeline import PIPELINE
-from signet_sync.graph.store.nodes import GRAPH
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.stages import SESSION, Source
 
 SHARED = Path(__file__).resolve().parents[3] / "shared"
+GRAPH = ("session_summaries", "session_summary_children", "thread_sessions", "memory_thread_heads")
 TABLES = (*GRAPH, "entities", "entity_mentions", "entity_attributes", "attribute_sources", "relations", "recall_lines")
 PROJECTS = ("/home/ada/code/lantern", "/home/ada/code/prism", None)
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from test_nodes import T
 from test_threads import LANTERN, session
 
+from signet_sync.formats.calendar import quarter_of, quarter_span, week_of, week_span
 from signet_sync.formats.timestamps import DAY, parse_instant
 from signet_sync.graph.nodes import Edge
 from signet_sync.graph.rollups import (
@@ -16,11 +17,7 @@ from signet_sync.graph.rollups import (
     arc_id,
     epoch,
     epoch_id,
-    quarter_of,
-    quarter_span,
     shortened,
-    week_of,
-    week_span,
 )
 from signet_sync.text.token_estimate import rough_tokens
 

@@ -340,7 +340,7 @@ def test_live_turns_stand_once_and_without_secrets(desk: Desk, vault: Vault, tol
     text = f"use {SECRET} here\n\n{KEY}"
     identity = live_files.Identity("default", "k", "")
     with live_files.held(desk.workspace.state.live, identity) as buffer:
-        buffer.append([live_files.BufferedTurn(1, "user", older(sanitize_normalized(text)), moment(0))])
+        buffer.append([live.LiveTurn(1, "user", older(sanitize_normalized(text)), moment(0))])
     settle(desk.workspace)
     given = f"## User\n\n{text}\n" if told else FIRST
     end(vault, session_key="k", captured_at=moment(1), transcript=given)

@@ -1,7 +1,7 @@
 """Stores what artifacts state, by session; facts and topics follow from it (`facts.store.facts`).
 
 Wide rows refer to sessions, artifacts, facts and topics by number. Everything runs in the caller's transaction, and
-`settle` comes last.
+`facts.settle` comes last.
 """
 
 from __future__ import annotations
@@ -15,14 +15,12 @@ from typing import Any, NamedTuple, TypeVar
 
 from signet_sync.facts.items import normal
 from signet_sync.facts.mentions import project_of
-from signet_sync.facts.store import facts
-from signet_sync.facts.store.facts import Fact, Key, columns
+from signet_sync.facts.store.facts import Key
 from signet_sync.formats.fact import Distilled, EntityKind, Mention
 from signet_sync.formats.handle import id_of
 from signet_sync.storage.database import batches
 from signet_sync.storage.database.batches import Session
 from signet_sync.storage.database.connection import Database
-from signet_sync.storage.database.named_rows import FACTS, SOURCES
 from signet_sync.storage.database.table import placeholders
 
 TABLES = ("attribute_sources", "entity_attributes", "entity_mentions", "entities", "relations")
@@ -158,7 +156,7 @@ _DELETE_RELATION = "delete from relations where from_entity = ? and kind = ? and
 
 
 def replace(database: Database, sessions: Iterable[Session], stated: Iterable[Stated]) -> Touched:
-    """Replaces what artifacts of sessions stated before; `settle` has to follow.
+    """Replaces what artifacts of sessions stated before; `facts.settle` has to follow.
 
     Equal rows are left alone.
     """
@@ -199,7 +197,7 @@ def replace(database: Database, sessions: Iterable[Session], stated: Iterable[St
 
 
 def _held(database: Database, table: str, row: type[NamedTuple], numbers: Mapping[Session, int]) -> Iterable[Any]:
-    return batches.of_values(database, columns(row), table, "session", numbers.values())
+    return batches.of_values(database, ", ".join(row._fields), table, "session", numbers.values())
 
 
 def _tally(
@@ -251,65 +249,3 @@ def _add_facts(
             )
         )  # fmt: skip
     database.executemany(_INSERT_FACT, rows)
-
-
-# ── facts and topics ──
-
-
-def settle(database: Database, touched: Touched) -> set[Key]:
-    """Updates the touched facts and topics from their sources; returns the facts that may have changed.
-
-    Unchanged rows are not written. The cost depends on the touched facts and those of the same slots.
-    """
-    return facts.settle(database, touched.facts, touched.entities, touched.fresh)
-
-
-# ── reads ──
-
-
-def fact(database: Database, agent_id: str, fact_id: str) -> Fact | None:
-    """Returns a fact of an agent, of any status."""
-    for row in database.execute(
-        f"select {columns(Fact)} from {FACTS} where agent_id = ? and id = ?", (agent_id, fact_id)
-    ):
-        return Fact(*row)
-    return None
-
-
-def sources(database: Database, agent_id: str, attribute_id: str) -> list[tuple[str, int, str, int]]:
-    """Returns path, line, words and instant of each artifact that states a fact, newest first."""
-    return list(
-        database.execute(
-            f"select source_path, line, text, at_us from {SOURCES} where agent_id = ? and attribute_id = ?"
-            " order by at_us desc, source_path desc",
-            (agent_id, attribute_id),
-        )
-    )
-
-
-def of_entity(database: Database, agent_id: str, entity_id: str, limit: int = 100) -> list[Fact]:
-    """Returns facts about a topic: active ones first, then the newest."""
-    return [
-        Fact(*row)
-        for row in database.execute(
-            f"select {columns(Fact)} from {FACTS}"
-            " where agent_id = ? and id in (select f.id from entities e join entity_attributes f using (entity)"
-            " where e.agent_id = ? and e.id = ?) order by status <> 'active', latest_us desc, id limit ?",
-            (agent_id, agent_id, entity_id, limit),
-        )
-    ]
-
-
-def orphans(database: Database) -> int:
-    """Counts facts, topics and relations' ends without an artifact, and `recall` lines of facts that are not active."""
-    return sum(
-        int(database.value(f"select count(*) from {what}"))
-        for what in (
-            f"entity_attributes where id not in (select id from {FACTS})",
-            "entities e where not exists (select 1 from entity_mentions m where m.entity = e.entity)",
-            "relations r where 2 <> (select count(*) from entity_mentions m"
-            " where m.entity in (r.from_entity, r.to_entity) and m.artifact = r.artifact)",
-            "recall_lines l where l.tier = 'fact' and not exists (select 1 from entity_attributes a"
-            " where a.agent_id = l.agent_id and a.id = l.id and a.status = 'active')",
-        )
-    )

@@ -26,7 +26,6 @@ from signet_sync.sync.store.bodies import KEPT, opened
 # What is stored of a session: its nodes, the edges from them, its place in a thread.
 Told = tuple[Sequence[Node], Sequence[Edge], ThreadSession | None]
 
-GRAPH = ("session_summaries", "session_summary_children", "thread_sessions", "memory_thread_heads")
 _NODE = ", ".join(Node._fields)
 _CONTENT = "source_kind in ('summary', 'transcript', 'compaction')"
 _SOURCE = (

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from signet_sync.formats.body import text_sha256
 from signet_sync.formats.timestamps import day_of
 from signet_sync.graph.nodes import Node
 from signet_sync.storage.database.connection import Database
@@ -39,18 +38,6 @@ def told(database: Database, node: Node, limit: int) -> Passage:
         text = node.content or ""
         return Passage("", text[:limit], len(text) <= limit)
     return passage(database, node.source_ref, node.start, node.end, limit)
-
-
-def wording(database: Database, node: Node) -> str | None:
-    """A model's words for a condensation, as long as they are about its present text."""
-    return (
-        None
-        if node.content is None
-        else database.value(
-            "select text from node_wordings where agent_id = ? and id = ? and content_sha256 = ?",
-            (node.agent_id, node.id, text_sha256(node.content)),
-        )
-    )
 
 
 def transcript_of(database: Database, ref: SessionRef, near_us: int | None = None) -> str | None:
