@@ -133,7 +133,11 @@ def _concerned(run: Pass) -> list[str]:
         touched = {path: agent for path in run.request.paths or () if (agent := page_agent(path)) is not None}
         known = counts_store.agents(database) if not wanted.issuperset(touched.values()) else ()
         for path, agent in touched.items():
-            if agent in known or pages.page_state(database, path) is not None:
+            if (
+                agent in known
+                or pages.page_state(database, path) is not None
+                or _generated(run.workspace, path) is not None
+            ):
                 wanted.add(agent)
     return sorted(wanted, key=lambda agent: (agent != DEFAULT_AGENT, agent))
 
@@ -515,9 +519,16 @@ def strays(workspace: Workspace) -> Iterator[tuple[str, str, bytes]]:
             expected.add(head_page(agent_id))
         found = [path for path in on_disk(workspace.root, agent_id) if path not in expected]
         for path in found:
-            read = files.read(workspace.root, path, PAGE_LIMIT)
-            if isinstance(read, Found) and managed_block.BEGIN in read.raw and not managed_block.is_signets(read.raw):
-                yield agent_id, path, read.raw
+            if (raw := _generated(workspace, path)) is not None:
+                yield agent_id, path, raw
+
+
+def _generated(workspace: Workspace, path: str) -> bytes | None:
+    """Returns the bytes of a page that contains a block of ours."""
+    found = files.read(workspace.root, path, PAGE_LIMIT)
+    if isinstance(found, Found) and managed_block.BEGIN in found.raw and not managed_block.is_signets(found.raw):
+        return found.raw
+    return None
 
 
 def on_disk(root: str, agent_id: str) -> list[str]:
@@ -621,10 +632,8 @@ def _stands(workspace: Workspace, path: str, text: str) -> bool:
 
 def _is_ours_and_tells(workspace: Workspace, agent_id: str, path: str) -> bool:
     """Returns whether a page contains a block of ours that shows something removed or forgotten."""
-    found = files.read(workspace.root, path, PAGE_LIMIT)
-    if not isinstance(found, Found) or managed_block.BEGIN not in found.raw or managed_block.is_signets(found.raw):
-        return False
-    return _tells_of_what_went(workspace, agent_id, found.raw)
+    raw = _generated(workspace, path)
+    return raw is not None and _tells_of_what_went(workspace, agent_id, raw)
 
 
 def _tells_of_what_went(workspace: Workspace, agent_id: str, page: bytes) -> bool:

@@ -62,6 +62,9 @@ def look(run: Pass, *, anew: bool = False) -> Looked:
         # These rows were made by another sanitizer or other settings: each file that is looked at is read again.
         reread = reread.union(snapshot.files)
     removals = in_force(workspace, snapshot, {} if request.rebuild else known, run.now_iso)
+    if request.paths is not None and not removals.aliases <= request.paths:
+        run.look_at(removals.aliases)
+        return look(run)
     run.outcome.tombstones = len(removals.stones.stones)
     plan = _plan(run, snapshot, known, removals.stones, reread | removals.aliases)
     if not snapshot.everything and (plan.cliff is not None or len(plan.gone) >= workspace.settings.cliff_minimum):

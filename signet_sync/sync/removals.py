@@ -92,7 +92,7 @@ def in_force(workspace: Workspace, snapshot: Snapshot, known: dict[str, Known], 
     again = _aliases(workspace, news)
     if news:
         # No row tells the session of an invalid file.
-        again.update(path for path, before in known.items() if before.verdict == "invalid")
+        again.update(artifacts.invalid_paths(database))
     return InForce(Tombstones(list(mirrored.values()), by_name=unreadable), judged, frozenset(again))
 
 

@@ -199,7 +199,7 @@ class Machine(RuleBasedStateMachine):
         if copy is None or not file.readable:
             return False
         manifest = (self.root / f"{copy[1]}.md").read_text()
-        return all(part in manifest for line in parse(file.raw).body.split("\n") for part in line.split())
+        return all(line in manifest for line in body_of(file.raw).decode().split("\n"))
 
     def put(self, path: str, file: File, how: str = "in place") -> None:
         hands.save(self.root / path, file.raw, how)

@@ -62,6 +62,12 @@ def known_files(database: Database, paths: Iterable[str] | None = None) -> dict[
     return {row[0]: _known(row) for row in of_values(database, columns, "files", "path", paths)}
 
 
+def invalid_paths(database: Database) -> list[str]:
+    """Returns the files that no artifact could be read from."""
+    rows = database.execute("select path from files where verdict <> 'indexed' and verdict = 'invalid'")
+    return [path for (path,) in rows]
+
+
 def forget_signatures(database: Database, paths: Sequence[str]) -> None:
     """Makes the next pass that looks at some files read them again, even if they did not change."""
     database.executemany(
