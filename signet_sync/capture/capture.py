@@ -23,7 +23,7 @@ from signet_sync.formats.session_token import derive_token
 from signet_sync.formats.timestamps import SECOND, iso, parse_instant
 from signet_sync.sessions import operations as sessions_operations
 from signet_sync.sessions.input import CompactionInput, SessionInput, compaction_input, session_input
-from signet_sync.sessions.live_turns import Said, held_entries, is_live, is_same, live_in, with_live
+from signet_sync.sessions.live_turns import SpokenTurn, insert_live, is_live, is_same, live_turns_in, recorded_entries
 from signet_sync.sessions.states import Propose
 from signet_sync.sync.planner import Row
 from signet_sync.sync.store import artifacts
@@ -140,8 +140,8 @@ def _heard(conversation: Conversation, rows: Sequence[Row], job: Job | None) -> 
     if job is None or job.prompt is None:
         return ()
     text, at_us = PROMPTS.get(job.harness, prompt_of)(job.prompt), parse_instant(job.at) or 0
-    said = Said("user", sanitize_transcript_v2(words_of(text)), job.at)
-    known = (turn for row in rows if row.source_kind == "transcript" for turn in live_in(row.content))
+    said = SpokenTurn("user", sanitize_transcript_v2(words_of(text)), job.at)
+    known = (turn for row in rows if row.source_kind == "transcript" for turn in live_turns_in(row.content))
     if (
         not text.strip()
         or _is_past(conversation, at_us)
@@ -207,8 +207,8 @@ def _write(
     for chunk in chunks:
         text = render(chunk)
         if chunk is chunks[-1] and heard:
-            said = [Said("user", sanitize_transcript_v2(entry.text), iso(entry.at)) for entry in heard]
-            text = with_live(sanitize_transcript_v2(text) if fresh else "", said, range(len(said)))
+            said = [SpokenTurn("user", sanitize_transcript_v2(entry.text), iso(entry.at)) for entry in heard]
+            text = insert_live(sanitize_transcript_v2(text) if fresh else "", said, range(len(said)))
         # A turn may be longer than a file: its parts get names some milliseconds before that of the last part.
         moment = max(chunk[-1].at, after + 2000 * (len(utf8(text)) // room))
         after = moment // 1000 * 1000 + 1000
@@ -267,7 +267,7 @@ def _fresh(conversation: Conversation, rows: Sequence[Row]) -> tuple[Entry, ...]
     A segment that consists of live turns contains some words but nothing else that happened up to then.
     """
     transcripts = [row for row in rows if row.source_kind == "transcript"]
-    said = [turn for row in transcripts for turn in live_in(row.content)]
+    said = [turn for row in transcripts for turn in live_turns_in(row.content)]
     kept = [row for row in transcripts if not said or not is_live(row.content)]
     fresh = conversation.entries
     if kept:
@@ -280,7 +280,7 @@ def _fresh(conversation: Conversation, rows: Sequence[Row]) -> tuple[Entry, ...]
     return fresh if told or not transcripts else ()
 
 
-def _without_held(entries: tuple[Entry, ...], said: Sequence[Said]) -> tuple[Entry, ...]:
+def _without_held(entries: tuple[Entry, ...], said: Sequence[SpokenTurn]) -> tuple[Entry, ...]:
     """Returns the entries without those that a segment already contains as live turns."""
     if not said:
         return entries
@@ -289,7 +289,7 @@ def _without_held(entries: tuple[Entry, ...], said: Sequence[Said]) -> tuple[Ent
         (entries[place].kind, sanitize_transcript_v2(words_of(entries[place].text)), entries[place].at)
         for place in spoken
     ]
-    gone = {spoken[place] for place in held_entries(words, said)}
+    gone = {spoken[place] for place in recorded_entries(words, said)}
     return tuple(entry for place, entry in enumerate(entries) if place not in gone)
 
 

@@ -229,7 +229,7 @@ def look(workspace: Workspace, job: Job, shape: str, now_us: int) -> None:
     """Reads the turns of one running session. Raises `DatabaseError`."""
     name, began = os.path.basename(job.place), time.monotonic()
     # Recorded before reading: a transcript that kills the process must not do so again at once.
-    begun = live.Mark("", job.at, now_us + LONGEST_REST)
+    begun = live.TranscriptMark("", job.at, now_us + LONGEST_REST)
     live.set_mark(workspace.database, name, begun)
     try:
         refuse_removed(workspace, job.agent_id, job.session_id, job.session_id)
@@ -242,7 +242,7 @@ def look(workspace: Workspace, job: Job, shape: str, now_us: int) -> None:
             spool.finish(job)
     took = int((time.monotonic() - began) * LIVE_SHARE * SECOND)
     rest = min(max(LIVE_REST, took), LONGEST_REST)
-    live.set_mark(workspace.database, name, live.Mark(shape, job.at, now_us + rest))
+    live.set_mark(workspace.database, name, live.TranscriptMark(shape, job.at, now_us + rest))
 
 
 def length(job: Job) -> int:

@@ -153,16 +153,16 @@ def _facts(workspace: Workspace, run: _Run, now_us: Callable[[], int]) -> None:
         items = prompts.read_facts(answer, content) if answer is not None else None
         if items is not None:
             run.answered()
-            if keep(workspace, artifact, items, run.model, run.at):
+            if store_items(workspace, artifact, items, run.model, run.at):
                 told.add(artifact[:3])
         else:
             run.failed(answer)
-            keep(workspace, artifact, (), "", run.at)
+            store_items(workspace, artifact, (), "", run.at)
     if told:
         rederive(workspace, told, now_us())
 
 
-def keep(workspace: Workspace, artifact: Unread, items: Sequence[Item], model: str, at: str) -> bool:
+def store_items(workspace: Workspace, artifact: Unread, items: Sequence[Item], model: str, at: str) -> bool:
     """Keeps what a model distilled, and has facts follow it: where that is cut short, the next pass does it.
 
     Says whether there is anything to follow.

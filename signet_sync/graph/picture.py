@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from signet_sync.formats.timestamps import day_of, iso
-from signet_sync.graph.nodes import Edge, Node
+from signet_sync.graph.nodes import GraphEdge, GraphNode
 from signet_sync.text.sentences import flatten
 
 LABEL = 60
@@ -26,8 +26,8 @@ class Picture(NamedTuple):
     """A part of one agent's graph: threads (id, label), nodes and the edges among them; how many nodes are missing."""
 
     threads: tuple[tuple[str, str], ...]
-    nodes: tuple[Node, ...]
-    edges: tuple[Edge, ...]
+    nodes: tuple[GraphNode, ...]
+    edges: tuple[GraphEdge, ...]
     left_out: int
 
 
@@ -44,7 +44,7 @@ def values(picture: Picture) -> dict[str, Any]:
     }
 
 
-def _value(node: Node) -> dict[str, Any]:
+def _value(node: GraphNode) -> dict[str, Any]:
     return {
         "id": node.id,
         "kind": node.source_type,
@@ -84,21 +84,21 @@ def dot(picture: Picture) -> str:
     return "\n".join([*lines, "}"])
 
 
-def _by_thread(picture: Picture) -> Iterator[tuple[str, str, list[Node]]]:
-    nodes: dict[str | None, list[Node]] = {thread_id: [] for thread_id, _ in picture.threads}
+def _by_thread(picture: Picture) -> Iterator[tuple[str, str, list[GraphNode]]]:
+    nodes: dict[str | None, list[GraphNode]] = {thread_id: [] for thread_id, _ in picture.threads}
     for node in picture.nodes:
         nodes[node.thread_id].append(node)
     for thread_id, label in picture.threads:
         yield thread_id, label, nodes[thread_id]
 
 
-def _words(node: Node) -> Iterable[str]:
+def _words(node: GraphNode) -> Iterable[str]:
     """What stands in a node: its kind and day, its label, its id."""
     kind = node.kind if node.depth else node.source_type
     return f"{kind} {day_of(node.latest_us)}", flatten(node.label, LABEL), node.id
 
 
-def _shaped(node: Node) -> str:
+def _shaped(node: GraphNode) -> str:
     before, behind = _SHAPES[node.kind if node.depth else node.source_type]
     return before + "<br/>".join(map(_inert, _words(node))) + behind
 
@@ -116,7 +116,7 @@ def _by_number(match: re.Match[str]) -> str:
     return f"#{ord(match[0])};" if match[0].isascii() else match[0]
 
 
-def _dot_label(node: Node) -> str:
+def _dot_label(node: GraphNode) -> str:
     return r"\n".join(map(_quoted, _words(node)))
 
 

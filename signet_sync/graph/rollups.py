@@ -11,7 +11,7 @@ from typing import NamedTuple
 from signet_sync.formats.calendar import week_span
 from signet_sync.formats.handle import id_of
 from signet_sync.formats.timestamps import day_of
-from signet_sync.graph.nodes import Edge, Node, NodeKind
+from signet_sync.graph.nodes import GraphEdge, GraphNode, NodeKind
 from signet_sync.graph.threads import Thread, ThreadSession, decided, left_open, newest_first
 from signet_sync.text.token_estimate import rough_tokens
 
@@ -37,7 +37,7 @@ def epoch_id(thread: Thread, quarter: str) -> str:
     return id_of("e", thread.agent_id, thread.id, quarter)
 
 
-def arc(thread: Thread, week: str, sessions: Sequence[ThreadSession]) -> tuple[Node, tuple[Edge, ...]] | None:
+def arc(thread: Thread, week: str, sessions: Sequence[ThreadSession]) -> tuple[GraphNode, tuple[GraphEdge, ...]] | None:
     """The arc over the sessions of a thread in one ISO week, in any order; None below two.
 
     At most `BUDGET_TOKENS`: a line for each of the newest sessions, what was decided, what was left open.
@@ -51,7 +51,7 @@ def arc(thread: Thread, week: str, sessions: Sequence[ThreadSession]) -> tuple[N
     still = [f"blocker: {text}" for text in left.blockers]
     still += [f"next: {left.next_action}"] if left.next_action else []
     lists = [(_DECISIONS, decided(newest)[:LISTED]), (_OPEN, (*still, *left.loops)[:LISTED])]
-    content = _told(title, len(newest), SESSIONS, lambda place, width: _session_line(newest[place], width), lists)
+    content = _fit_budget(title, len(newest), SESSIONS, lambda place, width: _session_line(newest[place], width), lists)
     label = f"{len(newest)} sessions of {week}: {newest[0].sentence}"
     node = _node(
         thread,
@@ -64,7 +64,7 @@ def arc(thread: Thread, week: str, sessions: Sequence[ThreadSession]) -> tuple[N
     return node, _edges(node, [session.node_id for session in newest])
 
 
-def epoch(thread: Thread, quarter: str, arcs: Sequence[Node]) -> tuple[Node, tuple[Edge, ...]] | None:
+def epoch(thread: Thread, quarter: str, arcs: Sequence[GraphNode]) -> tuple[GraphNode, tuple[GraphEdge, ...]] | None:
     """The epoch over the arcs of a thread in one quarter, in any order; None below two.
 
     At most `BUDGET_TOKENS`: a line for each arc, and of what was decided in them as much as fits.
@@ -77,7 +77,7 @@ def epoch(thread: Thread, quarter: str, arcs: Sequence[Node]) -> tuple[Node, tup
     title = f"{thread.label}, {quarter}, {day_of(earliest)} to {day_of(latest)}: {len(newest)} weeks"
     decisions = dict.fromkeys(text for node in newest for text in _decisions(node.content or ""))
     lists = [(_DECISIONS, tuple(decisions))]
-    content = _told(title, len(newest), ARCS, lambda place, width: _arc_line(newest[place], width), lists)
+    content = _fit_budget(title, len(newest), ARCS, lambda place, width: _arc_line(newest[place], width), lists)
     label = f"{len(newest)} weeks of {quarter}: {newest[0].label.partition(': ')[2]}"
     node = _node(thread, epoch_id(thread, quarter), "epoch", (earliest, latest), label, content)
     return node, _edges(node, [node.id for node in newest])
@@ -100,7 +100,7 @@ def _session_line(session: ThreadSession, width: int) -> str:
     return f"- {day_of(session.latest_us)} {shortened(session.sentence, width)} ({session.node_id})"
 
 
-def _arc_line(node: Node, width: int) -> str:
+def _arc_line(node: GraphNode, width: int) -> str:
     return f"- {shortened(node.label, width)} ({node.id})"
 
 
@@ -113,7 +113,7 @@ def _decisions(content: str) -> list[str]:
 # ── text ──
 
 
-def _told(
+def _fit_budget(
     title: str, count: int, most: int, line_of: Callable[[int, int], str], lists: Sequence[tuple[str, Sequence[str]]]
 ) -> str:
     """Title, lines and lists within the budget: the lists get their share, the lines the rest, as wide as they can."""
@@ -179,8 +179,8 @@ def _cost(lines: Sequence[_Line]) -> int:
 # ── rows ──
 
 
-def _node(thread: Thread, node_id: str, kind: NodeKind, span: tuple[int, int], label: str, content: str) -> Node:
-    return Node(
+def _node(thread: Thread, node_id: str, kind: NodeKind, span: tuple[int, int], label: str, content: str) -> GraphNode:
+    return GraphNode(
         thread.agent_id,
         node_id,
         kind,
@@ -199,5 +199,5 @@ def _node(thread: Thread, node_id: str, kind: NodeKind, span: tuple[int, int], l
     )
 
 
-def _edges(node: Node, children: Sequence[str]) -> tuple[Edge, ...]:
-    return tuple(Edge(node.agent_id, node.id, child) for child in sorted(set(children)))
+def _edges(node: GraphNode, children: Sequence[str]) -> tuple[GraphEdge, ...]:
+    return tuple(GraphEdge(node.agent_id, node.id, child) for child in sorted(set(children)))

@@ -12,15 +12,15 @@ from signet_sync.formats.calendar import week_of
 from signet_sync.formats.fact import Aspect, Item
 from signet_sync.formats.handle import id_of
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.graph.nodes import NO_WORDS, SessionNodes, Source, best_of, span_of
+from signet_sync.graph.nodes import NO_WORDS, ArtifactText, SessionNodes, best_of, span_of
 from signet_sync.text import digest_mark
 from signet_sync.text.sentences import basename, flatten, flatten_cell
 
 Status = Literal["blocked", "open", "settled", "done", "aborted", "question-only"]
 
-HEAD_SESSIONS = 12
+SUMMARY_SESSIONS = 12
 DECISIONS, NEXT_STEPS, LOOPS, BLOCKERS = 5, 5, 8, 5
-HEAD_DECISIONS, HEAD_LOOPS, HEAD_BLOCKERS, HEAD_REFS = 5, 5, 5, 4
+SUMMARY_DECISIONS, SUMMARY_LOOPS, SUMMARY_BLOCKERS, SUMMARY_REFS = 5, 5, 5, 4
 # What stood in the way three sessions ago and was not said again is hardly in the way any more.
 BLOCKER_SESSIONS = 3
 CLOSED = 60
@@ -82,7 +82,7 @@ class ThreadSession(NamedTuple):
     closed: tuple[str, ...]
 
 
-class ThreadHead(NamedTuple):
+class ThreadSummary(NamedTuple):
     """The rolling head of a thread; a row of `memory_thread_heads`.
 
     `sample` is the sentence of the newest session, `node_id` its node, `refs` the ids behind it (newest sessions, the
@@ -128,7 +128,7 @@ def lineage_of(session_key: str | None, session_id: str) -> str | None:
     return None if mixed else key
 
 
-def thread_of(sources: Sequence[Source]) -> Thread | None:
+def thread_of(sources: Sequence[ArtifactText]) -> Thread | None:
     """The thread of one session's artifacts, told by the best of them; None where that is noise or there is none."""
     best = best_of(sources)
     if best is None or best.noise:
@@ -166,7 +166,7 @@ def _label(project: str, lineage: str, harness: str) -> str:
 # ── what a session brings to it ──
 
 
-class Told(NamedTuple):
+class SessionDigest(NamedTuple):
     """What rules tell of a session from its transcripts, where its files tell less."""
 
     sentence: str | None = None
@@ -174,11 +174,11 @@ class Told(NamedTuple):
 
 
 def session_of(
-    sources: Sequence[Source],
+    sources: Sequence[ArtifactText],
     thread: Thread,
     session_nodes: SessionNodes,
     items: Mapping[str, Sequence[Item]],
-    told: Told | None = None,
+    told: SessionDigest | None = None,
 ) -> ThreadSession:
     """One session of a thread; `sources` are its artifacts (at least one), `items` what each path of them says.
 
@@ -188,7 +188,7 @@ def session_of(
     best = next(node for node in session_nodes.nodes if node.id == session_nodes.best)
     lead = next(source for source in sources if source.source_path == best.source_ref)
     latest = max(source.membership_us for source in sources)
-    said = _said(sources, items)
+    said = _newest_items(sources, items)
     closed = tuple(dict.fromkeys(words for (aspect, words), item in said.items() if item.done and aspect in _CLOSABLE))
     steps = _open(said, "next")
     questions = _open(said, "question")
@@ -223,13 +223,15 @@ def _listed_status(
     return "open" if steps or questions else None
 
 
-def _said(sources: Sequence[Source], items: Mapping[str, Sequence[Item]]) -> dict[tuple[Aspect, str], Item]:
+def _newest_items(
+    sources: Sequence[ArtifactText], items: Mapping[str, Sequence[Item]]
+) -> dict[tuple[Aspect, str], Item]:
     """Every item once, as the newest artifact says it, newest first; within one artifact ticked counts."""
     said: dict[tuple[Aspect, str], Item] = {}
     for source in sorted(sources, key=lambda s: (-s.captured_us, s.source_kind != "summary", s.source_path)):
         own: dict[tuple[Aspect, str], Item] = {}
         for item in sorted(items.get(source.source_path, ()), key=lambda i: (not i.done, i.line, i.aspect, i.text)):
-            own.setdefault((item.aspect, saying(item.text)), item)
+            own.setdefault((item.aspect, item_key(item.text)), item)
         for key, item in sorted(own.items(), key=lambda pair: (pair[1].line, pair[0])):
             said.setdefault(key, item)
     return {key: item for key, item in said.items() if key[1] and key[1] not in _NOTHING}
@@ -239,7 +241,7 @@ def _open(said: Mapping[tuple[Aspect, str], Item], aspect: Aspect) -> tuple[str,
     return tuple(item.text for item in said.values() if item.aspect == aspect and not item.done)
 
 
-def saying(text: str) -> str:
+def item_key(text: str) -> str:
     """What makes two items the same: their words, without case and the point at the end."""
     return " ".join(text.casefold().split()).rstrip(" .,;:!")
 
@@ -247,7 +249,7 @@ def saying(text: str) -> str:
 # ── the head ──
 
 
-class Loops(NamedTuple):
+class OpenItems(NamedTuple):
     """What some sessions of a thread leave open: what comes next, other steps and questions, what is in the way."""
 
     next_action: str | None
@@ -260,7 +262,7 @@ def newest_first(sessions: Iterable[ThreadSession]) -> list[ThreadSession]:
     return sorted(sessions, key=lambda s: (-s.latest_us, s.session_token, s.session_id))
 
 
-def left_open(newest: Sequence[ThreadSession]) -> Loops:
+def left_open(newest: Sequence[ThreadSession]) -> OpenItems:
     """What sessions (newest first) say is open and none that came later says is done.
 
     A newer list of next steps takes the place of the older ones; blockers are those of the newest three sessions.
@@ -274,19 +276,21 @@ def left_open(newest: Sequence[ThreadSession]) -> Loops:
         steps = () if planned else session.next_steps
         if steps:
             planned = True
-            action = next((text for text in steps if saying(text) not in closed), None)
+            action = next((text for text in steps if item_key(text) not in closed), None)
         _add_open(loops, (*steps, *session.loops), closed)
         if place < BLOCKER_SESSIONS:
             _add_open(blockers, session.blockers, closed)
         closed.update(session.closed)
     if action is not None:
-        loops.pop(saying(action), None)
-    return Loops(action, tuple(text for key, text in loops.items() if key not in blockers), tuple(blockers.values()))
+        loops.pop(item_key(action), None)
+    return OpenItems(
+        action, tuple(text for key, text in loops.items() if key not in blockers), tuple(blockers.values())
+    )
 
 
 def _add_open(found: dict[str, str], texts: Iterable[str], closed: Collection[str]) -> None:
     for text in texts:
-        key = saying(text)
+        key = item_key(text)
         if key not in closed:
             found.setdefault(key, text)
 
@@ -299,17 +303,17 @@ def decided(newest: Iterable[ThreadSession]) -> tuple[str, ...]:
     return tuple(found.values())
 
 
-def head(
+def summarize(
     thread: Thread, newest: Sequence[ThreadSession], sessions: int, earliest_us: int, arc: str | None
-) -> ThreadHead:
+) -> ThreadSummary:
     """The rolling head of a thread, from its newest sessions (at least one; those beyond `HEAD_SESSIONS` don't count).
 
     `sessions` is how many there are in all, `earliest_us` when the first began, `arc` the newest arc's id.
     """
-    counted = newest_first(newest)[:HEAD_SESSIONS]
+    counted = newest_first(newest)[:SUMMARY_SESSIONS]
     latest = counted[0]
     left = left_open(counted)
-    return ThreadHead(
+    return ThreadSummary(
         thread.agent_id,
         thread.id,
         thread.key,
@@ -326,14 +330,14 @@ def head(
         latest.source_ref,
         latest.sentence,
         left.next_action,
-        decided(counted)[:HEAD_DECISIONS],
-        left.loops[:HEAD_LOOPS],
-        left.blockers[:HEAD_BLOCKERS],
-        (*(session.node_id for session in counted[:HEAD_REFS]), *([arc] if arc else [])),
+        decided(counted)[:SUMMARY_DECISIONS],
+        left.loops[:SUMMARY_LOOPS],
+        left.blockers[:SUMMARY_BLOCKERS],
+        (*(session.node_id for session in counted[:SUMMARY_REFS]), *([arc] if arc else [])),
     )
 
 
-def _status(latest: ThreadSession, left: Loops) -> Status:
+def _status(latest: ThreadSession, left: OpenItems) -> Status:
     """How the newest session ended, as far as it tells; a thread whose sessions left something open is not done."""
     if latest.status in ("blocked", "open", "aborted"):
         return latest.status
@@ -347,7 +351,7 @@ def _status(latest: ThreadSession, left: Loops) -> Status:
 # ── rows ──
 
 
-def told_of(told: ThreadSession | ThreadHead) -> str:
+def texts_json(told: ThreadSession | ThreadSummary) -> str:
     """The tuples of a session or head as canonical JSON: the column `told`."""
     texts = {name: value for name, value in told._asdict().items() if isinstance(value, tuple)}
     return _CANONICAL.encode(texts)
@@ -358,7 +362,7 @@ _CANONICAL = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",
 
 def session_columns(session: ThreadSession) -> tuple[Any, ...]:
     """A row of `thread_sessions`."""
-    return (*(value for value in session if not isinstance(value, tuple)), told_of(session))
+    return (*(value for value in session if not isinstance(value, tuple)), texts_json(session))
 
 
 def session_from(columns: Sequence[Any]) -> ThreadSession:
@@ -367,15 +371,15 @@ def session_from(columns: Sequence[Any]) -> ThreadSession:
     return ThreadSession._make([*plain, *_tuples(told, ThreadSession._fields[len(plain) :])])
 
 
-def head_columns(told: ThreadHead) -> tuple[Any, ...]:
+def summary_columns(told: ThreadSummary) -> tuple[Any, ...]:
     """A row of `memory_thread_heads`."""
-    return (*(value for value in told if not isinstance(value, tuple)), told_of(told))
+    return (*(value for value in told if not isinstance(value, tuple)), texts_json(told))
 
 
-def head_from(columns: Sequence[Any]) -> ThreadHead:
+def summary_from(columns: Sequence[Any]) -> ThreadSummary:
     """The head of a row of `memory_thread_heads`, columns in their order."""
     *plain, told = columns
-    return ThreadHead._make([*plain, *_tuples(told, ThreadHead._fields[len(plain) :])])
+    return ThreadSummary._make([*plain, *_tuples(told, ThreadSummary._fields[len(plain) :])])
 
 
 def _tuples(told: str, names: Sequence[str]) -> list[tuple[str, ...]]:

@@ -241,9 +241,9 @@ def _told_anew(transcripts: Sequence[Row]) -> list[str]:
     """The sentence that rules make of a session's transcripts."""
     if not transcripts:
         return []
-    from signet_sync.sessions.digest.from_transcripts import retold
+    from signet_sync.sessions.digest.segments import derive_digest
 
-    said = retold(transcripts).sentence
+    said = derive_digest(transcripts).sentence
     return [flatten(said)] if said is not None else []
 
 

@@ -18,7 +18,7 @@ _TEXTS = ("session_key", "project", "harness", "captured_at", "started_at", "end
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Identity:
+class _SharedFields:
     """The fields that both documents share. Timestamps are ISO 8601 in UTC, or None."""
 
     agent_id: str = "default"
@@ -34,7 +34,7 @@ class _Identity:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SessionInput(_Identity):
+class SessionInput(_SharedFields):
     """The end of a session; `transcript` is the whole session so far, or with `tail` the turns since its last ending.
 
     `more`: the rest follows as an ending of its own, so it is not known yet which live turns the transcript lacks.
@@ -47,7 +47,7 @@ class SessionInput(_Identity):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CompactionInput(_Identity):
+class CompactionInput(_SharedFields):
     """A compaction: what the harness kept of a session's context."""
 
     compaction: str
@@ -79,7 +79,7 @@ def compaction_input(document: object, *, now_us: int) -> CompactionInput:
     return CompactionInput(**_identity(given, now_us), compaction=body)
 
 
-def kept(given: SessionInput | CompactionInput) -> dict[str, str | None]:
+def written_identity(given: SessionInput | CompactionInput) -> dict[str, str | None]:
     """Returns id, key, project and harness as they are written: exact but for redacted secrets and cut ends.
 
     Id and key are cut one by one because they identify the session; project and harness share the remaining bytes.

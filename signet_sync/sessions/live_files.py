@@ -36,7 +36,7 @@ _ASIDE = ".damaged"
 _OPEN = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
 
-class Identity(NamedTuple):
+class LiveIdentity(NamedTuple):
     """The session of a file; `session_id` is empty if only the session's key is known."""
 
     agent_id: str
@@ -50,10 +50,10 @@ class Identity(NamedTuple):
         return f"{digest[:32]}.jsonl"
 
 
-class Kept(NamedTuple):
+class LiveFile(NamedTuple):
     """The content of a file; `damaged` counts the lines that hold no turns."""
 
-    identity: Identity
+    identity: LiveIdentity
     turns: list[LiveTurn]
     damaged: int
 
@@ -63,7 +63,7 @@ def names(folder: str) -> list[str]:
     return [name for name in _listed(folder) if _NAME.fullmatch(name)]
 
 
-def put_aside(folder: str) -> list[str]:
+def damaged_files(folder: str) -> list[str]:
     """Lists the names of damaged files that were moved aside."""
     return [name for name in _listed(folder) if _NAME.fullmatch(name.removesuffix(_ASIDE)) and name.endswith(_ASIDE)]
 
@@ -75,26 +75,26 @@ def _listed(folder: str) -> list[str]:
         return []
 
 
-def shapes(folder: str) -> dict[str, str]:
+def fingerprints(folder: str) -> dict[str, str]:
     """Returns the shape of each file by name: it changes when the file does."""
     found = {}
     for name in names(folder):
         with suppress(OSError):
-            found[name] = _shape(os.lstat(os.path.join(folder, name)))
+            found[name] = _fingerprint(os.lstat(os.path.join(folder, name)))
     return found
 
 
 def is_settled(database: Database, folder: str) -> bool:
     """Whether the rows of live turns agree with their files, and no row lacks a file."""
     known = live.shapes(database)
-    return shapes(folder) == known and all(Identity(*one).name in known for one in live.handed_over(database))
+    return fingerprints(folder) == known and all(LiveIdentity(*one).name in known for one in live.handed_over(database))
 
 
-def _shape(status: os.stat_result) -> str:
+def _fingerprint(status: os.stat_result) -> str:
     return f"{status.st_size} {status.st_mtime_ns} {status.st_ino}"
 
 
-def read(folder: str, name: str) -> Kept | None:
+def read(folder: str, name: str) -> LiveFile | None:
     """Reads a file; returns None if it is gone, or not written by this version. Raises `OSError`."""
     try:
         descriptor = os.open(os.path.join(folder, name), READ)
@@ -104,7 +104,7 @@ def read(folder: str, name: str) -> Kept | None:
         return _parsed(handle.read(), name)
 
 
-def _parsed(raw: bytes, name: str) -> Kept | None:
+def _parsed(raw: bytes, name: str) -> LiveFile | None:
     lines = raw[: raw.rfind(b"\n") + 1].split(b"\n")[:-1]
     identity = _identity(lines[0] if lines else b"", name)
     if identity is None:
@@ -117,12 +117,12 @@ def _parsed(raw: bytes, name: str) -> Kept | None:
         damaged += None in found
         for turn in filter(None, found):
             turns.setdefault(turn.turn, turn)
-    return Kept(identity, sorted(turns.values()), damaged)
+    return LiveFile(identity, sorted(turns.values()), damaged)
 
 
-def _identity(line: bytes, name: str) -> Identity | None:
+def _identity(line: bytes, name: str) -> LiveIdentity | None:
     head = _object(line) or {}
-    found = Identity(*(head.get(field) for field in Identity._fields))  # type: ignore[arg-type]
+    found = LiveIdentity(*(head.get(field) for field in LiveIdentity._fields))  # type: ignore[arg-type]
     sound = head.get("v") == VERSION and all(isinstance(value, str) for value in found)
     return found if sound and found.name == name else None
 
@@ -146,7 +146,7 @@ def _turn(value: object) -> LiveTurn | None:
 class Buffer:
     """The file of one session, locked: no other process appends to it or deletes from it meanwhile."""
 
-    def __init__(self, folder: str, identity: Identity, descriptor: int | None) -> None:
+    def __init__(self, folder: str, identity: LiveIdentity, descriptor: int | None) -> None:
         self.folder = folder
         self.identity = identity
         self._descriptor = descriptor
@@ -159,7 +159,7 @@ class Buffer:
     @property
     def shape(self) -> str:
         """Changes when the file does; empty if there is no file."""
-        return "" if self._descriptor is None else _shape(os.fstat(self._descriptor))
+        return "" if self._descriptor is None else _fingerprint(os.fstat(self._descriptor))
 
     def turns(self) -> list[LiveTurn]:
         """Returns the turns of the file, in order."""
@@ -172,7 +172,7 @@ class Buffer:
         kept = self._kept()
         return self._descriptor is not None and (kept is None or kept.damaged > 0)
 
-    def _kept(self) -> Kept | None:
+    def _kept(self) -> LiveFile | None:
         return None if self._descriptor is None else _parsed(self._bytes(), self.identity.name)
 
     def append(self, turns: Sequence[LiveTurn]) -> None:
@@ -241,7 +241,7 @@ def _json(document: Mapping[str, object]) -> bytes:
 
 
 @contextmanager
-def held(folder: str, identity: Identity) -> Iterator[Buffer]:
+def locked(folder: str, identity: LiveIdentity) -> Iterator[Buffer]:
     """Locks a session's file, which need not exist. Raises `OSError`."""
     private_folder(folder)
     # A missing file cannot be locked, so the folder is; what is done under the lock takes milliseconds.
@@ -249,7 +249,7 @@ def held(folder: str, identity: Identity) -> Iterator[Buffer]:
     try:
         with suppress(OSError):  # some file systems cannot lock folders
             fcntl.flock(guard, fcntl.LOCK_EX)
-        buffer = Buffer(folder, identity, _held(os.path.join(folder, identity.name)))
+        buffer = Buffer(folder, identity, _opened(os.path.join(folder, identity.name)))
         try:
             yield buffer
         finally:
@@ -258,22 +258,22 @@ def held(folder: str, identity: Identity) -> Iterator[Buffer]:
         os.close(guard)
 
 
-def _held(path: str) -> int | None:
+def _opened(path: str) -> int | None:
     try:
         return os.open(path, _OPEN)
     except FileNotFoundError:
         return None
 
 
-def drop(folder: str, unwanted: Callable[[Identity], bool]) -> int:
+def drop(folder: str, unwanted: Callable[[LiveIdentity], bool]) -> int:
     """Deletes the files of unwanted sessions; returns how many. Raises `OSError`.
 
     A file that cannot be read is deleted too: it may contain anything. One of a newer version stays.
     """
     dropped = 0
-    for name in [*names(folder), *put_aside(folder)]:
+    for name in [*names(folder), *damaged_files(folder)]:
         kept = read(folder, name)
-        if unwanted(kept.identity) if kept is not None else _is_nobodys(folder, name):
+        if unwanted(kept.identity) if kept is not None else _is_unreadable(folder, name):
             dropped += unlink(os.path.join(folder, name))
     if dropped:
         sync_folder(folder)
@@ -286,7 +286,7 @@ def remove(folder: str, names: Sequence[str]) -> None:
         sync_folder(folder)
 
 
-def _is_nobodys(folder: str, name: str) -> bool:
+def _is_unreadable(folder: str, name: str) -> bool:
     try:
         with open(os.path.join(folder, name), "rb") as handle:
             head = _object(handle.readline(1 << 20))

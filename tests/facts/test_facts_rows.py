@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from signet_sync.facts.extract import distil
 from signet_sync.facts.stage import FACT, Facts
 from signet_sync.facts.store import facts, statements
-from signet_sync.facts.store.statements import Stated, Touched, entity_id
+from signet_sync.facts.store.statements import ArtifactStatements, Touched, entity_id
 from signet_sync.formats.fact import Distilled, Item
 from signet_sync.recall.stage import RecallLines
 from signet_sync.storage.database.connection import Database
@@ -32,11 +32,11 @@ PROJECT = "/code/lantern"
 
 def stated(
     body: str, number: int = 1, *, agent: str = "default", day: int | None = None, project: str | None = PROJECT
-) -> Stated:
+) -> ArtifactStatements:
     """What the artifact of a session with this body states, on a day that is the session's number unless given."""
     at_us = (number if day is None else day) * DAY
     path = f"memory/{agent}-{number}--summary.md"
-    return Stated(
+    return ArtifactStatements(
         agent, f"token{number}", f"id{number}", "t-lantern", project, path, at_us, distil(body, project=project)
     )
 
@@ -52,7 +52,7 @@ def database() -> Iterable[Database]:
     made.close()
 
 
-def put(database: Database, *artifacts: Stated) -> None:
+def put(database: Database, *artifacts: ArtifactStatements) -> None:
     """As a pass does: the rows of each session replaced, then what follows from them."""
     follow(database, [one[:3] for one in artifacts], artifacts)
 
@@ -61,7 +61,7 @@ def drop(database: Database, *sessions: statements.Session) -> None:
     follow(database, sessions, ())
 
 
-def follow(database: Database, sessions: Iterable[statements.Session], artifacts: Iterable[Stated]) -> None:
+def follow(database: Database, sessions: Iterable[statements.Session], artifacts: Iterable[ArtifactStatements]) -> None:
     with database.transaction():
         for one in artifacts:
             _index(database, one)
@@ -69,7 +69,7 @@ def follow(database: Database, sessions: Iterable[statements.Session], artifacts
         RecallLines().update(database, [Source(FACT, *key) for key in settled], lambda: None)
 
 
-def _index(database: Database, one: Stated) -> None:
+def _index(database: Database, one: ArtifactStatements) -> None:
     """The row of an artifact, as far as facts need it."""
     if database.value("select exists(select 1 from memory_artifacts where source_path = ?)", (one.source_path,)):
         return
@@ -253,7 +253,7 @@ STEP = st.tuples(
 @given(st.lists(st.lists(STEP, min_size=1, max_size=3), max_size=8))
 def test_bit_by_bit_is_as_all_at_once(rounds):
     database, whole = Database(":memory:"), Database(":memory:")
-    standing: dict[statements.Session, Stated] = {}
+    standing: dict[statements.Session, ArtifactStatements] = {}
     for steps in rounds:
         moved = {}
         for number, agent, day, project, body in steps:
@@ -306,7 +306,7 @@ def test_a_rebuild_mends_what_does_not_follow(database):
 # ── what it costs ──
 
 
-def many(sessions: int, seed: int = 1) -> list[Stated]:
+def many(sessions: int, seed: int = 1) -> list[ArtifactStatements]:
     """Sessions of twelve items each in some projects; slots and paths meet."""
     random = Random(seed)
     words = ["queue", "lease", "ledger", "broker", "retry", "loop", "budget", "socket", "planner", "shard", "window"]

@@ -12,7 +12,7 @@ from signet_sync.capture.harnesses import claude_code, codex, gemini, openclaw, 
 from signet_sync.capture.harnesses.markdown import render
 from signet_sync.capture.stores.opencode import opencode_session, opencode_sources
 from signet_sync.formats.timestamps import parse_instant
-from signet_sync.graph.nodes import CHUNK_TOKENS, Edge, Source, best_of, of_session
+from signet_sync.graph.nodes import CHUNK_TOKENS, ArtifactText, GraphEdge, best_of, of_session
 from signet_sync.text import chunking
 from signet_sync.text.sanitizer import sanitize_transcript_v2
 from signet_sync.text.token_estimate import rough_tokens
@@ -43,7 +43,7 @@ def source(kind="summary", at=T, content="# Lit\n\nThe lantern is lit.", **more)
         "content": content,
         "sentence": "Lit the lantern and made queue.py drain five jobs at a time.",
     }
-    return Source(**(fields | more))
+    return ArtifactText(**(fields | more))
 
 
 def ranges_of(text, limit=CHUNK_TOKENS):
@@ -344,7 +344,7 @@ def test_without_a_summary_the_compaction_of_the_segment_counts():
     assert made.edges == ()
     made = of_session([source("transcript")], None)
     assert made.edges == ()
-    assert all(isinstance(e, Edge) for e in of_session([source("transcript"), source()], None).edges)
+    assert all(isinstance(e, GraphEdge) for e in of_session([source("transcript"), source()], None).edges)
 
 
 # --- real ones ---

@@ -14,19 +14,19 @@ from signet_sync.graph.nodes import of_session
 from signet_sync.graph.threads import (
     BLOCKERS,
     DECISIONS,
-    HEAD_SESSIONS,
     LOOPS,
     NEXT_STEPS,
+    SUMMARY_SESSIONS,
     ThreadSession,
-    head,
-    head_columns,
-    head_from,
     lineage_of,
     session_columns,
     session_from,
     session_of,
+    summarize,
+    summary_columns,
+    summary_from,
+    texts_json,
     thread_of,
-    told_of,
 )
 
 SUMMARY = source()
@@ -57,7 +57,7 @@ def session(day, **more):
 
 
 def head_of(*sessions, arc=None):
-    return head(LANTERN, sessions, len(sessions), T - 100 * DAY, arc)
+    return summarize(LANTERN, sessions, len(sessions), T - 100 * DAY, arc)
 
 
 # --- lineage ---
@@ -273,7 +273,7 @@ def test_next_action():
 
 
 def test_older_sessions_than_the_newest_twelve_do_not_count():
-    sessions = [session(day, decisions=(f"D{day}",), loops=(f"L{day}",)) for day in range(HEAD_SESSIONS + 1)]
+    sessions = [session(day, decisions=(f"D{day}",), loops=(f"L{day}",)) for day in range(SUMMARY_SESSIONS + 1)]
     sessions[0] = sessions[0]._replace(blockers=("old",), next_steps=("old",))
     assert head_of(*sessions) == head_of(*sessions[1:])._replace(sessions=len(sessions))
 
@@ -289,7 +289,7 @@ SESSIONS = st.lists(
         next_steps=SOME,
         loops=SOME,
         blockers=SOME,
-        closed=SOME.map(lambda texts: tuple(threads.saying(text) for text in texts)),
+        closed=SOME.map(lambda texts: tuple(threads.item_key(text) for text in texts)),
     ),
     min_size=1,
     max_size=15,
@@ -300,10 +300,10 @@ SESSIONS = st.lists(
 def test_any_order_has_the_same_head(sessions, data):
     found = head_of(*sessions)
     assert head_of(*data.draw(st.permutations(sessions))) == found
-    assert head_from(head_columns(found)) == found
+    assert summary_from(summary_columns(found)) == found
     assert all(session_from(session_columns(one)) == one for one in sessions)
     for texts in (found.decisions, found.loops, found.blockers):
-        assert len({threads.saying(text) for text in texts}) == len(texts) <= 5
+        assert len({threads.item_key(text) for text in texts}) == len(texts) <= 5
     assert found.next_action not in found.loops
     assert (found.status == "settled") <= (not found.loops and found.next_action is None)
 
@@ -318,9 +318,9 @@ def test_columns_are_those_of_the_tables():
     assert row[12] == '{"blockers":[],"closed":["b","a"],"decisions":["Größe: 灯"],"loops":[],"next_steps":[]}'
     assert session_from(list(row)) == one
     found = head_of(one, arc="a-1")
-    row = head_columns(found)
+    row = summary_columns(found)
     assert len(row) == 17 and row[:16] == found[:16]
-    assert json.loads(told_of(found)) == {
+    assert json.loads(texts_json(found)) == {
         "blockers": [], "decisions": ["Größe: 灯"], "loops": [], "refs": ["s-1", "a-1"]
     }  # fmt: skip
-    assert head_from(list(row)) == found
+    assert summary_from(list(row)) == found

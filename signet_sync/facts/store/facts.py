@@ -77,7 +77,7 @@ _SLOTS = (
 )
 # Selects facts of slots whose status or successor is out of date. The fact that was stated last as not done is active.
 # Each of the others is superseded by the next one, not by the last: another value changes only two rows.
-_STANDING = """
+_CHANGED_STATUS = """
     select fact, agent_id, id, next from (
         select fact, agent_id, id, status, superseded_by,
             lead(id) over (partition by entity, aspect, slot order by open_us, id) as next
@@ -105,7 +105,7 @@ def settle(
     database.execute(_DROP_FACTS, (settled,))
     database.execute(_STORE_FACTS, (settled,))
     slots.update(database.execute(_SLOTS, (some,)))
-    standing = list(database.execute(_STANDING, (json.dumps(sorted(slots)),)))
+    standing = list(database.execute(_CHANGED_STATUS, (json.dumps(sorted(slots)),)))
     database.executemany(
         _SUPERSEDE,
         [("active" if following is None else "superseded", following, fact) for fact, _, _, following in standing],

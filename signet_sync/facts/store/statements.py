@@ -28,7 +28,7 @@ TABLES = ("attribute_sources", "entity_attributes", "entity_mentions", "entities
 _Row = TypeVar("_Row", bound=tuple[Any, ...])
 
 
-class Stated(NamedTuple):
+class ArtifactStatements(NamedTuple):
     """What one artifact states, and its origin. `at_us` is the time in microseconds since 1970 UTC."""
 
     agent_id: str
@@ -86,16 +86,16 @@ class _Related(NamedTuple):
     session: int
 
 
-class _Said(NamedTuple):
+class _KeyedStatements(NamedTuple):
     """The statements of one artifact: mentions by kind and norm, items by facts' keys, relations by keys of ends."""
 
-    one: Stated
+    one: ArtifactStatements
     mentions: dict[Key, Mention]
     items: dict[Key, tuple[Key, Any]]
     relations: dict[tuple[Key, str, Key], int]
 
 
-def _said(one: Stated) -> _Said:
+def _keyed(one: ArtifactStatements) -> _KeyedStatements:
     agent = one.agent_id
     owner = project_of(one.project) or Mention("agent", agent, agent, 1)
     mentions: dict[Key, Mention] = {}
@@ -110,7 +110,7 @@ def _said(one: Stated) -> _Said:
         ends = (agent, entity_id(agent, *start)), (agent, entity_id(agent, *end))
         if ends[0] in mentions and ends[1] in mentions:
             relations.setdefault((ends[0], kind, ends[1]), line)
-    return _Said(one, mentions, items, relations)
+    return _KeyedStatements(one, mentions, items, relations)
 
 
 @lru_cache(maxsize=1_000)
@@ -155,12 +155,12 @@ _DELETE_MENTION = "delete from entity_mentions where entity = ? and at_us = ? an
 _DELETE_RELATION = "delete from relations where from_entity = ? and kind = ? and to_entity = ? and artifact = ?"
 
 
-def replace(database: Database, sessions: Iterable[Session], stated: Iterable[Stated]) -> Touched:
+def replace(database: Database, sessions: Iterable[Session], stated: Iterable[ArtifactStatements]) -> Touched:
     """Replaces what artifacts of sessions stated before; `facts.settle` has to follow.
 
     Equal rows are left alone.
     """
-    said = [_said(one) for one in stated]
+    said = [_keyed(one) for one in stated]
     batches.number(database, {each.one.session for each in said})
     numbers = batches.numbers(database, dict.fromkeys(sessions))
     entities = _Numbers(database, "entities", "entity", (key for each in said for key in each.mentions))
@@ -214,9 +214,9 @@ def _tally(
     return frozenset(touched)
 
 
-def _add_entities(database: Database, said: Sequence[_Said], numbers: _Numbers) -> None:
+def _add_entities(database: Database, said: Sequence[_KeyedStatements], numbers: _Numbers) -> None:
     """Inserts missing topics with the values of the newest artifact that mentions them."""
-    told: dict[Key, list[tuple[Stated, Mention]]] = {key: [] for key in numbers.fresh}
+    told: dict[Key, list[tuple[ArtifactStatements, Mention]]] = {key: [] for key in numbers.fresh}
     for each in said:
         for key, mention in each.mentions.items():
             if key in told:
@@ -229,10 +229,14 @@ def _add_entities(database: Database, said: Sequence[_Said], numbers: _Numbers) 
 
 
 def _add_facts(
-    database: Database, said: Sequence[_Said], entities: _Numbers, numbers: _Numbers, artifacts: Mapping[str, int]
+    database: Database,
+    said: Sequence[_KeyedStatements],
+    entities: _Numbers,
+    numbers: _Numbers,
+    artifacts: Mapping[str, int],
 ) -> None:
     """Inserts missing facts with the values of the newest artifact that states them."""
-    told: dict[Key, list[tuple[Stated, Key, Any]]] = {key: [] for key in numbers.fresh}
+    told: dict[Key, list[tuple[ArtifactStatements, Key, Any]]] = {key: [] for key in numbers.fresh}
     for each in said:
         for key, (about, item) in each.items.items():
             if key in told:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from signet_sync.graph.nodes import Node
+from signet_sync.graph.nodes import GraphNode
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.named_rows import MENTIONS, NODES, RELATIONS, SOURCES
 from signet_sync.sync.store.bodies import text_at
@@ -14,16 +14,16 @@ from signet_sync.sync.store.sessions import SessionRef
 SIBLINGS = 10
 LINKED = 50
 
-_NODE = ", ".join(Node._fields)
+_NODE = ", ".join(GraphNode._fields)
 
 
 # ── nodes and threads ──
 
 
-def node(database: Database, agent_id: str, node_id: str) -> Node | None:
+def node(database: Database, agent_id: str, node_id: str) -> GraphNode | None:
     """One node of the graph."""
     for row in database.execute(f"select {_NODE} from {NODES} where agent_id = ? and id = ?", (agent_id, node_id)):
-        return Node(*row)
+        return GraphNode(*row)
     return None
 
 
@@ -49,7 +49,7 @@ def children(database: Database, agent_id: str, node_id: str) -> list[str]:
     )
 
 
-def siblings(database: Database, of: Node, limit: int = SIBLINGS) -> list[str]:
+def siblings(database: Database, of: GraphNode, limit: int = SIBLINGS) -> list[str]:
     """What stands beside a node, nearest first.
 
     Of a chunk those around it in its session; of a summary or compaction the others of its session and the other
@@ -73,7 +73,7 @@ def siblings(database: Database, of: Node, limit: int = SIBLINGS) -> list[str]:
     return [*same, *_other_sessions(database, of, limit - len(same))]
 
 
-def _chunks(database: Database, of: Node) -> list[str]:
+def _chunks(database: Database, of: GraphNode) -> list[str]:
     """All chunks of a session, in the order of its transcripts."""
     return _ids(
         database,
@@ -92,7 +92,7 @@ def _around(ids: Sequence[str], own: str, limit: int) -> list[str]:
     return [ids[p] for p in near[:limit]]
 
 
-def _other_sessions(database: Database, of: Node, limit: int) -> list[str]:
+def _other_sessions(database: Database, of: GraphNode, limit: int) -> list[str]:
     """The nodes of the sessions of a thread that lie nearest in time."""
     if of.thread_id is None:
         return []
@@ -146,7 +146,7 @@ def sessions_below(database: Database, agent_id: str, of: str, limit: int = SIBL
 # ── memories and facts ──
 
 
-def remembered(database: Database, ref: SessionRef, limit: int = LINKED) -> list[str]:
+def memories_and_facts(database: Database, ref: SessionRef, limit: int = LINKED) -> list[str]:
     """Memories whose source a session is, then the facts that it states, those that still hold first."""
     return _ids(
         database,
@@ -173,7 +173,7 @@ def sources_of_memory(database: Database, agent_id: str, memory_id: str) -> list
     return [SessionRef(*row) for row in rows]
 
 
-class Stated(NamedTuple):
+class Occurrence(NamedTuple):
     """Where a fact is stated: the artifact, the line of its body (from 1), the session, the node that holds it."""
 
     path: str
@@ -182,22 +182,24 @@ class Stated(NamedTuple):
     node_id: str | None
 
 
-def sources_of_fact(database: Database, agent_id: str, fact_id: str, limit: int = SIBLINGS) -> list[Stated]:
+def sources_of_fact(database: Database, agent_id: str, fact_id: str, limit: int = SIBLINGS) -> list[Occurrence]:
     """The artifacts that state a fact, newest first."""
     return _newest(database, f"{SOURCES} where agent_id = ? and attribute_id = ?", agent_id, fact_id, limit)
 
 
-def _newest(database: Database, among: str, agent_id: str, key: str, limit: int) -> list[Stated]:
+def _newest(database: Database, among: str, agent_id: str, key: str, limit: int) -> list[Occurrence]:
     rows = database.execute(
         f"select source_path, line, agent_id, session_token, session_id from {among}"
         " order by at_us desc, source_path desc limit ?",
         (agent_id, key, limit),
     )
-    return [_stated(database, *row) for row in rows]
+    return [_occurrence(database, *row) for row in rows]
 
 
-def _stated(database: Database, path: str, line: int, agent_id: str, token: str, session_id: str) -> Stated:
-    return Stated(path, line, SessionRef(agent_id, token, session_id, None), _holding(database, agent_id, path, line))
+def _occurrence(database: Database, path: str, line: int, agent_id: str, token: str, session_id: str) -> Occurrence:
+    return Occurrence(
+        path, line, SessionRef(agent_id, token, session_id, None), _holding(database, agent_id, path, line)
+    )
 
 
 def _holding(database: Database, agent_id: str, path: str, line: int) -> str | None:
@@ -226,7 +228,7 @@ def line_start(text: str, line: int) -> int:
     return place
 
 
-def beside_fact(database: Database, stated: Stated, fact_id: str, limit: int = SIBLINGS) -> list[str]:
+def beside_fact(database: Database, stated: Occurrence, fact_id: str, limit: int = SIBLINGS) -> list[str]:
     """Other facts of the artifact that states one, the nearest lines first."""
     return _ids(
         database,
@@ -239,7 +241,7 @@ def beside_fact(database: Database, stated: Stated, fact_id: str, limit: int = S
 # ── entities ──
 
 
-def mentioned_in(database: Database, agent_id: str, entity_id: str, limit: int = SIBLINGS) -> list[Stated]:
+def mentioned_in(database: Database, agent_id: str, entity_id: str, limit: int = SIBLINGS) -> list[Occurrence]:
     """The artifacts that speak of an entity, newest first."""
     return _newest(database, f"{MENTIONS} where agent_id = ? and entity_id = ?", agent_id, entity_id, limit)
 

@@ -10,8 +10,15 @@ from typing import Any
 
 from signet_sync.formats.fact import Item
 from signet_sync.formats.timestamps import parse_instant
-from signet_sync.graph.nodes import Edge, Node, Source
-from signet_sync.graph.threads import ThreadHead, ThreadSession, head_columns, head_from, session_columns, session_from
+from signet_sync.graph.nodes import ArtifactText, GraphEdge, GraphNode
+from signet_sync.graph.threads import (
+    ThreadSession,
+    ThreadSummary,
+    session_columns,
+    session_from,
+    summary_columns,
+    summary_from,
+)
 from signet_sync.storage.database import batches
 from signet_sync.storage.database.batches import Session as Session
 from signet_sync.storage.database.batches import of_ids, of_sessions, of_values
@@ -24,9 +31,9 @@ from signet_sync.storage.database.tables import of_ids as tables_of_ids
 from signet_sync.sync.store.bodies import KEPT, opened
 
 # What is stored of a session: its nodes, the edges from them, its place in a thread.
-Told = tuple[Sequence[Node], Sequence[Edge], ThreadSession | None]
+SessionRows = tuple[Sequence[GraphNode], Sequence[GraphEdge], ThreadSession | None]
 
-_NODE = ", ".join(Node._fields)
+_NODE = ", ".join(GraphNode._fields)
 _CONTENT = "source_kind in ('summary', 'transcript', 'compaction')"
 _SOURCE = (
     "source_path, source_kind, agent_id, session_id, session_key, session_token, project, harness, started_at,"
@@ -47,7 +54,7 @@ _INSERT_SESSION = f"insert or replace into thread_sessions values({placeholders(
 _INSERT_HEAD = f"insert or replace into memory_thread_heads values({placeholders(17)})"
 
 
-def _stored(node: Node, artifacts: Mapping[str, int], numbers: Mapping[Session, int]) -> tuple[Any, ...]:
+def _stored(node: GraphNode, artifacts: Mapping[str, int], numbers: Mapping[Session, int]) -> tuple[Any, ...]:
     """A node's row: numbers in the place of its artifact's path and of the names of its session."""
     artifact = artifacts[node.source_ref] if node.source_ref is not None else None
     session = None
@@ -56,13 +63,13 @@ def _stored(node: Node, artifacts: Mapping[str, int], numbers: Mapping[Session, 
     return (*node[:5], artifact, node.thread_id, session, *node[9:])
 
 
-def source_of(row: Sequence[Any]) -> Source:
+def source_of(row: Sequence[Any]) -> ArtifactText:
     """An artifact of what is kept of it."""
     columns = [*row[:8], parse_instant(row[8]) if row[8] else None, *row[9:12], opened(row[12]), *row[13:]]
-    return Source(*columns)
+    return ArtifactText(*columns)
 
 
-def sources(database: Database, session: Session) -> list[Source]:
+def sources(database: Database, session: Session) -> list[ArtifactText]:
     """The content artifacts of a session, oldest first."""
     return [source_of(row) for row in kept(database, session)]
 
@@ -108,7 +115,7 @@ def any_extracted(database: Database) -> bool:
 # ── sessions ──
 
 
-def store_sessions(database: Database, told: Mapping[Session, Told]) -> list[ThreadSession]:
+def store_sessions(database: Database, told: Mapping[Session, SessionRows]) -> list[ThreadSession]:
     """Makes nodes of sessions, their edges and their places in threads as told.
 
     Gives the former and the present places of the sessions of which anything moved.
@@ -192,22 +199,22 @@ def sentences(database: Database, sessions: Collection[Session]) -> dict[Session
 # ── threads ──
 
 
-def head_of(database: Database, agent_id: str, thread_id: str) -> ThreadHead | None:
+def summary_of(database: Database, agent_id: str, thread_id: str) -> ThreadSummary | None:
     """The stored head of a thread."""
     for row in database.execute(
         "select * from memory_thread_heads where agent_id = ? and thread_id = ?", (agent_id, thread_id)
     ):
-        return head_from(row)
+        return summary_from(row)
     return None
 
 
-def store_head(database: Database, head: ThreadHead) -> None:
+def store_summary(database: Database, head: ThreadSummary) -> None:
     """Writes a thread's head where it differs."""
-    if head_of(database, head.agent_id, head.thread_id) != head:
-        database.execute(_INSERT_HEAD, head_columns(head))
+    if summary_of(database, head.agent_id, head.thread_id) != head:
+        database.execute(_INSERT_HEAD, summary_columns(head))
 
 
-def drop_head(database: Database, agent_id: str, thread_id: str) -> None:
+def drop_summary(database: Database, agent_id: str, thread_id: str) -> None:
     """Drops the head of a thread that has no session any more."""
     database.execute("delete from memory_thread_heads where agent_id = ? and thread_id = ?", (agent_id, thread_id))
 
@@ -234,7 +241,7 @@ def sessions_of(database: Database, agent_id: str, thread_id: str, *week: str) -
     ]
 
 
-def summed_up(database: Database, agent_id: str, thread_id: str, *week: str) -> list[tuple[str, str]]:
+def summaries_and_compactions(database: Database, agent_id: str, thread_id: str, *week: str) -> list[tuple[str, str]]:
     """Week and id of the summaries and compactions of a thread's sessions, or of those of one week."""
     return list(
         database.execute(
@@ -261,10 +268,10 @@ def extent(database: Database, agent_id: str, thread_id: str) -> tuple[int, int]
     return 0, 0
 
 
-def arcs(database: Database, agent_id: str, thread_id: str, first_us: int, last_us: int) -> list[Node]:
+def arcs(database: Database, agent_id: str, thread_id: str, first_us: int, last_us: int) -> list[GraphNode]:
     """The arcs of a thread whose newest session lies between two instants, both inside; newest first, ties by id."""
     return [
-        Node(*row)
+        GraphNode(*row)
         for row in database.execute(
             f"select {_NODE} from {NODES} where agent_id = ? and thread_id = ? and depth = 1"
             " and latest_us between ? and ? order by latest_us desc, id",
@@ -283,7 +290,7 @@ def newest_arc(database: Database, agent_id: str, thread_id: str) -> str | None:
     return found
 
 
-def store_condensation(database: Database, node: Node, edges: Sequence[Edge]) -> None:
+def store_condensation(database: Database, node: GraphNode, edges: Sequence[GraphEdge]) -> None:
     """Writes an arc or epoch and its children where they differ."""
     stored = _stored(node, {}, {})
     present = database.execute(
@@ -306,7 +313,7 @@ def weeks(database: Database) -> list[tuple[str, str, str]]:
     return list(database.execute("select distinct agent_id, thread_id, week from thread_sessions"))
 
 
-def heads(database: Database) -> list[tuple[str, str]]:
+def summaries(database: Database) -> list[tuple[str, str]]:
     """Every thread that has a head: agent and id."""
     return list(database.execute("select agent_id, thread_id from memory_thread_heads"))
 
@@ -327,7 +334,7 @@ def condensation(database: Database, agent_id: str, node_id: str) -> str | None:
 # ── removal ──
 
 
-def forget_marks(database: Database, agent_id: str, token: str, session_ids: Sequence[str]) -> set[tuple[str, str]]:
+def forget_accesses(database: Database, agent_id: str, token: str, session_ids: Sequence[str]) -> set[tuple[str, str]]:
     """Forgets accesses and pins of what a removed session alone stands behind; no ids: every session of the token.
 
     Before its rows go, because only they tell the ids. Gives the condensations (agent, id) above it.
@@ -347,13 +354,13 @@ def forget_marks(database: Database, agent_id: str, token: str, session_ids: Seq
     return above
 
 
-def forget_marks_of_gone(database: Database, above: Iterable[tuple[str, str]]) -> None:
+def forget_accesses_of_gone(database: Database, above: Iterable[tuple[str, str]]) -> None:
     """Forgets accesses and pins of those condensations above removed sessions that the rest is too little for."""
     there = "select exists(select 1 from session_summaries where agent_id = ? and id = ?)"
     drop_ids(database, [node for node in sorted(above) if not database.value(there, node)], *tables_of_ids())
 
 
-def forget_marks_of_nothing(database: Database, agent_id: str) -> None:
+def forget_orphaned_accesses(database: Database, agent_id: str) -> None:
     """Forgets accesses and pins of an agent's ids that nothing stands behind."""
     made = " union ".join(f"select {TABLES[name].handle} from {name} where agent_id = ?1" for name in tables_of_ids())
     behind = [

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from signet_sync.formats.timestamps import day_of
-from signet_sync.graph.nodes import Node
+from signet_sync.graph.nodes import GraphNode
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.named_rows import FACTS
 from signet_sync.sync.store.bodies import text_at, text_of
@@ -16,7 +16,7 @@ from signet_sync.text.sentences import flatten
 LABEL = 80
 
 
-class Passage(NamedTuple):
+class TextExcerpt(NamedTuple):
     """A piece of an artifact's content; `whole` says that it holds all that was asked for."""
 
     path: str
@@ -24,20 +24,20 @@ class Passage(NamedTuple):
     whole: bool
 
 
-def passage(database: Database, path: str, start: int, end: int | None, limit: int) -> Passage:
+def excerpt(database: Database, path: str, start: int, end: int | None, limit: int) -> TextExcerpt:
     """The characters from `start` to `end` (None: the end of the content), at most `limit` of them."""
     text = text_at(database, path)
     stop = len(text) if end is None else min(end, len(text))
     piece = text[start : min(start + limit, stop)]
-    return Passage(path, piece, start + len(piece) >= stop)
+    return TextExcerpt(path, piece, start + len(piece) >= stop)
 
 
-def told(database: Database, node: Node, limit: int) -> Passage:
+def node_text(database: Database, node: GraphNode, limit: int) -> TextExcerpt:
     """What a node tells, at most `limit` characters: a condensation's own text, else its piece of the artifact."""
     if node.source_ref is None:
         text = node.content or ""
-        return Passage("", text[:limit], len(text) <= limit)
-    return passage(database, node.source_ref, node.start, node.end, limit)
+        return TextExcerpt("", text[:limit], len(text) <= limit)
+    return excerpt(database, node.source_ref, node.start, node.end, limit)
 
 
 def transcript_of(database: Database, ref: SessionRef, near_us: int | None = None) -> str | None:
@@ -51,7 +51,7 @@ def transcript_of(database: Database, ref: SessionRef, near_us: int | None = Non
     return path
 
 
-def first_chunk(database: Database, node: Node) -> tuple[str, int] | None:
+def first_chunk(database: Database, node: GraphNode) -> tuple[str, int] | None:
     """Path and place where the transcript begins of which a summary or compaction was made."""
     for path, start in database.execute(
         "select a.source_path, n.start from session_summary_children c"

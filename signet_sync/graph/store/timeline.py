@@ -20,7 +20,7 @@ class Extent(NamedTuple):
     latest_us: int
 
 
-class Head(NamedTuple):
+class ThreadState(NamedTuple):
     """A thread by its name: its state, what comes next in it."""
 
     thread_id: str
@@ -31,7 +31,7 @@ class Head(NamedTuple):
     next_action: str | None
 
 
-class Condensed(NamedTuple):
+class Condensation(NamedTuple):
     """An arc or epoch: its id, when the last of its sessions ended, its one line."""
 
     id: str
@@ -39,7 +39,7 @@ class Condensed(NamedTuple):
     label: str
 
 
-class Spot(NamedTuple):
+class TimelineSession(NamedTuple):
     """A session on the line of time: when it ended, the node that stands for it, of what kind that is, its sentence."""
 
     latest_us: int
@@ -50,7 +50,7 @@ class Spot(NamedTuple):
     session_id: str
 
 
-_SPOT = ", ".join(Spot._fields)
+_SPOT = ", ".join(TimelineSession._fields)
 _OF_THREAD = "agent_id = ? and thread_id = ?"
 _ALWAYS = (-(1 << 63), (1 << 63) - 1)
 
@@ -90,7 +90,7 @@ def counts(
     )
 
 
-def spots(
+def sessions_between(
     database: Database,
     agent_id: str,
     thread_id: str,
@@ -99,10 +99,10 @@ def spots(
     *,
     limit: int,
     skip: int = 0,
-) -> list[Spot]:
+) -> list[TimelineSession]:
     """The sessions of a thread between two instants, newest first."""
     return [
-        Spot(*row)
+        TimelineSession(*row)
         for row in database.execute(
             f"select {_SPOT} from thread_sessions where {_OF_THREAD} and latest_us between ? and ?"
             " order by latest_us desc, session_token, session_id limit ? offset ?",
@@ -111,11 +111,13 @@ def spots(
     ]
 
 
-def alone(database: Database, agent_id: str, thread_id: str, first_week: str, last_week: str) -> list[Spot]:
+def alone_in_week(
+    database: Database, agent_id: str, thread_id: str, first_week: str, last_week: str
+) -> list[TimelineSession]:
     """The sessions of a thread that are the only one of their week, between two ISO weeks."""
     of_thread = f"{_OF_THREAD} and week between ? and ?"
     return [
-        Spot(*row)
+        TimelineSession(*row)
         for row in database.execute(
             f"select {_SPOT} from thread_sessions where {of_thread} and week in (select week from thread_sessions"
             f" where {of_thread} group by week having count(*) = 1)",
@@ -124,12 +126,12 @@ def alone(database: Database, agent_id: str, thread_id: str, first_week: str, la
     ]
 
 
-def condensed(
+def condensations(
     database: Database, agent_id: str, thread_id: str, depth: int, first_us: int, last_us: int
-) -> list[Condensed]:
+) -> list[Condensation]:
     """The arcs (depth 1) or epochs (2) of a thread whose last session ended between two instants, oldest first."""
     return [
-        Condensed(*row)
+        Condensation(*row)
         for row in database.execute(
             f"select id, latest_us, label from session_summaries where {_OF_THREAD} and depth = ?"
             " and latest_us between ? and ? order by latest_us, id",
@@ -138,10 +140,10 @@ def condensed(
     ]
 
 
-def heads(database: Database, agent_id: str, thread_ids: Iterable[str]) -> dict[str, Head]:
+def states(database: Database, agent_id: str, thread_ids: Iterable[str]) -> dict[str, ThreadState]:
     """Some threads by id; one without a head is left out."""
     return {
-        thread_id: Head(*row)
+        thread_id: ThreadState(*row)
         for thread_id in thread_ids
         for row in database.execute(
             "select thread_id, label, status, sessions, latest_us, next_action from memory_thread_heads"

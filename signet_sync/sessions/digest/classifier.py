@@ -22,7 +22,15 @@ from signet_sync.sessions.digest.conversation import Kind
 from signet_sync.sessions.digest.cues import Cues
 from signet_sync.sessions.digest.replies import EITHER_OR, asks, question_of
 from signet_sync.sessions.digest.sentences import is_question, stems, unquoted
-from signet_sync.sessions.digest.statements import ORDERS, POINTS_BACK, Said, bare, is_errand, is_inquiry, kind_by_rules
+from signet_sync.sessions.digest.statements import (
+    ORDERS,
+    POINTS_BACK,
+    SentenceContext,
+    bare,
+    is_errand,
+    is_inquiry,
+    kind_by_rules,
+)
 
 KINDS: tuple[Kind | None, ...] = (None, "decision", "constraint", "preference", "next", "blocker")
 # How likely it is at most that a sentence is nothing, where it is taken for something; and where the rules take it so.
@@ -34,7 +42,7 @@ HEADER = Struct("<f")  # the value of a weight of 1; followed by `ROWS` signed b
 Probabilities = tuple[float, float, float, float, float, float]
 
 
-class Weights(NamedTuple):
+class ClassifierWeights(NamedTuple):
     """What was learned: for each kind a weight for each feature, in units of `scale`.
 
     Three kinds' weights make one number, each raised by `_ABOVE` so that none is negative: sums of such numbers are the
@@ -45,7 +53,7 @@ class Weights(NamedTuple):
     halves: tuple[array[int], array[int]]
 
 
-class Group(NamedTuple):
+class FeatureGroup(NamedTuple):
     """Features of one sort, by their hashes, and what each of them counts."""
 
     value: float
@@ -57,7 +65,7 @@ _RAISED = bytes(one ^ _ABOVE for one in range(256))
 
 
 @cache
-def weights() -> Weights:
+def weights() -> ClassifierWeights:
     """The packaged weights; read at the first use."""
     packed = (resources.files("signet_sync.sessions.digest") / "weights.bin").read_bytes()
     (scale,) = HEADER.unpack_from(packed)
@@ -66,17 +74,17 @@ def weights() -> Weights:
         begun = HEADER.size + kind * ROWS
         halves[kind // 3][kind % 3 * _BITS // 8 :: 8] = packed[begun : begun + ROWS].translate(_RAISED)
     first, second = (Struct(f"<{ROWS}Q").unpack(half) for half in halves)
-    return Weights(scale, (array("Q", first), array("Q", second)))
+    return ClassifierWeights(scale, (array("Q", first), array("Q", second)))
 
 
-def sums(hashes: Collection[int]) -> tuple[int, ...]:
+def weight_sums(hashes: Collection[int]) -> tuple[int, ...]:
     """What some features weigh for each of `KINDS`."""
     above, lowest = _ABOVE * len(hashes), (1 << _BITS) - 1
     wholes = (sum(map(half.__getitem__, hashes)) for half in weights().halves)
     return tuple((whole >> shift & lowest) - above for whole in wholes for shift in (0, _BITS, 2 * _BITS))
 
 
-def kind_of(said: Said, cues: Cues) -> Kind | None:
+def kind_of(said: SentenceContext, cues: Cues) -> Kind | None:
     """The kind of a sentence; None where it is none worth keeping. The one place that decides this."""
     ruled = kind_by_rules(said, cues)
     if not said.late or len(said.sentence) > LONGEST or is_inquiry(said.sentence):
@@ -87,9 +95,9 @@ def kind_of(said: Said, cues: Cues) -> Kind | None:
     return ruled if nothing <= RULED else None
 
 
-def probabilities(said: Said, cues: Cues, ruled: Kind | None) -> Probabilities:
+def probabilities(said: SentenceContext, cues: Cues, ruled: Kind | None) -> Probabilities:
     """How likely a sentence is of each of `KINDS`."""
-    groups = [(value, sums(hashes)) for value, hashes in features(said, cues, ruled or "none")]
+    groups = [(value, weight_sums(hashes)) for value, hashes in features(said, cues, ruled or "none")]
     scale = weights().scale
     scores = [scale * sum(value * weighed[kind] for value, weighed in groups) for kind in range(len(KINDS))]
     most = max(scores)
@@ -110,7 +118,7 @@ _LISTED = late(r"^ *(?:[-*]|[0-9a-c][.)])", re.MULTILINE)
 _COMPARED = 600  # characters of the message before
 
 
-def features(said: Said, cues: Cues, ruled: Kind | Literal["none", ""]) -> list[Group]:
+def features(said: SentenceContext, cues: Cues, ruled: Kind | Literal["none", ""]) -> list[FeatureGroup]:
     """What the classifier looks at: words, letters within words, how the sentence begins and ends, its context.
 
     `ruled` is what the rules say; empty where that is to be left out.
@@ -129,11 +137,11 @@ def features(said: Said, cues: Cues, ruled: Kind | Literal["none", ""]) -> list[
     ends = (f"f1 {first}", f"f2 {' '.join(words[:2])}", f"f3 {' '.join(words[:3])}", f"f1 {where} {first}",
             f"l {''.join(words[-1:])}")  # fmt: skip
     return [
-        Group(1.0 / sqrt(len(named) or 1), frozenset(map(_hashed, named))),
-        Group(0.8 / sqrt(len(letters) or 1), frozenset(letters)),
-        Group(0.5, frozenset(map(_hashed, ends))),
-        Group(0.5, frozenset(map(_hashed, _context(said, text, where, cues)))),
-        Group(1.0, frozenset([_hashed(f"r {ruled} {where}"), _hashed(f"r {ruled}")] if ruled else [])),
+        FeatureGroup(1.0 / sqrt(len(named) or 1), frozenset(map(_hashed, named))),
+        FeatureGroup(0.8 / sqrt(len(letters) or 1), frozenset(letters)),
+        FeatureGroup(0.5, frozenset(map(_hashed, ends))),
+        FeatureGroup(0.5, frozenset(map(_hashed, _context(said, text, where, cues)))),
+        FeatureGroup(1.0, frozenset([_hashed(f"r {ruled} {where}"), _hashed(f"r {ruled}")] if ruled else [])),
     ]
 
 
@@ -141,7 +149,7 @@ def _hashed(name: str) -> int:
     return crc32(name.encode("utf-8", "replace")) & (ROWS - 1)
 
 
-def _where(said: Said) -> str:
+def _where(said: SentenceContext) -> str:
     if said.report:
         return "report"
     return "first" if said.first else "after" if said.closing else "reply" if said.reply else "free"
@@ -159,7 +167,7 @@ def _letters(word: str) -> frozenset[int]:
     return frozenset(crc32(run.encode("utf-8", "replace"), _OF_LETTERS) & (ROWS - 1) for run in runs)
 
 
-def _context(said: Said, text: str, where: str, cues: Cues) -> Iterator[str]:
+def _context(said: SentenceContext, text: str, where: str, cues: Cues) -> Iterator[str]:
     sentence = said.sentence
     own = stems(text)
     yield f"at {where}"

@@ -10,7 +10,7 @@ from signet_sync.formats.lazy_pattern import late
 from signet_sync.sessions.digest.cues import cues, languages_of
 from signet_sync.sessions.digest.lines import EDITORS, SHELLS
 from signet_sync.sessions.digest.sentences import sentences, unpasted
-from signet_sync.sessions.digest.turns import Call, Message, Note, turns
+from signet_sync.sessions.digest.turns import HarnessNote, SpokenMessage, ToolCall, turns
 from signet_sync.text.digest_mark import Status as Status
 
 Kind = Literal["decision", "constraint", "blocker", "next", "preference"]
@@ -26,7 +26,7 @@ _PULL = late(r"""\bgh pr create\b[^|;&]{0,200}?--title\s{1,4}(?:"([^"\n]{3,300})
 _COMMAND = 2_000
 
 
-class Stated(NamedTuple):
+class OutcomeItem(NamedTuple):
     """A statement worth keeping: its kind, its words, and its line in the transcript (from 1).
 
     `order` is the turn, so that a later statement can replace it; `source` is the rule that found it.
@@ -39,7 +39,7 @@ class Stated(NamedTuple):
     source: str
 
 
-class Outcome(NamedTuple):
+class SessionOutcome(NamedTuple):
     """The outcome of a session.
 
     `told` are the passages that describe it best, in their order; empty without any result. `asked` is the first
@@ -49,7 +49,7 @@ class Outcome(NamedTuple):
     """
 
     told: tuple[str, ...] = ()
-    items: tuple[Stated, ...] = ()
+    items: tuple[OutcomeItem, ...] = ()
     status: Status | None = None
     asked: str = ""
     edited: Mapping[str, int] = {}
@@ -58,28 +58,28 @@ class Outcome(NamedTuple):
     parting: str = ""
 
 
-Turned = tuple[int, Message]
+PlacedMessage = tuple[int, SpokenMessage]
 Sentence = tuple[str, int]
 
 
-class Talk:
+class Dialogue:
     """The turns, by who speaks and what was run; each message is cut into sentences once."""
 
     def __init__(self, transcript: str) -> None:
         self.turns = turns(transcript)
-        self.users: list[Turned] = []
-        self.assistants: list[Turned] = []
+        self.users: list[PlacedMessage] = []
+        self.assistants: list[PlacedMessage] = []
         self.edits: list[int] = []
         self.runs: list[int] = []
         self.commits: list[tuple[int, str]] = []
         self.interrupted = -1
         for place, turn in enumerate(self.turns):
-            if isinstance(turn, Message):
+            if isinstance(turn, SpokenMessage):
                 if turn.speaker == "user":
                     self.users.append((place, turn))
                 elif turn.speaker == "assistant":
                     self.assistants.append((place, turn))
-            elif isinstance(turn, Note):
+            elif isinstance(turn, HarnessNote):
                 self.interrupted = place if turn.kind == "interrupted" else self.interrupted
             elif turn.tool in EDITORS:
                 self.edits.append(place)
@@ -100,7 +100,7 @@ class Talk:
         known = self._sentences.get(place)
         if known is None:
             message = self.turns[place]
-            assert isinstance(message, Message)
+            assert isinstance(message, SpokenMessage)
             text = unpasted(message.text) if message.speaker == "user" else message.text
             known = [(sentence, message.line + at) for sentence, at in sentences(text)]
             self._sentences[place] = known
@@ -108,15 +108,15 @@ class Talk:
 
     def opening(self) -> str:
         """The first line with a word that anybody said."""
-        said = (turn.text.split("\n", 50)[:50] for turn in self.turns[:20] if isinstance(turn, Message))
+        said = (turn.text.split("\n", 50)[:50] for turn in self.turns[:20] if isinstance(turn, SpokenMessage))
         return next((line.strip()[:400] for lines in said for line in lines if any(map(str.isalnum, line[:400]))), "")
 
-    def before(self, place: int) -> Turned | None:
+    def before(self, place: int) -> PlacedMessage | None:
         """The assistant's last message before a turn."""
         at = bisect_left(self._places, place)
         return self.assistants[at - 1] if at else None
 
-    def after(self, place: int) -> Turned | None:
+    def after(self, place: int) -> PlacedMessage | None:
         """The assistant's first message behind a turn."""
         at = bisect_right(self._places, place)
         return self.assistants[at] if at < len(self.assistants) else None
@@ -125,7 +125,7 @@ class Talk:
         """What was run just before a turn."""
         for at in range(place - 1, max(-1, place - 8), -1):
             turn = self.turns[at]
-            if isinstance(turn, Call) and turn.tool in SHELLS:
+            if isinstance(turn, ToolCall) and turn.tool in SHELLS:
                 return turn.detail[:_COMMAND]
         return ""
 
@@ -134,7 +134,7 @@ class Talk:
         found: dict[str, int] = {}
         for place in self.edits:
             call = self.turns[place]
-            if isinstance(call, Call) and not call.failed:
+            if isinstance(call, ToolCall) and not call.failed:
                 for path in _PATH.findall(call.detail[:_COMMAND])[:20]:
                     if path in found or len(found) < KEPT:
                         found[path] = found.get(path, 0) + 1
@@ -145,7 +145,7 @@ class Talk:
         found: dict[str, bool] = {}
         for place in self.runs:
             call = self.turns[place]
-            if isinstance(call, Call) and call.detail:
+            if isinstance(call, ToolCall) and call.detail:
                 found.pop(call.detail, None)
                 found[call.detail] = call.failed
                 if len(found) > KEPT:
@@ -153,7 +153,7 @@ class Talk:
         return found
 
 
-def _subjects(call: Call) -> Iterator[str]:
+def _subjects(call: ToolCall) -> Iterator[str]:
     """Subjects of commits and titles of pull requests that a call makes."""
     for pattern in (_COMMIT, _PULL):
         for found in pattern.finditer(call.detail[:_COMMAND]):

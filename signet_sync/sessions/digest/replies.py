@@ -134,7 +134,7 @@ def _ending(text: str) -> tuple[str, ...]:
     return tuple(split(" ".join(text.rstrip()[-600:].split())))
 
 
-def inquires(text: str) -> tuple[bool, bool]:
+def asks_for_fact(text: str) -> tuple[bool, bool]:
     """Whether a message ends by asking for a fact, and whether for yes or no: "does the sheet cover it?"."""
     lines = reversed(text.rstrip()[-600:].split("\n"))
     question = next((one for line in lines for one in reversed(split(line)) if is_question(one)), "")
@@ -183,7 +183,7 @@ _FACT = late(
 )
 
 
-def picked(sentence: str, previous: str) -> tuple[str, str]:
+def chosen_option(sentence: str, previous: str) -> tuple[str, str]:
     """Returns the option that a reply chooses, and what it adds; empty if it chooses none."""
     reply = bare(sentence)
     pick = _EAST_PICK.match(reply) or _PICK.match(reply)
@@ -228,7 +228,7 @@ def proposal(text: str) -> str | None:
     return None
 
 
-def resolved(reply: str, previous: str, following: str) -> str:
+def completed(reply: str, previous: str, following: str) -> str:
     """A reply too short to stand alone, said in full: as the assistant confirmed it, or behind the question.
 
     The reply as it is where neither says more.

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.sessions.digest.conversation import Stated, Status, Talk
+from signet_sync.sessions.digest.conversation import Dialogue, OutcomeItem, Status
 from signet_sync.sessions.digest.current import item_text
 from signet_sync.sessions.digest.reports import Report, has_label
 from signet_sync.sessions.digest.sentences import IS_CJK, is_question, overlap, split, stems
-from signet_sync.sessions.digest.turns import Call
+from signet_sync.sessions.digest.turns import ToolCall
 
 SENTENCE_LENGTH, SENTENCE_LENGTH_CJK = 215, 130
 _PASSAGES = 4
@@ -32,19 +32,19 @@ class _Candidate(NamedTuple):
     text: str
 
 
-def told_of(
-    talk: Talk, found: Sequence[Report], stated: Sequence[Stated], asked: str, status: Status
+def select_results(
+    dialogue: Dialogue, found: Sequence[Report], stated: Sequence[OutcomeItem], asked: str, status: Status
 ) -> tuple[str, ...]:
     """Returns the passages that best describe the outcome, in order; else the work itself, if no passage does."""
-    candidates = sorted(_candidates(talk, found, stated, asked), reverse=True)
-    worked = _worked(talk)
-    if worked and talk.last_word < min([*talk.edits[:1], *talk.runs[:1]]):
+    candidates = sorted(_candidates(dialogue, found, stated, asked), reverse=True)
+    worked = _worked(dialogue)
+    if worked and dialogue.last_word < min([*dialogue.edits[:1], *dialogue.runs[:1]]):
         return worked
     if not candidates:
         return worked
     if status == "aborted":
         whole = [one.text for one in candidates if _WHOLE.search(one.text) and not _PLANNED.search(one.text)]
-        return (*whole[:1], *_afterwards(talk))
+        return (*whole[:1], *_afterwards(dialogue))
     best = candidates[0]
     room = SENTENCE_LENGTH_CJK if IS_CJK.search(best.text) else SENTENCE_LENGTH
     chosen = [best]
@@ -62,17 +62,19 @@ def told_of(
     return tuple(candidate.text for candidate in sorted(chosen, key=lambda one: one.order))
 
 
-def _candidates(talk: Talk, found: Sequence[Report], stated: Sequence[Stated], asked: str) -> Iterator[_Candidate]:
-    cues = talk.cues
+def _candidates(
+    dialogue: Dialogue, found: Sequence[Report], stated: Sequence[OutcomeItem], asked: str
+) -> Iterator[_Candidate]:
+    cues = dialogue.cues
     best = next((one.place for one in found if one.late), -1)
     kept = {item_text(item.text).casefold() for item in stated if item.kind in ("next", "blocker")}
     why = _WHY.search(asked) is not None
-    committed = talk.commits[-1][0] if talk.commits else -1
-    committed_words = stems(" ".join(subject for _, subject in talk.commits[-5:]))
-    went_on = sum(place > best for place, _ in talk.commits) > 2
+    committed = dialogue.commits[-1][0] if dialogue.commits else -1
+    committed_words = stems(" ".join(subject for _, subject in dialogue.commits[-5:]))
+    went_on = sum(place > best for place, _ in dialogue.commits) > 2
     led: set[str] = set()
     for report in found:
-        if not report.late or (report.place > best > max(talk.last_edit, talk.last_run)):
+        if not report.late or (report.place > best > max(dialogue.last_edit, dialogue.last_run)):
             continue
         position = 0
         for number, passage in enumerate(report.read[:80]):
@@ -119,7 +121,7 @@ def _candidates(talk: Talk, found: Sequence[Report], stated: Sequence[Stated], a
     worth = 0.5 if len(told) >= 160 or has_label(cues, told) or IS_CJK.search(told) else 1.5
     # Where the work went on behind what looks most like a report, they alone say what came out.
     worth = 4.0 if went_on else worth
-    for place, subject in talk.commits[-3:]:
+    for place, subject in dialogue.commits[-3:]:
         yield _Candidate(worth, (place, 0, 0), subject)
 
 
@@ -189,16 +191,16 @@ def _lead(label: str) -> str:
     return bare if bare and len(bare) <= 40 and not re.search(r"[.!?。！？]", bare) else ""
 
 
-def _worked(talk: Talk) -> tuple[str, ...]:
+def _worked(dialogue: Dialogue) -> tuple[str, ...]:
     """Returns the work done if the assistant does not report it: commits, else edits, and how the last run ended."""
-    done = [subject for _, subject in talk.commits[-2:]]
+    done = [subject for _, subject in dialogue.commits[-2:]]
     if not done:
-        names = list(dict.fromkeys(path.rpartition("/")[2] for path in talk.edited()))
+        names = list(dict.fromkeys(path.rpartition("/")[2] for path in dialogue.edited()))
         if not names:
             return ()
         shown = [*names[:3], f"{len(names) - 3} more files"] if len(names) > 4 else names
         done = [f"edited {', '.join(shown[:-1])}{' and ' if len(shown) > 1 else ''}{shown[-1]}"]
-    checks = checks_of(talk)
+    checks = last_checks(dialogue)
     return (*done, checks) if checks else tuple(done)
 
 
@@ -213,21 +215,21 @@ _PLANNED = late(
 )
 
 
-def _afterwards(talk: Talk) -> tuple[str, ...]:
+def _afterwards(dialogue: Dialogue) -> tuple[str, ...]:
     """Returns what was run after the person's last word: the clean-up."""
-    if len(talk.users) < 2:
+    if len(dialogue.users) < 2:
         return ()
-    last = talk.users[-1][0]
-    runs = [talk.turns[place] for place in talk.runs[-3:] if place > last]
-    ran = [run.detail.split("&&")[0].strip() for run in runs if isinstance(run, Call)]
+    last = dialogue.users[-1][0]
+    runs = [dialogue.turns[place] for place in dialogue.runs[-3:] if place > last]
+    ran = [run.detail.split("&&")[0].strip() for run in runs if isinstance(run, ToolCall)]
     return tuple(f"then {one}" for one in ran[:1] if 0 < len(one) <= 80 and "\n" not in one)
 
 
-def checks_of(talk: Talk) -> str:
+def last_checks(dialogue: Dialogue) -> str:
     """Returns the last result of a test run, such as "37 passed"; empty if it failed or none ran."""
-    for place in reversed(talk.runs[-20:]):
-        call = talk.turns[place]
-        if not isinstance(call, Call):
+    for place in reversed(dialogue.runs[-20:]):
+        call = dialogue.turns[place]
+        if not isinstance(call, ToolCall):
             continue
         for line in reversed(call.output[-12:]):
             if _RED.search(line[:300]):

@@ -73,13 +73,13 @@ def unpasted(text: str) -> str:
         text = _untagged(text)
     lines = text.split("\n")
     speakers = [found[1] for line in lines if (found := _SPEAKS.match(line))]
-    talk = len(speakers) > 2 and len(set(speakers)) > 1
+    dialogue = len(speakers) > 2 and len(set(speakers)) > 1
     pasted = False
     for number, line in enumerate(lines):
         if pasted and not line.strip():
             pasted = number > 0 and not lines[number - 1].strip()
             pasted = pasted or _PASTES.search(lines[number - 1]) is not None
-        if pasted or (talk and _SPEAKS.match(line)):
+        if pasted or (dialogue and _SPEAKS.match(line)):
             lines[number] = ""
             continue
         pasted = _announces(line)

@@ -11,7 +11,7 @@ from signet_sync.sessions.digest.cues import Cues, any_of
 from signet_sync.sessions.digest.sentences import IS_CJK, is_question, stems, unquoted
 
 
-class Said(NamedTuple):
+class SentenceContext(NamedTuple):
     """A sentence with the context that determines its kind.
 
     By the person: `first` in the session's first turn, `reply` after a question or proposal (`previous` is the
@@ -109,12 +109,12 @@ def is_inquiry(sentence: str) -> bool:
     return (is_question(sentence) or _ASKS.search(text) is not None) and not _WISH.match(text)
 
 
-def kind_by_rules(said: Said, cues: Cues) -> Kind | None:
+def kind_by_rules(said: SentenceContext, cues: Cues) -> Kind | None:
     """Returns the kind of a sentence by the rules alone; None if it is not worth keeping."""
     return _of_report(said, cues) if said.report else _of_person(said, cues)
 
 
-def _of_person(said: Said, cues: Cues) -> Kind | None:
+def _of_person(said: SentenceContext, cues: Cues) -> Kind | None:
     text = unquoted(bare(said.sentence) or said.sentence)
     if is_inquiry(said.sentence):
         return None
@@ -231,7 +231,7 @@ _ARRIVES = Caseless(
 _SWITCH = Caseless(r"\b(?:switch|drop|replace)\b.{1,80}\b(?:to|by|with|for)\b")
 
 
-def _lasting(said: Said, text: str, cues: Cues) -> Kind | None:
+def _lasting(said: SentenceContext, text: str, cues: Cues) -> Kind | None:
     """Returns preference or constraint for a sentence that holds beyond this moment."""
     if cues.has("habit", text) or cues.has("manner", text):
         return "preference"
@@ -289,7 +289,7 @@ def _names_program(text: str, command: str) -> bool:
     )
 
 
-def _of_report(said: Said, cues: Cues) -> Kind | None:
+def _of_report(said: SentenceContext, cues: Cues) -> Kind | None:
     text = unquoted(said.sentence)
     if is_question(text) or cues.has("offer", text) or _IF.match(text):
         return None
