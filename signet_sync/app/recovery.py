@@ -33,7 +33,7 @@ class LiveTurns(Recovery, Eraser):
         workspace = run.workspace
         try:
             if not (workspace.touch_nothing or live_files.is_settled(workspace.database, workspace.state.live)):
-                from signet_sync.sessions import live  # slow to load, as it imports every harness's parser
+                from signet_sync.sessions import live  # imports the sanitizer
 
                 live.settle(workspace)
         except OSError as error:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from signet_sync.capture import store as capture_store
 from signet_sync.capture.harnesses import claude_code, codex, gemini, openclaw, opencode
 from signet_sync.capture.harnesses.compactions import compaction_text
-from signet_sync.capture.harnesses.markdown import render, since, words_of
+from signet_sync.capture.harnesses.markdown import render, since
 from signet_sync.capture.harnesses.records import Conversation, Entry
 from signet_sync.capture.harnesses.texts import file_stem, prompt_of
 from signet_sync.capture.spool import Job
@@ -30,6 +30,7 @@ from signet_sync.sync.store import artifacts
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text.redacted_match import alike
 from signet_sync.text.sanitizer import sanitize_transcript_v2
+from signet_sync.text.turn_words import words_of
 
 READERS: Mapping[str, Callable[..., Conversation]] = {
     module.NAME: module.read for module in (claude_code, codex, gemini, openclaw)

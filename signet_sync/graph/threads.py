@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from signet_sync.formats.body import js_trim
 from signet_sync.formats.calendar import week_of
@@ -351,37 +351,19 @@ def _status(latest: ThreadSession, left: OpenItems) -> Status:
 # ── rows ──
 
 
-def texts_json(told: ThreadSession | ThreadSummary) -> str:
-    """The tuples of a session or head as canonical JSON: the column `told`."""
-    texts = {name: value for name, value in told._asdict().items() if isinstance(value, tuple)}
-    return _CANONICAL.encode(texts)
-
-
 _CANONICAL = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+_Row = TypeVar("_Row", ThreadSession, ThreadSummary)
 
 
-def session_columns(session: ThreadSession) -> tuple[Any, ...]:
-    """A row of `thread_sessions`."""
-    return (*(value for value in session if not isinstance(value, tuple)), texts_json(session))
+def columns_of(row: ThreadSession | ThreadSummary) -> tuple[Any, ...]:
+    """Returns the columns of a row; the last one, `told`, holds its lists as canonical JSON."""
+    lists = {name: value for name, value in row._asdict().items() if isinstance(value, tuple)}
+    return (*(value for value in row if not isinstance(value, tuple)), _CANONICAL.encode(lists))
 
 
-def session_from(columns: Sequence[Any]) -> ThreadSession:
-    """The session of a row of `thread_sessions`, columns in their order."""
+def row_of(kind: type[_Row], columns: Sequence[Any]) -> _Row:
+    """Returns the row that these columns hold."""
     *plain, told = columns
-    return ThreadSession._make([*plain, *_tuples(told, ThreadSession._fields[len(plain) :])])
-
-
-def summary_columns(told: ThreadSummary) -> tuple[Any, ...]:
-    """A row of `memory_thread_heads`."""
-    return (*(value for value in told if not isinstance(value, tuple)), texts_json(told))
-
-
-def summary_from(columns: Sequence[Any]) -> ThreadSummary:
-    """The head of a row of `memory_thread_heads`, columns in their order."""
-    *plain, told = columns
-    return ThreadSummary._make([*plain, *_tuples(told, ThreadSummary._fields[len(plain) :])])
-
-
-def _tuples(told: str, names: Sequence[str]) -> list[tuple[str, ...]]:
-    texts = json.loads(told)
-    return [tuple(texts[name]) for name in names]
+    lists: dict[str, list[str]] = json.loads(told)
+    names = kind._fields
+    return kind._make([*plain, *(tuple(lists[name]) for name in names[len(plain) :])])

@@ -13,10 +13,10 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from signet_sync.capture.harnesses.markdown import words_of
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.timestamps import iso, parse_instant
 from signet_sync.text.chunking import turns
+from signet_sync.text.turn_words import words_of
 
 _USERS = frozenset({"user", "human", "me", "用户", "人类"})
 _ASSISTANTS = frozenset({"assistant", "ai", "agent", "model", "claude", "codex", "gemini", "助手", "助理"})

@@ -18,14 +18,12 @@ from signet_sync.graph.threads import (
     NEXT_STEPS,
     SUMMARY_SESSIONS,
     ThreadSession,
+    ThreadSummary,
+    columns_of,
     lineage_of,
-    session_columns,
-    session_from,
+    row_of,
     session_of,
     summarize,
-    summary_columns,
-    summary_from,
-    texts_json,
     thread_of,
 )
 
@@ -224,7 +222,7 @@ def test_any_order_brings_the_same_and_bounded(one, two, data):
     assert told(data.draw(st.permutations(sources)), shuffled) == found
     assert len(found.decisions) <= DECISIONS and len(found.next_steps) <= NEXT_STEPS
     assert len(found.loops) <= LOOPS and len(found.blockers) <= BLOCKERS
-    assert session_from(session_columns(found)) == found
+    assert row_of(ThreadSession, columns_of(found)) == found
 
 
 # --- the head ---
@@ -300,8 +298,8 @@ SESSIONS = st.lists(
 def test_any_order_has_the_same_head(sessions, data):
     found = head_of(*sessions)
     assert head_of(*data.draw(st.permutations(sessions))) == found
-    assert summary_from(summary_columns(found)) == found
-    assert all(session_from(session_columns(one)) == one for one in sessions)
+    assert row_of(ThreadSummary, columns_of(found)) == found
+    assert all(row_of(ThreadSession, columns_of(one)) == one for one in sessions)
     for texts in (found.decisions, found.loops, found.blockers):
         assert len({threads.item_key(text) for text in texts}) == len(texts) <= 5
     assert found.next_action not in found.loops
@@ -313,14 +311,14 @@ def test_any_order_has_the_same_head(sessions, data):
 
 def test_columns_are_those_of_the_tables():
     one = session(1, decisions=("Größe: 灯",), closed=("b", "a"))
-    row = session_columns(one)
+    row = columns_of(one)
     assert len(row) == 13 and row[:12] == one[:12]
     assert row[12] == '{"blockers":[],"closed":["b","a"],"decisions":["Größe: 灯"],"loops":[],"next_steps":[]}'
-    assert session_from(list(row)) == one
+    assert row_of(ThreadSession, list(row)) == one
     found = head_of(one, arc="a-1")
-    row = summary_columns(found)
+    row = columns_of(found)
     assert len(row) == 17 and row[:16] == found[:16]
-    assert json.loads(texts_json(found)) == {
+    assert json.loads(columns_of(found)[-1]) == {
         "blockers": [], "decisions": ["Größe: 灯"], "loops": [], "refs": ["s-1", "a-1"]
     }  # fmt: skip
-    assert summary_from(list(row)) == found
+    assert row_of(ThreadSummary, list(row)) == found

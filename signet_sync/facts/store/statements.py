@@ -139,9 +139,6 @@ def _insert(table: str, columns: Sequence[str]) -> str:
     return f"insert into {table}({', '.join(columns)}) values({placeholders(len(columns))})"
 
 
-_INSERT_SOURCE = _insert("attribute_sources", _Source._fields)
-_INSERT_MENTION = _insert("entity_mentions", _Mentioned._fields)
-_INSERT_RELATION = _insert("relations", _Related._fields)
 _INSERT_ENTITY = _insert("entities", ("entity", "agent_id", "id", "kind", "norm", "name", "mentions", "latest_us"))
 _INSERT_FACT = _insert(
     "entity_attributes",
@@ -150,9 +147,13 @@ _INSERT_FACT = _insert(
 # Counts are updated with the sources, so that a project's sessions are not counted again for each of them.
 _COUNT_MENTION = "update entities set mentions = mentions + ? where entity = ?"
 _COUNT_SOURCE = "update entity_attributes set sources = sources + ? where fact = ?"
-_DELETE_SOURCE = "delete from attribute_sources where fact = ? and at_us = ? and artifact = ?"
-_DELETE_MENTION = "delete from entity_mentions where entity = ? and at_us = ? and artifact = ?"
-_DELETE_RELATION = "delete from relations where from_entity = ? and kind = ? and to_entity = ? and artifact = ?"
+
+# The rows that follow from what artifacts state, and how many of their first columns are the key.
+_STATEMENTS: tuple[tuple[str, type[NamedTuple], int], ...] = (
+    ("attribute_sources", _Source, 3),
+    ("entity_mentions", _Mentioned, 3),
+    ("relations", _Related, 4),
+)
 
 
 def replace(database: Database, sessions: Iterable[Session], stated: Iterable[ArtifactStatements]) -> Touched:
@@ -166,38 +167,38 @@ def replace(database: Database, sessions: Iterable[Session], stated: Iterable[Ar
     entities = _Numbers(database, "entities", "entity", (key for each in said for key in each.mentions))
     facts = _Numbers(database, "entity_attributes", "fact", (key for each in said for key in each.items))
     artifacts = batches.artifacts(database, [each.one.source_path for each in said])
-    sources: set[_Source] = set()
-    mentions: set[_Mentioned] = set()
-    relations: set[_Related] = set()
+    rows: dict[str, set[Any]] = {table: set() for table, _, _ in _STATEMENTS}
     for each in said:
         one, session = each.one, numbers[each.one.session]
         artifact = artifacts[one.source_path]
-        for key, mention in each.mentions.items():
-            mentions.add(_Mentioned(entities[key], one.at_us, artifact, mention.line, mention.name, session))
-        for key, (_, item) in each.items.items():
-            sources.add(
-                _Source(facts[key], one.at_us, artifact, item.line, item.text, int(item.done), item.slot, session)
-            )
-        for (start, kind, end), line in each.relations.items():
-            relations.add(_Related(entities[start], kind, entities[end], artifact, line, session))
-    held_sources = {_Source(*row) for row in _held(database, "attribute_sources", _Source, numbers)}
-    held_mentions = {_Mentioned(*row) for row in _held(database, "entity_mentions", _Mentioned, numbers)}
-    held_relations = {_Related(*row) for row in _held(database, "relations", _Related, numbers)}
-    database.executemany(_DELETE_SOURCE, sorted(row[:3] for row in held_sources - sources))
-    database.executemany(_DELETE_MENTION, sorted(row[:3] for row in held_mentions - mentions))
-    database.executemany(_DELETE_RELATION, sorted(row[:4] for row in held_relations - relations))
+        rows["entity_mentions"].update(
+            _Mentioned(entities[key], one.at_us, artifact, mention.line, mention.name, session)
+            for key, mention in each.mentions.items()
+        )
+        rows["attribute_sources"].update(
+            _Source(facts[key], one.at_us, artifact, item.line, item.text, int(item.done), item.slot, session)
+            for key, (_, item) in each.items.items()
+        )
+        rows["relations"].update(
+            _Related(entities[start], kind, entities[end], artifact, line, session)
+            for (start, kind, end), line in each.relations.items()
+        )
+    come: dict[str, set[Any]] = {}
+    gone: dict[str, set[Any]] = {}
+    for table, row, key in _STATEMENTS:
+        columns = ", ".join(row._fields)
+        held = set(batches.of_values(database, columns, table, "session", numbers.values()))
+        come[table], gone[table] = rows[table] - held, held - rows[table]
+        where = " and ".join(f"{name} = ?" for name in row._fields[:key])
+        database.executemany(f"delete from {table} where {where}", sorted(one[:key] for one in gone[table]))
     _add_entities(database, said, entities)
     _add_facts(database, said, entities, facts, artifacts)
-    database.executemany(_INSERT_MENTION, sorted(mentions - held_mentions))
-    database.executemany(_INSERT_SOURCE, sorted(sources - held_sources, key=itemgetter(0, 1, 2)))
-    database.executemany(_INSERT_RELATION, sorted(relations - held_relations))
-    named = _tally(database, _COUNT_MENTION, mentions - held_mentions, held_mentions - mentions, entities.fresh)
-    touched = _tally(database, _COUNT_SOURCE, sources - held_sources, held_sources - sources, facts.fresh)
+    for table, row, key in _STATEMENTS:
+        in_order = sorted(come[table], key=itemgetter(*range(key)))
+        database.executemany(_insert(table, row._fields), in_order)
+    named = _tally(database, _COUNT_MENTION, come["entity_mentions"], gone["entity_mentions"], entities.fresh)
+    touched = _tally(database, _COUNT_SOURCE, come["attribute_sources"], gone["attribute_sources"], facts.fresh)
     return Touched(touched, named, frozenset(facts.fresh.values()))
-
-
-def _held(database: Database, table: str, row: type[NamedTuple], numbers: Mapping[Session, int]) -> Iterable[Any]:
-    return batches.of_values(database, ", ".join(row._fields), table, "session", numbers.values())
 
 
 def _tally(

@@ -14,10 +14,8 @@ from signet_sync.graph.nodes import ArtifactText, GraphEdge, GraphNode
 from signet_sync.graph.threads import (
     ThreadSession,
     ThreadSummary,
-    session_columns,
-    session_from,
-    summary_columns,
-    summary_from,
+    columns_of,
+    row_of,
 )
 from signet_sync.storage.database import batches
 from signet_sync.storage.database.batches import Session as Session
@@ -120,7 +118,7 @@ def store_sessions(database: Database, told: Mapping[Session, SessionRows]) -> l
 
     Gives the former and the present places of the sessions of which anything moved.
     """
-    held = {row[:3]: session_from(row) for row in of_sessions(database, "*", "thread_sessions", told)}
+    held = {row[:3]: row_of(ThreadSession, row) for row in of_sessions(database, "*", "thread_sessions", told)}
     batches.number(database, [session for session, (nodes, _, _) in told.items() if nodes])
     numbers = batches.numbers(database, told)
     before = {
@@ -145,7 +143,7 @@ def store_sessions(database: Database, told: Mapping[Session, SessionRows]) -> l
     moved = {session for session, number in numbers.items() if number in changed}
     places = {session: place for session, (_, _, place) in told.items() if held.get(session) != place}
     database.executemany(_DELETE_SESSION, [session for session, place in places.items() if place is None])
-    database.executemany(_INSERT_SESSION, [session_columns(place) for place in places.values() if place is not None])
+    database.executemany(_INSERT_SESSION, [columns_of(place) for place in places.values() if place is not None])
     found = ((held.get(session), told[session][2]) for session in told if session in moved or session in places)
     return [place for both in found for place in both if place is not None]
 
@@ -186,7 +184,7 @@ def store_children(database: Database, agent_id: str, parent_id: str, wanted: se
 def place_of(database: Database, session: Session) -> ThreadSession | None:
     """A session's place in its thread."""
     for row in database.execute(f"select * from thread_sessions where {_OF_SESSION}", session):
-        return session_from(row)
+        return row_of(ThreadSession, row)
     return None
 
 
@@ -204,14 +202,14 @@ def summary_of(database: Database, agent_id: str, thread_id: str) -> ThreadSumma
     for row in database.execute(
         "select * from memory_thread_heads where agent_id = ? and thread_id = ?", (agent_id, thread_id)
     ):
-        return summary_from(row)
+        return row_of(ThreadSummary, row)
     return None
 
 
 def store_summary(database: Database, head: ThreadSummary) -> None:
     """Writes a thread's head where it differs."""
     if summary_of(database, head.agent_id, head.thread_id) != head:
-        database.execute(_INSERT_HEAD, summary_columns(head))
+        database.execute(_INSERT_HEAD, columns_of(head))
 
 
 def drop_summary(database: Database, agent_id: str, thread_id: str) -> None:
@@ -222,7 +220,7 @@ def drop_summary(database: Database, agent_id: str, thread_id: str) -> None:
 def newest_sessions(database: Database, agent_id: str, thread_id: str, limit: int) -> list[ThreadSession]:
     """The newest sessions of a thread, newest first, ties by token and id."""
     return [
-        session_from(row)
+        row_of(ThreadSession, row)
         for row in database.execute(
             "select * from thread_sessions where agent_id = ? and thread_id = ?"
             " order by latest_us desc, session_token, session_id limit ?",
@@ -234,7 +232,7 @@ def newest_sessions(database: Database, agent_id: str, thread_id: str, limit: in
 def sessions_of(database: Database, agent_id: str, thread_id: str, *week: str) -> list[ThreadSession]:
     """The sessions of a thread, or of one week of it."""
     return [
-        session_from(row)
+        row_of(ThreadSession, row)
         for row in database.execute(
             f"select * from thread_sessions t where {_of_thread(week)}", (agent_id, thread_id, *week)
         )

@@ -12,7 +12,7 @@ from typing import Any
 from signet_sync.facts.store import future
 from signet_sync.formats.fact import SECTION_OF
 from signet_sync.formats.timestamps import day_of, parse_instant
-from signet_sync.graph.threads import SUMMARY_SESSIONS, Thread, session_from, summarize
+from signet_sync.graph.threads import SUMMARY_SESSIONS, Thread, ThreadSession, row_of, summarize
 from signet_sync.memories.score import Use
 from signet_sync.memories.store import promotions
 from signet_sync.pages.memory_page import Lineage, NodeView
@@ -125,7 +125,7 @@ def _as_of(database: Database, agent_id: str, view: ThreadView, now_us: int) -> 
     if view.latest_us <= now_us:
         return view
     sessions = [
-        session_from(row)
+        row_of(ThreadSession, row)
         for row in database.execute(
             "select agent_id, session_token, session_id, thread_id, earliest_us, latest_us, week, node_id, source_type,"
             " source_ref, sentence, status, told from thread_sessions"
