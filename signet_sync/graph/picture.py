@@ -1,4 +1,4 @@
-"""Draws the temporal graph: Mermaid as GitHub renders it, DOT, plain values; text cannot break out of its label."""
+"""Draws the temporal graph as Mermaid (as GitHub renders it), DOT or plain values; no text can leave its label."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from signet_sync.graph.nodes import GraphEdge, GraphNode
 from signet_sync.text.sentences import flatten
 
 LABEL = 60
-# What GitHub's Mermaid refuses to draw: longer texts, more edges.
+# GitHub's Mermaid refuses longer texts and more edges.
 MERMAID_CHARACTERS, MERMAID_EDGES = 50_000, 500
 
 _SHAPES = {
     "epoch": ('[["', '"]]'), "arc": ('(["', '"])'), "compaction": ('{{"', '"}}'), "chunk": ('("', '")'),
     "summary": ('["', '"]'),
 }  # fmt: skip
-# Everything of ASCII that some part of Mermaid's grammar, its directives or its Markdown might act on.
+# ASCII characters with a meaning in Mermaid's grammar, its directives or its Markdown.
 _ACTIVE = re.compile(r"[^\w .,!?/()'+=-]", re.ASCII)
 
 
@@ -32,7 +32,7 @@ class Picture(NamedTuple):
 
 
 def values(picture: Picture) -> dict[str, Any]:
-    """The document of `graph --format json`: threads are nodes too, and stand above what nothing else stands above."""
+    """Returns the document of `graph --format json`; threads are nodes too, and parents of nodes without a parent."""
     below = {edge.child_id for edge in picture.edges}
     tops = [(node.thread_id, node.id) for node in picture.nodes if node.id not in below]
     threads = [{"id": thread_id, "kind": "thread", "label": label} for thread_id, label in picture.threads]
@@ -59,7 +59,7 @@ def _value(node: GraphNode) -> dict[str, Any]:
 
 
 def mermaid(picture: Picture) -> str:
-    """A Mermaid flowchart: a frame for each thread, the condensed on the left, the transcripts on the right."""
+    """Draws a Mermaid flowchart: a frame for each thread, condensations on the left, transcripts on the right."""
     lines = ["flowchart LR"]
     if picture.left_out:
         lines.append(f"    %% {picture.left_out} older nodes are left out")
@@ -72,7 +72,7 @@ def mermaid(picture: Picture) -> str:
 
 
 def dot(picture: Picture) -> str:
-    """The same for Graphviz."""
+    """Draws the same for Graphviz."""
     lines = ["digraph memory {", "    rankdir=LR;", '    node [shape=box, fontname="sans-serif"];']
     if picture.left_out:
         lines.append(f"    // {picture.left_out} older nodes are left out")
@@ -93,7 +93,7 @@ def _by_thread(picture: Picture) -> Iterator[tuple[str, str, list[GraphNode]]]:
 
 
 def _words(node: GraphNode) -> Iterable[str]:
-    """What stands in a node: its kind and day, its label, its id."""
+    """Returns the lines of a node: kind and day, label, id."""
     kind = node.kind if node.depth else node.source_type
     return f"{kind} {day_of(node.latest_us)}", flatten(node.label, LABEL), node.id
 
@@ -108,7 +108,7 @@ def _name(node_id: str) -> str:
 
 
 def _inert(text: str) -> str:
-    """Text that stands in a Mermaid label for itself: what is neither word nor harmless sign by its number."""
+    """Escapes text for a Mermaid label: characters with a meaning are written by their numbers."""
     return _ACTIVE.sub(_by_number, flatten(text, LABEL))
 
 
@@ -128,5 +128,5 @@ DRAWN: dict[str, Callable[[Picture], str]] = {"mermaid": mermaid, "dot": dot}
 
 
 def drawable(picture: Picture, text: str) -> bool:
-    """Whether GitHub's Mermaid draws a text of ours."""
+    """Whether GitHub's Mermaid draws a text."""
     return len(text) <= MERMAID_CHARACTERS and len(picture.edges) <= MERMAID_EDGES

@@ -21,17 +21,17 @@ Status = Literal["blocked", "open", "settled", "done", "aborted", "question-only
 SUMMARY_SESSIONS = 12
 DECISIONS, NEXT_STEPS, LOOPS, BLOCKERS = 5, 5, 8, 5
 SUMMARY_DECISIONS, SUMMARY_LOOPS, SUMMARY_BLOCKERS, SUMMARY_REFS = 5, 5, 5, 4
-# What stood in the way three sessions ago and was not said again is hardly in the way any more.
+# A blocker that was not repeated in this many sessions is probably solved.
 BLOCKER_SESSIONS = 3
 CLOSED = 60
 
 _CLOSABLE = ("next", "question", "blocker")
 _PROJECT_LENGTH, _LINEAGE_LENGTH, _HARNESS_LENGTH = 60, 60, 30
-# What a harness makes anew for each session: uuids and hashes, counters and dates, random letters and digits.
+# What differs for each session: uuids and hashes, counters and dates, random letters and digits.
 _PER_SESSION = late(r"[0-9a-f]{10}|\d{8}|\d{4}-\d\d-\d\d", re.ASCII | re.IGNORECASE)
 _PREFIX = 8
 _LONG_RUN = late(r"[0-9a-z]{16,}", re.ASCII | re.IGNORECASE)
-# What stands under a heading to say that nothing does.
+# What people write under a heading when there is nothing to list.
 _NOTHING = frozenset(
     {"none", "none yet", "none known", "none open", "none so far", "none at the moment", "none at this time", "nothing",
      "nothing yet", "nothing open", "nothing blocking", "n/a", "not applicable", "no blockers", "no open blockers",
@@ -40,10 +40,10 @@ _NOTHING = frozenset(
 
 
 class Thread(NamedTuple):
-    """What makes sessions one thread: project, lineage (a key that several sessions share) and harness.
+    """The identity of a thread: project, lineage (a key that several sessions share) and harness.
 
-    `key` is Signet's form `project:…#source:…#harness:…`, parts that are missing left out, `%` and `#` inside a part
-    percent-encoded; `id` is `t-…` of agent and these parts; `label` is one short flattened line for people.
+    `key` is Signet's form `project:…#source:…#harness:…` without missing parts, `%` and `#` inside a part
+    percent-encoded; `id` is `t-…`, derived from agent and these parts; `label` is one short flattened line for people.
     """
 
     agent_id: str
@@ -56,11 +56,11 @@ class Thread(NamedTuple):
 
 
 class ThreadSession(NamedTuple):
-    """One session as its thread needs it; a row of `thread_sessions`. Texts are flattened lines, most important first.
+    """A session in its thread; a row of `thread_sessions`. Texts are flattened lines, most important first.
 
-    `loops` are open items: next steps and open questions; `closed` are such items that the session says are done,
-    casefolded. `week` is the ISO week (`2026-W13`) of `latest_us` in UTC. `status` is how the session ended, None where
-    nothing tells.
+    `loops` are open items: next steps and open questions; `closed` are such items that the session marks as done,
+    casefolded. `week` is the ISO week (`2026-W13`) of `latest_us` in UTC. `status` is how the session ended, None if
+    unknown.
     """
 
     agent_id: str
@@ -83,10 +83,10 @@ class ThreadSession(NamedTuple):
 
 
 class ThreadSummary(NamedTuple):
-    """The rolling head of a thread; a row of `memory_thread_heads`.
+    """The summary of a thread; a row of `memory_thread_heads`.
 
-    `sample` is the sentence of the newest session, `node_id` its node, `refs` the ids behind it (newest sessions, the
-    newest arc), newest first.
+    `sample` is the sentence of the newest session, `node_id` its node, `refs` the ids of the newest sessions, newest
+    first, and of the newest arc.
     """
 
     agent_id: str
@@ -111,15 +111,15 @@ class ThreadSummary(NamedTuple):
     refs: tuple[str, ...]
 
 
-# ── what makes a thread ──
+# ── which thread a session belongs to ──
 
 
 def lineage_of(session_key: str | None, session_id: str) -> str | None:
-    """The key that a session shares with others (`agent:main:main`), None where it is of this session alone.
+    """Returns the key that a session shares with others (`agent:main:main`), None if it belongs to this session alone.
 
-    A key is of one session where it is the session's id or holds the first eight characters of it, or what is made anew
-    for each: a uuid, ten hexadecimal digits, a date or eight digits, or sixteen letters and digits in a row that are
-    both.
+    A key belongs to one session if it is the session's id or contains its first eight characters, or contains what
+    differs for each: a uuid, ten hexadecimal digits, a date or eight digits, or a run of sixteen mixed letters and
+    digits.
     """
     key, own = js_trim(session_key or ""), js_trim(session_id)
     if not key or key == own or (len(own) >= _PREFIX and own[:_PREFIX] in key) or _PER_SESSION.search(key):
@@ -129,7 +129,7 @@ def lineage_of(session_key: str | None, session_id: str) -> str | None:
 
 
 def thread_of(sources: Sequence[ArtifactText]) -> Thread | None:
-    """The thread of one session's artifacts, told by the best of them; None where that is noise or there is none."""
+    """Returns the thread of a session, by the best of its artifacts; None if that is noise or there is none."""
     best = best_of(sources)
     if best is None or best.noise:
         return None
@@ -154,7 +154,7 @@ def _quoted(part: str) -> str:
 
 
 def _label(project: str, lineage: str, harness: str) -> str:
-    """`lantern (codex) · agent:main:main`, parts that are missing left out."""
+    """Returns `lantern (codex) · agent:main:main`, without missing parts."""
     place = flatten_cell(basename(project) or project, _PROJECT_LENGTH)
     source = flatten_cell(lineage, _LINEAGE_LENGTH)
     program = flatten_cell(harness, _HARNESS_LENGTH)
@@ -163,11 +163,11 @@ def _label(project: str, lineage: str, harness: str) -> str:
     return f"{label} · {source}" if place and source else label
 
 
-# ── what a session brings to it ──
+# ── what a session adds to its thread ──
 
 
 class SessionDigest(NamedTuple):
-    """What rules tell of a session from its transcripts, where its files tell less."""
+    """Sentence and status derived by rules from a session's transcripts, if its files have none."""
 
     sentence: str | None = None
     status: digest_mark.Status | None = None
@@ -180,10 +180,10 @@ def session_of(
     items: Mapping[str, Sequence[Item]],
     told: SessionDigest | None = None,
 ) -> ThreadSession:
-    """One session of a thread; `sources` are its artifacts (at least one), `items` what each path of them says.
+    """Returns a session's row in its thread; `sources` are its artifacts (at least one), `items` theirs by path.
 
-    What the newest artifact says of an item counts: one that was ticked there is closed, one that was opened again is
-    open. `told` takes the place of what the best artifact says of the whole.
+    The newest artifact with an item decides: one that is ticked there is closed, one that was opened again is open.
+    `told` replaces what the best artifact says about the session.
     """
     best = next(node for node in session_nodes.nodes if node.id == session_nodes.best)
     lead = next(source for source in sources if source.source_path == best.source_ref)
@@ -217,7 +217,7 @@ def session_of(
 def _listed_status(
     steps: Sequence[str], questions: Sequence[str], blockers: Sequence[str]
 ) -> Literal["blocked", "open"] | None:
-    """How a session ended by what its artifacts list as open; None where they list nothing."""
+    """Returns how a session ended by what its artifacts list as open; None if they list nothing."""
     if blockers:
         return "blocked"
     return "open" if steps or questions else None
@@ -226,7 +226,7 @@ def _listed_status(
 def _newest_items(
     sources: Sequence[ArtifactText], items: Mapping[str, Sequence[Item]]
 ) -> dict[tuple[Aspect, str], Item]:
-    """Every item once, as the newest artifact says it, newest first; within one artifact ticked counts."""
+    """Returns every item once, in the newest artifact's words, newest first; in one artifact a ticked one counts."""
     said: dict[tuple[Aspect, str], Item] = {}
     for source in sorted(sources, key=lambda s: (-s.captured_us, s.source_kind != "summary", s.source_path)):
         own: dict[tuple[Aspect, str], Item] = {}
@@ -242,15 +242,15 @@ def _open(said: Mapping[tuple[Aspect, str], Item], aspect: Aspect) -> tuple[str,
 
 
 def item_key(text: str) -> str:
-    """What makes two items the same: their words, without case and the point at the end."""
+    """Returns a key that is equal for equal items: their words, without case and final punctuation."""
     return " ".join(text.casefold().split()).rstrip(" .,;:!")
 
 
-# ── the head ──
+# ── the summary ──
 
 
 class OpenItems(NamedTuple):
-    """What some sessions of a thread leave open: what comes next, other steps and questions, what is in the way."""
+    """What sessions of a thread leave open: the next action, other steps and questions, blockers."""
 
     next_action: str | None
     loops: tuple[str, ...]
@@ -258,14 +258,14 @@ class OpenItems(NamedTuple):
 
 
 def newest_first(sessions: Iterable[ThreadSession]) -> list[ThreadSession]:
-    """Sessions of one agent by time, ties by token and id."""
+    """Sorts sessions of one agent by time, newest first, ties by token and id."""
     return sorted(sessions, key=lambda s: (-s.latest_us, s.session_token, s.session_id))
 
 
 def left_open(newest: Sequence[ThreadSession]) -> OpenItems:
-    """What sessions (newest first) say is open and none that came later says is done.
+    """Returns what sessions (newest first) leave open, without what a later one marks as done.
 
-    A newer list of next steps takes the place of the older ones; blockers are those of the newest three sessions.
+    A newer list of next steps replaces older ones; blockers are those of the newest three sessions.
     """
     closed: set[str] = set()
     loops: dict[str, str] = {}
@@ -296,7 +296,7 @@ def _add_open(found: dict[str, str], texts: Iterable[str], closed: Collection[st
 
 
 def decided(newest: Iterable[ThreadSession]) -> tuple[str, ...]:
-    """The decisions of sessions (newest first), each once."""
+    """Returns the decisions of sessions (newest first), each once."""
     found: dict[str, str] = {}
     for session in newest:
         _add_open(found, session.decisions, ())
@@ -306,7 +306,7 @@ def decided(newest: Iterable[ThreadSession]) -> tuple[str, ...]:
 def summarize(
     thread: Thread, newest: Sequence[ThreadSession], sessions: int, earliest_us: int, arc: str | None
 ) -> ThreadSummary:
-    """The rolling head of a thread, from its newest sessions (at least one; those beyond `HEAD_SESSIONS` don't count).
+    """Summarizes a thread from its newest sessions (at least one; at most `SUMMARY_SESSIONS` are used).
 
     `sessions` is how many there are in all, `earliest_us` when the first began, `arc` the newest arc's id.
     """
@@ -338,7 +338,7 @@ def summarize(
 
 
 def _status(latest: ThreadSession, left: OpenItems) -> Status:
-    """How the newest session ended, as far as it tells; a thread whose sessions left something open is not done."""
+    """Returns how the newest session ended, if known; a thread whose sessions left something open is not done."""
     if latest.status in ("blocked", "open", "aborted"):
         return latest.status
     if latest.blockers:
@@ -365,5 +365,5 @@ def row_of(kind: type[_Row], columns: Sequence[Any]) -> _Row:
     """Returns the row that these columns hold."""
     *plain, told = columns
     lists: dict[str, list[str]] = json.loads(told)
-    names = kind._fields
+    names: tuple[str, ...] = kind._fields
     return kind._make([*plain, *(tuple(lists[name]) for name in names[len(plain) :])])

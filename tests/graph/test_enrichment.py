@@ -587,7 +587,7 @@ def test_one_that_fails_holds_up_no_other(vault, model, log):
     with workspace(vault, **model.settings, synthesis_provider="none") as found:
         ask(found)
         rows = sorted(found.database.execute("select items, model from extractions"))
-    assert rows == [("[]", ""), ("[]", "small")] and log == ["vllm gave no facts: the answer is none"]
+    assert rows == [("[]", ""), ("[]", "small")] and log == ["vllm gave no facts: the answer is unusable"]
 
 
 def test_who_waits_goes_first(vault, model):

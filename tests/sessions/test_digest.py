@@ -356,7 +356,7 @@ def test_a_title_names_what_the_rows_below_are_about():
 
 def test_lines_with_marks_are_a_list():
     said = outcome(TASK + assistant(EDIT + "The lamp:\n\n✅ oil: filled\n✅ wick: new\n❌ mirror: cracked"))
-    assert "filled wick" not in " ".join(said.told) and said.status == "open"
+    assert "filled wick" not in " ".join(said.results) and said.status == "open"
 
 
 # ── probes: statements that were invented before the rules that read them ──
@@ -542,7 +542,7 @@ def bare(text: str) -> str:
 def test_every_item_and_passage_stands_in_its_transcript():
     for _, text, said in tuning():
         whole = bare(text)
-        for passage in [*(item.text for item in said.items), *said.told]:
+        for passage in [*(item.text for item in said.items), *said.results]:
             # What is joined: an option and what the reply adds, a label and its item, a question and its answer.
             parts = re.split(r" \(|; |: |^then ", passage)
             assert bare(passage) in whole or all(bare(part) in whole for part in parts), passage

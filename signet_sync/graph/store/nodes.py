@@ -28,7 +28,7 @@ from signet_sync.storage.database.tables import TABLES, distilled
 from signet_sync.storage.database.tables import of_ids as tables_of_ids
 from signet_sync.sync.store.bodies import KEPT, opened
 
-# What is stored of a session: its nodes, the edges from them, its place in a thread.
+# The rows of a session: its nodes, the edges from them, its place in a thread.
 SessionRows = tuple[Sequence[GraphNode], Sequence[GraphEdge], ThreadSession | None]
 
 _NODE = ", ".join(GraphNode._fields)
@@ -53,7 +53,7 @@ _INSERT_HEAD = f"insert or replace into memory_thread_heads values({placeholders
 
 
 def _stored(node: GraphNode, artifacts: Mapping[str, int], numbers: Mapping[Session, int]) -> tuple[Any, ...]:
-    """A node's row: numbers in the place of its artifact's path and of the names of its session."""
+    """Returns a node's row, which has numbers for its artifact and session."""
     artifact = artifacts[node.source_ref] if node.source_ref is not None else None
     session = None
     if node.session_token is not None and node.session_id is not None:
@@ -62,18 +62,18 @@ def _stored(node: GraphNode, artifacts: Mapping[str, int], numbers: Mapping[Sess
 
 
 def source_of(row: Sequence[Any]) -> ArtifactText:
-    """An artifact of what is kept of it."""
+    """Makes an artifact's text from its stored row (`kept`)."""
     columns = [*row[:8], parse_instant(row[8]) if row[8] else None, *row[9:12], opened(row[12]), *row[13:]]
     return ArtifactText(*columns)
 
 
 def sources(database: Database, session: Session) -> list[ArtifactText]:
-    """The content artifacts of a session, oldest first."""
+    """Returns the content artifacts of a session, oldest first."""
     return [source_of(row) for row in kept(database, session)]
 
 
 def kept(database: Database, session: Session) -> list[tuple[Any, ...]]:
-    """What is kept of them: workers read the texts in it."""
+    """Returns their stored rows, with compressed texts, which workers decompress."""
     return list(
         database.execute(
             f"select {_SOURCE} from memory_artifacts where {_OF_SESSION} and {_CONTENT}"
@@ -84,15 +84,15 @@ def kept(database: Database, session: Session) -> list[tuple[Any, ...]]:
 
 
 def sessions(database: Database) -> Iterator[Session]:
-    """Every session that has an artifact."""
-    # The index holds all of it, in its order: neither a text is read nor anything kept.
+    """Yields every session that has an artifact."""
+    # The index covers the query in this order: no text is read, nothing is sorted in memory.
     return database.execute(
         "select distinct agent_id, session_token, session_id from memory_artifacts indexed by memory_artifacts_session"
     )
 
 
 def extracted(database: Database, agent_id: str, paths: Iterable[str]) -> dict[str, list[Item]]:
-    """What a model distilled from some artifacts, by path, as long as their bodies are those that it saw."""
+    """Returns what a model extracted from some artifacts, by path, if their bodies are those that it read."""
     found: dict[str, list[Item]] = {}
     for path in paths:
         for (items,) in database.execute(
@@ -106,7 +106,7 @@ def extracted(database: Database, agent_id: str, paths: Iterable[str]) -> dict[s
 
 
 def any_extracted(database: Database) -> bool:
-    """Whether a model ever distilled anything."""
+    """Whether a model ever extracted anything."""
     return bool(database.value("select exists(select 1 from extractions)"))
 
 
@@ -114,9 +114,9 @@ def any_extracted(database: Database) -> bool:
 
 
 def store_sessions(database: Database, told: Mapping[Session, SessionRows]) -> list[ThreadSession]:
-    """Makes nodes of sessions, their edges and their places in threads as told.
+    """Makes the nodes of sessions, their edges and their places in threads equal to the given ones.
 
-    Gives the former and the present places of the sessions of which anything moved.
+    Returns the former and the present places of the sessions that changed.
     """
     held = {row[:3]: row_of(ThreadSession, row) for row in of_sessions(database, "*", "thread_sessions", told)}
     batches.number(database, [session for session, (nodes, _, _) in told.items() if nodes])
@@ -159,7 +159,7 @@ def _edges_from(database: Database, nodes: Iterable[tuple[str, str]]) -> set[tup
 
 
 def drop_nodes(database: Database, agent_id: str, ids: Sequence[str]) -> None:
-    """Drops nodes and all edges from and to them."""
+    """Deletes nodes and all edges from and to them."""
     for node_id in ids:
         row = (agent_id, node_id)
         database.execute("delete from session_summaries where agent_id = ? and id = ?", row)
@@ -168,7 +168,7 @@ def drop_nodes(database: Database, agent_id: str, ids: Sequence[str]) -> None:
 
 
 def store_children(database: Database, agent_id: str, parent_id: str, wanted: set[str]) -> None:
-    """Makes a node's children as given."""
+    """Makes a node's children equal to the given ones."""
     present = {
         row[0]
         for row in database.execute(
@@ -182,14 +182,14 @@ def store_children(database: Database, agent_id: str, parent_id: str, wanted: se
 
 
 def place_of(database: Database, session: Session) -> ThreadSession | None:
-    """A session's place in its thread."""
+    """Returns a session's place in its thread."""
     for row in database.execute(f"select * from thread_sessions where {_OF_SESSION}", session):
         return row_of(ThreadSession, row)
     return None
 
 
 def sentences(database: Database, sessions: Collection[Session]) -> dict[Session, str]:
-    """The sentences of those sessions that are on a thread."""
+    """Returns the sentences of those sessions that belong to a thread."""
     columns = "agent_id, session_token, session_id, sentence"
     return {row[:3]: row[3] for row in of_sessions(database, columns, "thread_sessions", sessions)}
 
@@ -198,7 +198,7 @@ def sentences(database: Database, sessions: Collection[Session]) -> dict[Session
 
 
 def summary_of(database: Database, agent_id: str, thread_id: str) -> ThreadSummary | None:
-    """The stored head of a thread."""
+    """Returns the stored summary of a thread."""
     for row in database.execute(
         "select * from memory_thread_heads where agent_id = ? and thread_id = ?", (agent_id, thread_id)
     ):
@@ -207,18 +207,18 @@ def summary_of(database: Database, agent_id: str, thread_id: str) -> ThreadSumma
 
 
 def store_summary(database: Database, head: ThreadSummary) -> None:
-    """Writes a thread's head where it differs."""
+    """Writes a thread's summary if it differs."""
     if summary_of(database, head.agent_id, head.thread_id) != head:
         database.execute(_INSERT_HEAD, columns_of(head))
 
 
 def drop_summary(database: Database, agent_id: str, thread_id: str) -> None:
-    """Drops the head of a thread that has no session any more."""
+    """Deletes the summary of a thread that has no session any more."""
     database.execute("delete from memory_thread_heads where agent_id = ? and thread_id = ?", (agent_id, thread_id))
 
 
 def newest_sessions(database: Database, agent_id: str, thread_id: str, limit: int) -> list[ThreadSession]:
-    """The newest sessions of a thread, newest first, ties by token and id."""
+    """Returns the newest sessions of a thread, newest first, ties by token and id."""
     return [
         row_of(ThreadSession, row)
         for row in database.execute(
@@ -230,7 +230,7 @@ def newest_sessions(database: Database, agent_id: str, thread_id: str, limit: in
 
 
 def sessions_of(database: Database, agent_id: str, thread_id: str, *week: str) -> list[ThreadSession]:
-    """The sessions of a thread, or of one week of it."""
+    """Returns the sessions of a thread, or of one week of it."""
     return [
         row_of(ThreadSession, row)
         for row in database.execute(
@@ -240,7 +240,7 @@ def sessions_of(database: Database, agent_id: str, thread_id: str, *week: str) -
 
 
 def summaries_and_compactions(database: Database, agent_id: str, thread_id: str, *week: str) -> list[tuple[str, str]]:
-    """Week and id of the summaries and compactions of a thread's sessions, or of those of one week."""
+    """Returns week and id of the summaries and compactions of a thread's sessions, or of those of one week."""
     return list(
         database.execute(
             "select t.week, n.id from thread_sessions t cross join sessions s on s.agent_id = t.agent_id"
@@ -257,7 +257,7 @@ def _of_thread(week: Sequence[str]) -> str:
 
 
 def extent(database: Database, agent_id: str, thread_id: str) -> tuple[int, int]:
-    """How many sessions a thread has, and the first instant of the earliest."""
+    """Returns how many sessions a thread has, and when the earliest began."""
     for count, earliest in database.execute(
         "select count(*), min(earliest_us) from thread_sessions where agent_id = ? and thread_id = ?",
         (agent_id, thread_id),
@@ -267,7 +267,7 @@ def extent(database: Database, agent_id: str, thread_id: str) -> tuple[int, int]
 
 
 def arcs(database: Database, agent_id: str, thread_id: str, first_us: int, last_us: int) -> list[GraphNode]:
-    """The arcs of a thread whose newest session lies between two instants, both inside; newest first, ties by id."""
+    """Returns a thread's arcs whose newest session is between two instants (inclusive), newest first, ties by id."""
     return [
         GraphNode(*row)
         for row in database.execute(
@@ -279,7 +279,7 @@ def arcs(database: Database, agent_id: str, thread_id: str, first_us: int, last_
 
 
 def newest_arc(database: Database, agent_id: str, thread_id: str) -> str | None:
-    """The newest arc of a thread."""
+    """Returns the newest arc of a thread."""
     found: str | None = database.value(
         "select id from session_summaries where agent_id = ? and thread_id = ? and depth = 1"
         " order by latest_us desc, id limit 1",
@@ -289,7 +289,7 @@ def newest_arc(database: Database, agent_id: str, thread_id: str) -> str | None:
 
 
 def store_condensation(database: Database, node: GraphNode, edges: Sequence[GraphEdge]) -> None:
-    """Writes an arc or epoch and its children where they differ."""
+    """Writes an arc or epoch and its children if they differ."""
     stored = _stored(node, {}, {})
     present = database.execute(
         f"select {_STORED} from session_summaries where agent_id = ? and id = ?", (node.agent_id, node.id)
@@ -300,29 +300,29 @@ def store_condensation(database: Database, node: GraphNode, edges: Sequence[Grap
 
 
 def clear_threads(database: Database) -> None:
-    """Drops what sums up threads: condensations and heads."""
+    """Deletes condensations and thread summaries."""
     for agent_id, node_id in condensations(database):
         drop_nodes(database, agent_id, [node_id])
     database.execute("delete from memory_thread_heads")
 
 
 def weeks(database: Database) -> list[tuple[str, str, str]]:
-    """Every week in which a thread has a session: agent, thread and week."""
+    """Returns every week in which a thread has a session: agent, thread and week."""
     return list(database.execute("select distinct agent_id, thread_id, week from thread_sessions"))
 
 
 def summaries(database: Database) -> list[tuple[str, str]]:
-    """Every thread that has a head: agent and id."""
+    """Returns every thread that has a summary: agent and id."""
     return list(database.execute("select agent_id, thread_id from memory_thread_heads"))
 
 
 def condensations(database: Database) -> list[tuple[str, str]]:
-    """Every arc and epoch: agent and id."""
+    """Returns every arc and epoch: agent and id."""
     return list(database.execute("select agent_id, id from session_summaries where depth > 0"))
 
 
 def condensation(database: Database, agent_id: str, node_id: str) -> str | None:
-    """What an arc or epoch tells."""
+    """Returns the text of an arc or epoch."""
     found: str | None = database.value(
         "select content from session_summaries where agent_id = ? and id = ? and depth > 0", (agent_id, node_id)
     )
@@ -333,9 +333,10 @@ def condensation(database: Database, agent_id: str, node_id: str) -> str | None:
 
 
 def forget_accesses(database: Database, agent_id: str, token: str, session_ids: Sequence[str]) -> set[tuple[str, str]]:
-    """Forgets accesses and pins of what a removed session alone stands behind; no ids: every session of the token.
+    """Deletes accesses and pins of ids that only a removed session has; without session ids, all of the token.
 
-    Before its rows go, because only they tell the ids. Gives the condensations (agent, id) above it.
+    Call it before the session's rows are deleted, because they have the ids. Returns the condensations (agent, id)
+    above it.
     """
     mine, scope = within((agent_id, token, tuple(session_ids)))
     ids = {row[0] for row in database.execute(f"select id from {NODES} where {mine}", scope)}
@@ -353,13 +354,13 @@ def forget_accesses(database: Database, agent_id: str, token: str, session_ids: 
 
 
 def forget_accesses_of_gone(database: Database, above: Iterable[tuple[str, str]]) -> None:
-    """Forgets accesses and pins of those condensations above removed sessions that the rest is too little for."""
+    """Deletes accesses and pins of condensations above removed sessions that no longer exist."""
     there = "select exists(select 1 from session_summaries where agent_id = ? and id = ?)"
     drop_ids(database, [node for node in sorted(above) if not database.value(there, node)], *tables_of_ids())
 
 
 def forget_orphaned_accesses(database: Database, agent_id: str) -> None:
-    """Forgets accesses and pins of an agent's ids that nothing stands behind."""
+    """Deletes accesses and pins of an agent's ids that no row has."""
     made = " union ".join(f"select {TABLES[name].handle} from {name} where agent_id = ?1" for name in tables_of_ids())
     behind = [
         table for table in TABLES.values() if table.handle and (table.kind == "derived" or table.name == "memories")
@@ -370,7 +371,7 @@ def forget_orphaned_accesses(database: Database, agent_id: str) -> None:
 
 
 def _condensations_above(database: Database, agent_id: str, ids: Iterable[str]) -> set[tuple[str, str]]:
-    """The arcs over some nodes, and the epochs over these."""
+    """Returns the arcs above some nodes, and the epochs above these."""
     found: set[str] = set()
     below = set(ids)
     while below:

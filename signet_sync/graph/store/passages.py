@@ -1,4 +1,4 @@
-"""Texts of the graph: what a node tells, where a transcript begins, one line for each id. Imports nothing heavy."""
+"""Reads texts of the graph: of a node, of the transcript behind it, a label for each id. Imports nothing heavy."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LABEL = 80
 
 
 class TextExcerpt(NamedTuple):
-    """A piece of an artifact's content; `whole` says that it holds all that was asked for."""
+    """A part of an artifact's content; `whole`: it has all that was requested."""
 
     path: str
     text: str
@@ -25,7 +25,7 @@ class TextExcerpt(NamedTuple):
 
 
 def excerpt(database: Database, path: str, start: int, end: int | None, limit: int) -> TextExcerpt:
-    """The characters from `start` to `end` (None: the end of the content), at most `limit` of them."""
+    """Returns the characters from `start` to `end` (None: the end of the content), at most `limit`."""
     text = text_at(database, path)
     stop = len(text) if end is None else min(end, len(text))
     piece = text[start : min(start + limit, stop)]
@@ -33,7 +33,7 @@ def excerpt(database: Database, path: str, start: int, end: int | None, limit: i
 
 
 def node_text(database: Database, node: GraphNode, limit: int) -> TextExcerpt:
-    """What a node tells, at most `limit` characters: a condensation's own text, else its piece of the artifact."""
+    """Returns a node's text, at most `limit` characters: a condensation's own, else its part of the artifact."""
     if node.source_ref is None:
         text = node.content or ""
         return TextExcerpt("", text[:limit], len(text) <= limit)
@@ -41,7 +41,7 @@ def node_text(database: Database, node: GraphNode, limit: int) -> TextExcerpt:
 
 
 def transcript_of(database: Database, ref: SessionRef, near_us: int | None = None) -> str | None:
-    """The path of a session's transcript that holds words: the one captured nearest to an instant, else the newest."""
+    """Returns the path of a session's transcript with words: captured nearest to an instant, else the newest."""
     path: str | None = database.value(
         "select source_path from memory_artifacts where agent_id = ?1 and session_token = ?2 and session_id = ?3"
         f" and source_kind = 'transcript' and {text_of()} <> ''"
@@ -52,7 +52,7 @@ def transcript_of(database: Database, ref: SessionRef, near_us: int | None = Non
 
 
 def first_chunk(database: Database, node: GraphNode) -> tuple[str, int] | None:
-    """Path and place where the transcript begins of which a summary or compaction was made."""
+    """Returns path and offset of the first chunk that a summary or compaction was made of."""
     for path, start in database.execute(
         "select a.source_path, n.start from session_summary_children c"
         " join session_summaries n on n.agent_id = c.agent_id and n.id = c.child_id and n.source_type = 'chunk'"
@@ -85,7 +85,7 @@ _LABELS = {
 
 
 def labels(database: Database, agent_id: str, ids: Iterable[str]) -> dict[str, str]:
-    """One line for each id: what it is, its day, what it says; an id that nothing has is left out."""
+    """Returns one line for each id: its kind, its day, its words; an unknown id is left out."""
     found: dict[str, str] = {}
     for thing in ids:
         for kind, when, said in database.execute(_LABELS.get(thing[:1], _LABELS["node"]), (agent_id, thing)):

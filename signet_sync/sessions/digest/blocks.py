@@ -28,7 +28,7 @@ _EMOJI = late("[\u2600-\u27bf\u2b00-\u2bff\ufe0f\U0001f000-\U0001faff]+")
 _WRAPPED = late(r"\A\s*<[a-z][\w-]{0,30}>|</[a-z][\w-]{0,30}>\s*\Z")
 _MARKDOWN = late(r"[*_#`|~>\[]|^[^\S\n]*(?:[-+]|\d+[.)])\s", re.MULTILINE)
 _EAST_BULLET = late(r"^[ \t]*[・•‣◦▪●○–—·][ \t]*(?=\S)", re.MULTILINE)
-# Lines that each begin with a mark are a list.
+# Lines that each begin with a check mark are a list.
 _SIGNED = late(r"^(?=[✅✔☑✓⛔🚫🔴🛑⏸⏳🔒❌✗✘⬜☐🔲🟡🟢][️]? .*\n)|(?<=\n)(?=[✅✔☑✓⛔🚫🔴🛑⏸⏳🔒❌✗✘⬜☐🔲🟡🟢][️]? )")
 _RUN_IN = late(r"^([^:：\n]{2,60}?)\s*[:：]\s+(?=\S)|^([^:：\n]{1,30}?)：(?=\S)")
 _DASHED = late(r"^([^–—\n]{2,40}?)\s+[–—-]{1,2}\s+(?=\S)")
@@ -38,8 +38,8 @@ class MessagePassage(NamedTuple):
     """A paragraph, list item or table row as plain text on one line.
 
     `line` counts the message's lines from 0; `label` is the heading, bold line or lead-in above it (or the words before
-    its own colon, where these are a known label), empty where there is none; `heading` the nearest heading. `mark` is
-    its check mark, `struck` says that it is crossed out, `strong` are the words in bold at its beginning.
+    its own colon if they are a known label), else empty; `heading` is the nearest heading. `mark` is its check mark,
+    `struck`: it is crossed out, `strong` are the bold words at its beginning, `depth` is that of a list item.
     """
 
     text: str
@@ -61,7 +61,7 @@ def _parser() -> MarkdownIt:
 
 
 def passages(text: str, cues: Cues) -> list[MessagePassage]:
-    """The passages of a message in order; code, quotes and HTML are left out. At most `PASSAGES`."""
+    """Returns the passages of a message in order, without code, quotes and HTML. At most `PASSAGES`."""
     text = _SIGNED.sub("- ", _EAST_BULLET.sub("- ", _WRAPPED.sub("", text)))
     if not _MARKDOWN.search(text):
         return _plain(text, cues)

@@ -33,7 +33,7 @@ from signet_sync.sessions.digest.statements import (
 )
 
 KINDS: tuple[Kind | None, ...] = (None, "decision", "constraint", "preference", "next", "blocker")
-# How likely it is at most that a sentence is nothing, where it is taken for something; and where the rules take it so.
+# The highest probability of no kind at which the classifier's kind counts; above it, that at which the rules' does.
 THRESHOLD, RULED = 0.35, 0.9
 LONGEST = 400  # characters of a sentence that is classified
 ROWS = 1 << 16
@@ -43,10 +43,10 @@ Probabilities = tuple[float, float, float, float, float, float]
 
 
 class ClassifierWeights(NamedTuple):
-    """What was learned: for each kind a weight for each feature, in units of `scale`.
+    """The trained weights: one for each kind and feature, in units of `scale`.
 
-    Three kinds' weights make one number, each raised by `_ABOVE` so that none is negative: sums of such numbers are the
-    sums of the weights, as long as none comes to `1 << _BITS`.
+    The weights of three kinds are packed into one number, each raised by `_ABOVE` so that none is negative: one addition
+    then adds three weights, as long as no sum reaches `1 << _BITS`.
     """
 
     scale: float
@@ -54,7 +54,7 @@ class ClassifierWeights(NamedTuple):
 
 
 class FeatureGroup(NamedTuple):
-    """Features of one sort, by their hashes, and what each of them counts."""
+    """Features of one sort, by their hashes, and the value of each."""
 
     value: float
     hashes: frozenset[int]
@@ -66,7 +66,7 @@ _RAISED = bytes(one ^ _ABOVE for one in range(256))
 
 @cache
 def weights() -> ClassifierWeights:
-    """The packaged weights; read at the first use."""
+    """Returns the packaged weights; read at first use."""
     packed = (resources.files("signet_sync.sessions.digest") / "weights.bin").read_bytes()
     (scale,) = HEADER.unpack_from(packed)
     halves = (bytearray(8 * ROWS), bytearray(8 * ROWS))
@@ -78,14 +78,14 @@ def weights() -> ClassifierWeights:
 
 
 def weight_sums(hashes: Collection[int]) -> tuple[int, ...]:
-    """What some features weigh for each of `KINDS`."""
+    """Returns the sums of the weights of some features, for each of `KINDS`."""
     above, lowest = _ABOVE * len(hashes), (1 << _BITS) - 1
     wholes = (sum(map(half.__getitem__, hashes)) for half in weights().halves)
     return tuple((whole >> shift & lowest) - above for whole in wholes for shift in (0, _BITS, 2 * _BITS))
 
 
 def kind_of(said: SentenceContext, cues: Cues) -> Kind | None:
-    """The kind of a sentence; None where it is none worth keeping. The one place that decides this."""
+    """Returns the kind of a sentence, None if it is not worth keeping: by rules, corrected by the classifier."""
     ruled = kind_by_rules(said, cues)
     if not said.late or len(said.sentence) > LONGEST or is_inquiry(said.sentence):
         return ruled
@@ -96,7 +96,7 @@ def kind_of(said: SentenceContext, cues: Cues) -> Kind | None:
 
 
 def probabilities(said: SentenceContext, cues: Cues, ruled: Kind | None) -> Probabilities:
-    """How likely a sentence is of each of `KINDS`."""
+    """Returns the probability of each of `KINDS` for a sentence."""
     groups = [(value, weight_sums(hashes)) for value, hashes in features(said, cues, ruled or "none")]
     scale = weights().scale
     scores = [scale * sum(value * weighed[kind] for value, weighed in groups) for kind in range(len(KINDS))]
@@ -115,13 +115,13 @@ _NEGATION = late(
     re.IGNORECASE,
 )
 _LISTED = late(r"^ *(?:[-*]|[0-9a-c][.)])", re.MULTILINE)
-_COMPARED = 600  # characters of the message before
+_COMPARED = 600  # characters at the end of the message before
 
 
 def features(said: SentenceContext, cues: Cues, ruled: Kind | Literal["none", ""]) -> list[FeatureGroup]:
-    """What the classifier looks at: words, letters within words, how the sentence begins and ends, its context.
+    """Returns the features of a sentence: words, letters within words, its beginning and end, its context.
 
-    `ruled` is what the rules say; empty where that is to be left out.
+    `ruled` is the rules' kind; empty to leave it out.
     """
     text = unquoted(bare(said.sentence) or said.sentence).lower()[:LONGEST]
     text = _DIGITS.sub("0", text)
@@ -160,7 +160,7 @@ _OF_LETTERS = crc32(b"c ")
 
 @lru_cache(maxsize=4096)
 def _letters(word: str) -> frozenset[int]:
-    """Runs of three to five letters of a word; of one to four in scripts without spaces."""
+    """Returns hashes of a word's runs of three to five letters; of one to four in scripts without spaces."""
     lengths = (1, 2, 3, 4) if _EAST.search(word) else (3, 4, 5)
     whole = word if lengths[0] == 1 else f"<{word}>"
     runs = (whole[at : at + n] for n in lengths for at in range(len(whole) - n + 1))
@@ -195,7 +195,7 @@ def _context(said: SentenceContext, text: str, where: str, cues: Cues) -> Iterat
 
 @lru_cache(maxsize=16)
 def _answered(previous: str, where: str) -> tuple[str, ...]:
-    """What the message before tells of a reply; the sentences of a turn ask for the same."""
+    """Returns features of the message before a reply; cached, because the sentences of a turn share it."""
     question = question_of(previous).lower()
     words = _TOKEN.findall(question)[:3]
     return (

@@ -1,4 +1,4 @@
-"""Holds a session's turns with the look-ups that rules use repeatedly."""
+"""Holds a session's dialogue: its turns, with the look-ups that rules use repeatedly."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from signet_sync.text.digest_mark import Status as Status
 Kind = Literal["decision", "constraint", "blocker", "next", "preference"]
 
 KEPT = 400  # files and commands
+_TURNS = 500  # of the person: from the beginning, and as many from the end
 _PATH = late(r"[^\s,'\"]*[/.][^\s,'\"]*|\w+")
 _COMMIT = late(
     r"""git\b[^|;&]{0,60}?\bcommit\b[^|;&]{0,60}?\s-\w{0,8}m\s{0,4}"""
@@ -42,16 +43,16 @@ class OutcomeItem(NamedTuple):
 class SessionOutcome(NamedTuple):
     """The outcome of a session.
 
-    `told` are the passages that describe it best, in their order; empty without any result. `asked` is the first
-    request that is more than a greeting. `edited` are the edited files with their number of edits, `commands` the
+    `results` are the passages that describe it best, in their order; empty without any result. `request` is the first
+    one that is more than a greeting. `edited` are the edited files with their number of edits, `commands` the
     commands run, with whether the last run failed. `opening` are the first words of all, `parting` what the person said
     when it was stopped. `status` is None if the speakers cannot be distinguished.
     """
 
-    told: tuple[str, ...] = ()
+    results: tuple[str, ...] = ()
     items: tuple[OutcomeItem, ...] = ()
     status: Status | None = None
-    asked: str = ""
+    request: str = ""
     edited: Mapping[str, int] = {}
     commands: Mapping[str, bool] = {}
     opening: str = ""
@@ -63,7 +64,7 @@ Sentence = tuple[str, int]
 
 
 class Dialogue:
-    """The turns, by who speaks and what was run; each message is cut into sentences once."""
+    """The turns by speaker and by what was run; each message is split into sentences once."""
 
     def __init__(self, transcript: str) -> None:
         self.turns = turns(transcript)
@@ -95,8 +96,13 @@ class Dialogue:
         self.last_run = self.runs[-1] if self.runs else -1
         self.last_word = self._places[-1] if self._places else -1
 
-    def heard(self, place: int) -> list[Sentence]:
-        """The sentences of a message with the transcript's lines; what a person pasted is left out."""
+    @property
+    def some_users(self) -> list[PlacedMessage]:
+        """Returns the person's first and last messages: all of them unless there are very many."""
+        return [*self.users[:_TURNS], *self.users[_TURNS:][-_TURNS:]]
+
+    def sentences_of(self, place: int) -> list[Sentence]:
+        """Returns the sentences of a message with their lines in the transcript, without what a person pasted."""
         known = self._sentences.get(place)
         if known is None:
             message = self.turns[place]
@@ -107,22 +113,22 @@ class Dialogue:
         return known
 
     def opening(self) -> str:
-        """The first line with a word that anybody said."""
+        """Returns the first line with a letter or digit that anybody said."""
         said = (turn.text.split("\n", 50)[:50] for turn in self.turns[:20] if isinstance(turn, SpokenMessage))
         return next((line.strip()[:400] for lines in said for line in lines if any(map(str.isalnum, line[:400]))), "")
 
     def before(self, place: int) -> PlacedMessage | None:
-        """The assistant's last message before a turn."""
+        """Returns the assistant's last message before a turn."""
         at = bisect_left(self._places, place)
         return self.assistants[at - 1] if at else None
 
     def after(self, place: int) -> PlacedMessage | None:
-        """The assistant's first message behind a turn."""
+        """Returns the assistant's first message after a turn."""
         at = bisect_right(self._places, place)
         return self.assistants[at] if at < len(self.assistants) else None
 
     def command_before(self, place: int) -> str:
-        """What was run just before a turn."""
+        """Returns the last command among the seven turns before a turn, else an empty text."""
         for at in range(place - 1, max(-1, place - 8), -1):
             turn = self.turns[at]
             if isinstance(turn, ToolCall) and turn.tool in SHELLS:
@@ -130,7 +136,7 @@ class Dialogue:
         return ""
 
     def edited(self) -> dict[str, int]:
-        """The files that were edited without failing, with how often; at most `KEPT`."""
+        """Returns the files that were edited without failure, with their number of edits; at most `KEPT`."""
         found: dict[str, int] = {}
         for place in self.edits:
             call = self.turns[place]
@@ -141,7 +147,7 @@ class Dialogue:
         return found
 
     def commands(self) -> dict[str, bool]:
-        """What was run, in order of the last run, with whether that failed; at most `KEPT`."""
+        """Returns the commands by their last run, oldest first, with whether it failed; the newest `KEPT`."""
         found: dict[str, bool] = {}
         for place in self.runs:
             call = self.turns[place]
@@ -154,7 +160,7 @@ class Dialogue:
 
 
 def _subjects(call: ToolCall) -> Iterator[str]:
-    """Subjects of commits and titles of pull requests that a call makes."""
+    """Yields the subjects of commits and titles of pull requests that a call makes."""
     for pattern in (_COMMIT, _PULL):
         for found in pattern.finditer(call.detail[:_COMMAND]):
             subject = next(filter(None, found.groups()), "").split("\\n")[0].strip()

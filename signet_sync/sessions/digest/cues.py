@@ -1,4 +1,4 @@
-"""Recognises labels and statements by words; the table is `cues.tsv`, one cue per line with an example."""
+"""Recognises labels and statements by their words; the table is `cues.tsv`, one cue per line with an example."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from signet_sync.formats.lazy_pattern import Caseless, late
 
 # The order in which kinds are tried for a label; the first match counts.
 LABELS = ("blocker", "next", "decision", "constraint", "preference", "plan", "state", "done")
-# A cue stands at a label's beginning, or the label is short: "Two pull requests are open:" is no list of what is open.
+# A cue counts near a label's beginning, or in a short label: "Two pull requests are open:" lists no open items.
 _NEAR, _SHORT = 14, 3
-_LABEL, _SEARCHED = 120, 600  # characters of a label, and of a sentence, that are looked at
-_KNOWN = 2_000
+_LABEL, _SEARCHED = 120, 600  # longest label; characters of a sentence that are searched
+_KNOWN = 2_000  # labels whose kinds are remembered
 
-# Words that tell a language written in Latin letters from the others.
+# Words that distinguish a language written in Latin letters from the others.
 _TELLS = {
     "de": "der die das und nicht ist ich wir bitte ein eine einen für mit auf noch den dem es zu im von sind "
     "wird haben aus nach lieber dann ohne kein keine ab doch ja pro einem eigenen laut mir mich muss",
@@ -50,7 +50,7 @@ class Cue(NamedTuple):
 
 @cache
 def table() -> tuple[Cue, ...]:
-    """The lines of the table."""
+    """Returns the lines of the table."""
     text = (resources.files("signet_sync.sessions.digest") / "cues.tsv").read_text("utf-8")
     return tuple(Cue(*line.split("\t")) for line in text.split("\n") if line and not line.startswith("#"))
 
@@ -72,7 +72,7 @@ def languages_of(texts: Iterable[str]) -> frozenset[str]:
 
 @cache
 def _patterns() -> dict[tuple[str, str], list[str]]:
-    """The table's patterns by language and kind."""
+    """Returns the table's patterns by language and kind."""
     found: dict[tuple[str, str], list[str]] = {}
     for cue in table():
         found.setdefault((cue.language, cue.kind), []).append(cue.pattern)
@@ -80,14 +80,14 @@ def _patterns() -> dict[tuple[str, str], list[str]]:
 
 
 def any_of(patterns: Sequence[str]) -> Caseless:
-    """Joins patterns to one."""
+    """Joins patterns to one that matches where any of them does."""
     return Caseless(_gathered(patterns, plain=False), _gathered(patterns, plain=True))
 
 
 def _gathered(patterns: Iterable[str], *, plain: bool) -> str:
-    """Patterns as one that is tried fast: what starts a word only at words, what starts a text only there.
+    """Joins patterns so that few are tried at each position: at the start of a word, of the text, or anywhere.
 
-    A plain one lacks what begins with a letter beyond ASCII; of Chinese and the like no space tells where to try it.
+    With `plain`, alternatives that begin with a letter beyond ASCII are left out: no ASCII text contains them.
     """
     words: list[str] = []
     starts: list[str] = []
@@ -109,13 +109,13 @@ def _gathered(patterns: Iterable[str], *, plain: bool) -> str:
     return "|".join([*grouped, *others]) or "(?!)"
 
 
-_SHORT_END = 40  # characters; what is longer is not written once for each alternative before it
+_SHORT_END = 40  # characters; a longer end of a pattern is repeated for each first letter only
 _BEYOND = late(r"[^\x00-\x7f](?![?*{])")
 _BEHIND = late(r"((?:\(\?<[!=][^()]*\))+)\\b")
 
 
 def _opened(branch: str) -> Iterator[str]:
-    """A pattern that begins with a group as one for each of the group's alternatives."""
+    """Yields a pattern that begins with a group once for each of the group's alternatives."""
     if branch.startswith("(?:") and "(?P" not in branch:
         end = next((at for at, mark, depth in _marks(branch) if mark == ")" and not depth), len(branch))
         behind = branch[end + 1 :]
@@ -130,12 +130,12 @@ def _opened(branch: str) -> Iterator[str]:
 
 
 def _by_letter(branches: Iterable[str]) -> str:
-    """Alternatives as one pattern, of which few are tried at a place."""
+    """Joins alternatives to one pattern, grouped by first letter."""
     return "|".join(_letters(branches))
 
 
 def _letters(branches: Iterable[str]) -> list[str]:
-    """Alternatives grouped by the letter that they begin with."""
+    """Groups alternatives by the letter that they begin with."""
     letters: dict[str, list[str]] = {}
     others = []
     for branch in branches:
@@ -147,7 +147,7 @@ def _letters(branches: Iterable[str]) -> list[str]:
 
 
 def _branches(pattern: str) -> Iterator[str]:
-    """The alternatives of a pattern that stand in no group."""
+    """Yields the alternatives of a pattern that are outside any group."""
     begun = 0
     for at, mark, depth in _marks(pattern):
         if mark == "|" and not depth:
@@ -157,7 +157,7 @@ def _branches(pattern: str) -> Iterator[str]:
 
 
 def _marks(pattern: str) -> Iterator[tuple[int, str, int]]:
-    """The brackets and bars of a pattern that are no letters of it: where, which, and in how many groups behind it."""
+    """Yields a pattern's brackets and bars outside sets and escapes: position, character, group depth after it."""
     depth = at = 0
     in_set = False
     while at < len(pattern):
@@ -175,7 +175,7 @@ def _marks(pattern: str) -> Iterator[tuple[int, str, int]]:
 
 
 class Cues:
-    """The table in some languages: one pattern per kind."""
+    """The table for some languages: one pattern per kind."""
 
     def __init__(self, languages: frozenset[str]) -> None:
         self._languages = sorted(languages)
@@ -213,5 +213,5 @@ class Cues:
 
 @lru_cache(maxsize=16)
 def cues(languages: frozenset[str]) -> Cues:
-    """The compiled table of some languages; made at the first use."""
+    """Returns the table for some languages; compiled at first use."""
     return Cues(languages)

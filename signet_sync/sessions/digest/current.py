@@ -11,7 +11,7 @@ from signet_sync.sessions.digest.conversation import Dialogue, OutcomeItem
 from signet_sync.sessions.digest.sentences import overlap, stems
 
 ITEM_LENGTH = 200
-# As many statements and sentences are compared with each other; a session has a handful.
+# At most so many statements and sentences are compared; a session has a handful.
 _COMPARED, _LATER = 200, 1_000
 
 _INSTEAD = late(
@@ -55,12 +55,12 @@ def _listed(item: OutcomeItem) -> bool:
 def _not_retracted(dialogue: Dialogue, left: list[OutcomeItem]) -> list[OutcomeItem]:
     """Drops the decision that a "no wait" retracts."""
     places = [place for place, _ in dialogue.users]
-    chosen: dict[int, int] = {}  # the last decision before a turn of the person and behind the one before that
+    chosen: dict[int, int] = {}  # the last decision between each of the person's turns and the one before
     for item in left:
         at = bisect_right(places, item.order)
         if item.kind == "decision" and 0 < at < len(places):
             chosen[at] = max(item.order, chosen.get(at, 0))
-    opening = {at: next(iter(dialogue.heard(places[at])), ("", 0))[0] for at in chosen}
+    opening = {at: next(iter(dialogue.sentences_of(places[at])), ("", 0))[0] for at in chosen}
     gone = {order for at, order in chosen.items() if dialogue.cues.has("retract", opening[at])}
     return [item for item in left if item.kind != "decision" or item.order not in gone]
 
@@ -70,7 +70,7 @@ def _later(dialogue: Dialogue) -> list[tuple[int, str, str]]:
     said = [
         (place, message.speaker, sentence)
         for place, message in sorted([*dialogue.users[-40:], *dialogue.assistants[-40:]])
-        for sentence, _ in dialogue.heard(place)[:60]
+        for sentence, _ in dialogue.sentences_of(place)[:60]
     ]
     return [*said[-_LATER:], *((place, "commit", subject) for place, subject in dialogue.commits[-100:])]
 
@@ -130,7 +130,7 @@ def distinct(stated: Sequence[OutcomeItem]) -> list[OutcomeItem]:
         text = item_text(item.text)
         item = item._replace(text=text)
         own = stems(text) if text else None
-        # Of two without a word in common none is the other, and that is soon seen.
+        # Two without a common word differ; this is a quick check.
         if own and not any(not own.isdisjoint(stems(other.text)) and _same(item, other) for other in kept):
             kept = [other for other in kept if not (other.order == item.order and _within(other, text))]
             kept.append(item)
@@ -142,10 +142,10 @@ def _same(item: OutcomeItem, other: OutcomeItem) -> bool:
         return True
     shared = stems(item.text) & stems(other.text)
     if item.kind != other.kind and {item.kind, other.kind} == {"decision", "next"}:
-        # What was chosen and the step that is left of it are two things.
+        # A choice and the step that remains of it are two statements.
         return len(shared) >= 0.75 * len(stems(item.text) | stems(other.text))
     if item.kind == other.kind == "decision" and item.order < other.order:
-        # The report says again what a reply chose: "128 MB, the nodes choke on more", "128 MB target files".
+        # The report repeats what a reply chose: "128 MB, the nodes choke on more", "128 MB target files".
         head = stems(re.split(r"[,.;，。、]", item.text, maxsplit=1)[0])
         if head and head <= stems(other.text):
             return True

@@ -62,8 +62,8 @@ def headline(outcome: SessionOutcome, contexts: Sequence[SessionContext]) -> str
 
 def results_text(outcome: SessionOutcome) -> str:
     """Returns the results without the project and the words that a gate requires; empty if there are none."""
-    parts = [part for text in outcome.told if (part := _clean(text))]
-    asked = _clean(_cut(_MODE.sub("", outcome.asked), _ASKED))
+    parts = [part for text in outcome.results if (part := _clean(text))]
+    asked = _clean(_cut(_MODE.sub("", outcome.request), _ASKED))
     if outcome.status == "aborted":
         return _stopped(asked, parts, _clean(_cut(outcome.parting, 120)))
     if not parts:
@@ -146,7 +146,7 @@ def _fillings(said: str, outcome: SessionOutcome, day: str) -> Iterator[str]:
     """Yields what makes a sentence long enough for the gate: request, files, day; last, words on the transcript."""
     language = "ja" if _KANA.search(said) else "ko" if _HANGUL.search(said) else "zh" if IS_CJK.search(said) else "en"
     asked_for, files, on, stands, ran = _FILLING[language]
-    asked = _END.sub("", _clean(_cut(outcome.asked, _ASKED)))
+    asked = _END.sub("", _clean(_cut(outcome.request, _ASKED)))
     if asked and asked not in said and overlap(asked, said) < 0.8:
         yield f" ({asked_for}: {asked})"
     names = [name for name in _names(outcome) if name not in said][:3]

@@ -13,9 +13,8 @@ from signet_sync.sessions.digest.sentences import is_question, stems
 from signet_sync.sessions.digest.statements import POINTS_BACK, SentenceContext, bare, is_ack, is_errand, on_topic
 
 _SENTENCES = 40  # per turn; a longer one is not conversation
-_TURNS = 500  # from the beginning, and as many from the end
 _LATE = 200  # sentences that the classifier may read
-_TOLD = 6  # stems; a choice with as many says of what it is
+_TOLD = 6  # stems; a choice with so many says what it is about
 _SHORT = 4  # stems; a reference with fewer cannot be understood alone
 _HINGE = late(
     r"^(?:but|however|only|just|aber|nur|allerdings|mais|pero|mas|però|ma|но|только|不过|但|只是|ただ|でも|하지만|다만"
@@ -63,7 +62,7 @@ def statements_of_person(dialogue: Dialogue, report: int) -> Iterator[OutcomeIte
     """Yields the statements of each of the person's turns; `report` is where the assistant reported."""
     first = dialogue.users[0][0] if dialogue.users else -1
     late = _late(dialogue)
-    for place, message in [*dialogue.users[:_TURNS], *dialogue.users[_TURNS:][-_TURNS:]]:
+    for place, message in dialogue.some_users:
         if len(message.text) > 4000 and message.text.lstrip().startswith(("#", "<")):
             continue
         yield from _Turn(
@@ -76,7 +75,7 @@ def _late(dialogue: Dialogue) -> int:
     """Returns the place from which on the person says at most `_LATE` sentences."""
     left, late = _LATE, len(dialogue.turns)
     for place, _ in reversed(dialogue.users):
-        left -= min(len(dialogue.heard(place)), _SENTENCES)
+        left -= min(len(dialogue.sentences_of(place)), _SENTENCES)
         if left < 0:
             break
         late = place
@@ -91,7 +90,7 @@ class _Turn:
         before = None if first else dialogue.before(place)
         after = dialogue.after(place)
         self._previous = before[1].text if before else ""
-        # Behind a call it is no word of confirmation any more.
+        # A message after a call does not confirm what was said before it.
         self._following = after[1].text if after and after[0] == place + 1 else ""
         reply = before is not None and asks(self._previous)
         facts, whether = asks_for_fact(self._previous) if reply else (False, False)
@@ -99,7 +98,7 @@ class _Turn:
             "", first=first, closing=closing, late=late, reply=reply, previous=self._previous,
             facts=facts, whether=whether, command=dialogue.command_before(place),
         )  # fmt: skip
-        self._said = dialogue.heard(place)[:_SENTENCES]
+        self._said = dialogue.sentences_of(place)[:_SENTENCES]
 
     def stated(self) -> list[OutcomeItem]:
         at = 0
@@ -148,7 +147,7 @@ class _Turn:
     _taken = 0
 
     def _opening(self) -> Iterator[OutcomeItem]:
-        """Yields what the first sentence chooses: an option of a list, or a proposal."""
+        """Yields the option of a list or the proposal that the first sentence chooses."""
         sentence, line = self._said[0]
         if len(stems(sentence)) > 14 or is_question(sentence):
             return
@@ -180,14 +179,14 @@ class _Turn:
             yield OutcomeItem("decision", f"{offered} ({added})" if more else offered, line, self._place, "yes")
 
     def _subject(self, at: int, text: str) -> str:
-        """The sentence before that says what a bound is about: "San Marino has its own code. that one is the law"."""
+        """Returns the sentence before that names a constraint's subject: "San Marino has its own code. that is the law"."""
         before = self._said[at - 1][0] if at and POINTS_BACK.match(text) else ""
         if len(stems(before)) < 2 or is_question(before):
             return ""
         return before if self._kind(before) in (None, "decision") else ""
 
     def _reason(self) -> bool:
-        """Whether a "no wait, they want it after all" only gives the reason for the choice behind it."""
+        """Whether a "no wait, they want it after all" only gives the reason for the choice after it."""
         return (
             len(self._said) > 1
             and self._talk.cues.has("retract", self._said[0][0])

@@ -106,7 +106,7 @@ def section_statements(dialogue: Dialogue, found: list[Report]) -> Iterator[Outc
                     yield OutcomeItem(kind, text, report.message.line + passage.line, report.place, "section")
 
 
-# "Once the review is through:" says when, which is a part of the step.
+# "Once the review is through:" says when, which is part of the step.
 _NOT_BEFORE = late(
     r"(?:once|when|after|as soon as|before|sobald|wenn|nach|vor|nachdem|dès|quand|une fois|après|avant|cuando|una vez|después"
     r"|antes|quando|depois|assim que|dopo|prima|appena|когда|после|до|как только)\b.{6,60}$|.{2,40}(?:之后|以后|后|之前|たら|後|前)$",
@@ -126,8 +126,8 @@ def _asked(text: str) -> bool:
 
 
 def possible_blockers(dialogue: Dialogue, found: list[Report]) -> Iterator[OutcomeItem]:
-    """Yields possible blockers, if the person then asks another person."""
-    turned = (one for place, _ in dialogue.users[-2:] for one, _ in dialogue.heard(place))
+    """Yields possible blockers of the last reports, if the person then turns to another person."""
+    turned = (one for place, _ in dialogue.users[-2:] for one, _ in dialogue.sentences_of(place))
     if not any(dialogue.cues.has("asks", one) for one in turned):
         return
     for report in found[-2:]:
@@ -143,7 +143,7 @@ def prose_statements(dialogue: Dialogue, found: list[Report]) -> Iterator[Outcom
     late = frozenset(report.place for report in found if report.late)
     left = _READ
     for place, _ in reversed(dialogue.assistants[-_WAY:]):
-        for sentence, line in () if place in late or left < 0 else dialogue.heard(place)[:_SAID]:
+        for sentence, line in () if place in late or left < 0 else dialogue.sentences_of(place)[:_SAID]:
             if (_SELF.match(sentence) or dialogue.cues.has("choice", sentence)) and not PLANS.search(sentence):
                 left -= 1
                 said = SentenceContext(sentence, report=True, form="early", late=left > 0)
@@ -174,21 +174,21 @@ def prose_statements(dialogue: Dialogue, found: list[Report]) -> Iterator[Outcom
                 before = sentence
 
 
-_WAY, _SAID = 1_000, 20  # messages on the way, and sentences of each
-# On the way the assistant says what it does: choices are among it.
+_WAY, _SAID = 1_000, 20  # messages before the report, and sentences of each
+# Before the report the assistant says what it does, including choices.
 _SELF = late(
     r"(?:so )?(?:i|i['’]m|i['’]ve|i['’]d|we|ich|wir|je|j['’]\w+|on|lo|la|he|eu|ho|uso|я|мы)\b(?![.,])|我|我们",
     re.IGNORECASE,
 )
-# What the assistant says in answer to a wish, and only says again.
+# How the assistant confirms a request, which it only repeats.
 _ACKS = late(
     r"(?:understood|noted|will do|got it|verstanden|notiert|alles klar|compris|c['’]est noté|noté|entendido|anotado"
     r"|capito|понял\w*|принято|明白|收到|了解|承知|알겠습니다)(?!\w)",
     re.IGNORECASE,
 )
-# "I have not started on either": of what, only the sentence before says.
+# "I have not started on either": only the sentence before says on what.
 _OF_THOSE = late(r"^(?:I|we|We|[Ii]ch|[Ww]ir)\b.{0,80}\b(?:either|neither|both|them|those|it|that|this|one)[.!]?$")
-# That something is not committed is a state, no next step.
+# That something is not committed is a state, not a next step.
 _COMMIT = late(r"\bcommit", re.IGNORECASE)
 
 
@@ -196,7 +196,7 @@ def _no_step(sentence: str) -> bool:
     return _OF_THOSE.search(sentence) is not None or _COMMIT.search(sentence) is not None
 
 
-# "What remains is to ask the laboratory, and to add a check": the words that announce, and each thing to do.
+# "What remains is to ask the laboratory, and to add a check": the announcement, and each thing to do.
 _TO_DO = late(
     r"^(?P<lead>.{0,80}?\b(?:(?:remains?|left|is|still|yet|need|have) (?=to )|reste(?:nt)? (?=à )"
     r"|falta(?:n|m)? |queda(?:n)? por |resta(?:no)? (?=da )|bleibt noch |осталось ))(?P<rest>.+)$",

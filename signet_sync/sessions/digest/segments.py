@@ -23,20 +23,20 @@ def join_outcomes(earlier: Sequence[SessionOutcome], latest: SessionOutcome) -> 
 
     `earlier` are oldest first. If the latest segment has no results, the one before it is used.
     """
-    told = [one for one in (*reversed(earlier), latest) if one.told]
+    told = [one for one in (*reversed(earlier), latest) if one.results]
     if not told:
         return latest
-    lead = latest if latest.told else told[0]
-    parts = list(lead.told)
+    lead = latest if latest.results else told[0]
+    parts = list(lead.results)
     room = SENTENCE_LENGTH_CJK if IS_CJK.search(parts[0]) else SENTENCE_LENGTH
     known = frozenset().union(*map(stems, parts))
     for one in reversed(earlier):
-        part = one.told[0] if one.told and one is not lead else ""
+        part = one.results[0] if one.results and one is not lead else ""
         if part and sum(map(len, parts)) + len(part) + 2 * len(parts) <= room and len(stems(part) - known) >= 2:
             parts.append(part)
             known |= stems(part)
     return latest._replace(
-        told=tuple(parts), asked=latest.asked or next((one.asked for one in earlier if one.asked), "")
+        results=tuple(parts), request=latest.request or next((one.request for one in earlier if one.request), "")
     )
 
 

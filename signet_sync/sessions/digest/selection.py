@@ -15,9 +15,9 @@ from signet_sync.sessions.digest.turns import ToolCall
 
 SENTENCE_LENGTH, SENTENCE_LENGTH_CJK = 215, 130
 _PASSAGES = 4
-_TITLE = 3.5  # what a report's title counts
+_TITLE = 3.5  # score of a report's title
 _FIGURE = late(r"\d")
-# A test runner's closing line, which says how many passed.
+# The closing line of a test runner, with the number of passed tests.
 _CHECKS = late(
     r"\b(\d[\d,]* (?:passed|passing|pass|examples|tests? (?:passed|completed|ok)))\b"
     r"|Tests:? .{0,40}?(\d[\d,]* passed)|^OK \((\d+ tests?)|Ran (\d+ tests?)",
@@ -109,17 +109,17 @@ def _candidates(
                 score -= 1.2 if cues.has("left", text) and not cues.has("outcome", text) else 0.0
                 score -= 1.5 if _QUOTED.search(text) else 0.0
                 score += 0.8 * min(1.0, len(stems(text) & committed_words) / 2)
-                # A salutation, "for the record": few words, and none of what was asked or committed.
+                # A salutation, "for the record": few words, none of them requested or committed.
                 thin = len(stems(text)) < 6 and not shared and not (stems(text) & committed_words)
                 if thin and not _FIGURE.search(text) and not cues.has("outcome", text):
                     score -= 1.5
                 else:
                     position += 1
                 yield _Candidate(score / 2 if went_on else score, (report.place, number, part), text)
-    # Where the assistant says little at the end, its commits say more.
+    # If the assistant says little at the end, its commits say more.
     told = next((one.message.text for one in found if one.place == best), "")
     worth = 0.5 if len(told) >= 160 or has_label(cues, told) or IS_CJK.search(told) else 1.5
-    # Where the work went on behind what looks most like a report, they alone say what came out.
+    # If the work went on after the best report, only the commits say what came out.
     worth = 4.0 if went_on else worth
     for place, subject in dialogue.commits[-3:]:
         yield _Candidate(worth, (place, 0, 0), subject)
@@ -130,7 +130,7 @@ def _names(title: str, asked: str) -> bool:
     return 2 <= len(stems(title)) <= 14 and bool(stems(title) & stems(asked)) and ":" in title
 
 
-# Who asks why wants the cause; what was done in passing comes last.
+# A request to find out why needs the cause; side work comes last.
 _WHY = late(
     r"\b(?:why|cause|find out|figure out|investigate|debug|look into|flaky|warum|ursache|woran|pourquoi"
     r"|cause|por qué|causa|perché|motivo)\b"
@@ -148,7 +148,7 @@ _ASIDE = late(
     r"|di passaggio)\b|попутно|顺便|ついでに",
     re.IGNORECASE,
 )
-# Passing checks say that it is done, not what.
+# Passing checks show that it is done, not what.
 _GREEN = late(
     r"(?:all |the |alle |tous les |todos? l[oa]s |tutti i )?(?:\d[\d.,]* )?(?:unit |e2e )?"
     r"(?:tests?|specs?|checks?|ci|build|pruebas|testes?|тесты)\b.{0,40}(?:green|pass\w*|grün|verts?|verde\w*|ok|passam|laufen|проход\w*)\b",
@@ -170,7 +170,7 @@ _UNCOMMITTED = late(
 _NUMBER = late(r"^\(?\d{1,2}[.)]\s+")
 
 
-# What may stand above anything says nothing of what is below it.
+# Labels that fit anything say nothing about what is below them.
 _ANY_LABEL = late(
     r"(?:key |main )?(?:points?|takeaways?|highlights?|notes?|details?|overview|recap|tl;?dr|info|files?"
     r"|in short|in brief|report)$"
@@ -204,7 +204,7 @@ def _worked(dialogue: Dialogue) -> tuple[str, ...]:
     return (*done, checks) if checks else tuple(done)
 
 
-# Of a session that was stopped, a sentence that was cut off or says what should come next tells no state.
+# In a stopped session, a sentence that is cut off or says what comes next does not describe the state.
 _WHOLE = late(r"[.!。！]['\")”»]*$")
 _PLANNED = late(
     r"\b(?:i['’]?ll|i will|i['’]?m going to|let me|next|nächste[rsn]? schritt|prochaine étape|(?:próximo"

@@ -63,7 +63,7 @@ def _request(dialogue: Dialogue) -> str:
     lines = [
         sentence
         for place, _ in dialogue.users[:4]
-        for sentence, _ in dialogue.heard(place)
+        for sentence, _ in dialogue.sentences_of(place)
         if len(stems(sentence)) >= 2
     ]
     return next(

@@ -66,7 +66,6 @@ _FOR_NOW = late(
     r"|завтра|明天|明日|내일",
     re.IGNORECASE,
 )
-_TURNS = 500  # from the beginning, and as many from the end
 _TOLD = 6  # stems of a message that reports
 _REPORTED = 16  # stems; an answer to "stop" with as many reports of work
 _LAST_TURNS, _ORDERED = 2, 400  # of the person; characters of a turn that stops the work
@@ -83,11 +82,11 @@ def _stopped(dialogue: Dialogue) -> bool:
             max(dialogue.last_edit, dialogue.last_run) < at < place and len(stems(one.text)) >= _TOLD
             for at, one in dialogue.assistants[-4:]
         )
-        said = [sentence for sentence, _ in dialogue.heard(place)]
+        said = [sentence for sentence, _ in dialogue.sentences_of(place)]
         orders = any(dialogue.cues.has("stop", one) and not (told and _FOR_NOW.search(one)) for one in said)
-        # Who was interrupted and gives the work up says why, and the assistant that it stopped.
+        # A person who interrupted and gives up says why, and the assistant confirms that it stopped.
         ends = dialogue.interrupted == place - 1 and any(dialogue.cues.has("stopped", text) for text in behind[:1])
-        # Who leaves for today behind a report stops nothing.
+        # A person who leaves for today after a report stops nothing.
         if not worked and (orders or ends):
             return True
     return False
@@ -135,8 +134,8 @@ def _only_asked(dialogue: Dialogue) -> bool:
     if is_trivial(dialogue):
         return True
     questions = 0
-    for place, _ in [*dialogue.users[:_TURNS], *dialogue.users[_TURNS:][-_TURNS:]]:
-        for sentence, _ in dialogue.heard(place):
+    for place, _ in dialogue.some_users:
+        for sentence, _ in dialogue.sentences_of(place):
             said = bare(sentence)
             if is_question(sentence) or _ASKING.match(said):
                 questions += 1
@@ -157,7 +156,7 @@ def is_trivial(dialogue: Dialogue) -> bool:
         return False
     if sum(len(stems(message.text)) for _, message in dialogue.assistants[:40]) > _GREETING:
         return False
-    heard = [bare(sentence) for place, _ in dialogue.users[:40] for sentence, _ in dialogue.heard(place)]
+    heard = [bare(sentence) for place, _ in dialogue.users[:40] for sentence, _ in dialogue.sentences_of(place)]
     if any(_ASKING.match(one) or (is_errand(one) and not _TRIES.match(one)) for one in heard):
         return False
     if any(kind_by_rules(SentenceContext(one, first=True), dialogue.cues) for one in heard):
@@ -165,7 +164,7 @@ def is_trivial(dialogue: Dialogue) -> bool:
     return sum(len(stems(message.text)) for _, message in dialogue.users[:40]) <= 8 and not any(
         is_question(sentence) and len(stems(sentence)) > 1
         for place, _ in dialogue.users[:40]
-        for sentence, _ in dialogue.heard(place)
+        for sentence, _ in dialogue.sentences_of(place)
     )
 
 
@@ -173,5 +172,5 @@ def parting_words(dialogue: Dialogue) -> str:
     """Returns what the person said about a stopped session, besides the bare order to stop."""
     if not dialogue.users or len(dialogue.users) < 2:
         return ""
-    said = [sentence for sentence, _ in dialogue.heard(dialogue.users[-1][0]) if not is_question(sentence)]
+    said = [sentence for sentence, _ in dialogue.sentences_of(dialogue.users[-1][0]) if not is_question(sentence)]
     return next((one for one in said if len(stems(one)) >= 3), "")

@@ -39,7 +39,7 @@ def summary(found: SessionOutcome, *, project: str | None, harness: str | None) 
     Everything but headings, counts and the opening line is in the transcript; shortened text ends in `…`.
     """
     title = next(
-        filter(None, (_line(text, TITLE_LENGTH) for text in (found.asked, results_text(found), found.opening))), ""
+        filter(None, (_line(text, TITLE_LENGTH) for text in (found.request, results_text(found), found.opening))), ""
     )
     if not title:
         return ""
@@ -52,7 +52,7 @@ def summary(found: SessionOutcome, *, project: str | None, harness: str | None) 
 
 def _sections(found: SessionOutcome, project: str | None) -> Iterator[tuple[str, list[str]]]:
     """Yields the sections in order with their lines; those that MEMORY.md also has use its names."""
-    yield "Outcome", _first(_items(found.told), OUTCOME)
+    yield "Outcome", _first(_items(found.results), OUTCOME)
     for name, kind in _SECTIONS:
         yield name, _first(_items(item.text for item in found.items if item.kind == kind), ITEMS)
     yield "Files", _first(_files(found.edited, project), FILES)
