@@ -72,7 +72,7 @@ def _provider(workspace: Workspace, settings: Settings, environ: Mapping[str, st
     try:
         return synthesis.provider_for(settings, workspace.root, environ)
     except ConfigError as error:
-        logger.warning("no language model is asked: {} ({})", error.message, error.hint)
+        logger.warning("no language model is used: {} ({})", error.message, error.hint)
     return NullProvider()
 
 

@@ -147,13 +147,13 @@ def _chunks(source: ArtifactText, thread_id: str | None, parts: Sequence[str | i
     begun = list(chunking.turns(text))
     pieces = list(chunking.pieces(text, CHUNK_TOKENS, begun)) or [chunking.ChunkSpan(0, 0, 0)]
     equals: Counter[str] = Counter()
-    for piece, told in zip(pieces, chunking.times(begun, pieces), strict=True):
+    for piece, span in zip(pieces, chunking.times(begun, pieces), strict=True):
         words = text[piece.start : piece.end]
         digest = text_sha256(words)
         node_id = id_of("k", source.agent_id, *parts, digest, equals[digest])
         equals[digest] += 1
         label = chunking.first_words(words) or NO_WORDS
-        yield _node(source, thread_id, node_id, "chunk", told or span_of(source), piece, label)
+        yield _node(source, thread_id, node_id, "chunk", span or span_of(source), piece, label)
 
 
 def _node(

@@ -69,9 +69,9 @@ class Graph(Deriver):
         self, database: Database, sources: Sequence[Source], earlier: Mapping[str, Any], alive: Alive
     ) -> dict[Session, SessionDerivation]:
         """Reads sessions and derives the content of each."""
-        answered: Mapping[Source, SessionDerivation] = earlier.get(self.name, {})
+        from_workers: Mapping[Source, SessionDerivation] = earlier.get(self.name, {})
         return {
-            one.session: answered.get(one) or derive_session(one.session, nodes.sources(database, one.session))
+            one.session: from_workers.get(one) or derive_stored(database, one.session)
             for one in with_progress(sources, alive)
         }
 
@@ -102,8 +102,8 @@ def with_progress(things: Iterable[_Thing], alive: Alive) -> Iterator[_Thing]:
 def derive_session(session: Session, sources: Sequence[Artifact]) -> SessionDerivation:
     """Derives what a session yields from its content artifacts, oldest first."""
     thread = threads.thread_of(sources)
-    again = _derive_digest(sources) if thread is not None else None
-    if again is not None and again.says_nothing and _has_first_digest_only(sources):
+    digest = _derive_digest(sources) if thread is not None else None
+    if digest is not None and digest.says_nothing and _has_first_digest_only(sources):
         thread = None
     made = of_session(sources, thread.id if thread is not None else None)
     if thread is None:
@@ -111,11 +111,11 @@ def derive_session(session: Session, sources: Sequence[Artifact]) -> SessionDeri
     distilled = {
         source.source_path: distil(source.content, project=source.project) for source in _distilled_sources(sources)
     }
-    told = None
-    if again is not None:
-        _replace_items(distilled, sources, again)
-        told = _better(sources, again)
-    place = threads.session_of(sources, thread, made, {path: one.items for path, one in distilled.items()}, told)
+    derived = None
+    if digest is not None:
+        _replace_items(distilled, sources, digest)
+        derived = _better(sources, digest)
+    place = threads.session_of(sources, thread, made, {path: one.items for path, one in distilled.items()}, derived)
     stated = tuple(
         ArtifactStatements(
             source.agent_id,
@@ -131,6 +131,11 @@ def derive_session(session: Session, sources: Sequence[Artifact]) -> SessionDeri
         if source.source_path in distilled
     )
     return SessionDerivation(session, thread, made, place, stated)
+
+
+def derive_stored(database: Database, session: Session) -> SessionDerivation:
+    """Derives what a session yields from its stored artifacts."""
+    return derive_session(session, nodes.sources(database, session))
 
 
 def _derive_row(given: tuple[Session, Sequence[Sequence[Any]]]) -> SessionDerivation:

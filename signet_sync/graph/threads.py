@@ -178,7 +178,7 @@ def session_of(
     thread: Thread,
     session_nodes: SessionNodes,
     items: Mapping[str, Sequence[Item]],
-    told: SessionDigest | None = None,
+    derived: SessionDigest | None = None,
 ) -> ThreadSession:
     """Returns a session's row in its thread; `sources` are its artifacts (at least one), `items` theirs by path.
 
@@ -204,8 +204,10 @@ def session_of(
         best.id,
         best.source_type,
         best.source_ref or "",
-        flatten((told and told.sentence) or lead.sentence) or NO_WORDS,
-        (told and told.status) or digest_mark.status_of(lead.content) or _listed_status(steps, questions, blockers),
+        flatten((derived and derived.sentence) or lead.sentence) or NO_WORDS,
+        (derived and derived.status)
+        or digest_mark.status_of(lead.content)
+        or _listed_status(steps, questions, blockers),
         _open(said, "decision")[:DECISIONS],
         steps[:NEXT_STEPS],
         (*questions, *steps[NEXT_STEPS:])[:LOOPS],
@@ -363,7 +365,7 @@ def columns_of(row: ThreadSession | ThreadSummary) -> tuple[Any, ...]:
 
 def row_of(kind: type[_Row], columns: Sequence[Any]) -> _Row:
     """Returns the row that these columns hold."""
-    *plain, told = columns
-    lists: dict[str, list[str]] = json.loads(told)
+    *plain, lists_json = columns
+    lists: dict[str, list[str]] = json.loads(lists_json)
     names: tuple[str, ...] = kind._fields
     return kind._make([*plain, *(tuple(lists[name]) for name in names[len(plain) :])])

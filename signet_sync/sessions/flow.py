@@ -1,4 +1,4 @@
-"""Runs one write flow step by step: observe what is done, do the next step, observe again."""
+"""Runs a write flow step by step: observes what is done, does the next step, observes again."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from signet_sync.text.sentences import SessionContext, fallback, passes_strict
 VERSION = 1
 # The sanitizer of journals that name none.
 _FIRST_RULES = "sanitize_transcript_v1"
-# A flow has seven steps; more than this many means that it loops.
+# A flow has seven steps; more than this many are a loop.
 _MOST_STEPS = 24
 
 
@@ -112,7 +112,7 @@ def flow_of(held: journal.JournalledFlow) -> Flow:
     """Makes a flow from its journal. Raises `ValueError` for a document that is not valid."""
     document = held.document
     if not is_valid(document):
-        raise ValueError("a journal of another version, or with fields that we did not write")
+        raise ValueError("a journal of another version, or with invalid fields")
     flow = Flow(held)
     if document.get("sanitizer") != sanitizer_stamp():
         _sanitize_again(document)
@@ -176,18 +176,18 @@ def resume(workspace: Workspace, wanted: Callable[[Flow], bool] = lambda _: True
         try:
             held = journal.take(workspace.state.journal, key)
         except ValueError as error:
-            workspace.events.append(f"a journalled flow is damaged and left alone: {error}")
+            workspace.events.append(f"a damaged journal of a write flow is skipped: {error}")
             continue
         if held is None:
             continue
         try:
             flow = flow_of(held)
-            asked = wanted(flow)
+            is_wanted = wanted(flow)
         except ValueError as error:
             held.release()
-            workspace.events.append(f"a journalled flow cannot be read and is left alone: {error!r} [{held.path}]")
+            workspace.events.append(f"a journal of a write flow cannot be read and is skipped: {error!r} [{held.path}]")
             continue
-        if asked:
+        if is_wanted:
             yield flow
         else:
             held.release()
@@ -207,18 +207,18 @@ def advance(workspace: Workspace, flow: Flow) -> FlowState:
         _run_step(workspace, flow, step, seen)
         if step is FlowStep.REFUSE or step is FlowStep.FORGET:
             return seen
-    raise SignetSyncError("a write flow does not come to its end", path=flow.paths[0])
+    raise SignetSyncError("a write flow makes no progress", path=flow.paths[0])
 
 
 def observe_flow(workspace: Workspace, flow: Flow) -> FlowObservation:
     """Observes a flow's state on disk and in the index."""
     document = flow.document
     answered = results.recorded(workspace.database, document["agent_id"], document["flow_key"]) is not None
-    standing = tuple((kind, _artifact_state(workspace, flow, kind)) for kind in flow.kinds)
+    artifacts_found = tuple((kind, _artifact_state(workspace, flow, kind)) for kind in flow.kinds)
     indexed = flow.reconciled or _indexed(workspace, flow)
     return FlowObservation(
         flow.kind,
-        standing,
+        artifacts_found,
         sentence=flow.quality,
         linked=flow.manifest_tried or _linked(workspace, flow),
         indexed=indexed,
@@ -272,7 +272,7 @@ def _artifact_state(workspace: Workspace, flow: Flow, kind: str) -> ArtifactStat
     if not isinstance(found, Found):
         if found.code == "gone":
             return "absent"
-        raise WorkspaceError(found.message, path=path, hint="check its permissions; the flow goes on by itself")
+        raise WorkspaceError(found.message, path=path, hint="check its permissions; the next pass continues")
     if not found.raw:
         return "absent"  # at most an empty file that reserved the name before a crash
     ours: ArtifactState = "ours" if _is_ours(flow, kind, found.raw) else "other"
@@ -342,8 +342,8 @@ def _run_step(workspace: Workspace, flow: Flow, step: FlowStep, seen: FlowState)
         flow.sentence, flow.quality = choose_sentence(flow)
         if flow.quality == "fallback" and (flow.document["proposal"] or flow.wording):
             workspace.events.append(
-                "the sentence that was offered is not one of 12 to 48 words that names something of the session;"
-                " one made by rules stands in its place"
+                "the proposed sentence does not have 12 to 48 words or names nothing of the session;"
+                " one made by rules is used instead"
             )
     elif step in (FlowStep.TRANSCRIPT, FlowStep.SUMMARY, FlowStep.COMPACTION):
         _write_artifact(workspace, flow, step.value)
@@ -480,12 +480,12 @@ def _refuse(workspace: Workspace, flow: Flow, seen: FlowState) -> None:
     else:
         taken = next(path for path in flow.paths if flow._seen.get(path, (None, ""))[1] == "other")
         flow.refusal = UsageError(
-            "another artifact with other content stands under this name",
+            "another artifact with different content has this name",
             path=taken,
-            hint="it was left as it is; end the session with another captured_at",
+            hint="it was not changed; end the session with another captured_at",
             code="name-taken",
         )
         error = {"code": flow.refusal.code, "message": flow.refusal.message, "hint": flow.refusal.hint, "path": taken}
         _record(workspace, flow, error, refused=True)
-        workspace.events.append(f"{taken}: an ending was refused: {flow.refusal.message}")
+        workspace.events.append(f"{taken}: a session end was refused: {flow.refusal.message}")
     flow.held.finish()

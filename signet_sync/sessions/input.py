@@ -75,7 +75,7 @@ def compaction_input(document: object, *, now_us: int) -> CompactionInput:
     given = _mapping(document, {f.name for f in fields(CompactionInput)})
     body = _body(given, "compaction")
     if not body.strip():
-        raise _bad("compaction", "is empty: there is nothing to keep")
+        raise _bad("compaction", "is empty")
     return CompactionInput(**_identity(given, now_us), compaction=body)
 
 
@@ -137,7 +137,7 @@ def _identity(given: Mapping[str, Any], now_us: int) -> dict[str, Any]:
     for name in ("session_id", "session_key", "project", "harness", "idempotency_key"):
         text = values[name] or ""
         if "\0" in text:
-            raise _bad(name, "holds a NUL character")
+            raise _bad(name, "contains a NUL character")
     for name in ("captured_at", "started_at", "ended_at"):
         values[name] = _instant(name, values[name], now_us)
     values["memory_sentence"] = _optional_body(given, "memory_sentence")

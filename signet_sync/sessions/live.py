@@ -88,7 +88,7 @@ def settle(workspace: Workspace) -> None:
     with database.transaction():
         known, present = live.shapes(database), live_files.fingerprints(folder)
         rows = {identity.name: identity for identity in map(LiveIdentity._make, live.handed_over(database))}
-        stones = tombstones_store.mirrored(database)
+        tombstones = tombstones_store.mirrored(database)
         for name in sorted({*known, *present, *rows}):
             if name in known and known[name] == present.get(name):
                 continue
@@ -97,7 +97,7 @@ def settle(workspace: Workspace) -> None:
             identity = rows.get(name) or _identity_of(folder, name)
             if identity is None:
                 live.set_shape(database, name, present.get(name, ""))
-            elif tombstones_store.covers_live(stones, *identity):
+            elif tombstones_store.covers_live(tombstones, *identity):
                 # A removal has got as far as its tombstone: the turns are not read again.
                 _remove(workspace, identity)
                 live.forget(database, *identity)
@@ -135,7 +135,7 @@ def _remove(workspace: Workspace, identity: LiveIdentity) -> None:
     except OSError as error:
         shape = live.REMOVED
         workspace.events.append(
-            f"live turns of a removed session cannot be deleted, the next pass tries again: {error}"
+            f"live turns of a removed session cannot be deleted; the next pass will try again: {error}"
         )
     live.set_shape(workspace.database, identity.name, shape)
 
@@ -177,11 +177,11 @@ def is_buffered(workspace: Workspace, agent_id: str, session_key: str, marks: Ma
     )
 
 
-def forget_removed(workspace: Workspace, stones: Sequence[Tombstone]) -> None:
+def forget_removed(workspace: Workspace, tombstones: Sequence[Tombstone]) -> None:
     """Deletes live files of sessions that tombstones cover, while rows still name them. In a transaction."""
     if not workspace.touch_nothing:
-        for stone in stones:
-            for one in tombstones_store.live_of(workspace.database, stone):
+        for tombstone in tombstones:
+            for one in tombstones_store.live_of(workspace.database, tombstone):
                 _remove(workspace, LiveIdentity(*one))
 
 
@@ -264,9 +264,9 @@ def refuse_removed(workspace: Workspace, agent_id: str, session_key: str, sessio
     token = token_of(agent_id, session_key)
     ids = {
         name
-        for stone in tombstones_store.mirrored(workspace.database)
-        if stone.agent_id == agent_id
-        for name in stone.session_ids
+        for tombstone in tombstones_store.mirrored(workspace.database)
+        if tombstone.agent_id == agent_id
+        for name in tombstone.session_ids
     }
     for name in filter(None, (session_id, session_key)):
         if name in ids or is_removed(workspace, agent_id, token, name):

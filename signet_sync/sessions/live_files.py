@@ -112,8 +112,8 @@ def _parsed(raw: bytes, name: str) -> LiveFile | None:
     turns: dict[int, LiveTurn] = {}
     damaged = 0
     for line in lines[1:]:
-        told = (_object(line) or {}).get("turns")
-        found = [_turn(one) for one in told] if isinstance(told, list) else [None]
+        given = (_object(line) or {}).get("turns")
+        found = [_turn(one) for one in given] if isinstance(given, list) else [None]
         damaged += None in found
         for turn in filter(None, found):
             turns.setdefault(turn.turn, turn)

@@ -48,7 +48,7 @@ from signet_sync.text.redacted_match import alike
 from signet_sync.text.sanitizer import SANITIZER_VERSION, sanitize_counted, sanitize_line_counted, sanitizer_stamp
 from signet_sync.text.sentences import SessionContext
 
-# Writers of a busy machine wait for each other; an ending waits this many seconds, e.g. while a first index is built.
+# Seconds for which a session end waits for other writers, for example while a first index is built.
 LOCK_TIMEOUT = 600.0
 # Bytes reserved for frontmatter and fences in the largest file that is read.
 HEADROOM = 128 * 1024
@@ -59,7 +59,7 @@ _RETRY_SECONDS = 0.1  # seconds
 
 @dataclass(slots=True)
 class _SanitizedRequest:
-    """A sanitized input: raw text does not get past this point."""
+    """A sanitized input; raw text is not passed on."""
 
     kind: FlowKind
     identity: dict[str, Any]
@@ -111,7 +111,7 @@ def _compaction_request(given: CompactionInput) -> _SanitizedRequest:
     counts = Counter[str]()
     body = _clean(given.compaction, counts)
     if not body:
-        raise UsageError("the compaction is empty", hint="there is nothing to keep", code="input-invalid")
+        raise UsageError("the compaction is empty", hint="give its text", code="input-invalid")
     return _request("compact", given, {"compaction": body}, False, counts)
 
 
@@ -129,7 +129,7 @@ def _request(
     identity |= {name: getattr(given, name) for name in ("captured_at", "started_at", "ended_at")}
     proposal = _clean_line(given.memory_sentence, counts)
     hashes = {name: body_sha256(body) if body is not None else None for name, body in bodies.items()}
-    # The digest is of sanitized text, so it is equal only for equal words under equal sanitizer rules.
+    # The hash is of sanitized text, so it is equal only for equal words under equal sanitizer rules.
     content = f"{_digest([kind, identity, hashes, proposal, tail])} {sanitizer_stamp()}"
     if given.idempotency_key is not None:
         flow_key = _digest(["key", kind, given.agent_id, given.idempotency_key])
@@ -171,13 +171,13 @@ def _run(workspace: Workspace, request: _SanitizedRequest, now_us: int, propose:
         except WorkspaceError as error:
             if error.code != "busy" or time.monotonic() >= deadline:
                 raise
-        # Another process is asking its model about this same ending: its recorded answer will be returned.
+        # Another process is waiting for its model's proposals for the same session end: its answer will be returned.
         time.sleep(_RETRY_SECONDS)
 
 
 def _answered(workspace: Workspace, request: _SanitizedRequest, now_us: int, propose: Propose | None) -> dict[str, Any]:
     proposals = Proposals()
-    asked = propose is None
+    has_proposals = propose is None
     held: journal.JournalledFlow | None = None
     while True:
         with _locked(workspace, held):
@@ -192,7 +192,7 @@ def _answered(workspace: Workspace, request: _SanitizedRequest, now_us: int, pro
             new = _new_texts(workspace, request, segments, now_us)
             if new is None:
                 return _unchanged(workspace, request, segments)
-            if asked:
+            if has_proposals:
                 return _write(workspace, request, new, segments, proposals, now_us)
             if len(_pieces(workspace, new)) == 1:
                 held = _begin(workspace, request, new, segments, now_us)
@@ -212,7 +212,7 @@ def _answered(workspace: Workspace, request: _SanitizedRequest, now_us: int, pro
             if held is not None:
                 held.release()
             raise
-        asked = True
+        has_proposals = True
 
 
 @contextmanager
@@ -243,9 +243,9 @@ def _finish_earlier(workspace: Workspace, request: _SanitizedRequest, now_us: in
     answer = None
     for flow in sessions_flow.resume(workspace, concerns):
         with suppress(UsageError):  # the refusal is recorded, and found again if this is the same request
-            told = _finish(workspace, flow, now_us)
+            finished = _finish(workspace, flow, now_us)
             if flow.document["request"] == request.request:
-                answer = told
+                answer = finished
     return answer
 
 
@@ -259,7 +259,7 @@ def _known_answer(workspace: Workspace, request: _SanitizedRequest, now_us: int)
     if known.request_sha256 != request.request and not _is_same_request(workspace, request, known, now_us):
         raise UsageError(
             "this idempotency key was used for other content",
-            hint="nothing was written; give every ending a key of its own",
+            hint="nothing was written; use another key for each session end",
             code="idempotency-conflict",
         )
     return {**known.document, "idempotent_replay": True}
@@ -268,19 +268,19 @@ def _known_answer(workspace: Workspace, request: _SanitizedRequest, now_us: int)
 def _is_same_request(
     workspace: Workspace, request: _SanitizedRequest, known: results.RecordedAnswer, now_us: int
 ) -> bool:
-    """Whether an answer recorded under older sanitizer rules belongs to this request, as far as its files show.
+    """Whether an answer recorded under older sanitizer rules belongs to this request, judging by its files.
 
-    The answer has only a digest of the request as sanitized then. So its files are compared with the request: no words
+    The answer has only a hash of the request as sanitized then. So its files are compared with the request: no words
     of the request may be new, and all fields must be equal.
     """
-    told = known.document
+    recorded = known.document
     if known.request_sha256.partition(" ")[2] == sanitizer_stamp() or request.session != (
-        told.get("agent_id"), told.get("session_token"), told.get("session_id"),
+        recorded.get("agent_id"), recorded.get("session_token"), recorded.get("session_id"),
     ):  # fmt: skip
         return False
     _refresh(workspace, request.identity["agent_id"], request.token, now_us)
     rows = _segments(workspace, request)
-    mine = {row.source_kind: row for row in rows if row.source_path in told.values()}
+    mine = {row.source_kind: row for row in rows if row.source_path in recorded.values()}
     if any(kind not in mine for kind in ARTIFACTS[request.kind]):
         return False
     transcript = request.bodies.get("transcript")
@@ -308,8 +308,8 @@ def _raise_refusal(workspace: Workspace, request: _SanitizedRequest) -> None:
     key = refusal_key(request.flow_key, iso(request.captured_us))
     known = results.recorded(workspace.database, request.identity["agent_id"], key)
     if known is not None and known.request_sha256 == request.request:
-        told = known.document
-        raise UsageError(told["message"], path=told.get("path"), hint=told["hint"], code=told["code"])
+        refusal = known.document
+        raise UsageError(refusal["message"], path=refusal.get("path"), hint=refusal["hint"], code=refusal["code"])
 
 
 def refresh(workspace: Workspace, agent_id: str, token: str) -> None:
@@ -379,7 +379,7 @@ def _new_texts(workspace: Workspace, request: _SanitizedRequest, rows: list[Row]
     transcript, summary = request.bodies["transcript"] or "", request.bodies["summary"]
     if not transcript and summary is None and not absent:
         raise UsageError(
-            "there is neither a transcript nor a summary to keep",
+            "there is neither a transcript nor a summary",
             hint="give the session's transcript as text",
             code="input-invalid",
         )
@@ -387,9 +387,9 @@ def _new_texts(workspace: Workspace, request: _SanitizedRequest, rows: list[Row]
     if not (request.tail and _repeats_segment(workspace, transcript, rows)):
         rest = new_words(transcript, [text for text, _ in segments], tail=request.tail)
     words = normalize(insert_live(rest, said, absent, begins=request.identity["started_at"], tail=request.tail))
-    told = summary is None or any(row.source_kind == "summary" and alike(row.content, summary) for row in rows)
+    has_summary = summary is None or any(row.source_kind == "summary" and alike(row.content, summary) for row in rows)
     marks = sessions_live.marks_of(covered)
-    if segments and not words and told:
+    if segments and not words and has_summary:
         key = request.identity["session_key"] or request.identity["session_id"]
         sessions_live.forget(workspace, request.identity["agent_id"], key, marks)
         return None
@@ -513,7 +513,7 @@ def _begin(
         return journal.begin(workspace.state.journal, request.flow_key, document)
     except BlockingIOError:
         raise WorkspaceError(
-            "another process is writing this very ending", hint="wait for it to end and try again", code="busy"
+            "another process is writing this session end", hint="wait for it to finish and try again", code="busy"
         ) from None
 
 
@@ -559,7 +559,7 @@ def _free_moment(workspace: Workspace, request: _SanitizedRequest, new: _NewText
         taken = [path for path in paths if files.look(workspace.root, path) is not None]
         if not taken or request.captured_us is not None or any(path in ours for path in taken):
             return moment
-    raise WorkspaceError("no free name for this ending", hint="give another captured_at", code="name-taken")
+    raise WorkspaceError("no free name for this session end", hint="give another captured_at", code="name-taken")
 
 
 def _manifest_path(workspace: Workspace, request: _SanitizedRequest, captured_at: str, rows: list[Row]) -> str:
@@ -591,7 +591,7 @@ def _finish(workspace: Workspace, flow: Flow, now_us: int) -> dict[str, Any]:
     except BaseException as error:
         flow.held.release()
         if isinstance(error, SignetSyncError) and not error.hint:
-            error.hint = "what was begun is finished by the next pass: signet-sync reindex"
+            error.hint = "the next pass finishes what was begun: signet-sync reindex"
         raise
     if flow.refusal is not None:
         raise flow.refusal

@@ -22,21 +22,21 @@ Quality = Literal["ok", "fallback"]
 
 @dataclass(frozen=True, slots=True)
 class Proposals:
-    """What a language model offers for a flow, sanitized; None if it offers nothing. The flow decides what is used."""
+    """A language model's proposals for a flow, sanitized, None if there is none. The flow decides what is used."""
 
     summary: str | None = None
     sentence: str | None = None
 
 
 class Propose(Protocol):
-    """Asks a model about new words of a session; `summary` is the caller's, if there is one. Never raises."""
+    """Requests proposals for new words of a session from a model; `summary` is the caller's, if any. Never raises."""
 
     def __call__(
         self, words: str, *, kind: FlowKind, summary: str | None, project: str | None, harness: str | None
     ) -> Proposals: ...
 
 
-# In the order in which they are written: the words before what is made from them.
+# In the order in which they are written: a text before what is derived from it.
 ARTIFACTS: dict[FlowKind, tuple[str, ...]] = {"end": ("transcript", "summary"), "compact": ("compaction",)}
 
 
@@ -64,7 +64,7 @@ class FlowState(StrEnum):
     UNANSWERED = "all written, result not recorded"
     JOURNAL_LEFT = "result recorded, journal not cleared"
     REMOVED = "its session was removed"
-    TAKEN = "other content stands under its name"
+    TAKEN = "another artifact has its name"
     DONE = "done"
 
 
@@ -86,17 +86,17 @@ class FlowStep(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FlowObservation:
-    """The observations about a flow.
+    """What is observed of a flow.
 
-    `standing`: for each artifact kind of the flow (`kinds_of`), whose file has its name. `sentence`: the quality of the
-    generated sentence or of the one in a written artifact. `linked`: the manifest links these artifacts or newer ones.
-    `indexed`: their rows exist. `projected`: pages were rendered since. `live`: turns of the session are still
-    buffered. `answered`: the result is recorded. `journalled`: the inputs are still kept. `removed`: the session was
-    removed.
+    `files`: for each artifact kind of the flow (`kinds_of`), whether the file of its name is the flow's. `sentence`:
+    the quality of the generated sentence or of the one in a written artifact. `linked`: the manifest links these
+    artifacts or newer ones. `indexed`: their rows exist. `projected`: pages were rendered since. `live`: turns of the
+    session are still buffered. `answered`: the result is recorded. `journalled`: the inputs are still kept. `removed`:
+    the session was removed.
     """
 
     kind: FlowKind
-    standing: tuple[tuple[str, ArtifactState], ...]
+    files: tuple[tuple[str, ArtifactState], ...]
     sentence: Quality | None = None
     linked: bool = False
     indexed: bool = False
@@ -113,11 +113,11 @@ def state_of(facts: FlowObservation) -> FlowState:
         return FlowState.JOURNAL_LEFT if facts.journalled else FlowState.DONE
     if facts.removed:
         return FlowState.REMOVED
-    standing = dict(facts.standing)
-    kinds = kinds_of(facts.kind, standing)
-    if "other" in standing.values():
+    files = dict(facts.files)
+    kinds = kinds_of(facts.kind, files)
+    if "other" in files.values():
         return FlowState.TAKEN
-    written = [kind for kind in kinds if standing.get(kind) == "ours"]
+    written = [kind for kind in kinds if files.get(kind) == "ours"]
     if len(written) < len(kinds):
         return _partly_written_state(facts, written)
     if not facts.linked:

@@ -73,11 +73,11 @@ def turns(text: str) -> Iterator[TurnStart]:
     if not any(name == "" for _, name, _ in marks):
         marks = _their_marks(text)
     fence = ""
-    for start, ticks, told in marks:
+    for start, ticks, rest in marks:
         if ticks:
-            fence = _fence_after(fence, ticks, told)
+            fence = _fence_after(fence, ticks, rest)
         elif not fence:
-            time = _TIME.search(told) if "·" in told else None
+            time = _TIME.search(rest) if "·" in rest else None
             yield TurnStart(start, parse_instant(time[1]) if time else None)
 
 
@@ -86,7 +86,7 @@ class _Mark(NamedTuple):
 
     start: int
     ticks: str
-    told: str
+    rest: str
 
 
 def _our_marks(text: str) -> list[_Mark]:

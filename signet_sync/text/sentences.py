@@ -267,9 +267,9 @@ def fallback(context: SessionContext) -> str:
     more = " or more" if len(context.body) > 200_000 else ""
     if not size:
         return f"{subject} was saved without words of its own, so only its name, times and links remain."
-    told = f'{"opens with" if first else "holds"} "{lead}"' if lead else "opens without heading or request"
+    beginning = f'{"opens with" if first else "holds"} "{lead}"' if lead else "opens without heading or request"
     return (
-        f"{subject} {told} and keeps {counted(lines, 'line')} "
+        f"{subject} {beginning} and keeps {counted(lines, 'line')} "
         f"and {size}{more} {'word' if size == 1 else 'words'} behind its link."
     )
 

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from signet_sync.facts.extract import distil
-from signet_sync.facts.stage import FACT, Facts
+from signet_sync.facts.stage import FACT
 from signet_sync.facts.store import facts, statements
 from signet_sync.facts.store.statements import ArtifactStatements, Touched, entity_id
 from signet_sync.formats.fact import Distilled, Item
@@ -272,35 +272,6 @@ def test_bit_by_bit_is_as_all_at_once(rounds):
     assert database.connection.total_changes() == before
     database.close()
     whole.close()
-
-
-def test_sessions_one_after_the_other_and_together(database):
-    one, two = stated("## Decisions\n- Lamp: oil\n", 1), stated("## Decisions\n- Lamp: gas\n", 2)
-    put(database, one)
-    put(database, two)
-    added = dump(database)
-    clear(database)
-    assert all(rows == [] for rows in dump(database).values())
-    put(database, two, one)
-    assert dump(database) == added
-
-
-def clear(database: Database) -> None:
-    with database.transaction():
-        for deriver in (Facts(), RecallLines()):
-            deriver.clear(database)
-
-
-def test_a_rebuild_mends_what_does_not_follow(database):
-    told = stated("## Decisions\n- Lamp: oil\n", 1), stated("## Decisions\n- Lamp: gas\n", 2)
-    put(database, *told)
-    right = dump(database)
-    database.execute("update entity_attributes set status = 'active', superseded_by = null, sources = 9")
-    database.execute("update entities set name = 'x', mentions = 9")
-    database.execute("delete from recall_lines where text like 'Lamp: gas%'")
-    clear(database)
-    put(database, *told)
-    assert dump(database) == right
 
 
 # ── what it costs ──

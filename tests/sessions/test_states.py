@@ -32,21 +32,21 @@ WRITES = {FlowStep.TRANSCRIPT, FlowStep.SUMMARY, FlowStep.COMPACTION, FlowStep.M
 def every_fact(kind: FlowKind) -> Iterator[FlowObservation]:
     """Every combination of what can be seen of a flow, the impossible ones among them."""
     for names in {kinds_of(kind, ()), kinds_of(kind, {"transcript"})}:
-        for standing in itertools.product(("absent", "ours", "other"), repeat=len(names)):
+        for files in itertools.product(("absent", "ours", "other"), repeat=len(names)):
             for sentence in (None, "ok", "fallback"):
                 for flags in itertools.product((False, True), repeat=7):
-                    yield FlowObservation(kind, tuple(zip(names, standing, strict=True)), sentence, *flags)
+                    yield FlowObservation(kind, tuple(zip(names, files, strict=True)), sentence, *flags)
 
 
 def step_of(facts: FlowObservation) -> FlowStep:
-    return next_step(state_of(facts), facts.kind, segment=dict(facts.standing).get("transcript") is not None)
+    return next_step(state_of(facts), facts.kind, segment=dict(facts.files).get("transcript") is not None)
 
 
 def after(facts: FlowObservation, step: FlowStep, quality: Quality = "ok") -> FlowObservation:
     """What is seen when a step was done: nothing else moves."""
-    if step.value in dict(facts.standing):
-        standing = tuple((name, "ours" if name == step.value else what) for name, what in facts.standing)
-        return replace(facts, standing=standing)
+    if step.value in dict(facts.files):
+        files = tuple((name, "ours" if name == step.value else what) for name, what in facts.files)
+        return replace(facts, files=files)
     changes = {
         FlowStep.SENTENCE: {"sentence": quality},
         FlowStep.MANIFEST: {"linked": True},
@@ -90,7 +90,7 @@ def test_from_every_combination_the_steps_come_to_an_end(kind, quality):
     for facts in every_fact(kind):
         steps = walk(facts, quality)
         assert len(steps) == len(set(steps)), (facts, steps)
-        refused = not facts.answered and (facts.removed or "other" in dict(facts.standing).values())
+        refused = not facts.answered and (facts.removed or "other" in dict(facts.files).values())
         if refused:
             assert steps == [FlowStep.REFUSE], (facts, steps)
         elif facts.answered:
@@ -103,12 +103,12 @@ def test_from_every_combination_the_steps_come_to_an_end(kind, quality):
 def test_nothing_is_done_before_what_it_stands_on(kind):
     for facts in every_fact(kind):
         step = step_of(facts)
-        standing = dict(facts.standing)
-        written = all(what == "ours" for what in standing.values())
+        files = dict(facts.files)
+        written = all(what == "ours" for what in files.values())
         if step in WRITES:
-            assert not facts.answered and not facts.removed and "other" not in standing.values(), facts
-        if step.value in standing:
-            assert standing[step.value] == "absent" and facts.sentence is not None, facts
+            assert not facts.answered and not facts.removed and "other" not in files.values(), facts
+        if step.value in files:
+            assert files[step.value] == "absent" and facts.sentence is not None, facts
         if step in (FlowStep.MANIFEST, FlowStep.RECONCILE, FlowStep.RESET, FlowStep.ANSWER):
             assert written, facts
         if step in (FlowStep.RECONCILE, FlowStep.RESET, FlowStep.ANSWER):
@@ -220,7 +220,7 @@ def test_double_failures_have_names_too(name):
 def test_a_compaction_has_no_transcript_to_wait_for():
     written = FlowObservation("compact", (("compaction", "ours"),), "ok")
     assert state_of(written) is FlowState.ARTIFACTS_WITHOUT_MANIFEST
-    absent = replace(written, standing=(("compaction", "absent"),))
+    absent = replace(written, files=(("compaction", "absent"),))
     assert next_step(state_of(absent), "compact") is FlowStep.COMPACTION
 
 

@@ -105,12 +105,12 @@ def settle(
     database.execute(_DROP_FACTS, (settled,))
     database.execute(_STORE_FACTS, (settled,))
     slots.update(database.execute(_SLOTS, (some,)))
-    standing = list(database.execute(_CHANGED_STATUS, (json.dumps(sorted(slots)),)))
+    outdated = list(database.execute(_CHANGED_STATUS, (json.dumps(sorted(slots)),)))
     database.executemany(
         _SUPERSEDE,
-        [("active" if following is None else "superseded", following, fact) for fact, _, _, following in standing],
+        [("active" if following is None else "superseded", following, fact) for fact, _, _, following in outdated],
     )
-    return changed.union((agent_id, key) for _, agent_id, key, _ in standing)
+    return changed.union((agent_id, key) for _, agent_id, key, _ in outdated)
 
 
 # ── recall lines ──

@@ -36,13 +36,13 @@ def facts(database: Database, agent_id: str, now_us: int) -> dict[str, tuple[Any
 
     Only facts that sessions after `now_us` repeat, supersede or mark as done.
     """
-    told = set(database.execute(_TOUCHED, (now_us, now_us, agent_id, now_us, LOOKED_AT)))
-    slots = {row[1:] for row in told if row[3] is not None}
-    holding = {row[0] for row in told if row[3] is None}
+    touched = set(database.execute(_TOUCHED, (now_us, now_us, agent_id, now_us, LOOKED_AT)))
+    slots = {row[1:] for row in touched if row[3] is not None}
+    active = {row[0] for row in touched if row[3] is None}
     for slot in slots:
-        holding.update(one for (one,) in database.execute(_ACTIVE, (now_us, *slot)))
+        active.update(one for (one,) in database.execute(_ACTIVE, (now_us, *slot)))
     found: dict[str, tuple[Any, ...]] = {}
-    for fact_id in sorted(holding):
+    for fact_id in sorted(active):
         for *row, done in database.execute(_STATED, (agent_id, fact_id, now_us)):
             if not done:
                 found[fact_id] = tuple(row)

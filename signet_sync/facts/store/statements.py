@@ -159,7 +159,7 @@ _STATEMENTS: tuple[tuple[str, type[NamedTuple], int], ...] = (
 def replace(database: Database, sessions: Iterable[Session], stated: Iterable[ArtifactStatements]) -> Touched:
     """Replaces what artifacts of sessions stated before; `facts.settle` has to follow.
 
-    Equal rows are left alone.
+    Equal rows are not written again.
     """
     said = [_keyed(one) for one in stated]
     batches.number(database, {each.one.session for each in said})
@@ -217,13 +217,13 @@ def _tally(
 
 def _add_entities(database: Database, said: Sequence[_KeyedStatements], numbers: _Numbers) -> None:
     """Inserts missing topics with the values of the newest artifact that mentions them."""
-    told: dict[Key, list[tuple[ArtifactStatements, Mention]]] = {key: [] for key in numbers.fresh}
+    missing: dict[Key, list[tuple[ArtifactStatements, Mention]]] = {key: [] for key in numbers.fresh}
     for each in said:
         for key, mention in each.mentions.items():
-            if key in told:
-                told[key].append((each.one, mention))
+            if key in missing:
+                missing[key].append((each.one, mention))
     rows = []
-    for key, found in told.items():
+    for key, found in missing.items():
         one, mention = max(found, key=lambda pair: (pair[0].at_us, pair[0].source_path))
         rows.append((numbers[key], *key, mention.kind, mention.norm, mention.name, len(found), one.at_us))
     database.executemany(_INSERT_ENTITY, rows)
@@ -237,13 +237,13 @@ def _add_facts(
     artifacts: Mapping[str, int],
 ) -> None:
     """Inserts missing facts with the values of the newest artifact that states them."""
-    told: dict[Key, list[tuple[ArtifactStatements, Key, Any]]] = {key: [] for key in numbers.fresh}
+    missing: dict[Key, list[tuple[ArtifactStatements, Key, Any]]] = {key: [] for key in numbers.fresh}
     for each in said:
         for key, (about, item) in each.items.items():
-            if key in told:
-                told[key].append((each.one, about, item))
+            if key in missing:
+                missing[key].append((each.one, about, item))
     rows = []
-    for key, found in told.items():
+    for key, found in missing.items():
         one, about, item = max(found, key=lambda row: (row[0].at_us, row[0].source_path))
         earliest = min(row[0].at_us for row in found)
         status = "done" if item.done else "active"

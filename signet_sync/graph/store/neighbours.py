@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from signet_sync.graph.nodes import GraphNode
+from signet_sync.graph.store import nodes
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.named_rows import MENTIONS, NODES, RELATIONS, SOURCES
 from signet_sync.sync.store.bodies import text_at
@@ -109,18 +110,14 @@ def _other_sessions(database: Database, of: GraphNode, limit: int) -> list[str]:
 
 def newest_of_thread(database: Database, agent_id: str, thread_id: str, limit: int = SIBLINGS) -> list[str]:
     """Returns a thread's newest arc, if any, and the nodes of its newest sessions."""
-    arc = _ids(
-        database,
-        "select id from session_summaries where agent_id = ? and thread_id = ? and depth = 1"
-        " order by latest_us desc, id limit 1",
-        (agent_id, thread_id),
-    )
-    return arc + _ids(
+    arc = nodes.newest_arc(database, agent_id, thread_id)
+    newest = _ids(
         database,
         "select node_id from thread_sessions where agent_id = ? and thread_id = ?"
         " order by latest_us desc, session_token, session_id limit ?",
         (agent_id, thread_id, limit),
     )
+    return [arc, *newest] if arc is not None else newest
 
 
 def sessions_below(database: Database, agent_id: str, of: str, limit: int = SIBLINGS) -> list[SessionRef]:
@@ -204,17 +201,17 @@ def _occurrence(database: Database, path: str, line: int, agent_id: str, token: 
 
 def _holding(database: Database, agent_id: str, path: str, line: int) -> str | None:
     """Returns the node of an artifact that contains a line of its body."""
-    nodes: list[tuple[str, int]] = list(
+    found: list[tuple[str, int]] = list(
         database.execute(
             "select n.id, n.start from memory_artifacts a join session_summaries n on n.artifact = a.id"
             " where a.source_path = ? and n.agent_id = ? order by n.start desc",
             (path, agent_id),
         )
     )
-    if len(nodes) < 2:
-        return nodes[0][0] if nodes else None
+    if len(found) < 2:
+        return found[0][0] if found else None
     place = line_start(text_at(database, path), line)
-    return next((node_id for node_id, start in nodes if start <= place), None)
+    return next((node_id for node_id, start in found if start <= place), None)
 
 
 def line_start(text: str, line: int) -> int:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
-from signet_sync.formats.fact import Item
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.graph.nodes import ArtifactText, GraphEdge, GraphNode
 from signet_sync.graph.threads import (
@@ -91,48 +89,31 @@ def sessions(database: Database) -> Iterator[Session]:
     )
 
 
-def extracted(database: Database, agent_id: str, paths: Iterable[str]) -> dict[str, list[Item]]:
-    """Returns what a model extracted from some artifacts, by path, if their bodies are those that it read."""
-    found: dict[str, list[Item]] = {}
-    for path in paths:
-        for (items,) in database.execute(
-            "select e.items from extractions e join memory_artifacts a"
-            " on a.source_path = e.source_path and a.source_sha256 = e.source_sha256 and a.agent_id = e.agent_id"
-            " where e.agent_id = ? and e.source_path = ?",
-            (agent_id, path),
-        ):
-            found[path] = [Item(*item) for item in json.loads(items)]
-    return found
-
-
-def any_extracted(database: Database) -> bool:
-    """Whether a model ever extracted anything."""
-    return bool(database.value("select exists(select 1 from extractions)"))
-
-
 # ── sessions ──
 
 
-def store_sessions(database: Database, told: Mapping[Session, SessionRows]) -> list[ThreadSession]:
+def store_sessions(database: Database, wanted_rows: Mapping[Session, SessionRows]) -> list[ThreadSession]:
     """Makes the nodes of sessions, their edges and their places in threads equal to the given ones.
 
     Returns the former and the present places of the sessions that changed.
     """
-    held = {row[:3]: row_of(ThreadSession, row) for row in of_sessions(database, "*", "thread_sessions", told)}
-    batches.number(database, [session for session, (nodes, _, _) in told.items() if nodes])
-    numbers = batches.numbers(database, told)
+    held = {row[:3]: row_of(ThreadSession, row) for row in of_sessions(database, "*", "thread_sessions", wanted_rows)}
+    batches.number(database, [session for session, (nodes, _, _) in wanted_rows.items() if nodes])
+    numbers = batches.numbers(database, wanted_rows)
     before = {
         (row[0], row[1]): row for row in of_values(database, _STORED, "session_summaries", "session", numbers.values())
     }
-    paths = {node.source_ref for nodes, _, _ in told.values() for node in nodes if node.source_ref is not None}
+    paths = {node.source_ref for nodes, _, _ in wanted_rows.values() for node in nodes if node.source_ref is not None}
     artifacts = batches.artifacts(database, paths)
     after = {
-        (node.agent_id, node.id): _stored(node, artifacts, numbers) for nodes, _, _ in told.values() for node in nodes
+        (node.agent_id, node.id): _stored(node, artifacts, numbers)
+        for nodes, _, _ in wanted_rows.values()
+        for node in nodes
     }
     gone = [key for key in before if key not in after]
     fresh = [row for key, row in after.items() if before.get(key) != row]
     stood = _edges_from(database, before.keys() & after.keys())
-    wanted = {(edge.agent_id, edge.parent_id, edge.child_id) for _, edges, _ in told.values() for edge in edges}
+    wanted = {(edge.agent_id, edge.parent_id, edge.child_id) for _, edges, _ in wanted_rows.values() for edge in edges}
     for agent_id, node_id in gone:
         drop_nodes(database, agent_id, [node_id])
     database.executemany(_INSERT_NODE, fresh)
@@ -141,10 +122,12 @@ def store_sessions(database: Database, told: Mapping[Session, SessionRows]) -> l
     rows = [*(before[key] for key in gone), *fresh, *(after[edge[0], edge[1]] for edge in stood ^ wanted)]
     changed = {row[7] for row in rows}
     moved = {session for session, number in numbers.items() if number in changed}
-    places = {session: place for session, (_, _, place) in told.items() if held.get(session) != place}
+    places = {session: place for session, (_, _, place) in wanted_rows.items() if held.get(session) != place}
     database.executemany(_DELETE_SESSION, [session for session, place in places.items() if place is None])
     database.executemany(_INSERT_SESSION, [columns_of(place) for place in places.values() if place is not None])
-    found = ((held.get(session), told[session][2]) for session in told if session in moved or session in places)
+    found = (
+        (held.get(session), wanted_rows[session][2]) for session in wanted_rows if session in moved or session in places
+    )
     return [place for both in found for place in both if place is not None]
 
 

@@ -88,6 +88,25 @@ def put_items(database: Database, artifact: Unread, items: Sequence[Item], model
     return True
 
 
+def extracted(database: Database, agent_id: str, paths: Iterable[str]) -> dict[str, list[Item]]:
+    """Returns what a model extracted from some artifacts, by path, if their bodies are those that it read."""
+    found: dict[str, list[Item]] = {}
+    for path in paths:
+        for (items,) in database.execute(
+            "select e.items from extractions e join memory_artifacts a"
+            " on a.source_path = e.source_path and a.source_sha256 = e.source_sha256 and a.agent_id = e.agent_id"
+            " where e.agent_id = ? and e.source_path = ?",
+            (agent_id, path),
+        ):
+            found[path] = [Item(*item) for item in json.loads(items)]
+    return found
+
+
+def any_extracted(database: Database) -> bool:
+    """Whether a model ever extracted anything."""
+    return bool(database.value("select exists(select 1 from extractions)"))
+
+
 def rests_until(database: Database, kind: str) -> str | None:
     """Returns until when no requests of a kind are sent, after failures (ISO 8601 UTC)."""
     found: str | None = database.value("select until from model_rests where kind = ?", (kind,))

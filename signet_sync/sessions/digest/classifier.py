@@ -89,9 +89,9 @@ def kind_of(said: SentenceContext, cues: Cues) -> Kind | None:
     ruled = kind_by_rules(said, cues)
     if not said.late or len(said.sentence) > LONGEST or is_inquiry(said.sentence):
         return ruled
-    nothing, *told = probabilities(said, cues, ruled)
+    nothing, *something = probabilities(said, cues, ruled)
     if nothing <= THRESHOLD:
-        return KINDS[1 + told.index(max(told))]
+        return KINDS[1 + something.index(max(something))]
     return ruled if nothing <= RULED else None
 
 

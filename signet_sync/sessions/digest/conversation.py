@@ -87,9 +87,9 @@ class Dialogue:
             elif turn.tool in SHELLS:
                 self.runs.append(place)
                 self.commits += [(place, subject) for subject in _subjects(turn)]
-        heard = [message.text[:2_000] for _, message in [*self.users[:40], *self.users[-40:]]]
-        told = [message.text[:1_000] for _, message in [*self.assistants[:20], *self.assistants[-40:]]]
-        self.cues = cues(languages_of([*heard, *told]))
+        of_person = [message.text[:2_000] for _, message in [*self.users[:40], *self.users[-40:]]]
+        of_assistant = [message.text[:1_000] for _, message in [*self.assistants[:20], *self.assistants[-40:]]]
+        self.cues = cues(languages_of([*of_person, *of_assistant]))
         self._places = [place for place, _ in self.assistants]
         self._sentences: dict[int, list[Sentence]] = {}
         self.last_edit = max([-1, *self.edits[-1:], *(place for place, _ in self.commits[-1:])])

@@ -58,14 +58,14 @@ def table() -> tuple[Cue, ...]:
 def languages_of(texts: Iterable[str]) -> frozenset[str]:
     """Returns the languages that some messages may be written in; always includes English."""
     found = {"en"}
-    told = {language: frozenset(words.split()) for language, words in _TELLS.items()}
+    telling_words = {language: frozenset(words.split()) for language, words in _TELLS.items()}
     for text in texts:
         if not text.isascii():
             found.update(language for language, letters in _SCRIPTS if letters.search(text))
         words = {word.lower() for word in _WORD.findall(text)}
-        for language in [one for one in told if one not in found]:
+        for language in [one for one in telling_words if one not in found]:
             # One word is enough for few words: "la segunda".
-            if len(words & told[language]) >= (1 if len(words) <= 8 else 2 if len(words) <= 20 else 4):
+            if len(words & telling_words[language]) >= (1 if len(words) <= 8 else 2 if len(words) <= 20 else 4):
                 found.add(language)
     return frozenset(found)
 

@@ -63,21 +63,21 @@ def headline(outcome: SessionOutcome, contexts: Sequence[SessionContext]) -> str
 def results_text(outcome: SessionOutcome) -> str:
     """Returns the results without the project and the words that a gate requires; empty if there are none."""
     parts = [part for text in outcome.results if (part := _clean(text))]
-    asked = _clean(_cut(_MODE.sub("", outcome.request), _ASKED))
+    request = _clean(_cut(_MODE.sub("", outcome.request), _ASKED))
     if outcome.status == "aborted":
-        return _stopped(asked, parts, _clean(_cut(outcome.parting, 120)))
+        return _stopped(request, parts, _clean(_cut(outcome.parting, 120)))
     if not parts:
         return ""
-    if outcome.status == "question-only" and asked:
-        return f"asked: {asked}; learned: {_joined(parts[:2])}"
+    if outcome.status == "question-only" and request:
+        return f"asked: {request}; learned: {_joined(parts[:2])}"
     return _with_what_is_left(outcome, parts)
 
 
-def _stopped(asked: str, parts: Sequence[str], parting: str) -> str:
+def _stopped(request: str, parts: Sequence[str], parting: str) -> str:
     """Describes a stopped session: what was tried, that it was stopped and why, and its state."""
-    if not asked and not parts:
+    if not request and not parts:
         return ""
-    said = f"{asked or 'the work'}: stopped midway"
+    said = f"{request or 'the work'}: stopped midway"
     said += f" ({parting})" if parting else ""
     return f"{said}; last state: {_joined(parts[:2])}" if parts else said
 
@@ -146,9 +146,9 @@ def _fillings(said: str, outcome: SessionOutcome, day: str) -> Iterator[str]:
     """Yields what makes a sentence long enough for the gate: request, files, day; last, words on the transcript."""
     language = "ja" if _KANA.search(said) else "ko" if _HANGUL.search(said) else "zh" if IS_CJK.search(said) else "en"
     asked_for, files, on, stands, ran = _FILLING[language]
-    asked = _END.sub("", _clean(_cut(outcome.request, _ASKED)))
-    if asked and asked not in said and overlap(asked, said) < 0.8:
-        yield f" ({asked_for}: {asked})"
+    request = _END.sub("", _clean(_cut(outcome.request, _ASKED)))
+    if request and request not in said and overlap(request, said) < 0.8:
+        yield f" ({asked_for}: {request})"
     names = [name for name in _names(outcome) if name not in said][:3]
     if names:
         yield f"; {files}: {', '.join(names)}"

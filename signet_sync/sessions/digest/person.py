@@ -108,8 +108,8 @@ class _Turn:
             at = self._taken
         while at < len(self._said):
             sentence, line = self._said[at]
-            if is_question(sentence) and (told := _THEN_ASKS.match(sentence)):
-                sentence = told[1]
+            if is_question(sentence) and (split := _THEN_ASKS.match(sentence)):
+                sentence = split[1]
             kind = self._kind(sentence, opens=at == 0)
             if kind:
                 text = bare(sentence) or sentence

@@ -215,15 +215,15 @@ def proposal(text: str) -> str | None:
 
     Empty if it proposes only the immediate next step, None if nothing is proposed.
     """
-    told = [(one, is_question(one)) for one, _ in sentences(text)]
-    for at in range(len(told) - 1, -1, -1):
-        one, question = told[at]
+    parts = [(one, is_question(one)) for one, _ in sentences(text)]
+    for at in range(len(parts) - 1, -1, -1):
+        one, question = parts[at]
         if question or not _PROPOSES.search(one):
             continue
         if _NEXT_STEP.search(one):
             return ""
-        if _POINTS_BACK.search(one) and at and not told[at - 1][1]:
-            one = f"{told[at - 1][0]} {one}"
+        if _POINTS_BACK.search(one) and at and not parts[at - 1][1]:
+            one = f"{parts[at - 1][0]} {one}"
         return _unmarked(one)
     return None
 
@@ -284,8 +284,8 @@ def _options(text: str) -> list[tuple[str, str]]:
             _LISTED.match(end, colon.end()) if _LISTS.search(end, max(0, colon.start() - 60), colon.start()) else None
         )
         if listed:
-            told = [*re.split(r",\s+", listed["list"]), listed["last"]]
-            return [(str(number), one.strip()) for number, one in enumerate(told, 1)]
+            named = [*re.split(r",\s+", listed["list"]), listed["last"]]
+            return [(str(number), one.strip()) for number, one in enumerate(named, 1)]
     either = _EITHER.in_any.search(end) if _EITHER.search(end) else None
     return [("1", either["one"]), ("2", either["other"])] if either else []
 

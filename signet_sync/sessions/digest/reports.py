@@ -89,11 +89,11 @@ def section_statements(dialogue: Dialogue, found: list[Report]) -> Iterator[Outc
         above = ""
         for passage in report.read:
             # A bold line labels the paragraph below it, not the one after that.
-            told, above = above, passage.label if passage.form == "paragraph" else ""
+            before, above = above, passage.label if passage.form == "paragraph" else ""
             if passage.form == "heading" or passage.struck or passage.mark == "done":
                 continue
             label = dialogue.cues.kind_of(passage.label)
-            if label == "constraint" and told == passage.label:
+            if label == "constraint" and before == passage.label:
                 continue
             kind = _OF_MARK.get(passage.mark) if label in ("state", "", "done") else _OF_LABEL.get(label)
             if kind is None:
@@ -133,9 +133,9 @@ def possible_blockers(dialogue: Dialogue, found: list[Report]) -> Iterator[Outco
     for report in found[-2:]:
         for passage in report.read:
             for sentence in split(passage.text) if passage.form != "heading" else ():
-                told = [one for one in re.split(r"[:：;；]\s", sentence) if dialogue.cues.has("hindered", one)]
-                if told and not is_question(sentence) and len(stems(told[0])) >= 2:
-                    yield OutcomeItem("blocker", told[0], report.message.line + passage.line, report.place, "prose")
+                parts = [one for one in re.split(r"[:：;；]\s", sentence) if dialogue.cues.has("hindered", one)]
+                if parts and not is_question(sentence) and len(stems(parts[0])) >= 2:
+                    yield OutcomeItem("blocker", parts[0], report.message.line + passage.line, report.place, "prose")
 
 
 def prose_statements(dialogue: Dialogue, found: list[Report]) -> Iterator[OutcomeItem]:

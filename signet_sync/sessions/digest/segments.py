@@ -23,10 +23,10 @@ def join_outcomes(earlier: Sequence[SessionOutcome], latest: SessionOutcome) -> 
 
     `earlier` are oldest first. If the latest segment has no results, the one before it is used.
     """
-    told = [one for one in (*reversed(earlier), latest) if one.results]
-    if not told:
+    with_results = [one for one in (*reversed(earlier), latest) if one.results]
+    if not with_results:
         return latest
-    lead = latest if latest.results else told[0]
+    lead = latest if latest.results else with_results[0]
     parts = list(lead.results)
     room = SENTENCE_LENGTH_CJK if IS_CJK.search(parts[0]) else SENTENCE_LENGTH
     known = frozenset().union(*map(stems, parts))

@@ -33,10 +33,10 @@ class _Candidate(NamedTuple):
 
 
 def select_results(
-    dialogue: Dialogue, found: Sequence[Report], stated: Sequence[OutcomeItem], asked: str, status: Status
+    dialogue: Dialogue, found: Sequence[Report], stated: Sequence[OutcomeItem], request: str, status: Status
 ) -> tuple[str, ...]:
     """Returns the passages that best describe the outcome, in order; else the work itself, if no passage does."""
-    candidates = sorted(_candidates(dialogue, found, stated, asked), reverse=True)
+    candidates = sorted(_candidates(dialogue, found, stated, request), reverse=True)
     worked = _worked(dialogue)
     if worked and dialogue.last_word < min([*dialogue.edits[:1], *dialogue.runs[:1]]):
         return worked
@@ -63,12 +63,12 @@ def select_results(
 
 
 def _candidates(
-    dialogue: Dialogue, found: Sequence[Report], stated: Sequence[OutcomeItem], asked: str
+    dialogue: Dialogue, found: Sequence[Report], stated: Sequence[OutcomeItem], request: str
 ) -> Iterator[_Candidate]:
     cues = dialogue.cues
     best = next((one.place for one in found if one.late), -1)
     kept = {item_text(item.text).casefold() for item in stated if item.kind in ("next", "blocker")}
-    why = _WHY.search(asked) is not None
+    why = _WHY.search(request) is not None
     committed = dialogue.commits[-1][0] if dialogue.commits else -1
     committed_words = stems(" ".join(subject for _, subject in dialogue.commits[-5:]))
     went_on = sum(place > best for place, _ in dialogue.commits) > 2
@@ -79,7 +79,7 @@ def _candidates(
         position = 0
         for number, passage in enumerate(report.read[:80]):
             label = cues.kind_of(passage.label)
-            if not number and passage.form == "heading" and _names(passage.text, asked):
+            if not number and passage.form == "heading" and _names(passage.text, request):
                 yield _Candidate(_TITLE, (report.place, number, 0), _EMOJI.sub("", passage.text).strip())
             if passage.form == "heading" or label in ("next", "plan", "preference") or passage.struck:
                 continue
@@ -96,8 +96,8 @@ def _candidates(
                     continue
                 if committed > report.place and _UNCOMMITTED.search(text):
                     continue
-                shared = len(stems(text) & stems(asked))
-                score = 3 / (1 + 0.35 * position) + 2 * overlap(text, asked) * min(1.0, shared / 2)
+                shared = len(stems(text) & stems(request))
+                score = 3 / (1 + 0.35 * position) + 2 * overlap(text, request) * min(1.0, shared / 2)
                 score += 0.6 if cues.has("outcome", text) else 0.0
                 score += 0.4 if _FIGURE.search(text) else 0.0
                 score += 0.5 if label == "done" else 0.0
@@ -117,17 +117,17 @@ def _candidates(
                     position += 1
                 yield _Candidate(score / 2 if went_on else score, (report.place, number, part), text)
     # If the assistant says little at the end, its commits say more.
-    told = next((one.message.text for one in found if one.place == best), "")
-    worth = 0.5 if len(told) >= 160 or has_label(cues, told) or IS_CJK.search(told) else 1.5
+    report_text = next((one.message.text for one in found if one.place == best), "")
+    worth = 0.5 if len(report_text) >= 160 or has_label(cues, report_text) or IS_CJK.search(report_text) else 1.5
     # If the work went on after the best report, only the commits say what came out.
     worth = 4.0 if went_on else worth
     for place, subject in dialogue.commits[-3:]:
         yield _Candidate(worth, (place, 0, 0), subject)
 
 
-def _names(title: str, asked: str) -> bool:
+def _names(title: str, request: str) -> bool:
     """Whether a report's title says what it is about in the words of the request, and more than that."""
-    return 2 <= len(stems(title)) <= 14 and bool(stems(title) & stems(asked)) and ":" in title
+    return 2 <= len(stems(title)) <= 14 and bool(stems(title) & stems(request)) and ":" in title
 
 
 # A request to find out why needs the cause; side work comes last.

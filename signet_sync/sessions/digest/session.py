@@ -18,7 +18,7 @@ def outcome(transcript: str) -> SessionOutcome:
     dialogue = Dialogue(transcript)
     if not dialogue.assistants and not dialogue.users:
         return SessionOutcome(edited=dialogue.edited(), commands=dialogue.commands(), opening=dialogue.opening())
-    asked = _request(dialogue)
+    request = _request(dialogue)
     found = reports(dialogue)
     best = next((one.place for one in found if one.late), -1)
     prose = list(prose_statements(dialogue, found))
@@ -35,10 +35,10 @@ def outcome(transcript: str) -> SessionOutcome:
     status = status_of(dialogue, stated, found)
     trivial = is_trivial(dialogue)
     stated = [item for item in stated if not trivial and _fits(item, status)][:ITEMS]
-    told = () if trivial else select_results(dialogue, found, stated, asked, status)
+    results = () if trivial else select_results(dialogue, found, stated, request, status)
     parting = parting_words(dialogue) if status == "aborted" else ""
     return SessionOutcome(
-        told, tuple(stated), status, asked, dialogue.edited(), dialogue.commands(), dialogue.opening(), parting
+        results, tuple(stated), status, request, dialogue.edited(), dialogue.commands(), dialogue.opening(), parting
     )
 
 

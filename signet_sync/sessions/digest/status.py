@@ -78,12 +78,12 @@ def _stopped(dialogue: Dialogue) -> bool:
             continue
         behind = [one.text for at, one in dialogue.assistants if at > place]
         worked = any(len(stems(text)) >= _REPORTED and not dialogue.cues.has("stopped", text) for text in behind)
-        told = any(
+        was_reported = any(
             max(dialogue.last_edit, dialogue.last_run) < at < place and len(stems(one.text)) >= _TOLD
             for at, one in dialogue.assistants[-4:]
         )
         said = [sentence for sentence, _ in dialogue.sentences_of(place)]
-        orders = any(dialogue.cues.has("stop", one) and not (told and _FOR_NOW.search(one)) for one in said)
+        orders = any(dialogue.cues.has("stop", one) and not (was_reported and _FOR_NOW.search(one)) for one in said)
         # A person who interrupted and gives up says why, and the assistant confirms that it stopped.
         ends = dialogue.interrupted == place - 1 and any(dialogue.cues.has("stopped", text) for text in behind[:1])
         # A person who leaves for today after a report stops nothing.
@@ -115,15 +115,17 @@ def _unfinished(dialogue: Dialogue, stated: Sequence[OutcomeItem], found: Sequen
                 return True
             if any(dialogue.cues.has("unfinished", one) for one in split(passage.text) if not is_question(one)):
                 return True
-    asked = dialogue.users[0][1].text[:400] if dialogue.users else ""
+    request = dialogue.users[0][1].text[:400] if dialogue.users else ""
     if any(item.kind == "next" and PUT_OFF.search(item.text) for item in stated if item.source == "person"):
         return True
-    return any(item.kind == "next" and (_MUST_FOLLOW.search(item.text) or _named(item.text, asked)) for item in stated)
+    return any(
+        item.kind == "next" and (_MUST_FOLLOW.search(item.text) or _named(item.text, request)) for item in stated
+    )
 
 
-def _named(text: str, asked: str) -> bool:
+def _named(text: str, request: str) -> bool:
     """Whether a next step is part of the request: "rest: navigation, tables, pdf preview"."""
-    parts = [part for part in re.split(r"[,:;]|\band\b|\bund\b", asked)[1:] if len(stems(part)) >= 2]
+    parts = [part for part in re.split(r"[,:;]|\band\b|\bund\b", request)[1:] if len(stems(part)) >= 2]
     return any(stems(part) <= stems(text) for part in parts)
 
 
@@ -156,10 +158,10 @@ def is_trivial(dialogue: Dialogue) -> bool:
         return False
     if sum(len(stems(message.text)) for _, message in dialogue.assistants[:40]) > _GREETING:
         return False
-    heard = [bare(sentence) for place, _ in dialogue.users[:40] for sentence, _ in dialogue.sentences_of(place)]
-    if any(_ASKING.match(one) or (is_errand(one) and not _TRIES.match(one)) for one in heard):
+    said = [bare(sentence) for place, _ in dialogue.users[:40] for sentence, _ in dialogue.sentences_of(place)]
+    if any(_ASKING.match(one) or (is_errand(one) and not _TRIES.match(one)) for one in said):
         return False
-    if any(kind_by_rules(SentenceContext(one, first=True), dialogue.cues) for one in heard):
+    if any(kind_by_rules(SentenceContext(one, first=True), dialogue.cues) for one in said):
         return False
     return sum(len(stems(message.text)) for _, message in dialogue.users[:40]) <= 8 and not any(
         is_question(sentence) and len(stems(sentence)) > 1

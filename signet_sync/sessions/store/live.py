@@ -99,7 +99,7 @@ def not_buffered(
         elif not (alike(known[0], turn.role) and alike(known[1], turn.content)):
             raise UsageError(
                 f"turn {turn.turn} of this session was appended with other words",
-                hint="nothing was written; a turn never changes: append what is new under a number of its own",
+                hint="nothing was written; turns never change: append new words under a new number",
                 code="turn-conflict",
             )
     return list(new.values())

@@ -76,8 +76,7 @@ def _is_plain(text: str) -> bool:
 
 def suspects(text: str) -> bool:
     """Whether `redact` would replace anything (note `secret-suspected`)."""
-    searched = SearchedText(text)
-    return any(True for step in _STEPS for _ in step(searched))
+    return any(True for _ in _all(text))
 
 
 def extent(text: str) -> tuple[int, int] | None:

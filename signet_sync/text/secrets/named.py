@@ -175,8 +175,10 @@ def _value_of(searched: SearchedText, name: Name) -> tuple[int, int] | None:
         if quoted is None:
             return None
         value = text[slice(*quoted)]
-        asked = text[max(0, name.start - 3) : name.start].rstrip("\"'`\\#.")[-1:] in ("(", "")
-        sure = proof in (Proof.PASSWORD, Proof.SECRET) and (asked if how == "item" else _SETS.match(text, name.start))
+        is_argument = text[max(0, name.start - 3) : name.start].rstrip("\"'`\\#.")[-1:] in ("(", "")
+        sure = proof in (Proof.PASSWORD, Proof.SECRET) and (
+            is_argument if how == "item" else _SETS.match(text, name.start)
+        )
         return (
             quoted
             if (fits(value, proof, Where.QUOTED) if sure else cannot_be_word(value) and fits(value, proof, Where.CODE))
@@ -584,11 +586,11 @@ def _used(text: str, place: int) -> tuple[int, int] | None:
     if used is None or text.endswith(_HASHES, 0, start + used.start()):
         return None
     value = used["secret"]
-    told = not is_compound(value) and fits(value, Proof.PASSWORD, Where.GIVEN)
+    fitting = not is_compound(value) and fits(value, Proof.PASSWORD, Where.GIVEN)
     if (
         not cannot_be_word(value)
         and not is_phrase(value)
-        and not (told and _USES.search(text, start, start + used.start()))
+        and not (fitting and _USES.search(text, start, start + used.start()))
     ):
         return None
     return start + used.start("secret"), start + used.end("secret")
