@@ -17,7 +17,6 @@ from signet_sync.formats.filename import artifact_file_name, artifact_name
 from signet_sync.formats.paths import MEMORY, artifact_path
 from signet_sync.formats.session_token import derive_token
 from signet_sync.formats.timestamps import iso, parse_instant
-from signet_sync.pages import stage as pages_stage
 from signet_sync.pages.store import pages
 from signet_sync.sessions import flow as sessions_flow
 from signet_sync.sessions import journal
@@ -37,6 +36,7 @@ from signet_sync.sessions.states import (
 )
 from signet_sync.sessions.store import live, results
 from signet_sync.storage import files, state_dir
+from signet_sync.storage.clock import now_us
 from signet_sync.sync import engine
 from signet_sync.sync.planner import Row
 from signet_sync.sync.request import Request
@@ -321,12 +321,12 @@ def refresh(workspace: Workspace, agent_id: str, token: str) -> None:
     def concerns(flow: Flow) -> bool:
         return (flow.document["agent_id"], flow.document["token"]) == (agent_id, token)
 
-    now_us = pages_stage.now_us()
+    instant = now_us()
     with state_dir.workspace_lock(workspace.state, LOCK_TIMEOUT):
         for flow in sessions_flow.resume(workspace, concerns):
             with suppress(UsageError):  # the refusal is recorded
-                _finish(workspace, flow, now_us)
-        _refresh(workspace, agent_id, token, now_us)
+                _finish(workspace, flow, instant)
+        _refresh(workspace, agent_id, token, instant)
 
 
 def _refresh(workspace: Workspace, agent_id: str, token: str, now_us: int) -> None:
