@@ -58,7 +58,7 @@ class Flow:
 
     held: journal.JournalledFlow
     wording: str | None = None
-    choose_sentence: str | None = None
+    sentence: str | None = None
     quality: Quality | None = None
     generated_at: str = ""
     reconciled: bool = False
