@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from functools import cache, lru_cache
 from importlib import resources
 from typing import NamedTuple
@@ -79,99 +79,42 @@ def _patterns() -> dict[tuple[str, str], list[str]]:
     return found
 
 
-def any_of(patterns: Sequence[str]) -> Caseless:
-    """Joins patterns to one that matches where any of them does."""
-    return Caseless(_gathered(patterns, plain=False), _gathered(patterns, plain=True))
-
-
-def _gathered(patterns: Iterable[str], *, plain: bool) -> str:
-    """Joins patterns so that few are tried at each position: at the start of a word, of the text, or anywhere.
-
-    With `plain`, alternatives that begin with a letter beyond ASCII are left out: no ASCII text contains them.
-    """
+def any_of(patterns: Iterable[str]) -> Caseless:
+    """Joins patterns so that few are tried at each position: at the start of a word, of the text, or anywhere."""
     words: list[str] = []
     starts: list[str] = []
     others: list[str] = []
-    for branch in (one for pattern in patterns for whole in _branches(pattern) for one in _opened(whole)):
-        behind = _BEHIND.match(branch)
-        if behind:
-            words.append(behind[1] + branch[behind.end() :])
-        elif branch.startswith(r"\b"):
-            words.extend(_opened(branch[2:]))
+    for branch in (one for pattern in patterns for one in _branches(pattern)):
+        if branch.startswith(r"\b"):
+            words.append(branch[2:])
         elif branch.startswith("^"):
-            starts.extend(_opened(branch[1:]))
+            starts.append(branch[1:])
         else:
             others.append(branch)
-    if plain:
-        words, starts, others = ([one for one in some if not _BEYOND.match(one)] for some in (words, starts, others))
-    grouped = [rf"\b(?=\w)(?:{_by_letter(words)})"] if words else []
-    grouped += [f"^(?:{_by_letter(starts)})"] if starts else []
-    return "|".join([*grouped, *others]) or "(?!)"
-
-
-_SHORT_END = 40  # characters; a longer end of a pattern is repeated for each first letter only
-_BEYOND = late(r"[^\x00-\x7f](?![?*{])")
-_BEHIND = late(r"((?:\(\?<[!=][^()]*\))+)\\b")
-
-
-def _opened(branch: str) -> Iterator[str]:
-    """Yields a pattern that begins with a group once for each of the group's alternatives."""
-    if branch.startswith("(?:") and "(?P" not in branch:
-        end = next((at for at, mark, depth in _marks(branch) if mark == ")" and not depth), len(branch))
-        behind = branch[end + 1 :]
-        if not behind.startswith(("?", "*", "+", "{")):
-            found = list(_branches(branch[3:end]))
-            if len(behind) > _SHORT_END:
-                found = _letters(found)
-            for one in found:
-                yield from _opened(one + behind)
-            return
-    yield branch
-
-
-def _by_letter(branches: Iterable[str]) -> str:
-    """Joins alternatives to one pattern, grouped by first letter."""
-    return "|".join(_letters(branches))
-
-
-def _letters(branches: Iterable[str]) -> list[str]:
-    """Groups alternatives by the letter that they begin with."""
-    letters: dict[str, list[str]] = {}
-    others = []
-    for branch in branches:
-        if branch[:1].isalpha() and branch[1:2] not in ("?", "*", "+", "{"):
-            letters.setdefault(branch[0].lower(), []).append(branch[1:])
-        else:
-            others.append(branch)
-    return [*(f"{letter}(?:{'|'.join(rest)})" for letter, rest in letters.items()), *others]
+    grouped = [rf"\b(?=\w)(?:{'|'.join(words)})"] if words else []
+    grouped += [f"^(?:{'|'.join(starts)})"] if starts else []
+    return Caseless("|".join([*grouped, *others]))
 
 
 def _branches(pattern: str) -> Iterator[str]:
     """Yields the alternatives of a pattern that are outside any group."""
-    begun = 0
-    for at, mark, depth in _marks(pattern):
-        if mark == "|" and not depth:
+    begun = depth = 0
+    escaped = in_set = False
+    for at, sign in enumerate(pattern):
+        if escaped:
+            escaped = False
+        elif sign == "\\":
+            escaped = True
+        elif in_set:
+            in_set = sign != "]"
+        elif sign == "[":
+            in_set = True
+        elif sign in "()":
+            depth += 1 if sign == "(" else -1
+        elif sign == "|" and not depth:
             yield pattern[begun:at]
             begun = at + 1
     yield pattern[begun:]
-
-
-def _marks(pattern: str) -> Iterator[tuple[int, str, int]]:
-    """Yields a pattern's brackets and bars outside sets and escapes: position, character, group depth after it."""
-    depth = at = 0
-    in_set = False
-    while at < len(pattern):
-        mark = pattern[at]
-        if mark == "\\":
-            at += 1
-        elif in_set:
-            in_set = mark != "]"
-        elif mark == "[":
-            in_set = True
-        elif mark in "()|":
-            depth += (mark == "(") - (mark == ")")
-            yield at, mark, depth
-        at += 1
 
 
 class Cues:
@@ -179,7 +122,7 @@ class Cues:
 
     def __init__(self, languages: frozenset[str]) -> None:
         self._languages = sorted(languages)
-        self._gathered: dict[str, Caseless | None] = {}
+        self._of_kinds: dict[str, Caseless | None] = {}
         self._labels: dict[str, str] = {}
 
     def kind_of(self, label: str) -> str:
@@ -205,10 +148,10 @@ class Cues:
 
     def _of_kind(self, kind: str) -> Caseless | None:
         """Returns the pattern of a kind, compiled at first use."""
-        if kind not in self._gathered:
+        if kind not in self._of_kinds:
             found = [pattern for language in self._languages for pattern in _patterns().get((language, kind), ())]
-            self._gathered[kind] = any_of(found) if found else None
-        return self._gathered[kind]
+            self._of_kinds[kind] = any_of(found) if found else None
+        return self._of_kinds[kind]
 
 
 @lru_cache(maxsize=16)
