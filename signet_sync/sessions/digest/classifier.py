@@ -7,7 +7,6 @@ The classifier is a multinomial logistic regression over hashed words, letters a
 from __future__ import annotations
 
 import re
-from array import array
 from collections.abc import Collection, Iterator
 from functools import cache, lru_cache
 from importlib import resources
@@ -43,14 +42,10 @@ Probabilities = tuple[float, float, float, float, float, float]
 
 
 class ClassifierWeights(NamedTuple):
-    """The trained weights: one for each kind and feature, in units of `scale`.
-
-    The weights of three kinds are packed into one number, each raised by `_ABOVE` so that none is negative: one addition
-    then adds three weights, as long as no sum reaches `1 << _BITS`.
-    """
+    """The trained weights: for each of `KINDS` one for each feature, in units of `scale`."""
 
     scale: float
-    halves: tuple[array[int], array[int]]
+    of_kinds: tuple[memoryview[int], ...]
 
 
 class FeatureGroup(NamedTuple):
@@ -60,28 +55,18 @@ class FeatureGroup(NamedTuple):
     hashes: frozenset[int]
 
 
-_BITS, _ABOVE = 24, 128
-_RAISED = bytes(one ^ _ABOVE for one in range(256))
-
-
 @cache
 def weights() -> ClassifierWeights:
     """Returns the packaged weights; read at first use."""
     packed = (resources.files("signet_sync.sessions.digest") / "weights.bin").read_bytes()
     (scale,) = HEADER.unpack_from(packed)
-    halves = (bytearray(8 * ROWS), bytearray(8 * ROWS))
-    for kind in range(len(KINDS)):
-        begun = HEADER.size + kind * ROWS
-        halves[kind // 3][kind % 3 * _BITS // 8 :: 8] = packed[begun : begun + ROWS].translate(_RAISED)
-    first, second = (Struct(f"<{ROWS}Q").unpack(half) for half in halves)
-    return ClassifierWeights(scale, (array("Q", first), array("Q", second)))
+    rows = memoryview(packed)[HEADER.size :].cast("b")
+    return ClassifierWeights(scale, tuple(rows[kind * ROWS : (kind + 1) * ROWS] for kind in range(len(KINDS))))
 
 
 def weight_sums(hashes: Collection[int]) -> tuple[int, ...]:
     """Returns the sums of the weights of some features, for each of `KINDS`."""
-    above, lowest = _ABOVE * len(hashes), (1 << _BITS) - 1
-    wholes = (sum(map(half.__getitem__, hashes)) for half in weights().halves)
-    return tuple((whole >> shift & lowest) - above for whole in wholes for shift in (0, _BITS, 2 * _BITS))
+    return tuple(sum(map(of_kind.__getitem__, hashes)) for of_kind in weights().of_kinds)
 
 
 def kind_of(said: SentenceContext, cues: Cues) -> Kind | None:
