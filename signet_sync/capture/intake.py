@@ -220,7 +220,7 @@ def _follow(workspace: Workspace, now_us: int) -> None:
     try:
         for job, shape in running(workspace, now_us):
             look(workspace, job, shape, now_us)
-        live.keep_marks(workspace.database, spool.markers(workspace.state.spool))
+        live.drop_other_marks(workspace.database, spool.markers(workspace.state.spool))
     except DatabaseError as error:
         logger.debug("running sessions are read later: {}", error.message)
 

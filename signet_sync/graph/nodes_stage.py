@@ -63,7 +63,9 @@ class Graph(Deriver):
 
     def work(self, database: Database, sources: Sequence[Source]) -> Work:
         """Returns the work of deriving each session, for workers."""
-        return Work(_derive_row, ((one, (one.session, nodes.kept(database, one.session))) for one in sources))
+        return Work(
+            _derive_row, ((one, (one.session, nodes.stored_artifacts(database, one.session))) for one in sources)
+        )
 
     def prepare(
         self, database: Database, sources: Sequence[Source], earlier: Mapping[str, Any], alive: Alive

@@ -163,7 +163,7 @@ def forget(workspace: Workspace, agent_id: str, session_key: str, marks: Mapping
                 before = buffer.turns()
                 left = [turn for turn in before if mark_of(turn) not in gone]
                 if len(left) < len(before):
-                    buffer.keep(left)
+                    buffer.replace(left)
                 live.mirror(database, *identity, left)
                 live.set_shape(database, identity.name, buffer.shape)
 

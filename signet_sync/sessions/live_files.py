@@ -186,7 +186,7 @@ class Buffer:
         write_all(self._descriptor, _line(turns))
         sync_descriptor(self._descriptor)
 
-    def keep(self, turns: Sequence[LiveTurn]) -> None:
+    def replace(self, turns: Sequence[LiveTurn]) -> None:
         """Keeps only these turns, and deletes the file if there are none. Durable on return. Raises `OSError`."""
         if turns:
             self._replace(turns)

@@ -60,17 +60,17 @@ def _stored(node: GraphNode, artifacts: Mapping[str, int], numbers: Mapping[Sess
 
 
 def source_of(row: Sequence[Any]) -> ArtifactText:
-    """Makes an artifact's text from its stored row (`kept`)."""
+    """Makes an artifact's text from its row (`stored_artifacts`)."""
     columns = [*row[:8], parse_instant(row[8]) if row[8] else None, *row[9:12], opened(row[12]), *row[13:]]
     return ArtifactText(*columns)
 
 
 def sources(database: Database, session: Session) -> list[ArtifactText]:
     """Returns the content artifacts of a session, oldest first."""
-    return [source_of(row) for row in kept(database, session)]
+    return [source_of(row) for row in stored_artifacts(database, session)]
 
 
-def kept(database: Database, session: Session) -> list[tuple[Any, ...]]:
+def stored_artifacts(database: Database, session: Session) -> list[tuple[Any, ...]]:
     """Returns their stored rows, with compressed texts, which workers decompress."""
     return list(
         database.execute(

@@ -294,7 +294,7 @@ def set_shape(database: Database, name: str, shape: str) -> None:
         database.execute("delete from live_files where name = ?", (name,))
 
 
-def forget_shapes(database: Database) -> None:
+def drop_shapes(database: Database) -> None:
     """Deletes all shapes but `REMOVED`, as there may be rows without files now. In the caller's transaction."""
     database.execute("delete from live_files where shape <> ?", (REMOVED,))
 
@@ -345,7 +345,7 @@ def set_mark(database: Database, name: str, mark: TranscriptMark) -> None:
         )
 
 
-def keep_marks(database: Database, names: Collection[str]) -> None:
+def drop_other_marks(database: Database, names: Collection[str]) -> None:
     """Deletes all marks but these; a mark is kept as long as the stop marker of its name."""
     known = [name for (name,) in database.execute("select name from live_transcripts")]
     gone = [(name,) for name in known if name not in names]
