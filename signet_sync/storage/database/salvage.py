@@ -145,8 +145,8 @@ def _believable(damaged: apsw.Connection, table: str, columns: list[_Column]) ->
 
 def _readable(damaged: apsw.Connection, table: str, columns: list[_Column]) -> Iterator[tuple[Any, ...]]:
     """Yields rows up to the first damage from one end, then from the other; those in between may come twice."""
-    # A text is read as bytes: each row is checked for being one.
-    given = ", ".join(f"cast({c.name} as blob)" if c.kind == "text" else c.name for c in columns)
+    # Text is read as bytes, because it may not be UTF-8: in a damaged row also that of a column of numbers.
+    given = ", ".join(f"iif(typeof({c.name}) = 'text', cast({c.name} as blob), {c.name})" for c in columns)
     keys = sorted((column.key, column.name) for column in columns if column.key)
     for direction in ("asc", "desc"):
         order = ", ".join(f"{name} {direction}" for _, name in keys)
