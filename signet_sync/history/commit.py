@@ -17,11 +17,11 @@ from signet_sync.formats.paths import TEMPORARY, display
 from signet_sync.formats.snapshot import Found
 from signet_sync.history.git import config as git_config
 from signet_sync.history.git import index as git_index
-from signet_sync.history.git import lock, objects, repository, trees, worktree
+from signet_sync.history.git import lock, objects, packs, repository, worktree
 from signet_sync.history.git.gathering import Gathered, Gathering, Known, Limits, Skipped
+from signet_sync.history.git.objects import COMMIT, Entry, Store
 from signet_sync.history.git.packs import NewObjects
 from signet_sync.history.git.repository import Opened
-from signet_sync.history.git.trees import Entry
 from signet_sync.history.log import Commit, Diff, Told, Version, blob, diff, log, presentable
 from signet_sync.storage import files
 from signet_sync.storage.durable import sync_folder, sync_path
@@ -161,16 +161,12 @@ def begin(
     """
     if not place.ours or repository.tip(place) is not None or _hindrance(place):
         return
-    new = NewObjects(place.git)
-    try:
-        with repository.readable():
-            found = _gathering(place, {}, limits, {}, new).some((".gitignore", ".gitattributes"))
-            top = trees.build(found.flat, new.add)
-            made = new.add("commit", _commit_object(top, None, message(FIRST, "", []), author, agent or author, now_us))
-            new.flush()
-            _publish(place, None, made, found)
-    finally:
-        new.discard()
+    with repository.readable(), NewObjects(place.git) as new:
+        found = _gathering(place, {}, limits, {}, new).some((".gitignore", ".gitattributes"))
+        top = objects.build(found.flat, new.add)
+        made = new.add(COMMIT, _commit_object(top, None, message(FIRST, "", []), author, agent or author, now_us))
+        new.flush()
+        _publish(place, None, made, found)
 
 
 def commit(
@@ -196,12 +192,29 @@ def commit(
     reason = _hindrance(place)
     if reason:
         return Committed("busy", reason=reason)
-    new = NewObjects(place.git)
-    try:
-        with repository.readable():
-            return _committed(place, subject, body, author, agent or author, now_us, limits, cache, new)
-    finally:
-        new.discard()
+    with repository.readable(), NewObjects(place.git) as new:
+        parent = repository.tip(place)
+        tracked, known_trees = objects.flatten(place.git, _tree_of(place, parent)) if parent else ({}, set())
+        found = _gathering(place, tracked, limits, cache, new).gathered()
+        forgotten = frozenset(cache.keys() - found.flat.keys() - {path for path, _ in found.skipped})
+        told = Committed("clean", None, "", tuple(found.skipped), found.learnt, forgotten)
+        if parent is not None and found.flat == tracked:
+            _mend_index(place, found)
+            return told
+
+        def add(kind: int, data: bytes) -> bytes:
+            oid = objects.object_id(kind, data)
+            return oid if oid in known_trees else new.add(kind, data)
+
+        top = objects.build(found.flat, add)
+        text = message(subject, body, found.skipped)
+        made = new.add(COMMIT, _commit_object(top, parent, text, author, agent or author, now_us))
+        new.flush()
+        if not _publish(place, parent, made, found):
+            return replace(told, outcome="busy", reason="another git command is running")
+        if place.ours:
+            _tidy(place)
+        return replace(told, outcome="committed", oid=made.hex())
 
 
 def _hindrance(place: Opened) -> str:
@@ -212,41 +225,6 @@ def _hindrance(place: Opened) -> str:
     return repository.busy(place.folder)
 
 
-def _committed(
-    place: Opened,
-    subject: str,
-    body: str,
-    author: tuple[str, str],
-    agent: tuple[str, str],
-    now_us: int,
-    limits: Limits,
-    cache: Mapping[str, Known],
-    new: NewObjects,
-) -> Committed:
-    parent = repository.tip(place)
-    tracked, known_trees = trees.flatten(place.git, _tree_of(place, parent)) if parent else ({}, set())
-    found = _gathering(place, tracked, limits, cache, new).gathered()
-    forgotten = frozenset(cache.keys() - found.flat.keys() - {path for path, _ in found.skipped})
-    told = Committed("clean", None, "", tuple(found.skipped), found.learnt, forgotten)
-    if parent is not None and found.flat == tracked:
-        _mend_index(place, found)
-        return told
-
-    def add(kind: trees.Kind, data: bytes) -> bytes:
-        oid = trees.object_id(kind, data)
-        return oid if oid in known_trees else new.add(kind, data)
-
-    top = trees.build(found.flat, add)
-    text = message(subject, body, found.skipped)
-    made = new.add("commit", _commit_object(top, parent, text, author, agent, now_us))
-    new.flush()
-    if not _publish(place, parent, made, found):
-        return replace(told, outcome="busy", reason="another git command is running")
-    if place.ours:
-        _tidy(place)
-    return replace(told, outcome="committed", oid=made.hex())
-
-
 def _tidy(place: Opened) -> None:
     """Packs loose objects of our own repository, as no other program does; the commit is valid in any case."""
     import pygit2
@@ -254,7 +232,7 @@ def _tidy(place: Opened) -> None:
     if repository.tidying(place.folder):
         return
     with suppress(pygit2.GitError, WorkspaceError, OSError):
-        objects.pack_loose(place.root, objects.Store(place.git))
+        packs.pack_loose(place.root, Store(place.git))
 
 
 def _tree_of(place: Opened, commit: bytes) -> bytes:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from signet_sync.errors import UsageError
 from signet_sync.formats.paths import display, escaped_character
-from signet_sync.history.git import repository, trees
+from signet_sync.history.git import objects, repository
+from signet_sync.history.git.objects import Entry
 from signet_sync.history.git.repository import Opened
-from signet_sync.history.git.trees import Entry
 from signet_sync.storage.safe_paths import checked_parts
 from signet_sync.text.sanitizer import redact, sanitize_line, sanitize_transcript_v2
 
@@ -147,11 +147,11 @@ def blob(place: Opened, path: str, revision: str) -> Version:
     parts = checked_parts(path)
     with repository.readable():
         commit = resolve(place, revision)
-        entry: Entry | None = Entry(trees.FOLDER, _commit(place, commit).tree_id.raw)
+        entry: Entry | None = Entry(objects.FOLDER, _commit(place, commit).tree_id.raw)
         for part in parts:
-            inner = dict(_named(place, entry)) if entry is not None and entry.mode == trees.FOLDER else {}
+            inner = dict(_named(place, entry)) if entry is not None and entry.mode == objects.FOLDER else {}
             entry = inner.get(part)
-        if entry is None or entry.mode not in (trees.FILE, trees.PROGRAM):
+        if entry is None or entry.mode not in (objects.FILE, objects.PROGRAM):
             raise UsageError(
                 f"{commit.hex()[:7]} holds no such file",
                 path=path,
@@ -165,7 +165,9 @@ def blob(place: Opened, path: str, revision: str) -> Version:
 
 
 def _named(place: Opened, folder: Entry) -> Iterator[tuple[str, Entry]]:
-    return ((os.fsdecode(name), entry) for name, entry in trees.entries(trees.read(place.git, folder.oid)))
+    return (
+        (os.fsdecode(name), Entry(int(mode, 8), oid)) for mode, name, oid in objects.read_tree(place.git, folder.oid)
+    )
 
 
 # ── what changed ──
@@ -209,15 +211,15 @@ def _changes(place: Opened, where: str, old: bytes | None, new: bytes | None) ->
     """Yields paths whose entries differ; equal folders are not opened."""
     if old == new:
         return
-    before, after = (dict(_named(place, Entry(trees.FOLDER, oid))) if oid else {} for oid in (old, new))
+    before, after = (dict(_named(place, Entry(objects.FOLDER, oid))) if oid else {} for oid in (old, new))
     for name in before.keys() | after.keys():
         was, now = before.get(name), after.get(name)
         if was == now:
             continue
-        folders = [entry.oid if entry is not None and entry.mode == trees.FOLDER else None for entry in (was, now)]
+        folders = [entry.oid if entry is not None and entry.mode == objects.FOLDER else None for entry in (was, now)]
         if any(folders):
             yield from _changes(place, f"{where}{name}/", *folders)
-        files = [None if entry is None or entry.mode == trees.FOLDER else entry for entry in (was, now)]
+        files = [None if entry is None or entry.mode == objects.FOLDER else entry for entry in (was, now)]
         if any(files):
             yield f"{where}{name}", files[0], files[1]
 
@@ -226,7 +228,7 @@ def _patch(place: Opened, path: str, old: Entry | None, new: Entry | None) -> st
     import pygit2
 
     shown = display(path)
-    if any(entry is not None and entry.mode == trees.REPOSITORY for entry in (old, new)):
+    if any(entry is not None and entry.mode == objects.REPOSITORY for entry in (old, new)):
         return f"diff --git a/{shown} b/{shown}\nanother repository\n"
     before, after = (_compared(place, entry) for entry in (old, new))
     if isinstance(before, _TooLarge) or isinstance(after, _TooLarge):

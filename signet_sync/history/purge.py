@@ -13,7 +13,6 @@ import stat
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from signet_sync.errors import WorkspaceError
@@ -22,13 +21,12 @@ from signet_sync.formats.paths import BEGUN_PURGE, display
 from signet_sync.formats.snapshot import OWN_LIMIT, Found
 from signet_sync.history.git import index as git_index
 from signet_sync.history.git import lock as git_lock
-from signet_sync.history.git import objects
+from signet_sync.history.git import objects, packs
 from signet_sync.history.git.lock import Replacement
-from signet_sync.history.git.objects import BLOB, COMMIT, TAG, TREE, Store
-from signet_sync.history.git.packs import NewObjects, Pack
+from signet_sync.history.git.objects import KINDS, REPOSITORY, TREE, Entry, Store, object_id
+from signet_sync.history.git.packs import NewObjects
 from signet_sync.history.git.repository import HISTORY_REF, Opened, RepositoryRefused, busy, opened, tidying
-from signet_sync.history.git.rewrite import KINDS, Judge, Looking, Rewriting, Rulings, hashed
-from signet_sync.history.git.trees import REPOSITORY, Entry
+from signet_sync.history.git.rewrite import Add, Judge, Looking, Rewriting, Rulings
 from signet_sync.storage import files
 from signet_sync.storage.safe_paths import folder
 
@@ -39,12 +37,10 @@ _INDEX = ".git/index"
 _STASH, _STASH_LOG = "refs/stash", ".git/logs/refs/stash"
 _VERSION = 1
 _TRIES = 3
-_DEEPEST = 50  # length of a chain of deltas, as in git
 # Git's notes about its last operation, beside refs and objects: ids, and messages as they were written.
 _TRACES = late(r"(?:[A-Z]+_HEAD|AUTO_MERGE|[A-Z]+_EDITMSG|MERGE_(?:MSG|MODE|RR)|SQUASH_MSG|gc\.log)")
 _LOG_LINE = late(rb"([0-9a-f]{40}) ([0-9a-f]{40}) ([^\t\n]*)(?:\t([^\n]*))?")
 _NOTHING = bytes(20)
-_NAMES = {COMMIT: "commit", BLOB: "blob", TAG: "tag"}
 
 Note = Mapping[str, str]
 
@@ -93,8 +89,8 @@ def preview(root: str, workspace_id: str, judge: Judge) -> Begun:
     """Returns what `begin` and `finish` would change; writes nothing. Raises as `begin` does."""
     with _ready(root, workspace_id, mend=False, beside=True) as repository:
         store = Store(repository.git)
-        rulings = _looked(root, repository, store, judge, partial(hashed, BLOB))
-        rewriting = Rewriting(store, rulings, hashed)
+        rulings = _looked(root, repository, store, judge, object_id)
+        rewriting = Rewriting(store, rulings, object_id)
         _map(rewriting, repository, store)
         for oid in _stashed(root, store) if repository.ours else ():
             rewriting.of(oid)
@@ -112,12 +108,9 @@ def begin(root: str, workspace_id: str, judge: Judge, note: Note) -> Begun:
     """
     with _ready(root, workspace_id, beside=True) as repository:
         store = Store(repository.git)
-        new = NewObjects(repository.git)
-        try:
-            rulings = _looked(root, repository, store, judge, lambda raw: new.add("blob", raw))
+        with NewObjects(repository.git) as new:
+            rulings = _looked(root, repository, store, judge, new.add)
             new.flush()
-        finally:
-            new.discard()
     record = _read(root) or _Record({}, Rulings(), set())
     record.note = dict(note)
     record.rulings.add(rulings)
@@ -181,8 +174,8 @@ def _ready(root: str, workspace_id: str, *, mend: bool = True, beside: bool = Fa
         yield repository
 
 
-def _looked(root: str, repository: Opened, store: Store, judge: Judge, write: Callable[[bytes], bytes]) -> Rulings:
-    looking = Looking(store, judge, write)
+def _looked(root: str, repository: Opened, store: Store, judge: Judge, add: Add) -> Rulings:
+    looking = Looking(store, judge, add)
     looking.at(_tips(repository).values(), _others(repository, store))
     if repository.ours:
         looking.at(_stashed(root, store))
@@ -275,10 +268,11 @@ def _prepare(root: str, workspace_id: str, record: _Record) -> _Next:
     """Writes the new objects durably and prepares the next state; no ref moves."""
     with _ready(root, workspace_id) as repository:
         store = Store(repository.git)
-        with _Made.of(repository) as made:
-            rewriting = Rewriting(store, record.rulings, made.write)
+        with NewObjects(repository.git) as new:
+            rewriting = Rewriting(store, record.rulings, new.add)
             refs = _map(rewriting, repository, store)
             stashed = {oid: rewriting.of(oid) for oid in (_stashed(root, store) if repository.ours else ())}
+            new.flush()
         needed = {oid for oid in (*(new for _, new in refs.values()), *stashed.values()) if oid is not None}
         stash_log, index = _stash_anew(root, stashed, store), b""
         if repository.ours:
@@ -289,43 +283,6 @@ def _prepare(root: str, workspace_id: str, record: _Record) -> _Next:
             record.doomed |= store.closure({old for old, new in refs.values() if old != new}, kept)
             _write(root, record)
     return _Next(refs, stash_log, index, kept, rewriting.rewritten)
-
-
-class _Made:
-    """New objects for one pack; each tree is stored as a delta of the previous one of its folder."""
-
-    def __init__(self, pack: Pack) -> None:
-        self._pack = pack
-        self._last: dict[str, tuple[int, bytes, bytes]] = {}
-        self._any = False
-
-    @classmethod
-    @contextmanager
-    def of(cls, repository: Opened) -> Iterator[_Made]:
-        """Opens the pack: nothing is visible before the end of the `with`, everything is durable after it."""
-        made = cls(Pack(os.path.join(repository.folder, "objects", "pack")))
-        try:
-            yield made
-        except BaseException:
-            made._pack.abandon()
-            raise
-        if made._any:
-            made._pack.publish()
-        else:
-            made._pack.abandon()
-
-    def write(self, kind: int, raw: bytes, like: str | None) -> bytes:
-        """Adds an object and returns its id."""
-        oid = hashed(kind, raw)
-        depth, base, base_raw = self._last.get(like, (_DEEPEST, b"", b"")) if like is not None else (_DEEPEST, b"", b"")
-        self._any = True
-        if depth < _DEEPEST:
-            self._pack.add_like(oid, raw, base, base_raw)
-        else:
-            self._pack.add(oid, KINDS[kind], raw)
-        if like is not None:
-            self._last[like] = (depth % _DEEPEST + 1, oid, raw)
-        return oid
 
 
 def _map(rewriting: Rewriting, repository: Opened, store: Store) -> dict[str, tuple[bytes, bytes | None]]:
@@ -392,7 +349,7 @@ def _turn(root: str, workspace_id: str, record: _Record, coming: _Next) -> int |
                 return None
             store = Store(repository.git)
             doomed = (set(store.all()) if repository.ours else record.doomed) - coming.kept
-            return objects.drop(root, store, doomed, strays=repository.ours)
+            return packs.drop(root, store, doomed, strays=repository.ours)
 
 
 @contextmanager
@@ -433,7 +390,7 @@ def _forget_logs(root: str, stash_log: bytes) -> None:
             files.unlink(root, path)
     for path in _traces(root):
         files.unlink(root, path)
-    objects.drop_folder(root, ".git/rr-cache")
+    packs.drop_folder(root, ".git/rr-cache")
 
 
 def _traces(root: str) -> list[str]:
@@ -527,7 +484,7 @@ def left(root: str, workspace_id: str, tells: Callable[[bytes], bool]) -> list[s
         for oid in store.all():
             kind, raw = store.read(oid)
             if kind != TREE and tells(raw):
-                found.append(f"{_NAMES[kind]} {oid.hex()}")
+                found.append(f"{KINDS[kind]} {oid.hex()}")
     for name in files.listing(root, ".git", ""):
         path = f".git/{name}"
         if name == "objects" or path == _INDEX:

@@ -13,8 +13,8 @@ from typing import NamedTuple
 from signet_sync.errors import WorkspaceError
 from signet_sync.formats.paths import MEMORY
 from signet_sync.formats.snapshot import Found, Signature
-from signet_sync.history.git import ignore, trees, worktree
-from signet_sync.history.git.trees import Entry
+from signet_sync.history.git import ignore, objects, worktree
+from signet_sync.history.git.objects import Entry
 from signet_sync.storage import files
 from signet_sync.storage.files import signature_of
 from signet_sync.text.sanitizer import sanitize_counted
@@ -75,7 +75,7 @@ class Gathering:
     tracked: Mapping[str, Entry]
     limits: Limits
     cache: Mapping[str, Known]
-    add: Callable[[trees.Kind, bytes], bytes]
+    add: Callable[[int, bytes], bytes]
     layers: tuple[ignore.Layer, ...]
     any_case: bool
     filemode: bool
@@ -116,7 +116,7 @@ class Gathering:
 
     def _links(self, seen: worktree.Seen) -> set[str]:
         """Returns links that a person committed: they are kept as they are and not reported."""
-        return {path for path in seen.odd if (entry := self.tracked.get(path)) and entry.mode == trees.LINK}
+        return {path for path in seen.odd if (entry := self.tracked.get(path)) and entry.mode == objects.LINK}
 
     def _keep(self, found: Gathered, seen: worktree.Seen, path: str, now: int) -> None:
         """Handles a tracked path that the scan did not find: ignored since, inside something odd, or gone."""
@@ -132,7 +132,7 @@ class Gathering:
             return
         if stat.S_ISREG(status.st_mode):
             self._take(found, path, status, now)
-        elif not stat.S_ISDIR(status.st_mode) or entry.mode == trees.REPOSITORY:
+        elif not stat.S_ISDIR(status.st_mode) or entry.mode == objects.REPOSITORY:
             found.flat[path] = entry
 
     def _take(self, found: Gathered, path: str, status: os.stat_result, now: int) -> None:
@@ -156,8 +156,8 @@ class Gathering:
 
     def _mode(self, status: os.stat_result, before: Entry | None) -> int:
         if self.filemode:
-            return trees.PROGRAM if status.st_mode & 0o100 else trees.FILE
-        return before.mode if before is not None and before.mode == trees.PROGRAM else trees.FILE
+            return objects.PROGRAM if status.st_mode & 0o100 else objects.FILE
+        return before.mode if before is not None and before.mode == objects.PROGRAM else objects.FILE
 
     def _blob(
         self, found: Gathered, path: str, status: os.stat_result, before: Entry | None, now: int
@@ -176,9 +176,9 @@ class Gathering:
             return b"", read.code
         oid, why = b"", "secret" if holds_secret(path, read.raw) else ""
         if not why:
-            oid = trees.object_id("blob", read.raw)
+            oid = objects.object_id(objects.BLOB, read.raw)
             if before is None or before.oid != oid:
-                self.add("blob", read.raw)
+                self.add(objects.BLOB, read.raw)
         if read.signature == signature_of(status):
             found.stats[path] = status
         if _settled(read.signature, now):

@@ -7,7 +7,7 @@ import os
 import struct
 from collections.abc import Mapping
 
-from signet_sync.history.git.trees import Entry
+from signet_sync.history.git.objects import Entry
 
 _ENTRY = struct.Struct(">10I20sH")
 _LOW = 0xFFFFFFFF

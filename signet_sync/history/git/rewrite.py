@@ -12,26 +12,22 @@ from signet_sync.history.git.objects import (
     BLOB,
     COMMIT,
     FOLDER_MODE,
-    LINKED_MODE,
+    REPOSITORY_MODE,
     TAG,
     TREE,
-    Entry,
+    NamedEntry,
     Store,
     composed,
     entries,
     fields,
-    found_in,
     ids_of,
     joined,
     split_message,
     unsigned_message,
 )
-from signet_sync.history.git.trees import object_id
 
-KINDS = {COMMIT: "commit", TREE: "tree", BLOB: "blob", TAG: "tag"}
-
-# Writes an object of a type and returns its id; objects with the same third argument resemble each other.
-Write = Callable[[int, bytes, str | None], bytes]
+# Adds an object of a kind, or only computes its id, which it returns.
+Add = Callable[[int, bytes], bytes]
 
 
 class Judge(Protocol):
@@ -69,12 +65,12 @@ class Rulings:
 class Looking:
     """Passes every message, and every version of every file, to a judge once."""
 
-    def __init__(self, store: Store, judge: Judge, write: Callable[[bytes], bytes]) -> None:
+    def __init__(self, store: Store, judge: Judge, add: Add) -> None:
         self.rulings = Rulings()
-        self._store, self._judge, self._write = store, judge, write
+        self._store, self._judge, self._add = store, judge, add
         self._seen: set[bytes] = set()
         self._trees: set[tuple[str, bytes]] = set()
-        self._known: dict[str, set[Entry]] = defaultdict(set)
+        self._known: dict[str, set[NamedEntry]] = defaultdict(set)
 
     def at(self, tips: Iterable[bytes], but: Iterable[bytes] = ()) -> None:
         """Scans all that some commits, tags, trees and blobs reach, except some commits and those before them."""
@@ -109,7 +105,7 @@ class Looking:
             path = f"{folder}{os.fsdecode(name)}"
             if mode == FOLDER_MODE:
                 self._tree(f"{path}/", inner)
-            elif mode != LINKED_MODE:
+            elif mode != REPOSITORY_MODE:
                 self.file(path, inner)
 
     def file(self, path: str, oid: bytes) -> None:
@@ -121,20 +117,19 @@ class Looking:
         if left is None:
             self.rulings.files.setdefault(path, {})[oid] = None
         elif left != raw:
-            self.rulings.files.setdefault(path, {})[oid] = self._write(left)
+            self.rulings.files.setdefault(path, {})[oid] = self._add(BLOB, left)
 
 
 class Rewriting:
-    """Makes new objects according to rulings. `made` are the new ones, `commits` maps every commit seen."""
+    """Makes new objects according to rulings. `commits` maps every commit seen to its replacement."""
 
-    def __init__(self, store: Store, rulings: Rulings, write: Write) -> None:
-        self._store, self._rulings, self._write = store, rulings, write
+    def __init__(self, store: Store, rulings: Rulings, add: Add) -> None:
+        self._store, self._rulings, self._add = store, rulings, add
         self._gone = rulings.gone
         self._below: dict[str, set[bytes]] = defaultdict(set)
         self._trees: dict[tuple[str, bytes], bytes | None] = {}
         self._loose: dict[bytes, bytes | None] = rulings.files.get("", {})
         self.commits: dict[bytes, bytes] = {}
-        self.made: set[bytes] = set()
         for path in rulings.files:
             while path:
                 path, _, name = path.rpartition("/")
@@ -162,11 +157,6 @@ class Rewriting:
             return None
         return self._rulings.files.get(path, {}).get(oid, oid)
 
-    def _make(self, kind: int, raw: bytes, like: str | None = None) -> bytes:
-        oid = self._write(kind, raw, like)
-        self.made.add(oid)
-        return oid
-
     def _commit(self, tip: bytes) -> bytes:
         waiting = [tip]
         while waiting:
@@ -192,7 +182,7 @@ class Rewriting:
         said = self._rulings.messages.get(oid, message)
         if tree == old and said == message and all(before == after for before, after in parents.items()):
             return oid
-        return self._make(COMMIT, composed(_with_ids(head, {old: tree, **parents}), said))
+        return self._add(COMMIT, composed(_with_ids(head, {old: tree, **parents}), said))
 
     def _tag(self, oid: bytes, raw: bytes) -> bytes | None:
         head, message = split_message(raw)
@@ -201,7 +191,7 @@ class Rewriting:
         said = self._rulings.messages.get(oid, message)
         if target is None or (target == old and said == message):
             return oid if target else None
-        return self._make(TAG, composed(_with_ids(head, {old: target}), unsigned_message(said)))
+        return self._add(TAG, composed(_with_ids(head, {old: target}), unsigned_message(said)))
 
     def _tree(self, folder: str, oid: bytes) -> bytes | None:
         concerned = self._below.get(folder)
@@ -212,28 +202,18 @@ class Rewriting:
         return self._trees[folder, oid]
 
     def _tree_anew(self, folder: str, oid: bytes, concerned: set[bytes]) -> bytes | None:
-        raw = self._store.read(oid)[1]
-        changes = []
-        for start, end, (mode, name, inner) in found_in(raw, concerned):
-            after: bytes | None = inner
-            if mode != LINKED_MODE:
+        before = entries(self._store.read(oid)[1])
+        after: list[NamedEntry] = []
+        for mode, name, inner in before:
+            found: bytes | None = inner
+            if name in concerned and mode != REPOSITORY_MODE:
                 path = f"{folder}{os.fsdecode(name)}"
-                after = self._tree(f"{path}/", inner) if mode == FOLDER_MODE else self.file(path, inner)
-            if after != inner:
-                changes.append((start, end, b"" if after is None else joined([(mode, name, after)])))
-        if not changes:
+                found = self._tree(f"{path}/", inner) if mode == FOLDER_MODE else self.file(path, inner)
+            if found is not None:
+                after.append((mode, name, found))
+        if after == before:
             return oid
-        anew = _spliced(raw, changes)
-        return self._make(TREE, anew, folder) if anew or not folder else None
-
-
-def _spliced(raw: bytes, changes: list[tuple[int, int, bytes]]) -> bytes:
-    """Replaces stretches of bytes, which are given in order."""
-    parts, reached = [], 0
-    for start, end, new in changes:
-        parts += [raw[reached:start], new]
-        reached = end
-    return b"".join([*parts, raw[reached:]])
+        return self._add(TREE, joined(after)) if after or not folder else None
 
 
 def _with_ids(head: bytes, ids: Mapping[bytes, bytes]) -> list[bytes]:
@@ -244,8 +224,3 @@ def _with_ids(head: bytes, ids: Mapping[bytes, bytes]) -> list[bytes]:
         name, _, value = one.partition(b" ")
         found.append(b"%b %b" % (name, named[value]) if name in (b"tree", b"parent", b"object") else one)
     return found
-
-
-def hashed(kind: int, raw: bytes, like: str | None = None) -> bytes:
-    """Returns the id that an object would have; writes nothing."""
-    return object_id(KINDS[kind], raw)
