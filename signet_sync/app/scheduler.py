@@ -25,7 +25,7 @@ from signet_sync.entities.scan import garden
 from signet_sync.errors import SignetSyncError
 from signet_sync.formats.paths import DEFAULT_AGENT, MEMORY, TOMBSTONES, agent_folder, head_page
 from signet_sync.formats.timestamps import DAY, SECOND, iso
-from signet_sync.history.scheduler import Committing
+from signet_sync.history.scheduler import CommitScheduler
 from signet_sync.memories import promotion
 from signet_sync.pages import signet_daemon
 from signet_sync.pages import stage as pages_stage
@@ -101,7 +101,7 @@ class Rounds:
         with suppress(OSError):
             spool.prepare(workspace.state.spool)
         self.worker = Worker(workspace)
-        self.commits = Committing(workspace)
+        self.commits = CommitScheduler(workspace)
         self.watcher = self._watcher()
         self.watcher.start()
         self._tell(())

@@ -110,7 +110,7 @@ _CHECKS: dict[Any, Any] = {
     database_table.Micros: _from(0, 253_402_300_800_000_000),
     database_table.Number: _from(-(2**63), 2**63),  # the integers that SQLite stores
     database_table.Outside: Annotated[str, AfterValidator(_plain), AfterValidator(storable)],
-    database_table.Said: _Said,
+    database_table.SanitizedLine: _Said,
     database_table.SweepId: _matching(r"^[0-9]{8}T[0-9]{9}Z$"),
     database_table.Token: _matching(rf"^(?:{TOKEN.pattern})$"),
     When: _When,
@@ -170,7 +170,7 @@ class Header(_Strict):
     seals: bool = True
 
 
-class Row(NamedTuple):
+class BundleRow(NamedTuple):
     """A row of a bundle: its line number, its table, its columns as SQLite stores them."""
 
     line: int
@@ -183,7 +183,7 @@ class Bundle:
     """The content of a bundle; `unknown` counts what this version does not know, by table or by table and field."""
 
     header: Header
-    rows: list[Row] = field(default_factory=list)
+    rows: list[BundleRow] = field(default_factory=list)
     unknown: dict[str, int] = field(default_factory=dict)
 
 
@@ -218,7 +218,7 @@ def lines(rows: Iterable[tuple[str, Stored]], workspace: str, *, seals: bool) ->
     newest = 0
     for table, values in rows:
         moments = _of_type(Instant, table, values)
-        by_table[table].append((max(moments, default=0), _line({"table": table, **_told(table, values)})))
+        by_table[table].append((max(moments, default=0), _line({"table": table, **_line_of(table, values)})))
         agents.add(values.get("agent_id") or "")
         moments += [parse_instant(text) or 0 for text in _of_type(When, table, values)]
         newest = max([newest, *moments])
@@ -252,7 +252,7 @@ def _of_type(kind: Any, name: str, values: Stored) -> list[Any]:
     return [values[column] for column, one in _types(name).items() if one is kind and values.get(column)]
 
 
-def _told(name: str, values: Stored) -> Stored:
+def _line_of(name: str, values: Stored) -> Stored:
     """Converts a row to the form of a line: lists as lists, bytes as base64."""
     told = dict(values)
     for column, kind in ((column, bare(kind)) for column, kind in _types(name).items()):
@@ -335,7 +335,7 @@ def _take(bundle: Bundle, number: int, document: dict[str, Any]) -> None:
     for column in document.keys() - wanted.model_fields.keys():
         bundle.unknown[f"{name}.{column}"] = bundle.unknown.get(f"{name}.{column}", 0) + 1
     try:
-        bundle.rows.append(Row(number, name, _stored(name, wanted.model_validate(document).model_dump())))
+        bundle.rows.append(BundleRow(number, name, _stored(name, wanted.model_validate(document).model_dump())))
     except ValidationError as error:
         raise BundleProblem(number, f"{name}: {_first_fault(error)}") from None
     except RecursionError:
@@ -372,12 +372,12 @@ def _stored(name: str, values: Stored) -> Stored:
     return values
 
 
-def sound(name: str, values: Stored) -> Stored | None:
+def validated(name: str, values: Stored) -> Stored | None:
     """Returns a row as a bundle would import it, words sanitized; None if signet-sync cannot have written it."""
     kinds = _types(name)
     texts = {column: value for column, value in values.items() if not is_bytes(kinds.get(column))}
     try:
-        read_back = _stored(name, model(name).model_validate(_told(name, texts)).model_dump())
+        read_back = _stored(name, model(name).model_validate(_line_of(name, texts)).model_dump())
     except (ValueError, TypeError, RecursionError):
         return None
     return {column: read_back[column] if column in texts else values[column] for column in values}

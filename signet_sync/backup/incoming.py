@@ -30,7 +30,7 @@ from signet_sync.sync.workspace import Workspace
 
 
 @dataclass(slots=True)
-class Sifted:
+class DroppedRows:
     """What was dropped: removed sessions, forgotten memories, undone removals, seals.
 
     `seals` counts those of files that do not exist here, if these are not wanted. `goes` are files here that an
@@ -56,7 +56,7 @@ class Incoming:
     workspace: str
     made_at: str | None = None
     unknown: dict[str, int] = field(default_factory=dict)
-    sifted: Sifted = field(default_factory=Sifted)
+    sifted: DroppedRows = field(default_factory=DroppedRows)
 
 
 @contextmanager
@@ -66,9 +66,9 @@ def of_backup(source: str, places: Places) -> Iterator[Incoming]:
         with native_backup.opened(source) as kept, rows.transaction():
             odd: dict[str, int] = {}
             for table, columns in kept.tables.items():
-                native_backup.adopt(rows, table, columns, _sound(table, columns, kept.rows(table, columns), odd))
+                native_backup.add_missing(rows, table, columns, _sound(table, columns, kept.rows(table, columns), odd))
             about = kept.about
-        if salvage.doubtful(rows):
+        if salvage.implausible_rows(rows):
             raise DatabaseCorrupt(
                 "a row of the backup cannot be as it was written",
                 path=source,
@@ -84,7 +84,7 @@ def _sound(
 ) -> Iterator[tuple[Any, ...]]:
     """Yields the rows that signet-sync can have written, sanitized; counts the others."""
     for row in found:
-        values = bundle_format.sound(table, dict(zip(columns, row, strict=True)))
+        values = bundle_format.validated(table, dict(zip(columns, row, strict=True)))
         if values is None:
             odd[table] = odd.get(table, 0) + 1
         else:
@@ -149,7 +149,7 @@ def _move_here(rows: Database, places: Places) -> None:
 # ── what may come in ──
 
 
-def sift(workspace: Workspace, incoming: Incoming, now_us: int, *, absent: bool) -> None:
+def drop_removed(workspace: Workspace, incoming: Incoming, now_us: int, *, absent: bool) -> None:
     """Drops what was removed or forgotten here, and what the imported removals cover.
 
     `absent`: whether seals of files that do not exist in the workspace are wanted. A second call drops nothing more.
@@ -176,7 +176,7 @@ def _all(here: Sequence[Tombstone], coming: Sequence[Tombstone]) -> list[Tombsto
     return list({(stone.agent_id, stone.session_token): stone for stone in (*coming, *here)}.values())
 
 
-def _drop_removed(rows: Database, stones: Sequence[Tombstone], now_us: int, sifted: Sifted) -> None:
+def _drop_removed(rows: Database, stones: Sequence[Tombstone], now_us: int, sifted: DroppedRows) -> None:
     scopes: dict[tuple[str, str], set[str]] = {}
     silent: set[str] = set()
     counting = Tombstones(stones)
@@ -204,7 +204,7 @@ def _stone(agent_id: str, token: str, ids: tuple[str, ...], now_us: int) -> Tomb
     )
 
 
-def _drop_forgotten(workspace: Workspace, rows: Database, sifted: Sifted) -> None:
+def _drop_forgotten(workspace: Workspace, rows: Database, sifted: DroppedRows) -> None:
     coming: dict[str, list[str]] = {}
     for agent_id, memory_id in rows.execute("select agent_id, id from memories"):
         coming.setdefault(agent_id, []).append(memory_id)

@@ -112,14 +112,14 @@ def import_bundle(
         incoming.of_bundle(_lines(stream), file, backup_operations.places(context.root), agent) as rows,
         opened(context, touch_nothing=dry_run) as workspace,
     ):
-        comes = backup_operations.coming(workspace, rows, instant, absent=False)
+        comes = backup_operations.preview_merge(workspace, rows, instant, absent=False)
         warn_of_another(context, workspace, rows)
         _say_unknown(context, rows)
         if dry_run:
             _dry(file, comes, rows, as_json)
             return 0
         ask(comes, rows.sifted, yes=yes, as_json=as_json)
-        done = backup_operations.bring(workspace, rows, instant, absent=False)
+        done = backup_operations.merge_rows(workspace, rows, instant, absent=False)
         say_events(context, workspace)
     tell(context, file, done, rows.sifted, as_json=as_json, unknown=rows.unknown)
     return 0

@@ -32,7 +32,7 @@ def owners(root: str) -> list[str]:
 
 def stands(root: str, agent_id: str) -> bool:
     """Checks whether an agent has an entities folder."""
-    return files.look(root, garden(agent_id)) is not None
+    return files.status_of(root, garden(agent_id)) is not None
 
 
 def scan(root: str, agent_id: str) -> dict[str, Signature] | None:

@@ -18,33 +18,14 @@ from signet_sync.formats.snapshot import Found
 from signet_sync.history.git import config as git_config
 from signet_sync.history.git import index as git_index
 from signet_sync.history.git import lock, objects, packs, repository, worktree
-from signet_sync.history.git.gathering import Gathered, Gathering, Known, Limits, Skipped
-from signet_sync.history.git.objects import COMMIT, Entry, Store
+from signet_sync.history.git.gathering import CachedBlob, Gathered, Gathering, Limits, Skipped
+from signet_sync.history.git.objects import COMMIT, ObjectStore, TreeEntry
 from signet_sync.history.git.packs import NewObjects
-from signet_sync.history.git.repository import Opened
-from signet_sync.history.log import Commit, Diff, Told, Version, blob, diff, log, presentable
+from signet_sync.history.git.repository import OpenRepository
 from signet_sync.storage import files
 from signet_sync.storage.durable import sync_folder, sync_path
 from signet_sync.storage.safe_paths import folder
 from signet_sync.text.sanitizer import sanitize_line, sanitize_transcript_v2
-
-__all__ = [
-    "Commit",
-    "Committed",
-    "Diff",
-    "Known",
-    "Limits",
-    "Skipped",
-    "Told",
-    "Version",
-    "begin",
-    "blob",
-    "commit",
-    "create",
-    "diff",
-    "log",
-    "presentable",
-]
 
 SUBJECT_LENGTH = 200  # characters
 TOLD = 100  # skipped files listed in a commit's body
@@ -63,7 +44,7 @@ class Committed:
     oid: str | None = None
     reason: str = ""
     skipped: tuple[Skipped, ...] = ()
-    learnt: Mapping[str, Known] = field(default_factory=dict)
+    learnt: Mapping[str, CachedBlob] = field(default_factory=dict)
     forgotten: frozenset[str] = frozenset()
 
 
@@ -101,7 +82,7 @@ def create(root: str, workspace_id: str, *, inside: bool = False) -> None:
     Does nothing if it is ours already. `inside`: also if the workspace is inside another repository. Raises
     `RepositoryRefused` (`existing-repository`, `unsafe-repository`, `inside-repository`, `extra-missing`), `OSError`.
     """
-    standing = repository.look(root, workspace_id)
+    standing = repository.inspect(root, workspace_id)
     if standing.state == "ours":
         with suppress(OSError):
             os.rmdir(os.path.join(root, _BUILDING))  # left, empty, by a creation that was interrupted at its end
@@ -153,7 +134,7 @@ FIRST = "workspace init"
 
 
 def begin(
-    place: Opened, *, author: tuple[str, str], agent: tuple[str, str] | None = None, now_us: int, limits: Limits
+    place: OpenRepository, *, author: tuple[str, str], agent: tuple[str, str] | None = None, now_us: int, limits: Limits
 ) -> None:
     """Makes the first commit of our own repository: the files of `create`, so that the next commit has its own subject.
 
@@ -170,7 +151,7 @@ def begin(
 
 
 def commit(
-    place: Opened,
+    place: OpenRepository,
     *,
     subject: str,
     body: str = "",
@@ -178,7 +159,7 @@ def commit(
     agent: tuple[str, str] | None = None,
     now_us: int,
     limits: Limits,
-    cache: Mapping[str, Known],
+    cache: Mapping[str, CachedBlob],
 ) -> Committed:
     """Commits every file that is not ignored; `author` is name and address, `now_us` is microseconds.
 
@@ -217,7 +198,7 @@ def commit(
         return replace(told, outcome="committed", oid=made.hex())
 
 
-def _hindrance(place: Opened) -> str:
+def _hindrance(place: OpenRepository) -> str:
     """Returns why nothing is committed now (git is running, HEAD is detached). First removes our own leftover locks."""
     lock.mend(place.folder)
     if repository.branch(place) is None:
@@ -225,24 +206,28 @@ def _hindrance(place: Opened) -> str:
     return repository.busy(place.folder)
 
 
-def _tidy(place: Opened) -> None:
+def _tidy(place: OpenRepository) -> None:
     """Packs loose objects of our own repository, as no other program does; the commit is valid in any case."""
     import pygit2
 
     if repository.tidying(place.folder):
         return
     with suppress(pygit2.GitError, WorkspaceError, OSError):
-        packs.pack_loose(place.root, Store(place.git))
+        packs.pack_loose(place.root, ObjectStore(place.git))
 
 
-def _tree_of(place: Opened, commit: bytes) -> bytes:
+def _tree_of(place: OpenRepository, commit: bytes) -> bytes:
     import pygit2
 
     return place.git[pygit2.Oid(raw=commit)].peel(pygit2.Commit).tree_id.raw
 
 
 def _gathering(
-    place: Opened, tracked: Mapping[str, Entry], limits: Limits, cache: Mapping[str, Known], new: NewObjects
+    place: OpenRepository,
+    tracked: Mapping[str, TreeEntry],
+    limits: Limits,
+    cache: Mapping[str, CachedBlob],
+    new: NewObjects,
 ) -> Gathering:
     config = files.read(place.root, ".git/config", repository.CONFIG_LIMIT)
     raw = config.raw if isinstance(config, Found) else b""
@@ -263,14 +248,14 @@ def _gathering(
     )
 
 
-def _mend_index(place: Opened, found: Gathered) -> None:
+def _mend_index(place: OpenRepository, found: Gathered) -> None:
     """Updates an index that a kill between ref and index left behind; nothing else would be committed."""
     index = lock.index(place.folder)
     if place.ours and index.unfinished() and index.stage(git_index.serialised(found.flat, found.stats)):
         index.publish()
 
 
-def _publish(place: Opened, parent: bytes | None, made: bytes, found: Gathered) -> bool:
+def _publish(place: OpenRepository, parent: bytes | None, made: bytes, found: Gathered) -> bool:
     """Moves the ref from one commit to the next, and the index of our own repository with it.
 
     Returns False, without any change, if another program holds either lock or has moved the ref.

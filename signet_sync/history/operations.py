@@ -10,10 +10,12 @@ from typing import Any
 from signet_sync.errors import ConfigError, DatabaseError, SignetSyncError, sentence_of
 from signet_sync.formats.ids import require_agent
 from signet_sync.formats.timestamps import SECOND, iso, parse_instant
-from signet_sync.history import commit, purge_plan
-from signet_sync.history.commit import Commit, Committed, Diff, Known, Limits, Told
+from signet_sync.history import commit, log, purge_plan
+from signet_sync.history.commit import Committed
 from signet_sync.history.git import repository
+from signet_sync.history.git.gathering import CachedBlob, Limits
 from signet_sync.history.git.repository import RepositoryRefused
+from signet_sync.history.log import CommitSummary, Diff, PatchFilter
 from signet_sync.history.store import committed, versions
 from signet_sync.memories.promotion_score import Promotion, sweep_id
 from signet_sync.memories.store import promotions
@@ -49,7 +51,7 @@ _BACK = 3600 * SECOND
 
 
 @dataclass(frozen=True, slots=True)
-class Checkpoint:
+class CheckpointResult:
     """The result of a commit. `oid` is the first seven hex digits; `skipped` means that none was made.
 
     `reason` is a code or a sentence, and `hint` what a person can do; `skipped_files` were not committed as they are.
@@ -65,14 +67,14 @@ class Checkpoint:
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class CommitList:
     """The newest commits first, and the diff from the oldest of them to the newest, if requested."""
 
-    commits: list[Commit]
+    commits: list[CommitSummary]
     diff: Diff | None = None
 
 
-def checkpoint(workspace: Workspace, agent_id: str, note: str, now_us: int) -> Checkpoint:
+def checkpoint(workspace: Workspace, agent_id: str, note: str, now_us: int) -> CheckpointResult:
     """Commits the workspace as it is now.
 
     Raises `UsageError`, `ConfigError` if the extra is missing, `RepositoryRefused` for an unsafe repository,
@@ -87,7 +89,7 @@ def checkpoint(workspace: Workspace, agent_id: str, note: str, now_us: int) -> C
     return _commit(workspace, agent_id, subject, body, now_us)
 
 
-def after_dreams(workspace: Workspace, now_us: int, *, patience: float = _PATIENCE) -> Checkpoint | None:
+def after_dreams(workspace: Workspace, now_us: int, *, patience: float = _PATIENCE) -> CheckpointResult | None:
     """Commits what sweeps have promoted since the last commit: ids, scores and counts, never a memory's text.
 
     One commit for each agent; None if nothing was promoted. Raises as `checkpoint` does.
@@ -123,7 +125,7 @@ def close_dreams(workspace: Workspace, now_us: int) -> None:
     _quietly(workspace, lambda: after_dreams(workspace, now_us, patience=_LITTLE_PATIENCE))
 
 
-def after_sessions(workspace: Workspace, now_us: int) -> Checkpoint | None:
+def after_sessions(workspace: Workspace, now_us: int) -> CheckpointResult | None:
     """Commits what has ended since the last commit; None if nothing has. Raises as `checkpoint` does."""
     if not workspace.settings.history_enabled:
         return None
@@ -155,26 +157,28 @@ def is_due(workspace: Workspace, now_us: int) -> bool:
     return bool(_Ends.of(workspace, now_us).due or _risen(workspace, now_us))
 
 
-def listed(root: str, settings: Settings, limit: int, *, with_diff: bool = False, told: Told | None = None) -> Listed:
+def list_commits(
+    root: str, settings: Settings, limit: int, *, with_diff: bool = False, visible: PatchFilter | None = None
+) -> CommitList:
     """Returns the newest commits (at most 100); none without a repository. Raises `RepositoryRefused`.
 
-    `told` returns how much of each file's patch is shown.
+    `visible` returns how much of each file's patch is shown.
     """
     require_root(root)
     key = state_dir.locate(root).key
-    if repository.look(root, key).state == "none":
-        return Listed([], Diff("") if with_diff else None)
+    if repository.inspect(root, key).state == "none":
+        return CommitList([], Diff("") if with_diff else None)
     with repository.opened(root, key, adopt=settings.history_adopt) as place:
-        commits = commit.log(place, limit)
+        commits = log.log(place, limit)
         if not with_diff:
-            return Listed(commits)
-        return Listed(commits, commit.diff(place, commits[-1].oid, told=told) if commits else Diff(""))
+            return CommitList(commits)
+        return CommitList(commits, log.diff(place, commits[-1].oid, visible=visible) if commits else Diff(""))
 
 
 # ── as documents ──
 
 
-def checkpoint_document(done: Checkpoint) -> dict[str, Any]:
+def checkpoint_document(done: CheckpointResult) -> dict[str, Any]:
     """Returns the document of `checkpoint --json`."""
     return {
         "ok": done.ok,
@@ -186,7 +190,7 @@ def checkpoint_document(done: Checkpoint) -> dict[str, Any]:
     }
 
 
-def document(listed: Listed) -> dict[str, Any]:
+def document(list_commits: CommitList) -> dict[str, Any]:
     """Returns the document of `history --json`."""
     entries = [
         {
@@ -197,9 +201,9 @@ def document(listed: Listed) -> dict[str, Any]:
             "author": commit.author,
             "timestamp": iso(commit.timestamp * SECOND),
         }
-        for commit in listed.commits
+        for commit in list_commits.commits
     ]
-    return {"commits": entries} if listed.diff is None else {"commits": entries, "diff": listed.diff.text}
+    return {"commits": entries} if list_commits.diff is None else {"commits": entries, "diff": list_commits.diff.text}
 
 
 # ── a commit ──
@@ -207,9 +211,9 @@ def document(listed: Listed) -> dict[str, Any]:
 
 def _commit(
     workspace: Workspace, agent_id: str, subject: str, body: str, now_us: int, *, patience: float = _PATIENCE
-) -> Checkpoint:
+) -> CheckpointResult:
     if not workspace.settings.history_enabled:
-        return Checkpoint(False, None, subject, True, (), DISABLED, REMEDY)
+        return CheckpointResult(False, None, subject, True, (), DISABLED, REMEDY)
     purge_plan.resume(workspace)
     if tombstones_store.any_stand(workspace.database):
         # Files of a removed session that a sync service has just brought back must not get into a history.
@@ -221,26 +225,26 @@ def _commit(
         if refused.code == "extra-missing":
             raise ConfigError(refused.message, path=refused.path, hint=refused.hint, code=refused.code) from None
         if refused.code in _LEFT_ALONE:
-            return Checkpoint(False, None, subject, True, (), refused.code, sentence_of(refused))
+            return CheckpointResult(False, None, subject, True, (), refused.code, sentence_of(refused))
         raise
     left_out = tuple(skipped.path for skipped in done.skipped)
     if done.outcome == "busy":
-        return Checkpoint(False, None, subject, True, left_out, "history-busy", done.reason)
+        return CheckpointResult(False, None, subject, True, left_out, "history-busy", done.reason)
     if done.oid is None:
-        return Checkpoint(True, None, subject, True, left_out, CLEAN)
-    return Checkpoint(True, done.oid[:SHORT], subject, False, left_out)
+        return CheckpointResult(True, None, subject, True, left_out, CLEAN)
+    return CheckpointResult(True, done.oid[:SHORT], subject, False, left_out)
 
 
 def _written(workspace: Workspace, agent_id: str, subject: str, body: str, now_us: int) -> Committed:
     """Makes the commit, after a first one if the history begins here; the history lock is held."""
     settings, root, key = workspace.settings, workspace.root, workspace.state.key
-    if repository.look(root, key).state == "none":
+    if repository.inspect(root, key).state == "none":
         commit.create(root, key, inside=settings.history_adopt)
     limits = Limits(settings.history_max_file_bytes, settings.history_transcripts)
     author = settings.history_author_name or agent_id, settings.history_author_email or ADDRESS
     agent = agent_id, AGENTS_ADDRESS
     rules = sanitizer_stamp()
-    cache = {path: Known(*taken) for path, taken in versions.taken(workspace.database, rules).items()}
+    cache = {path: CachedBlob(*taken) for path, taken in versions.cached_files(workspace.database, rules).items()}
     with repository.opened(root, key, adopt=settings.history_adopt) as place:
         commit.begin(place, author=author, agent=agent, now_us=now_us, limits=limits)
         done = commit.commit(
@@ -248,11 +252,11 @@ def _written(workspace: Workspace, agent_id: str, subject: str, body: str, now_u
         )
     # The cache only saves time: if it cannot be written, all files are read once more.
     with suppress(DatabaseError), workspace.database.transaction():
-        versions.keep(workspace.database, rules, done.learnt, done.forgotten)
+        versions.update_cache(workspace.database, rules, done.learnt, done.forgotten)
     return done
 
 
-def _quietly(workspace: Workspace, act: Callable[[], Checkpoint | None]) -> Checkpoint | None:
+def _quietly(workspace: Workspace, act: Callable[[], CheckpointResult | None]) -> CheckpointResult | None:
     try:
         done = act()
     except (SignetSyncError, OSError) as error:

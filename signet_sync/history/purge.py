@@ -23,10 +23,10 @@ from signet_sync.history.git import index as git_index
 from signet_sync.history.git import lock as git_lock
 from signet_sync.history.git import objects, packs
 from signet_sync.history.git.lock import Replacement
-from signet_sync.history.git.objects import KINDS, REPOSITORY, TREE, Entry, Store, object_id
+from signet_sync.history.git.objects import KINDS, REPOSITORY, TREE, ObjectStore, TreeEntry, object_id
 from signet_sync.history.git.packs import NewObjects
-from signet_sync.history.git.repository import HISTORY_REF, Opened, RepositoryRefused, busy, opened, tidying
-from signet_sync.history.git.rewrite import Add, Judge, Looking, Rewriting, Rulings
+from signet_sync.history.git.repository import HISTORY_REF, OpenRepository, RepositoryRefused, busy, opened, tidying
+from signet_sync.history.git.rewrite import Add, HistoryScan, RewriteDecisions, Rewriter, RewriteRules
 from signet_sync.storage import files
 from signet_sync.storage.safe_paths import folder
 
@@ -67,7 +67,7 @@ class _Record:
     """A begun purge. `note` is the caller's; `doomed` are objects to delete from a repository that is not ours."""
 
     note: dict[str, str]
-    rulings: Rulings
+    rulings: RewriteDecisions
     doomed: set[bytes]
 
 
@@ -85,19 +85,19 @@ class _Next:
 # ── beginning ──
 
 
-def preview(root: str, workspace_id: str, judge: Judge) -> Begun:
+def preview(root: str, workspace_id: str, judge: RewriteRules) -> Begun:
     """Returns what `begin` and `finish` would change; writes nothing. Raises as `begin` does."""
     with _ready(root, workspace_id, mend=False, beside=True) as repository:
-        store = Store(repository.git)
+        store = ObjectStore(repository.git)
         rulings = _looked(root, repository, store, judge, object_id)
-        rewriting = Rewriting(store, rulings, object_id)
+        rewriting = Rewriter(store, rulings, object_id)
         _map(rewriting, repository, store)
         for oid in _stashed(root, store) if repository.ours else ():
             rewriting.of(oid)
         return _begun(rulings, rewriting.rewritten)
 
 
-def begin(root: str, workspace_id: str, judge: Judge, note: Note) -> Begun:
+def begin(root: str, workspace_id: str, judge: RewriteRules, note: Note) -> Begun:
     """Finds what has to be removed and records it durably, with a note for the process that finishes it.
 
     From then on the text itself is no longer needed. A purge that was begun already is extended. `commits` of the
@@ -107,11 +107,11 @@ def begin(root: str, workspace_id: str, judge: Judge, note: Note) -> Begun:
     `WorkspaceError`, `OSError`; then nothing was changed.
     """
     with _ready(root, workspace_id, beside=True) as repository:
-        store = Store(repository.git)
+        store = ObjectStore(repository.git)
         with NewObjects(repository.git) as new:
             rulings = _looked(root, repository, store, judge, new.add)
             new.flush()
-    record = _read(root) or _Record({}, Rulings(), set())
+    record = _read(root) or _Record({}, RewriteDecisions(), set())
     record.note = dict(note)
     record.rulings.add(rulings)
     _write(root, record)
@@ -120,7 +120,7 @@ def begin(root: str, workspace_id: str, judge: Judge, note: Note) -> Begun:
 
 def is_begun(root: str) -> bool:
     """Whether a purge was begun; costs one stat."""
-    return files.look(root, BEGUN_PURGE) is not None
+    return files.status_of(root, BEGUN_PURGE) is not None
 
 
 def pending(root: str) -> Note | None:
@@ -134,12 +134,12 @@ def abandon(root: str) -> None:
     files.unlink(root, BEGUN_PURGE)
 
 
-def _begun(rulings: Rulings, commits: int) -> Begun:
+def _begun(rulings: RewriteDecisions, commits: int) -> Begun:
     return Begun(commits, sum(map(len, rulings.files.values())), len(rulings.messages))
 
 
 @contextmanager
-def _ready(root: str, workspace_id: str, *, mend: bool = True, beside: bool = False) -> Iterator[Opened]:
+def _ready(root: str, workspace_id: str, *, mend: bool = True, beside: bool = False) -> Iterator[OpenRepository]:
     """Opens the repository if it can be purged now. With `mend` removes the lock that a killed process of ours left.
 
     With `beside` another git command may be running. Raises `RepositoryRefused`, `WorkspaceError`.
@@ -163,7 +163,7 @@ def _ready(root: str, workspace_id: str, *, mend: bool = True, beside: bool = Fa
                 code="existing-repository",
             )
         for name, what in (("shallow", "a shallow clone"), ("worktrees", "a repository with further working trees")):
-            status = files.look(root, f".git/{name}")
+            status = files.status_of(root, f".git/{name}")
             if status is not None and (not stat.S_ISDIR(status.st_mode) or files.listing(root, f".git/{name}", "")):
                 raise RepositoryRefused(
                     f"the history of {what} cannot be rewritten",
@@ -174,8 +174,10 @@ def _ready(root: str, workspace_id: str, *, mend: bool = True, beside: bool = Fa
         yield repository
 
 
-def _looked(root: str, repository: Opened, store: Store, judge: Judge, add: Add) -> Rulings:
-    looking = Looking(store, judge, add)
+def _looked(
+    root: str, repository: OpenRepository, store: ObjectStore, judge: RewriteRules, add: Add
+) -> RewriteDecisions:
+    looking = HistoryScan(store, judge, add)
     looking.at(_tips(repository).values(), _others(repository, store))
     if repository.ours:
         looking.at(_stashed(root, store))
@@ -200,13 +202,13 @@ def _all_refs(git: pygit2.Repository) -> dict[str, bytes]:
     return found
 
 
-def _tips(repository: Opened) -> dict[str, bytes]:
+def _tips(repository: OpenRepository) -> dict[str, bytes]:
     """Returns the refs that we may rewrite."""
     refs = _all_refs(repository.git)
     return refs if repository.ours else {name: oid for name, oid in refs.items() if name == HISTORY_REF}
 
 
-def _others(repository: Opened, store: Store) -> set[bytes]:
+def _others(repository: OpenRepository, store: ObjectStore) -> set[bytes]:
     """Returns the commits of other refs: in a repository that is not ours they are not changed."""
     if repository.ours:
         return set()
@@ -219,7 +221,7 @@ def _stash(root: str) -> list[re.Match[bytes]]:
     return list(_LOG_LINE.finditer(found.raw)) if isinstance(found, Found) else []
 
 
-def _stashed(root: str, store: Store) -> set[bytes]:
+def _stashed(root: str, store: ObjectStore) -> set[bytes]:
     """Returns the commits that the stash's log names."""
     return {oid for line in _stash(root) for oid in _named(line) if store.has(oid)}
 
@@ -229,11 +231,11 @@ def _named(line: re.Match[bytes]) -> list[bytes]:
     return [oid for oid in (bytes.fromhex(line[1].decode()), bytes.fromhex(line[2].decode())) if oid != _NOTHING]
 
 
-def _index(root: str, repository: Opened) -> list[pygit2.IndexEntry]:
+def _index(root: str, repository: OpenRepository) -> list[pygit2.IndexEntry]:
     """Returns what is staged."""
     import pygit2
 
-    if files.look(root, _INDEX) is None:
+    if files.status_of(root, _INDEX) is None:
         return []
     return list(pygit2.Index(os.path.join(repository.folder, os.path.basename(_INDEX))))
 
@@ -267,9 +269,9 @@ def finish(root: str, workspace_id: str) -> Purged:
 def _prepare(root: str, workspace_id: str, record: _Record) -> _Next:
     """Writes the new objects durably and prepares the next state; no ref moves."""
     with _ready(root, workspace_id) as repository:
-        store = Store(repository.git)
+        store = ObjectStore(repository.git)
         with NewObjects(repository.git) as new:
-            rewriting = Rewriting(store, record.rulings, new.add)
+            rewriting = Rewriter(store, record.rulings, new.add)
             refs = _map(rewriting, repository, store)
             stashed = {oid: rewriting.of(oid) for oid in (_stashed(root, store) if repository.ours else ())}
             new.flush()
@@ -285,12 +287,12 @@ def _prepare(root: str, workspace_id: str, record: _Record) -> _Next:
     return _Next(refs, stash_log, index, kept, rewriting.rewritten)
 
 
-def _map(rewriting: Rewriting, repository: Opened, store: Store) -> dict[str, tuple[bytes, bytes | None]]:
+def _map(rewriting: Rewriter, repository: OpenRepository, store: ObjectStore) -> dict[str, tuple[bytes, bytes | None]]:
     rewriting.commits.update((oid, oid) for oid in _others(repository, store))
     return {name: (oid, rewriting.of(oid)) for name, oid in _tips(repository).items()}
 
 
-def _stash_anew(root: str, stashed: Mapping[bytes, bytes | None], store: Store) -> bytes:
+def _stash_anew(root: str, stashed: Mapping[bytes, bytes | None], store: ObjectStore) -> bytes:
     """Returns the stash's log with the new commits and their messages."""
     lines = []
     for line in _stash(root):
@@ -301,20 +303,20 @@ def _stash_anew(root: str, stashed: Mapping[bytes, bytes | None], store: Store) 
     return b"".join(lines)
 
 
-def _index_anew(root: str, repository: Opened, rewriting: Rewriting, needed: set[bytes]) -> bytes:
+def _index_anew(root: str, repository: OpenRepository, rewriting: Rewriter, needed: set[bytes]) -> bytes:
     """Returns the index with the new blobs, and adds these to `needed`."""
     flat = {}
     for entry in _index(root, repository):
         path = os.fspath(entry.path)
         oid = entry.id.raw if entry.mode == REPOSITORY else rewriting.file(path, entry.id.raw)
         if oid is not None:
-            flat[path] = Entry(int(entry.mode), oid)
+            flat[path] = TreeEntry(int(entry.mode), oid)
             needed |= set() if entry.mode == REPOSITORY else {oid}
     # Without the files' times: the next `git status` compares their bytes once.
     return git_index.serialised(flat, {})
 
 
-def _roots(root: str, repository: Opened, store: Store) -> set[bytes]:
+def _roots(root: str, repository: OpenRepository, store: ObjectStore) -> set[bytes]:
     """Returns all objects through which a repository that is not ours reaches others, except our ref."""
     found = {oid for name, oid in _all_refs(repository.git).items() if name != HISTORY_REF}
     found |= {entry.id.raw for entry in _index(root, repository) if entry.mode != REPOSITORY}
@@ -339,7 +341,7 @@ def _turn(root: str, workspace_id: str, record: _Record, coming: _Next) -> int |
             if repository.ours:
                 repository.git.compress_references()
                 _forget_logs(root, coming.stash_log)
-                if files.look(root, _INDEX) is not None:
+                if files.status_of(root, _INDEX) is not None:
                     lock.publish()
             else:
                 files.unlink(root, f".git/logs/{HISTORY_REF}")
@@ -347,13 +349,13 @@ def _turn(root: str, workspace_id: str, record: _Record, coming: _Next) -> int |
         with _locked(repository, b""):
             if _tips(repository) != {name: new for name, (_, new) in coming.refs.items() if new is not None}:
                 return None
-            store = Store(repository.git)
+            store = ObjectStore(repository.git)
             doomed = (set(store.all()) if repository.ours else record.doomed) - coming.kept
             return packs.drop(root, store, doomed, strays=repository.ours)
 
 
 @contextmanager
-def _locked(repository: Opened, index: bytes) -> Iterator[Replacement]:
+def _locked(repository: OpenRepository, index: bytes) -> Iterator[Replacement]:
     """Keeps other programs from staging and committing, as git does, with the lock of the index.
 
     Raises `RepositoryRefused`.
@@ -369,7 +371,7 @@ def _locked(repository: Opened, index: bytes) -> Iterator[Replacement]:
         lock.drop()
 
 
-def _move(repository: Opened, refs: Mapping[str, tuple[bytes, bytes | None]]) -> None:
+def _move(repository: OpenRepository, refs: Mapping[str, tuple[bytes, bytes | None]]) -> None:
     import pygit2
 
     for name, (old, new) in refs.items():
@@ -408,7 +410,7 @@ def _below(root: str, path: str) -> Iterator[str]:
         return
     for name in names:
         inner = f"{path}/{name}"
-        status = files.look(root, inner)
+        status = files.status_of(root, inner)
         if status is not None and stat.S_ISDIR(status.st_mode):
             yield from _below(root, inner)
         elif status is not None:
@@ -449,7 +451,7 @@ def _read(root: str) -> _Record | None:
         }
         messages = {_oid(oid): said.encode("latin-1") for oid, said in document["messages"].items()}
         note = {str(key): str(value) for key, value in document["note"].items()}
-        return _Record(note, Rulings(versions, messages), {_oid(oid) for oid in document["doomed"]})
+        return _Record(note, RewriteDecisions(versions, messages), {_oid(oid) for oid in document["doomed"]})
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise _unreadable(f"{type(error).__name__}") from None
 
@@ -480,7 +482,7 @@ def left(root: str, workspace_id: str, tells: Callable[[bytes], bool]) -> list[s
     """
     found = []
     with _ready(root, workspace_id) as repository:
-        store = Store(repository.git)
+        store = ObjectStore(repository.git)
         for oid in store.all():
             kind, raw = store.read(oid)
             if kind != TREE and tells(raw):
@@ -489,7 +491,7 @@ def left(root: str, workspace_id: str, tells: Callable[[bytes], bool]) -> list[s
         path = f".git/{name}"
         if name == "objects" or path == _INDEX:
             continue
-        status = files.look(root, path)
+        status = files.status_of(root, path)
         inner = _below(root, path) if status is not None and stat.S_ISDIR(status.st_mode) else [path]
         for place in inner:
             read = files.read(root, place, OWN_LIMIT)

@@ -18,7 +18,7 @@ from signet_sync.formats.managed_block import without_lines
 from signet_sync.formats.paths import KEPT_COPY, MEMORY, TOMBSTONES, display, page_agent
 from signet_sync.history import purge
 from signet_sync.history.git.repository import RepositoryRefused
-from signet_sync.history.git.rewrite import Judge
+from signet_sync.history.git.rewrite import RewriteRules
 from signet_sync.history.purge import Begun
 from signet_sync.history.store import versions
 from signet_sync.memories.store import memories
@@ -41,7 +41,7 @@ IsOfIt = Callable[[str, bytes], bool]
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class PurgeResult:
     """The result of a purge: commits rewritten, objects deleted; `left` still contains removed text.
 
     `left` are people's files by their paths (in some version in the history), and objects and files of `.git`. If the
@@ -70,7 +70,7 @@ class Done:
         return "contains" if self.left or self.waiting else "clean"
 
 
-class HistoryRules(Judge, Protocol):
+class HistoryRules(RewriteRules, Protocol):
     """Decides on files and messages, and collects what has to be left: `left` are paths of people's files."""
 
     left: set[str]
@@ -79,8 +79,8 @@ class HistoryRules(Judge, Protocol):
         """Whether an object still contains removed text and was not left on purpose."""
 
 
-class Verdicts:
-    """Decides on every file and message of the history: a `Judge` that remembers what it has to leave.
+class PurgeRules:
+    """Decides on every file and message of the history: a `RewriteRules` that remembers what it has to leave.
 
     `needles` are words and phrases, `handles` ids of facts and the like on pages, `names` the keys and ids under which
     commits name the sessions; `is_of_it` recognises artifacts to delete whole; `mend` removes quotations from others.
@@ -197,7 +197,7 @@ def _is_by(fields: dict[str, object], agent_id: str) -> bool:
 # ── steps ──
 
 
-def preview(workspace: Workspace, judged: Callable[[], HistoryRules], held: Callable[[], str]) -> Begun | Done:
+def preview(workspace: Workspace, judged: Callable[[], HistoryRules], held: Callable[[], str]) -> Begun | PurgeResult:
     """Returns what a purge would change, or why it would not; takes the arguments of `begin`."""
     try:
         return purge.preview(workspace.root, workspace.state.key, judged())
@@ -207,7 +207,7 @@ def preview(workspace: Workspace, judged: Callable[[], HistoryRules], held: Call
 
 def begin(
     workspace: Workspace, judged: Callable[[], HistoryRules], note: dict[str, str], held: Callable[[], str]
-) -> HistoryRules | Done:
+) -> HistoryRules | PurgeResult:
     """Records what has to be removed from the history, before the rows that name it are deleted.
 
     Returns what `judged` returns. If the history cannot be purged it is not changed, and the answer gives the reason;
@@ -224,18 +224,18 @@ def begin(
     return verdicts
 
 
-def _refused(error: SignetSyncError | OSError, held: Callable[[], str]) -> Done:
+def _refused(error: SignetSyncError | OSError, held: Callable[[], str]) -> PurgeResult:
     code = error.code if isinstance(error, RepositoryRefused) else ""
     if code == "no-repository":
-        return Done(0, 0, (), nothing="the workspace has no git history")
+        return PurgeResult(0, 0, (), nothing="the workspace has no git history")
     if code in _OF_OTHERS and held() == "clean":
-        return Done(0, 0, (), nothing="the repository is not ours and holds none of it")
-    return Done(0, 0, (), refused=sentence_of(error))
+        return PurgeResult(0, 0, (), nothing="the repository is not ours and holds none of it")
+    return PurgeResult(0, 0, (), refused=sentence_of(error))
 
 
-def finish(workspace: Workspace, begun: HistoryRules | Done, note: dict[str, str]) -> Done:
+def finish(workspace: Workspace, begun: HistoryRules | PurgeResult, note: dict[str, str]) -> PurgeResult:
     """Adds what was committed since `begin`, rewrites the history, and searches all that is left of it."""
-    if isinstance(begun, Done):
+    if isinstance(begun, PurgeResult):
         return begun
     root, key, verdicts = workspace.root, workspace.state.key, begun
     try:
@@ -244,14 +244,14 @@ def finish(workspace: Workspace, begun: HistoryRules | Done, note: dict[str, str
             done = _finish(workspace)
             found = purge.left(root, key, verdicts.unexpected)
     except (SignetSyncError, OSError) as error:
-        return Done(0, 0, tuple(sorted(verdicts.left)), sentence_of(error))
-    return Done(done.commits, done.objects, tuple(sorted({*verdicts.left, *found})))
+        return PurgeResult(0, 0, tuple(sorted(verdicts.left)), sentence_of(error))
+    return PurgeResult(done.commits, done.objects, tuple(sorted({*verdicts.left, *found})))
 
 
 def _finish(workspace: Workspace) -> purge.Purged:
     with workspace.database.transaction():
         # It names blobs that will be deleted: the next commit must not rely on them.
-        versions.keep(workspace.database, "", {}, ())
+        versions.update_cache(workspace.database, "", {}, ())
     return purge.finish(workspace.root, workspace.state.key)
 
 

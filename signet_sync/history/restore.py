@@ -11,11 +11,11 @@ from signet_sync.formats import managed_block
 from signet_sync.formats.paths import OWN, TOMBSTONES, page_agent
 from signet_sync.formats.snapshot import PAGE_LIMIT, Found, Signature
 from signet_sync.formats.timestamps import iso
-from signet_sync.history import commit, purge_plan
-from signet_sync.history.commit import Version
+from signet_sync.history import log, purge_plan
 from signet_sync.history.git import repository
-from signet_sync.history.git.repository import Opened
+from signet_sync.history.git.repository import OpenRepository
 from signet_sync.history.git.worktree import is_gits
+from signet_sync.history.log import Version
 from signet_sync.pages import stage as pages_stage
 from signet_sync.storage import files, state_dir
 from signet_sync.storage.safe_paths import checked_parts
@@ -50,7 +50,7 @@ def restore(workspace: Workspace, path: str, revision: str, now_us: int) -> Rest
     """
     path = _checked(workspace.root, path)
     with repository.opened(workspace.root, workspace.state.key, adopt=workspace.settings.history_adopt) as place:
-        version = commit.blob(place, path, revision)
+        version = log.blob(place, path, revision)
         newest = _newest(place, path)
     # From here until it is written nothing can be removed.
     with state_dir.workspace_lock(workspace.state):
@@ -64,10 +64,10 @@ def restore(workspace: Workspace, path: str, revision: str, now_us: int) -> Rest
     return Restored(path, version.commit, written, kept)
 
 
-def _newest(place: Opened, path: str) -> bytes | None:
+def _newest(place: OpenRepository, path: str) -> bytes | None:
     """Returns what the newest commit has at the path."""
     try:
-        return commit.blob(place, path, "HEAD").data
+        return log.blob(place, path, "HEAD").data
     except UsageError:
         return None
 

@@ -22,7 +22,7 @@ _MOMENT = 1.0  # seconds until the next check of a running process
 _LINE = 600  # characters of a process's output in a warning
 
 
-class Committing:
+class CommitScheduler:
     """Runs at most one process at a time, which commits what ended since the last commit; used by one thread.
 
     `due` is when there is something to do, an instant of `time.monotonic`. The first commit of a large vault takes

@@ -304,7 +304,7 @@ def _notes(root: str, checked: Checked, now_us: int) -> None:
 
 def _there(root: str, target: str) -> bool:
     try:
-        return files.look(root, target) is not None
+        return files.status_of(root, target) is not None
     except (OSError, SignetSyncError):
         return False
 

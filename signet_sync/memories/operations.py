@@ -58,7 +58,7 @@ class Forgotten:
     pending: bool
     git_history: str
     waiting: str
-    purged: purge_plan.Done | None = None
+    purged: purge_plan.PurgeResult | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +157,7 @@ def _take_away(
     purge_history: bool,
 ) -> Forgotten:
     """Deletes all traces of a memory, given by id and words, and the events of the queries `asked`."""
-    verdicts, note = purge_plan.Verdicts(words, [memory_id]), purge_plan.note_of_memory(agent_id, memory_id)
+    verdicts, note = purge_plan.PurgeRules(words, [memory_id]), purge_plan.note_of_memory(agent_id, memory_id)
     held = functools.partial(versions.holds, workspace.root, [head_page(agent_id), dream_page(agent_id)])
     begun = purge_plan.begin(workspace, lambda: verdicts, note, held) if purge_history else None
     try:
@@ -229,7 +229,10 @@ def unpin(workspace: Workspace, agent_id: str, handle: str, now_us: int) -> Pinn
 
 def look(workspace: Workspace, now_us: int) -> None:
     """Runs the first pass over the vault if there was none; without it the page would show no sessions."""
-    if deriving.is_stale(workspace.database, workspace.pipeline) and files.look(workspace.root, MEMORY) is not None:
+    if (
+        deriving.is_stale(workspace.database, workspace.pipeline)
+        and files.status_of(workspace.root, MEMORY) is not None
+    ):
         engine.run_locked(workspace, Request(now_us=now_us))
 
 

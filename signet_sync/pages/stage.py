@@ -286,7 +286,7 @@ def _is_away(workspace: Workspace) -> bool:
 
     The next full pass detects it and halts.
     """
-    return files.look(workspace.root, MEMORY) is None and counts_store.indexed_count(workspace.database) > 0
+    return files.status_of(workspace.root, MEMORY) is None and counts_store.indexed_count(workspace.database) > 0
 
 
 def warning(workspace: Workspace, agent_id: str, halted: str = "") -> str:
@@ -344,7 +344,7 @@ def _ledger_pages(
     written: list[tuple[str, PageState]] = []
 
     def bring(path: str, text: str | None) -> None:
-        status = files.look(workspace.root, path)
+        status = files.status_of(workspace.root, path)
         if status is not None and not stat.S_ISREG(status.st_mode):
             blocked.append(f"{path}: the page could not be written: a {files.kind_of(status.st_mode)} stands there")
             return
@@ -543,7 +543,7 @@ def on_disk(root: str, agent_id: str) -> list[str]:
 
 
 def _signature(root: str, path: str) -> Signature | None:
-    status = files.look(root, path)
+    status = files.status_of(root, path)
     return files.signature_of(status) if status is not None else None
 
 

@@ -62,8 +62,8 @@ class Redacted:
     files: tuple[Redaction, ...]
     left: tuple[Left, ...]
     git_history: str
-    purged: purge_plan.Done | None = None
-    begun: Begun | purge_plan.Done | None = None
+    purged: purge_plan.PurgeResult | None = None
+    begun: Begun | purge_plan.PurgeResult | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,7 +76,7 @@ class Removed:
     removed_rows: int
     git_history: str
     foreign: tuple[str, ...]
-    purged: purge_plan.Done | None = None
+    purged: purge_plan.PurgeResult | None = None
     memories: tuple[str, ...] = ()
     quoted_in: tuple[str, ...] = ()
 
@@ -288,7 +288,7 @@ def remove(
         except (OSError, WorkspaceError) as error:
             workspace.events.append(f"a kept copy of a page may still hold words of what was removed: {error}")
     after = _count(workspace.database, removal)
-    pending = tuple(artifact for artifact in removal.paths if files.look(workspace.root, artifact) is not None)
+    pending = tuple(artifact for artifact in removal.paths if files.status_of(workspace.root, artifact) is not None)
     purged = None if begun is None else purge_plan.finish(workspace, begun, note)
     held = _holder(workspace, removal)
     return Removed(
@@ -334,7 +334,7 @@ def _purge_earlier(workspace: Workspace, removal: Removal, now_us: int) -> Remov
     """Cleans the history of sessions that were removed earlier."""
     needles, past = _needles(workspace, removal), past_versions.Past(removal.agent_id)
 
-    def judged() -> purge_plan.Verdicts:
+    def judged() -> purge_plan.PurgeRules:
         nonlocal needles, past
         verdicts, needles, past = _judged_earlier(workspace, removal, now_us)
         return verdicts
@@ -361,7 +361,7 @@ def _purge_earlier(workspace: Workspace, removal: Removal, now_us: int) -> Remov
 
 def _judged_earlier(
     workspace: Workspace, removal: Removal, now_us: int
-) -> tuple[purge_plan.Verdicts, set[bytes], past_versions.Past]:
+) -> tuple[purge_plan.PurgeRules, set[bytes], past_versions.Past]:
     """Derives verdicts and needles from the sessions' artifacts in the history, indexed again in memory."""
     agent_id, token = removal.agent_id, removal.session_token
     stone = next(one for one in standing(workspace) if (one.agent_id, one.session_token) == (agent_id, token))
@@ -377,10 +377,10 @@ def _judged_earlier(
         return _verdicts(then, seen, needles), needles, past
 
 
-def preview(workspace: Workspace, removal: Removal, now_us: int) -> Begun | purge_plan.Done:
+def preview(workspace: Workspace, removal: Removal, now_us: int) -> Begun | purge_plan.PurgeResult:
     """Returns what `--purge-history` would rewrite, or why it would not."""
 
-    def judged() -> purge_plan.Verdicts:
+    def judged() -> purge_plan.PurgeRules:
         if removal.earlier:
             return _judged_earlier(workspace, removal, now_us)[0]
         return _verdicts(workspace, removal, _needles(workspace, removal))
@@ -390,7 +390,7 @@ def preview(workspace: Workspace, removal: Removal, now_us: int) -> Begun | purg
 
 def _verdicts(
     workspace: Workspace, removal: Removal, needles: set[bytes], mend: Mend = as_it_is
-) -> purge_plan.Verdicts:
+) -> purge_plan.PurgeRules:
     """Decides what to change in the history, while the sessions' rows still exist."""
     agent_id, token, ids = removal.agent_id, removal.session_token, sorted(ref.session_id for ref in removal.sessions)
     scopes = [(agent_id, token, tuple(ids))]
@@ -401,7 +401,7 @@ def _verdicts(
         names |= shared
     else:
         needles = needles - {word.encode("utf-8", "replace") for word in shared}
-    return purge_plan.Verdicts(
+    return purge_plan.PurgeRules(
         needles | text_match.on_pages(workspace.database, scopes),
         session_texts.handles(workspace.database, scopes),
         names,
@@ -522,7 +522,7 @@ def undoable(workspace: Workspace, agent_id: str, name: str) -> Undo:
         if whole or name in stone.session_ids:
             ids = stone.session_ids if whole else (name,)
             gone = tombstones_store.gone_paths(workspace.database, stone)
-            present = tuple(path for path in gone if files.look(workspace.root, path) is not None)
+            present = tuple(path for path in gone if files.status_of(workspace.root, path) is not None)
             return Undo(stone, ids, tombstones_files.path_of(agent_id, stone.session_token), present)
     raise UsageError(
         f"no tombstone of agent {agent_id} is called {name!r}",

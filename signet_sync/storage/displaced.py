@@ -16,7 +16,7 @@ _ANYTHING = "0" * 16
 _LONGEST = 255  # bytes that a name may have
 
 
-class Aside(NamedTuple):
+class DisplacedName(NamedTuple):
     """What a name says: the process, the bytes that it wrote and those that it expected (digests), the file's path."""
 
     pid: int
@@ -41,12 +41,12 @@ def name_of(temporary: str, path: str, *, ours: bytes, expected: bytes | None) -
     return f"{start}{told if len(start) + len(told) + len('.tmp') <= _LONGEST else ''}.tmp"
 
 
-def parse(name: str) -> Aside | None:
+def parse(name: str) -> DisplacedName | None:
     """Parses such a name; None for any other."""
     from urllib.parse import unquote_to_bytes
 
     match = _NAME.fullmatch(name)
-    return Aside(int(match[1]), match[2], match[3], os.fsdecode(unquote_to_bytes(match[4]))) if match else None
+    return DisplacedName(int(match[1]), match[2], match[3], os.fsdecode(unquote_to_bytes(match[4]))) if match else None
 
 
 def _digest(raw: bytes) -> str:

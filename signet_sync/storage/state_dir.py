@@ -134,14 +134,14 @@ def sweep(folder: StateFolder) -> None:
             durable.sweep(place)
 
 
-def settle(folder: StateFolder) -> None:
+def sync_folders(folder: StateFolder) -> None:
     """Makes deletions in the state folder durable: no power loss undoes them. Raises `OSError`."""
     for place in (folder.path, folder.backups, folder.journal, folder.live, folder.spool):
         with suppress(FileNotFoundError):
             sync_folder(place)
 
 
-def beat(folder: StateFolder, value: Mapping[str, object]) -> None:
+def write_heartbeat(folder: StateFolder, value: Mapping[str, object]) -> None:
     """Writes the heartbeat: pid, host, boot, time, and the agent's status."""
     import socket
 
@@ -156,7 +156,7 @@ def beat(folder: StateFolder, value: Mapping[str, object]) -> None:
     write_json(folder.heartbeat, status)
 
 
-def is_shut(folder: StateFolder) -> bool:
+def is_inaccessible(folder: StateFolder) -> bool:
     """Whether the state folder exists but its mode or owner denies access, so that its content is unknown."""
     return os.path.isdir(folder.path) and not os.access(folder.path, os.R_OK | os.W_OK | os.X_OK)
 

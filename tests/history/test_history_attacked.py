@@ -261,7 +261,7 @@ def test_a_branch_that_cannot_be_written_leaves_no_lock(past):
 
 def test_a_repository_put_in_its_place_is_not_taken_for_it(past, monkeypatch):
     """Between the look and the opening."""
-    look = repository.look
+    look = repository.inspect
 
     def exchanged(root, workspace_id):
         standing = look(root, workspace_id)
@@ -269,7 +269,7 @@ def test_a_repository_put_in_its_place_is_not_taken_for_it(past, monkeypatch):
         (past.root / ".git").symlink_to(past.root.parent / "elsewhere")
         return standing
 
-    monkeypatch.setattr(repository, "look", exchanged)
+    monkeypatch.setattr(repository, "inspect", exchanged)
     with pytest.raises(repository.RepositoryRefused) as found, past.opened():
         pass
     assert found.value.code == "unsafe-repository"

@@ -413,7 +413,7 @@ def test_the_agent_says_once_that_it_cannot_commit(vault, monkeypatch):
     sink = logger.add(said.append, level="WARNING")
     try:
         with workspace(vault) as held:
-            commits = scheduler.Committing(held)
+            commits = scheduler.CommitScheduler(held)
             commits.hear()
             until(lambda: commits.work() or commits._failures > 1, "a second try")
             commits.leave()
@@ -425,7 +425,7 @@ def test_the_agent_says_once_that_it_cannot_commit(vault, monkeypatch):
 def test_what_is_never_quiet_is_committed_all_the_same(vault, monkeypatch):
     monkeypatch.setenv("SIGNET_HISTORY_DEBOUNCE", "100")
     with workspace(vault) as held:
-        commits = scheduler.Committing(held)
+        commits = scheduler.CommitScheduler(held)
         assert commits.due == math.inf
         start = time.monotonic()
         commits.hear()

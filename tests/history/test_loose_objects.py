@@ -35,7 +35,7 @@ def pack_files(past):
 
 def packed(past):
     with past.opened() as place:
-        return packs.pack_loose(str(past.root), objects.Store(place.git))
+        return packs.pack_loose(str(past.root), objects.ObjectStore(place.git))
 
 
 def history_of(past):

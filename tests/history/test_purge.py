@@ -351,7 +351,7 @@ def test_a_purge_whose_removal_never_came_about_is_forgotten(tmp_path):
     history(vault)
     with opened(str(vault.root), load(vault.root)[0]) as workspace:
         note = purge_plan.note_of_sessions("default", "a" * 16, [])
-        purge_plan.begin(workspace, lambda: purge_plan.Verdicts([CANARY]), note, lambda: "contains")
+        purge_plan.begin(workspace, lambda: purge_plan.PurgeRules([CANARY]), note, lambda: "contains")
     assert CANARY not in (vault / ".git/signet-purge").read_bytes()
     tip = commits(vault)[0].id
     vault.reindex()

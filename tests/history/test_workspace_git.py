@@ -639,5 +639,5 @@ def test_an_index_survives_odd_times_and_long_names(past):
 
 def test_the_mark_names_the_workspace(past):
     assert (past.root / ".git/signet-history").read_text() == ID + "\n"
-    assert repository.look(str(past.root), "another").state == "existing"
+    assert repository.inspect(str(past.root), "another").state == "existing"
     assert AUTHOR[1] == "agent@localhost"

@@ -35,7 +35,7 @@ def object_id(kind: int, data: bytes) -> bytes:
 # ── trees ──
 
 
-class Entry(NamedTuple):
+class TreeEntry(NamedTuple):
     """An entry of a tree without its name: git's mode and the 20 bytes of the object's id."""
 
     mode: int
@@ -69,9 +69,9 @@ def read_tree(git: pygit2.Repository, oid: bytes) -> list[NamedEntry]:
     return entries(raw)
 
 
-def flatten(git: pygit2.Repository, top: bytes) -> tuple[dict[str, Entry], set[bytes]]:
+def flatten(git: pygit2.Repository, top: bytes) -> tuple[dict[str, TreeEntry], set[bytes]]:
     """Returns everything in a tree but folders, by path; and the ids of all trees. Raises as `read_tree`."""
-    found: dict[str, Entry] = {}
+    found: dict[str, TreeEntry] = {}
     trees = {top}
     pending = [("", top)]
     while pending:
@@ -82,13 +82,13 @@ def flatten(git: pygit2.Repository, top: bytes) -> tuple[dict[str, Entry], set[b
                 trees.add(inner)
                 pending.append((f"{path}/", inner))
             else:
-                found[path] = Entry(int(mode, 8), inner)
+                found[path] = TreeEntry(int(mode, 8), inner)
     return found, trees
 
 
-def build(flat: Mapping[str, Entry], add: Callable[[int, bytes], bytes]) -> bytes:
+def build(flat: Mapping[str, TreeEntry], add: Callable[[int, bytes], bytes]) -> bytes:
     """Builds the tree of these paths; returns its id. `add` stores each tree, inner ones first, and returns its id."""
-    folders: dict[str, dict[bytes, Entry]] = {"": {}}
+    folders: dict[str, dict[bytes, TreeEntry]] = {"": {}}
     for path, entry in flat.items():
         where, _, name = path.rpartition("/")
         above = where
@@ -103,7 +103,7 @@ def build(flat: Mapping[str, Entry], add: Callable[[int, bytes], bytes]) -> byte
         oid = add(TREE, joined((b"%o" % entry.mode, name, entry.oid) for name, entry in order))
         if path:
             where, _, last = path.rpartition("/")
-            folders[where][os.fsencode(last)] = Entry(FOLDER, oid)
+            folders[where][os.fsencode(last)] = TreeEntry(FOLDER, oid)
     return oid
 
 
@@ -144,7 +144,7 @@ def unsigned_message(message: bytes) -> bytes:
     return message if signature is None else message[: signature.start()]
 
 
-class Store:
+class ObjectStore:
     """Reads the objects of a repository by their ids of 20 bytes."""
 
     def __init__(self, git: pygit2.Repository) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from signet_sync.errors import WorkspaceError
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.snapshot import OWN_LIMIT, Found
-from signet_sync.history.git.objects import Store, incomplete, object_id
+from signet_sync.history.git.objects import ObjectStore, incomplete, object_id
 from signet_sync.storage import files
 from signet_sync.storage.durable import sync_descriptor, sync_folder, sync_path, unlink
 from signet_sync.storage.safe_paths import folder
@@ -172,7 +172,7 @@ def prove_packed(git: pygit2.Repository, oids: Iterable[bytes]) -> None:
             raise incomplete(oid) from None
 
 
-def drop(root: str, store: Store, doomed: Collection[bytes], *, strays: bool) -> int:
+def drop(root: str, store: ObjectStore, doomed: Collection[bytes], *, strays: bool) -> int:
     """Deletes objects, loose and packed; a pack that contains one is replaced by one without it. Returns how many.
 
     With `strays` also deletes what aborted writes left. A kill leaves every other object where it was, or twice.
@@ -200,7 +200,7 @@ def drop(root: str, store: Store, doomed: Collection[bytes], *, strays: bool) ->
     return len(gone)
 
 
-def pack_loose(root: str, store: Store) -> int:
+def pack_loose(root: str, store: ObjectStore) -> int:
     """Packs the loose objects of our own repository once there are many. Returns how many.
 
     The trees of a large folder hardly differ from commit to commit, and a pack stores only their differences. Loose
@@ -288,7 +288,7 @@ def _drop_strays(root: str) -> None:
 def drop_folder(root: str, path: str) -> None:
     """Deletes a folder of `.git` with its content; links in it are deleted, not followed."""
     for name in files.listing(root, path, ""):
-        status = files.look(root, f"{path}/{name}")
+        status = files.status_of(root, f"{path}/{name}")
         if status is not None and (status.st_mode & 0o170000) == 0o040000:
             drop_folder(root, f"{path}/{name}")
         else:

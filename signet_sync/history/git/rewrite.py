@@ -16,7 +16,7 @@ from signet_sync.history.git.objects import (
     TAG,
     TREE,
     NamedEntry,
-    Store,
+    ObjectStore,
     composed,
     entries,
     fields,
@@ -30,7 +30,7 @@ from signet_sync.history.git.objects import (
 Add = Callable[[int, bytes], bytes]
 
 
-class Judge(Protocol):
+class RewriteRules(Protocol):
     """Decides what is removed."""
 
     def file(self, path: str, raw: bytes) -> bytes | None:
@@ -41,7 +41,7 @@ class Judge(Protocol):
 
 
 @dataclass(slots=True)
-class Rulings:
+class RewriteDecisions:
     """What has to change, by ids and paths; contains no word of what is removed.
 
     `files`: by path and blob the next blob, or None; `messages`: by commit or tag the next message.
@@ -50,7 +50,7 @@ class Rulings:
     files: dict[str, dict[bytes, bytes | None]] = field(default_factory=dict)
     messages: dict[bytes, bytes] = field(default_factory=dict)
 
-    def add(self, other: Rulings) -> None:
+    def add(self, other: RewriteDecisions) -> None:
         """Adds those of another scan."""
         for path, versions in other.files.items():
             self.files.setdefault(path, {}).update(versions)
@@ -62,11 +62,11 @@ class Rulings:
         return frozenset(path for path, versions in self.files.items() if not any(versions.values()))
 
 
-class Looking:
+class HistoryScan:
     """Passes every message, and every version of every file, to a judge once."""
 
-    def __init__(self, store: Store, judge: Judge, add: Add) -> None:
-        self.rulings = Rulings()
+    def __init__(self, store: ObjectStore, judge: RewriteRules, add: Add) -> None:
+        self.rulings = RewriteDecisions()
         self._store, self._judge, self._add = store, judge, add
         self._seen: set[bytes] = set()
         self._trees: set[tuple[str, bytes]] = set()
@@ -120,10 +120,10 @@ class Looking:
             self.rulings.files.setdefault(path, {})[oid] = self._add(BLOB, left)
 
 
-class Rewriting:
+class Rewriter:
     """Makes new objects according to rulings. `commits` maps every commit seen to its replacement."""
 
-    def __init__(self, store: Store, rulings: Rulings, add: Add) -> None:
+    def __init__(self, store: ObjectStore, rulings: RewriteDecisions, add: Add) -> None:
         self._store, self._rulings, self._add = store, rulings, add
         self._gone = rulings.gone
         self._below: dict[str, set[bytes]] = defaultdict(set)

@@ -8,10 +8,10 @@ from signet_sync.formats.snapshot import Signature
 from signet_sync.storage.database.connection import Database
 
 # A file's signature when it was read, the hex id of its content, and why it was skipped (one of these is empty).
-Taken = tuple[Signature, str, str]
+CachedFile = tuple[Signature, str, str]
 
 
-def taken(database: Database, rules: str) -> dict[str, Taken]:
+def cached_files(database: Database, rules: str) -> dict[str, CachedFile]:
     """Returns the cache by path if it was made with these rules, else nothing."""
     rows = database.execute(
         "select path, size, mtime_ns, ctime_ns, inode, oid, skipped from history_files where rules = ?", (rules,)
@@ -19,7 +19,7 @@ def taken(database: Database, rules: str) -> dict[str, Taken]:
     return {path: (Signature(*signature), oid or "", skipped or "") for path, *signature, oid, skipped in rows}
 
 
-def keep(database: Database, rules: str, learnt: Mapping[str, Taken], forgotten: Collection[str]) -> None:
+def update_cache(database: Database, rules: str, learnt: Mapping[str, CachedFile], forgotten: Collection[str]) -> None:
     """Updates the cache; drops rows made with other rules. In the caller's transaction."""
     database.execute("delete from history_files where rules <> ?", (rules,))
     database.executemany("delete from history_files where path = ?", [(path,) for path in forgotten if _storable(path)])

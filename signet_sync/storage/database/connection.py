@@ -290,7 +290,7 @@ class Database:
                 columns = [row[2] for row in self.execute(f"pragma index_info({index})")]
                 name = table if clustered and origin == "pk" else index
                 if not table.startswith("sqlite_"):
-                    rows.append((table, name, worth(columns, unique=bool(unique))))
+                    rows.append((table, name, index_statistics(columns, unique=bool(unique))))
         self.executemany("insert into sqlite_stat1(tbl, idx, stat) values(?, ?, ?)", rows)
         self.execute("analyze sqlite_schema")  # loads them
 
@@ -500,7 +500,7 @@ class Database:
         self.connection.interrupt()
 
 
-def worth(columns: Sequence[str | None], *, unique: bool) -> str:
+def index_statistics(columns: Sequence[str | None], *, unique: bool) -> str:
     """Estimates an index's row of `sqlite_stat1`: all rows, then how many share the first column, first two, and so on.
 
     Assumes few agents, and that every further column is ten times as selective.
@@ -558,11 +558,11 @@ def set_aside(path: str) -> str:
 
 def last_set_aside(path: str) -> str | None:
     """Returns the damaged database that was moved aside last."""
-    found = set_aside_before(path)
+    found = list_set_aside(path)
     return max(found, key=lambda name: os.stat(name).st_ctime_ns) if found else None
 
 
-def set_aside_before(path: str) -> list[str]:
+def list_set_aside(path: str) -> list[str]:
     """Lists the damaged databases that were moved aside and still exist."""
     folder, name = os.path.split(path)
     start = f"{name}.corrupt-"
@@ -573,17 +573,17 @@ def set_aside_before(path: str) -> list[str]:
     return sorted(os.path.join(folder, n) for n in names if not n.endswith(_COMPANIONS))
 
 
-def suspect(path: str) -> None:
+def mark_suspect(path: str) -> None:
     """Notes that a reader found damage: the next pass checks every page, not only those that it needs."""
     with suppress(OSError):
         os.close(os.open(path + _SUSPECT, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
 
 
-def noted(error: apsw.Error | DatabaseError, path: str) -> DatabaseError:
+def note_damage(error: apsw.Error | DatabaseError, path: str) -> DatabaseError:
     """Returns our exception for a caller that cannot repair the database; notes damage for the next pass."""
     told = translate(error, path) if isinstance(error, apsw.Error) else error
     if isinstance(told, DatabaseCorrupt) or is_odd(error):
-        suspect(path)
+        mark_suspect(path)
     return told
 
 
@@ -597,7 +597,7 @@ def is_suspect(path: str) -> bool:
     return path != ":memory:" and os.path.exists(path + _SUSPECT)
 
 
-def confide(path: str) -> None:
+def clear_suspect(path: str) -> None:
     """Deletes the note: the database was checked, or is another one."""
     with suppress(OSError):
         os.unlink(path + _SUSPECT)

@@ -76,17 +76,17 @@ def _opened(source: str) -> apsw.Connection:
     return without_log(source)
 
 
-def doubtful(database: Database) -> list[str]:
+def implausible_rows(database: Database) -> list[str]:
     """Lists native rows that are visibly not as they were written; no check of SQLite notices that."""
     found = []
     for table in native_tables():
-        if not (table in _BELIEVED or TABLES[table].json_columns):
+        if not (table in _CHECKS or TABLES[table].json_columns):
             continue
         columns = [_Column(*row) for row in database.execute(_COLUMNS, (table,))]
         names = ", ".join(column.name for column in columns)
         for values in database.execute(f"select {names} from {table}"):
             row = dict(zip((column.name for column in columns), values, strict=True))
-            if not is_believed(table, row):
+            if not is_plausible(table, row):
                 found.append(f"a row of {table} is not as it was written")
                 break
     return found
@@ -139,7 +139,7 @@ def _believable(damaged: apsw.Connection, table: str, columns: list[_Column]) ->
             continue
         named = {column.name: value for column, value in zip(columns, row, strict=True)}
         typed = all(value is None or isinstance(value, kind) for value, kind in zip(row, kinds, strict=True))
-        if typed and is_believed(table, named):
+        if typed and is_plausible(table, named):
             yield row
 
 
@@ -163,9 +163,9 @@ def _readable(damaged: apsw.Connection, table: str, columns: list[_Column]) -> I
             break
 
 
-def is_believed(table: str, row: Row) -> bool:
+def is_plausible(table: str, row: Row) -> bool:
     """Whether a row may be as it was written: valid JSON, an id that fits its words, bytes that fit their hash."""
-    believed = _BELIEVED.get(table)
+    believed = _CHECKS.get(table)
     return _is_json(table, row) and (believed is None or believed(row))
 
 
@@ -216,7 +216,7 @@ def _memory(row: Row) -> bool:
     return bool(row["id"] == memory_id(row["agent_id"], row["type"], row["content"]))
 
 
-_BELIEVED: dict[str, Callable[[Row], bool]] = {
+_CHECKS: dict[str, Callable[[Row], bool]] = {
     "seals": _seal,
     "memory_artifact_tombstones": _tombstone,
     "memories": _memory,
