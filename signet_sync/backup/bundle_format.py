@@ -20,18 +20,18 @@ from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_ori
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, create_model
 from pydantic.functional_validators import AfterValidator
 
-from signet_sync.formats.filename import TOKEN, is_artifact_path
-from signet_sync.formats.paths import AGENT, storable
+from signet_sync.formats.filename import is_artifact_path
+from signet_sync.formats.paths import storable
 from signet_sync.formats.timestamps import iso, parse_instant
 from signet_sync.storage.database import table as database_table
 from signet_sync.storage.database.older import rows_of
-from signet_sync.storage.database.table import Escaped, Instant, Table, When, bare, is_bytes, is_json
+from signet_sync.storage.database.table import PATTERNS, Escaped, Instant, Table, When, bare, is_bytes, is_json
 from signet_sync.storage.database.tables import TABLES, backed_up
 from signet_sync.text.sanitizer import sanitize_line, sanitize_transcript_v2
 
 FORMAT = "signet-sync bundle"
 VERSION = 1
-# Of an older schema: forgotten, accepted and redacted entries as keys and values.
+# Of 0.1.0: forgotten and accepted entries as keys and values.
 _KEYS = "marks"
 LONGEST_LINE = 128 * 1024 * 1024  # bytes
 
@@ -81,38 +81,27 @@ def _texts(value: Any) -> Any:
     return value
 
 
-def _matching(pattern: str) -> Any:
-    return Annotated[str, StringConstraints(pattern=pattern)]
-
-
 def _from(least: int, below: int) -> Any:
     return Annotated[int, Field(ge=least, lt=below)]
 
 
 # The required form of values by column type. Words pass the sanitizer before they reach a row, also imported ones.
-_Agent = Annotated[str, StringConstraints(pattern=f"^(?:{AGENT})$")]
+_MATCHING = {kind: Annotated[str, StringConstraints(pattern=pattern)] for kind, pattern in PATTERNS.items()}
 _Said = Annotated[str, AfterValidator(_plain), AfterValidator(sanitize_line)]
 _Text = Annotated[str, AfterValidator(_plain)]
 _When = Annotated[str, AfterValidator(_instant)]
 _CHECKS: dict[Any, Any] = {
+    **_MATCHING,
     str: _Text,
     database_table.Text: _Text,
-    database_table.Agent: _Agent,
     database_table.Artifact: Annotated[str, AfterValidator(_plain), AfterValidator(_artifact)],
     database_table.Body: Annotated[str, AfterValidator(_plain), AfterValidator(sanitize_transcript_v2)],
     database_table.Count: _from(0, 2**63),
-    database_table.Day: _matching(r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"),
-    database_table.Hash: _matching(r"^[0-9a-f]{64}$"),
-    database_table.Mark: _matching(r"^[0-9a-f]{32}$"),
-    database_table.Id: _matching(r"^[skcaetfmxupr]-[a-z2-7]{12}$"),
     Instant: _from(0, 253_402_300_800_000_000),  # up to the year 9999
-    database_table.MemoryId: _matching(r"^m-[a-z2-7]{12}$"),
     database_table.Micros: _from(0, 253_402_300_800_000_000),
     database_table.Number: _from(-(2**63), 2**63),  # the integers that SQLite stores
     database_table.Outside: Annotated[str, AfterValidator(_plain), AfterValidator(storable)],
     database_table.SanitizedLine: _Said,
-    database_table.SweepId: _matching(r"^[0-9]{8}T[0-9]{9}Z$"),
-    database_table.Token: _matching(rf"^(?:{TOKEN.pattern})$"),
     When: _When,
     **dict.fromkeys((bytes, database_table.FileBytes), str),  # base64
 }
@@ -135,7 +124,7 @@ class _Strict(BaseModel):
 
 
 class _Key(_Strict):
-    key: Annotated[str, StringConstraints(pattern="^(?:gone|accepted|redacted):")]
+    key: Annotated[str, StringConstraints(pattern="^(?:gone|accepted):")]
     value: str
 
 
@@ -165,7 +154,7 @@ class Header(_Strict):
     format: Literal["signet-sync bundle"]
     version: Annotated[int, Field(ge=1)]
     workspace: _Text
-    agents: list[_Agent]
+    agents: list[_MATCHING[database_table.Agent]]  # type: ignore[valid-type]
     as_of: _When | None = None
     seals: bool = True
 

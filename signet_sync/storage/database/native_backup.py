@@ -23,7 +23,7 @@ from signet_sync.storage.database.tables import APPLICATION_ID, TABLES, VERSION,
 from signet_sync.storage.durable import CREATE, Replacing, sync_descriptor
 
 _ABOUT = "about"
-# In older schemas: what was forgotten, accepted and redacted, as keys and values.
+# In older schemas: what was forgotten and accepted, as keys and values.
 _KEYS = "marks"
 _WAIT_MS = 1000
 # In SQLite's header: who made the file, and the position of the checksum of all other bytes.

@@ -8,6 +8,9 @@ from functools import cache
 from types import NoneType
 from typing import Any, Generic, Literal, NamedTuple, NewType, TypeVar, get_args, get_origin, get_type_hints
 
+from signet_sync.formats.filename import TOKEN
+from signet_sync.formats.paths import AGENT
+
 SESSION = ("agent_id", "session_token", "session_id")
 NUMBER = ("session",)  # of a session, in `sessions`
 FIRST = 3  # the schema of version 0.1.0
@@ -32,6 +35,18 @@ SweepId = NewType("SweepId", str)
 Text = NewType("Text", str)
 Token = NewType("Token", str)
 When = NewType("When", str)  # ISO 8601
+
+# What a value of a type looks like.
+PATTERNS: dict[Any, str] = {
+    Agent: f"^(?:{AGENT})$",
+    Day: r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$",
+    Hash: r"^[0-9a-f]{64}$",
+    Id: r"^[skcaetfmxupr]-[a-z2-7]{12}$",
+    Mark: r"^[0-9a-f]{32}$",
+    MemoryId: r"^m-[a-z2-7]{12}$",
+    SweepId: r"^[0-9]{8}T[0-9]{9}Z$",
+    Token: rf"^(?:{TOKEN.pattern})$",
+}
 
 _Item = TypeVar("_Item")
 
