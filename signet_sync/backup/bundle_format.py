@@ -270,7 +270,7 @@ def read(raw_lines: Iterable[bytes]) -> Bundle:
         line = (raw.removeprefix(b"\xef\xbb\xbf") if number == 1 else raw).rstrip(b"\r\n")
         if ended:
             if line:
-                raise BundleProblem(number, "something stands behind the last line")
+                raise BundleProblem(number, "there is text after the last line")
             continue
         document = _document(number, line)
         if bundle is None:
@@ -284,7 +284,7 @@ def read(raw_lines: Iterable[bytes]) -> Bundle:
     if bundle is None:
         raise BundleProblem(1, "it is empty", cut=True)
     if not ended:
-        raise BundleProblem(number + 1, f"the last line is missing, {len(bundle.rows)} rows are there", cut=True)
+        raise BundleProblem(number + 1, f"the last line is missing, after {len(bundle.rows)} rows", cut=True)
     return bundle
 
 
@@ -376,9 +376,9 @@ def _check_end(number: int, end: object, checksum: str, bundle: Bundle) -> None:
     told = end if isinstance(end, dict) else {}
     count = len(bundle.rows) + sum(many for name, many in bundle.unknown.items() if "." not in name)
     if told.get("rows") != count:
-        raise BundleProblem(number, f"it tells of {told.get('rows')} rows, {count} are there")
+        raise BundleProblem(number, f"it announces {told.get('rows')} rows, but there are {count}")
     if told.get("sha256") != checksum:
-        raise BundleProblem(number, "the checksum is another one: a line before it was changed")
+        raise BundleProblem(number, "the checksum differs: a line before it was changed")
 
 
 def _first_fault(error: ValidationError) -> str:

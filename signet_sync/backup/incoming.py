@@ -72,7 +72,7 @@ def of_backup(source: str, places: Places) -> Iterator[Incoming]:
             raise DatabaseCorrupt(
                 "a row of the backup cannot be as it was written",
                 path=source,
-                hint="take an older one: signet-sync backup list",
+                hint="use an older one: signet-sync backup list",
                 code="backup-damaged",
             )
         _move_here(rows, places)
@@ -104,7 +104,7 @@ def of_bundle(lines: Iterable[bytes], name: str, places: Places, agent_id: str |
                 if agent_id is not None and values.get("agent_id") != agent_id:
                     continue
                 if not bundle.put(rows, table, values):
-                    raise _refused(BundleProblem(line, f"{table}: it is not what its own id or hash says"), name)
+                    raise _refused(BundleProblem(line, f"{table}: it does not match its own id or hash"), name)
         _move_here(rows, places)
         yield Incoming(rows, read.header.workspace, read.header.as_of, read.unknown)
 
@@ -114,20 +114,20 @@ def _refused(problem: BundleProblem, name: str) -> UsageError:
         return UsageError(
             f"line {problem.line}: {problem.message}",
             path=name,
-            hint="copy the file again, all of it; nothing was taken in",
+            hint="copy the complete file again; nothing was imported",
             code="bundle-cut",
         )
     if problem.newer:
         return UsageError(
             problem.message,
             path=name,
-            hint="upgrade signet-sync, then take it in; nothing was taken in",
+            hint="upgrade signet-sync, then import it; nothing was imported",
             code="bundle-newer",
         )
     return UsageError(
         f"line {problem.line}: {problem.message}",
         path=name,
-        hint="signet-sync export writes a sound one; nothing was taken in",
+        hint="signet-sync export writes a valid one; nothing was imported",
         code="bundle-invalid",
     )
 

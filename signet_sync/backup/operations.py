@@ -76,7 +76,7 @@ def create(workspace: Workspace, target: str | None, now_us: int) -> Written:
         _refuse_inside(workspace, target)
     elif not workspace.own_place:
         raise UsageError(
-            "this database has no folder of backups",
+            "this database has no backup folder",
             hint="name a file: signet-sync backup create FILE",
             code="no-folder",
         )
@@ -107,7 +107,7 @@ def _write(workspace: Workspace, path: str, temporary: str, now_us: int) -> None
         raise DatabaseError(
             f"the backup cannot be written: {error.__cause__ or error.message}",
             path=path,
-            hint="look whether there is room on its disk; nothing was written",
+            hint="check that its disk has space; nothing was written",
         ) from error
 
 
@@ -176,9 +176,9 @@ def _refuse_inside(workspace: Workspace, target: str) -> None:
         real = os.path.realpath(place)
         if folder == real or folder.startswith(real + os.sep):
             raise UsageError(
-                f"this is inside the {what}, and the file would hold what is removed from it later",
+                f"this is inside the {what}, and the file would keep what is later removed from it",
                 path=target,
-                hint="choose a place outside, on another disk for example",
+                hint="choose a place outside, for example on another disk",
                 code="inside-workspace",
             )
 
@@ -223,13 +223,13 @@ def find_backup(folder: state_dir.StateFolder, name: str | None) -> str:
         if name in (os.path.basename(path), os.path.basename(path).removesuffix(".db")):
             return path
     if not os.path.isfile(name):
-        what = "this is no file" if os.path.exists(name) else "there is no such file"
-        raise UsageError(what, path=name, hint="signet-sync backup list shows those that are here", code="no-backup")
+        what = "this is not a file" if os.path.exists(name) else "there is no such file"
+        raise UsageError(what, path=name, hint="signet-sync backup list shows the existing ones", code="no-backup")
     if user_files.head(name).startswith(_BUNDLE_HEAD):
         raise UsageError(
             "this is a bundle and no backup",
             path=name,
-            hint="signet-sync import-bundle FILE takes it in",
+            hint="import it with signet-sync import-bundle FILE",
             code="not-a-backup",
         )
     return os.path.abspath(name)

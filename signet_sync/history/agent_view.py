@@ -97,7 +97,7 @@ class _AgentView:
         """Describes what of the diff is not shown."""
         told = []
         if self.lines_left:
-            told.append(f"{counted(self.lines_left, 'line')} that stand no longer are not shown")
+            told.append(f"{counted(self.lines_left, 'line')} that no longer exist are not shown")
         if self.files_left:
             told.append(f"{counted(self.files_left, 'file')} that are gone or not this agent's are not shown")
         return "; ".join(told)

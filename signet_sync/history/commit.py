@@ -202,7 +202,7 @@ def _hindrance(place: OpenRepository) -> str:
     """Returns why nothing is committed now (git is running, HEAD is detached). First removes our own leftover locks."""
     lock.mend(place.folder)
     if repository.branch(place) is None:
-        return "HEAD stands at an old commit; `git switch main` leads back"
+        return "HEAD is detached; `git switch main` returns to the branch"
     return repository.busy(place.folder)
 
 

@@ -153,14 +153,14 @@ def blob(place: OpenRepository, path: str, revision: str) -> Version:
             entry = inner.get(part)
         if entry is None or entry.mode not in (objects.FILE, objects.PROGRAM):
             raise UsageError(
-                f"{commit.hex()[:7]} holds no such file",
+                f"{commit.hex()[:7]} contains no such file",
                 path=path,
                 hint="`signet-sync history --diff` shows what changed",
                 code="not-in-revision",
             )
         oid = pygit2.Oid(raw=entry.oid)
         if place.git.odb.read_header(oid)[1] > BLOB_LIMIT:
-            raise UsageError("the file is too large to be taken out", path=path, code="too-large")
+            raise UsageError("the file is too large to be read", path=path, code="too-large")
         return Version(commit.hex(), entry.oid.hex(), place.git.odb.read(oid)[1])
 
 

@@ -259,9 +259,9 @@ def finish(root: str, workspace_id: str) -> Purged:
             abandon(root)
             return Purged(coming.commits, dropped)
     raise RepositoryRefused(
-        "the history keeps moving while it is rewritten",
+        "the history changed while it was being rewritten",
         path=".git",
-        hint="let other programs finish; every pass tries again",
+        hint="let other programs finish; every pass retries",
         code="history-busy",
     )
 
@@ -363,7 +363,7 @@ def _locked(repository: OpenRepository, index: bytes) -> Iterator[Replacement]:
     lock = git_lock.index(repository.folder)
     if not lock.stage(index):
         raise RepositoryRefused(
-            "another git command is at work", path=f"{_INDEX}.lock", hint="wait for it to end", code="history-busy"
+            "another git command is running", path=f"{_INDEX}.lock", hint="wait for it to end", code="history-busy"
         )
     try:
         yield lock

@@ -80,9 +80,9 @@ def _checked(root: str, path: str) -> str:
     # As any file system may read them: a history may contain names from other systems.
     if any(is_gits(part) or part.casefold() == OWN for part in parts):
         raise UsageError(
-            "this is no file of the workspace's own",
+            "this file does not belong to the workspace",
             path=path,
-            hint="name a file that the history holds: signet-sync history --diff",
+            hint="name a file in the history: signet-sync history --diff",
             code="not-restorable",
         )
     path = "/".join(parts)
@@ -96,7 +96,7 @@ def _checked(root: str, path: str) -> str:
     if purge_plan.is_kept_page(path):
         # Its generated lines are mixed with a person's, and it is unknown which contain text that was forgotten since.
         raise UsageError(
-            "a kept copy of a page is not restored: it may tell of what was removed since",
+            "a kept copy of a page is not restored: it may contain text removed since",
             path=path,
             hint="git show REV:PATH shows it",
             code="not-restorable",
@@ -125,7 +125,7 @@ def _refuse_other_than_sealed(workspace: Workspace, path: str, version: Version)
     seal = artifacts.seal_of(workspace.database, path)
     if seal is not None and seal.file_sha256 != sha256(version.data).hexdigest():
         raise UsageError(
-            "the commit holds other bytes than were sealed",
+            "the commit contains other bytes than were sealed",
             path=path,
             hint=f"signet-sync violations restore {path} writes the sealed ones",
             code="sealed",
@@ -138,7 +138,7 @@ def _put(workspace: Workspace, path: str, old: bytes, newest: bytes | None, now_
     found = files.read(root, path, PAGE_LIMIT)
     if not isinstance(found, Found) and found.code != "gone":
         raise UsageError(
-            found.message, path=path, hint="move away what stands there, then restore again", code="not-restorable"
+            found.message, path=path, hint="move away what is there, then restore again", code="not-restorable"
         )
     present = found.raw if isinstance(found, Found) else None
     data = _persons(path, old, present) if page_agent(path) is not None else old
@@ -151,7 +151,9 @@ def _put(workspace: Workspace, path: str, old: bytes, newest: bytes | None, now_
     if _would_be_lost(path, present, data, newest):
         kept = pages_stage.keep_copy(workspace, path, "user", present, now_us)
     if files.replace(root, path, data, present).displaced is not None:
-        raise UsageError("it was saved again meanwhile", path=path, hint="look at it once more, then restore again")
+        raise UsageError(
+            "the file was saved while it was being restored", path=path, hint="check it, then restore again"
+        )
     return True, kept
 
 
@@ -165,7 +167,7 @@ def _persons(path: str, old: bytes, present: bytes | None) -> bytes:
         raise UsageError(
             "all of this page is generated",
             path=path,
-            hint="signet-sync reindex writes it anew; signet-sync history --diff shows what it said",
+            hint="signet-sync reindex writes it again; signet-sync history --diff shows earlier versions",
             code="not-restorable",
         )
     return rest

@@ -97,4 +97,4 @@ class CommitScheduler:
         said = words[-_LINE:] or f"the process ended with {code}"
         if said != self._said:
             self._said = said
-            logger.warning("the history was not written, it is tried again by itself: {}", said)
+            logger.warning("the history was not written; it will be retried automatically: {}", said)

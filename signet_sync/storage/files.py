@@ -389,7 +389,7 @@ class _Swap(NamedTuple):
 
     def _unreadable(self) -> WorkspaceError:
         return WorkspaceError(
-            "it cannot be read, or is being written", path=self.path, hint="it is tried again by itself"
+            "it cannot be read, or is being written", path=self.path, hint="it will be retried automatically"
         )
 
 

@@ -114,7 +114,7 @@ def _refuse_that_of_others(place: str, real: str) -> None:
     told = (read_json(os.path.join(place, "workspace.json")) or {}).get("path")
     if isinstance(told, str) and told != real and locations.read_id(told) == os.path.basename(place):
         raise WorkspaceError(
-            f"the state folder is that of {told}", path=place, hint="nothing of it was deleted; eject that one"
+            f"the state folder belongs to {told}", path=place, hint="nothing was deleted; eject that workspace"
         )
 
 
@@ -200,7 +200,7 @@ def run_lock(folder: StateFolder) -> Iterator[None]:
             pid = (read_heartbeat(folder) or {}).get("pid")
             raise AnotherAgent(
                 "another signet-sync agent runs on this workspace" + (f" (pid {pid})" if pid else ""),
-                hint="signet-sync status shows it; stop it first, or leave it to its work",
+                hint="signet-sync status shows it; stop it first, or let it run",
             ) from None
         yield
 
@@ -251,12 +251,12 @@ def exchange_lock(folder: StateFolder) -> AbstractContextManager[None]:
 
 def intake_lock(folder: StateFolder) -> AbstractContextManager[None]:
     """Locks the spool of a workspace for one worker. Raises `WorkspaceError` (`busy`) at once if it is locked."""
-    return _held(folder.locks, "intake.lock", 0.0, "another process takes in this workspace's transcripts")
+    return _held(folder.locks, "intake.lock", 0.0, "another process is importing this workspace's transcripts")
 
 
 def dream_lock(folder: StateFolder) -> AbstractContextManager[None]:
     """Locks the sweep of memories. Raises `WorkspaceError` (`busy`) at once if it is locked."""
-    return _held(folder.locks, "dream.lock", 0.0, "another process sweeps this workspace's memories")
+    return _held(folder.locks, "dream.lock", 0.0, "another process is sweeping this workspace's memories")
 
 
 def history_lock(folder: StateFolder, timeout: float = 60.0) -> AbstractContextManager[None]:

@@ -214,7 +214,7 @@ def test_nothing_is_purged_while_git_packs_anew(vault):
         place = vault / ".git" / sign
         place.write_text("1 here\n")
         answer = vault.call(*PURGE)
-        assert answer.code == 1 and "git tidies it up" in answer.json["purged"]["waiting"], answer
+        assert answer.code == 1 and "git is repacking it" in answer.json["purged"]["waiting"], answer
         vault.reindex()
         assert SESSION in git(vault.root, "log", "--all", "-p")
         if sign != "gc.pid":

@@ -179,7 +179,7 @@ def test_pipes_sockets_and_folders_never_block(root, monkeypatch):
             assert (found.code, found.message) == ("not-a-file", f"it is {kind}"), name
             with pytest.raises(WorkspaceError):
                 files.replace(str(root), f"memory/{name}", NEW, None)
-    with pytest.raises(WorkspaceError, match="a file stands where a folder should be"):
+    with pytest.raises(WorkspaceError, match="there is a file where a folder should be"):
         files.create_once(str(root), "memory/pipe.md/a.md", NEW)
     assert time.monotonic() - started < 5
 

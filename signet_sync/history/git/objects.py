@@ -237,6 +237,6 @@ def incomplete(oid: bytes) -> WorkspaceError:
     return WorkspaceError(
         f"the git repository lacks the object {oid.hex()}, or it is damaged",
         path=".git",
-        hint="git fsck says more; a repository that is not whole cannot be rewritten",
+        hint="run git fsck for details; an incomplete repository cannot be rewritten",
         code="history-damaged",
     )

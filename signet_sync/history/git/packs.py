@@ -250,7 +250,7 @@ def _packs(root: str) -> dict[str, set[bytes]]:
             read = files.read(root, f"{_PACKS}/{name}", OWN_LIMIT)
             if not isinstance(read, Found) or read.raw[:8] != _IDX_MAGIC:
                 raise WorkspaceError(
-                    "the index of a pack cannot be read", path=f"{_PACKS}/{name}", hint="git repack -a -d mends it"
+                    "the index of a pack cannot be read", path=f"{_PACKS}/{name}", hint="git repack -a -d repairs it"
                 )
             count = int.from_bytes(read.raw[1028:1032], "big")
             start = 8 + 256 * 4

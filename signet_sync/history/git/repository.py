@@ -89,7 +89,7 @@ def inspect(root: str, workspace_id: str) -> RepositoryStatus:
     except FileNotFoundError:
         return _nothing(root)
     except OSError as error:
-        return _unsafe(f"it cannot be looked at: {error.strerror}")
+        return _unsafe(f"it cannot be inspected: {error.strerror}")
     if reason := objection(root):
         return _unsafe(reason)
     mark = files.read(root, f".git/{MARK}", 4096)
@@ -97,7 +97,7 @@ def inspect(root: str, workspace_id: str) -> RepositoryStatus:
         return RepositoryStatus(
             "existing",
             "the workspace is a git repository already",
-            "`history.adopt = true` in your own config.toml keeps the history in it, on a ref of its own",
+            "`history.adopt = true` in your own config.toml keeps the history in it, on a separate ref",
         )
     if mark.raw.decode("utf-8", "replace").strip() != workspace_id:
         return RepositoryStatus(
@@ -115,11 +115,11 @@ def _nothing(root: str) -> RepositoryStatus:
         if os.path.lexists(os.path.join(outer, ".git")):
             return RepositoryStatus(
                 "none",
-                f"the workspace lies in another repository: {display(outer)}",
-                "`history.adopt = true` in your own config.toml makes a history of its own inside",
+                f"the workspace is inside another repository: {display(outer)}",
+                "`history.adopt = true` in your own config.toml creates a separate history inside",
                 outer,
             )
-    return RepositoryStatus("none", "the workspace has no history yet", "it begins with `signet-sync checkpoint`")
+    return RepositoryStatus("none", "the workspace has no history yet", "`signet-sync checkpoint` starts one")
 
 
 def _unsafe(reason: str) -> RepositoryStatus:
@@ -140,12 +140,12 @@ def objection(root: str) -> str:
     try:
         status = os.lstat(dot)
         if not stat.S_ISDIR(status.st_mode):
-            return "it points elsewhere" if _is_pointer(status.st_mode) else "it is no folder"
+            return "it points elsewhere" if _is_pointer(status.st_mode) else "it is not a folder"
         if status.st_uid != os.geteuid():
             return "it belongs to another user"
         return _strange_entry(dot) or _missing(dot) or _pointer(dot) or _config(root)
     except OSError as error:
-        return f"it cannot be looked through: {error.strerror}"
+        return f"it cannot be inspected: {error.strerror}"
 
 
 def _is_pointer(mode: int) -> bool:
@@ -161,13 +161,13 @@ def _missing(dot: str) -> str:
     ):
         path = os.path.join(dot, name)
         if not os.path.lexists(path) or not kind(os.lstat(path).st_mode):
-            return f"it is no repository, its `{name}` is missing"
+            return f"it is not a repository: `{name}` is missing"
     return ""
 
 
 def _pointer(dot: str) -> str:
     found = next((name for name in _POINTERS if os.path.lexists(os.path.join(dot, name))), None)
-    return f"`{found}` leads elsewhere" if found else ""
+    return f"`{found}` points elsewhere" if found else ""
 
 
 def _config(root: str) -> str:
@@ -255,7 +255,7 @@ def opened(root: str, workspace_id: str, *, adopt: bool = False) -> Iterator[Ope
         try:
             after = files.status_of(root, ".git")
             if before is None or after is None or not os.path.samestat(before, after):
-                raise refusal(_unsafe("another one was put in its place just now"))
+                raise refusal(_unsafe("it was replaced while it was being opened"))
             if standing.state != "ours":
                 yield OpenRepository(root, dot, git, False, HISTORY_REF)
             else:
@@ -280,7 +280,7 @@ def branch(place: OpenRepository) -> str | None:
     if not (target.startswith("refs/") and pygit2.reference_is_valid_name(target)):
         raise RepositoryRefused(
             f"its HEAD names no branch: {display(target)}",
-            hint="`git symbolic-ref HEAD refs/heads/main` mends it",
+            hint="`git symbolic-ref HEAD refs/heads/main` repairs it",
             code="damaged-repository",
         )
     return target
@@ -293,7 +293,7 @@ def tip(place: OpenRepository) -> bytes | None:
         return None
     target = ref.target
     if isinstance(target, str):
-        raise RepositoryRefused("its branch is another name of a branch", code="damaged-repository")
+        raise RepositoryRefused("its branch is a symbolic ref", code="damaged-repository")
     return target.raw
 
 
@@ -358,9 +358,9 @@ def tidying(folder: str) -> str:
     Git writes what refs reached when it began: an object deleted meanwhile would come back.
     """
     if os.path.lexists(os.path.join(folder, "objects", "maintenance.lock")):
-        return "git tidies it up, or died and left `.git/objects/maintenance.lock`"
+        return "git is repacking it, or died and left `.git/objects/maintenance.lock`"
     try:
         began = os.lstat(os.path.join(folder, "gc.pid")).st_mtime
     except FileNotFoundError:
         return ""
-    return "" if time.time() - began > _TIDYING else "git tidies it up, or died and left `.git/gc.pid`"
+    return "" if time.time() - began > _TIDYING else "git is repacking it, or died and left `.git/gc.pid`"

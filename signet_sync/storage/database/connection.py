@@ -70,7 +70,7 @@ def translate(error: apsw.Error, path: str | None) -> DatabaseError:
         return DatabaseError(
             f"the database cannot be read or written: {error}",
             path=path,
-            hint="look whether its disk is full or fails; signet-sync doctor looks closer",
+            hint="check whether its disk is full or failing; run signet-sync doctor",
         )
     if isinstance(error, (apsw.ReadOnlyError, apsw.PermissionsError)):
         return DatabaseError(
@@ -80,7 +80,7 @@ def translate(error: apsw.Error, path: str | None) -> DatabaseError:
         return DatabaseError(
             "the database cannot be opened", path=path, hint="check that its folder exists and is yours"
         )
-    return DatabaseError(f"the database failed: {error}", path=path, hint="signet-sync doctor looks closer")
+    return DatabaseError(f"the database failed: {error}", path=path, hint="run signet-sync doctor")
 
 
 def protect(connection: apsw.Connection, wait_ms: int) -> None:
@@ -121,7 +121,7 @@ class Database:
         if not memory and not os.path.isfile(path):
             # Opening a pipe would wait forever for its other end.
             raise DatabaseError(
-                "the database is no file", path=path, hint="move what is there away, or choose another --db"
+                "the database is not a file", path=path, hint="move what is there away, or choose another --db"
             )
         flags = apsw.SQLITE_OPEN_READONLY if readonly else apsw.SQLITE_OPEN_READWRITE
         name = path
@@ -167,9 +167,9 @@ class Database:
             return
         self.connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         if foreign and log_size(self.path) and _application_without_log(self.path) == APPLICATION_ID:
-            raise damaged("the log beside it is another one's", self.path)
+            raise damaged("its log belongs to another database", self.path)
         if foreign and tables.issuperset(native_tables()):
-            raise damaged("all of our tables, and the mark of another program", self.path)
+            raise damaged("it has all of our tables, and another program's application id", self.path)
         if foreign:
             raise DatabaseError(
                 "the file is a database of another program",
@@ -245,7 +245,7 @@ class Database:
     def _bring_up_to_date(self, version: int) -> None:
         """Keeps native rows; drops what is derived, which the next pass makes again."""
         if version < FIRST:
-            raise damaged(f"no signet-sync that was released wrote schema {version}", self.path)
+            raise damaged(f"no released signet-sync wrote schema {version}", self.path)
         try:
             present = {name for (name,) in self.execute("select name from sqlite_master")}
             for name in native_tables():
@@ -259,7 +259,7 @@ class Database:
                 self.take_keys(dict(self.execute("select key, value from meta")), native_tables())
             self.reset_derived()
         except apsw.SQLError as error:
-            raise damaged(f"it is not of the version that it names: {error}", self.path) from error
+            raise damaged(f"it does not have the schema that it names: {error}", self.path) from error
         self.connection.execute(f"pragma user_version = {VERSION}")
 
     def take_keys(self, keys: Mapping[str, str], tables: Collection[str]) -> None:
@@ -336,7 +336,7 @@ class Database:
         try:
             yield from cursor
         except UnicodeDecodeError:
-            raise damaged("what was written as text is none any more", self.path) from None
+            raise damaged("stored text is not valid UTF-8", self.path) from None
 
     def executemany(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
         """Runs one statement for many rows."""
@@ -484,7 +484,7 @@ class Database:
 
     def _textless(self) -> list[str]:
         """Reports the first row whose text is in a seal that cannot be read."""
-        return [f"the text of {path} cannot be had from its seal" for (path,) in self.execute(_TEXTLESS)]
+        return [f"the text of {path} cannot be read from its seal" for (path,) in self.execute(_TEXTLESS)]
 
     def close(self) -> None:
         """Checkpoints what can be and closes; safe to call twice."""
@@ -609,7 +609,7 @@ def unsealed(path: str | None, packed: bytes | None) -> str:
 
     text = body(packed)
     if text is None:
-        raise damaged("the text of an artifact cannot be had from its seal", path)
+        raise damaged("the text of an artifact cannot be read from its seal", path)
     return text
 
 
@@ -650,7 +650,7 @@ def _make(path: str) -> None:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
     except OSError as error:
         raise DatabaseError(
-            f"the database cannot be made: {error.strerror}", path=path, hint="check that its folder is yours"
+            f"the database cannot be created: {error.strerror}", path=path, hint="check that its folder is yours"
         ) from error
 
 

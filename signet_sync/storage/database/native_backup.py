@@ -193,9 +193,9 @@ def _of_source(source: str) -> Iterator[None]:
 
 def _damaged(source: str) -> DatabaseCorrupt:
     return DatabaseCorrupt(
-        "the backup is damaged, or it is none",
+        "the backup is damaged, or not a backup",
         path=source,
-        hint="take an older one: signet-sync backup list",
+        hint="use an older one: signet-sync backup list",
         code="backup-damaged",
     )
 
@@ -205,16 +205,16 @@ def _refuse(connection: apsw.Connection, source: str) -> None:
     mark = connection.execute("pragma application_id").get
     if mark == APPLICATION_ID:
         raise DatabaseCorrupt(
-            "this is the database of a signet-sync, and no backup",
+            "this is a signet-sync database, not a backup",
             path=source,
-            hint="signet-sync backup create FILE makes one of it",
+            hint="signet-sync backup create FILE creates a backup of it",
             code="not-a-backup",
         )
     if mark not in (_SEALED, 0):
         raise DatabaseCorrupt(
-            "this is a database of another program, and no backup",
+            "this is another program's database, not a backup",
             path=source,
-            hint="signet-sync backup list shows those that are there",
+            hint="signet-sync backup list shows the existing ones",
             code="not-a-backup",
         )
     if mark != _SEALED or connection.execute("pragma user_version").get % (1 << 32) != _checksum_of_file(source):
