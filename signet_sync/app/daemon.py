@@ -223,7 +223,7 @@ class Daemon:
         if self.rounds is not None:
             self.rounds.watcher.stop()
             self.rounds.worker.leave()
-            self.rounds.commits.leave()
+            self.rounds.commits.stop()
             self.rounds = None
 
     def _ended(self) -> None:

@@ -277,8 +277,8 @@ def merge_rows(workspace: Workspace, incoming: Incoming, now_us: int, *, absent:
         outcome = engine.run_locked(workspace, Request(now_us=now_us))
         if taken["session_transcripts"] and outcome.cliff is None:
             live.drop_held(workspace, live_store.handed_over(incoming.rows))
-        if incoming.sifted.agents and outcome.cliff is None:
-            _drop_loose_marks(workspace, incoming.sifted.agents, taken)
+        if incoming.dropped.agents and outcome.cliff is None:
+            _drop_loose_marks(workspace, incoming.dropped.agents, taken)
         back_up(workspace, iso(now_us))
         if before is not None:  # only now: the restored backup may be one of those deleted
             _rotate(workspace, before)

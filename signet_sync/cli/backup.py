@@ -149,10 +149,10 @@ def restore(context: Context, source: str | None, yes: bool, now: str | None, as
         warn_of_another(context, workspace, rows)
         for table, count in sorted(rows.unknown.items()):
             context.say(f"note: {counted(count, 'row')} of {table} that no signet-sync writes; left out")
-        ask(comes, rows.sifted, yes=yes, as_json=as_json)
+        ask(comes, rows.dropped, yes=yes, as_json=as_json)
         done = backup_operations.merge_rows(workspace, rows, instant, absent=True)
         say_events(context, workspace)
-    tell(context, path, done, rows.sifted, as_json=as_json)
+    tell(context, path, done, rows.dropped, as_json=as_json)
     return 0
 
 

@@ -118,10 +118,10 @@ def import_bundle(
         if dry_run:
             _dry(file, comes, rows, as_json)
             return 0
-        ask(comes, rows.sifted, yes=yes, as_json=as_json)
+        ask(comes, rows.dropped, yes=yes, as_json=as_json)
         done = backup_operations.merge_rows(workspace, rows, instant, absent=False)
         say_events(context, workspace)
-    tell(context, file, done, rows.sifted, as_json=as_json, unknown=rows.unknown)
+    tell(context, file, done, rows.dropped, as_json=as_json, unknown=rows.unknown)
     return 0
 
 
@@ -175,15 +175,15 @@ def _dry(file: str, comes: dict[str, int], rows: Incoming, as_json: bool) -> Non
                 "source": file,
                 "rows": comes,
                 "total": sum(comes.values()),
-                "left_out": left_out(rows.sifted),
-                "removed_files": list(rows.sifted.goes),
+                "left_out": left_out(rows.dropped),
+                "removed_files": list(rows.dropped.goes),
                 "unknown": rows.unknown,
             }
         )
         return
     click.echo(f"would come in: {told_rows(comes) or 'nothing that is not there'}")
-    for line in told_sifted(rows.sifted):
+    for line in told_sifted(rows.dropped):
         click.echo(line)
-    for path in rows.sifted.goes:
+    for path in rows.dropped.goes:
         click.echo(f"would be deleted, its session was removed elsewhere: {path}")
     click.echo("nothing was changed (--dry-run)")

@@ -78,15 +78,15 @@ class _AgentView:
         if not isinstance(found, Found):
             self.files_left += 1
             return ""
-        standing = set(presentable(found.raw).split("\n"))
+        present = set(presentable(found.raw).split("\n"))
         head, *hunks = patch.split("\n@@")
-        shown = [hunk for text in hunks if (hunk := self._hunk(text, standing))]
+        shown = [hunk for text in hunks if (hunk := self._hunk(text, present))]
         return "\n".join((head, *shown, "")) if shown else ""
 
-    def _hunk(self, text: str, standing: set[str]) -> str:
+    def _hunk(self, text: str, present: set[str]) -> str:
         """Returns a hunk without the lines that no longer exist; "" if none of the rest was added."""
         numbers, *lines = text.split("\n")
-        told = [line for line in lines if line.startswith((" ", "+")) and line[1:] in standing]
+        told = [line for line in lines if line.startswith((" ", "+")) and line[1:] in present]
         self.lines_left += sum(line.startswith((" ", "+", "-")) for line in lines) - len(told)
         if not any(line.startswith("+") for line in told):
             return ""

@@ -164,10 +164,8 @@ def commit(
     """Commits every file that is not ignored; `author` is name and address, `now_us` is microseconds.
 
     `agent` is the committer and identifies the agent, whatever the settings call the author (None: the author). A
-    tracked
-    file that cannot be committed (too large, contains a secret, unreadable) keeps its last version. The caller holds
-    the
-    history lock. A kill never leaves an invalid repository: objects are durable before the ref moves. Raises
+    tracked file that cannot be committed (too large, contains a secret, unreadable) keeps its last version. The caller
+    holds the history lock. A kill never leaves an invalid repository: objects are durable before the ref moves. Raises
     `RepositoryRefused` if the repository is damaged, `OSError` if the disk refuses.
     """
     reason = _hindrance(place)

@@ -180,8 +180,7 @@ def diff(place: OpenRepository, oldest: str, *, limit: int = DIFF_LIMIT, visible
     """Returns what changed from one commit's tree (`oldest` is a revision) to the newest, at most `limit` characters.
 
     Uses only bytes: attributes and drivers of the repository have no effect. Secrets that others committed are
-    redacted,
-    control characters shown as escapes.
+    redacted, control characters shown as escapes.
     """
     with repository.readable():
         newest = repository.tip(place)

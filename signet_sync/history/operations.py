@@ -45,7 +45,7 @@ _KEY = 120
 # Not errors: another program's repository is left alone, or is in use.
 _LEFT_ALONE = frozenset({"existing-repository", "inside-repository", "history-busy"})
 # Seconds to wait for another commit; an automatic one can just as well be made later.
-_PATIENCE, _LITTLE_PATIENCE = 60.0, 2.0
+_WAIT, _SHORT_WAIT = 60.0, 2.0
 # An end that waited for a model is recorded after ends that began later.
 _BACK = 3600 * SECOND
 
@@ -89,7 +89,7 @@ def checkpoint(workspace: Workspace, agent_id: str, note: str, now_us: int) -> C
     return _commit(workspace, agent_id, subject, body, now_us)
 
 
-def after_dreams(workspace: Workspace, now_us: int, *, patience: float = _PATIENCE) -> CheckpointResult | None:
+def after_dreams(workspace: Workspace, now_us: int, *, wait: float = _WAIT) -> CheckpointResult | None:
     """Commits what sweeps have promoted since the last commit: ids, scores and counts, never a memory's text.
 
     One commit for each agent; None if nothing was promoted. Raises as `checkpoint` does.
@@ -98,10 +98,10 @@ def after_dreams(workspace: Workspace, now_us: int, *, patience: float = _PATIEN
         return None
     newest = promotions.newest(workspace.database)
     done = None
-    for agent_id, risen in _risen(workspace, now_us).items():
-        many = counted(len(risen), "memory", "memories")
-        body = "\n".join(_promoted(promotion) for promotion in risen)
-        done = _commit(workspace, agent_id, f"promote: {many}", body, now_us, patience=patience)
+    for agent_id, promoted in _unlisted(workspace, now_us).items():
+        many = counted(len(promoted), "memory", "memories")
+        body = "\n".join(_promoted(promotion) for promotion in promoted)
+        done = _commit(workspace, agent_id, f"promote: {many}", body, now_us, wait=wait)
         if not done.ok:
             return done
     if done is not None:
@@ -111,7 +111,7 @@ def after_dreams(workspace: Workspace, now_us: int, *, patience: float = _PATIEN
     return done
 
 
-def _risen(workspace: Workspace, now_us: int) -> dict[str, list[Promotion]]:
+def _unlisted(workspace: Workspace, now_us: int) -> dict[str, list[Promotion]]:
     """Returns promotions that no commit lists yet; a new history begins with the most recent ones."""
     told = committed.dreams(workspace.database) or sweep_id(now_us - _BACK)
     return promotions.risen_since(workspace.database, told)
@@ -122,7 +122,7 @@ def close_dreams(workspace: Workspace, now_us: int) -> None:
 
     The promotions are recorded, and the next commit of this kind includes them.
     """
-    _quietly(workspace, lambda: after_dreams(workspace, now_us, patience=_LITTLE_PATIENCE))
+    _quietly(workspace, lambda: after_dreams(workspace, now_us, wait=_SHORT_WAIT))
 
 
 def after_sessions(workspace: Workspace, now_us: int) -> CheckpointResult | None:
@@ -154,7 +154,7 @@ def is_due(workspace: Workspace, now_us: int) -> bool:
     """Whether a session ended or a memory was promoted since the last commit that lists such."""
     if not workspace.settings.history_enabled:
         return False
-    return bool(_Ends.of(workspace, now_us).due or _risen(workspace, now_us))
+    return bool(_Ends.of(workspace, now_us).due or _unlisted(workspace, now_us))
 
 
 def list_commits(
@@ -210,7 +210,7 @@ def document(list_commits: CommitList) -> dict[str, Any]:
 
 
 def _commit(
-    workspace: Workspace, agent_id: str, subject: str, body: str, now_us: int, *, patience: float = _PATIENCE
+    workspace: Workspace, agent_id: str, subject: str, body: str, now_us: int, *, wait: float = _WAIT
 ) -> CheckpointResult:
     if not workspace.settings.history_enabled:
         return CheckpointResult(False, None, subject, True, (), DISABLED, REMEDY)
@@ -219,7 +219,7 @@ def _commit(
         # Files of a removed session that a sync service has just brought back must not get into a history.
         engine.run_pass(workspace, Request(now_us=now_us))
     try:
-        with state_dir.history_lock(workspace.state, patience):
+        with state_dir.history_lock(workspace.state, wait):
             done = _written(workspace, agent_id, subject, body, now_us)
     except RepositoryRefused as refused:
         if refused.code == "extra-missing":
@@ -299,8 +299,7 @@ class _Ends:
     """Session ends that no commit lists (`due`, oldest first), and up to when commits list them.
 
     `newest` is the next mark, `read` all ends that were read. An end is recorded under the time when it began, so a
-    late
-    one may be older than the mark: those shortly before the mark are remembered by key.
+    late one may be older than the mark: those shortly before the mark are remembered by key.
     """
 
     due: list[Ended]

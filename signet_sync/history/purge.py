@@ -85,11 +85,11 @@ class _Next:
 # ── beginning ──
 
 
-def preview(root: str, workspace_id: str, judge: RewriteRules) -> Begun:
+def preview(root: str, workspace_id: str, rules: RewriteRules) -> Begun:
     """Returns what `begin` and `finish` would change; writes nothing. Raises as `begin` does."""
     with _ready(root, workspace_id, mend=False, beside=True) as repository:
         store = ObjectStore(repository.git)
-        rulings = _looked(root, repository, store, judge, object_id)
+        rulings = _scan(root, repository, store, rules, object_id)
         rewriting = Rewriter(store, rulings, object_id)
         _map(rewriting, repository, store)
         for oid in _stashed(root, store) if repository.ours else ():
@@ -97,19 +97,17 @@ def preview(root: str, workspace_id: str, judge: RewriteRules) -> Begun:
         return _begun(rulings, rewriting.rewritten)
 
 
-def begin(root: str, workspace_id: str, judge: RewriteRules, note: Note) -> Begun:
+def begin(root: str, workspace_id: str, rules: RewriteRules, note: Note) -> Begun:
     """Finds what has to be removed and records it durably, with a note for the process that finishes it.
 
     From then on the text itself is no longer needed. A purge that was begun already is extended. `commits` of the
-    answer is
-    0, because it is known only after rewriting. A running git command delays only finishing. Raises
-    `RepositoryRefused`,
-    `WorkspaceError`, `OSError`; then nothing was changed.
+    answer is 0, because it is known only after rewriting. A running git command delays only finishing. Raises
+    `RepositoryRefused`, `WorkspaceError`, `OSError`; then nothing was changed.
     """
     with _ready(root, workspace_id, beside=True) as repository:
         store = ObjectStore(repository.git)
         with NewObjects(repository.git) as new:
-            rulings = _looked(root, repository, store, judge, new.add)
+            rulings = _scan(root, repository, store, rules, new.add)
             new.flush()
     record = _read(root) or _Record({}, RewriteDecisions(), set())
     record.note = dict(note)
@@ -174,17 +172,15 @@ def _ready(root: str, workspace_id: str, *, mend: bool = True, beside: bool = Fa
         yield repository
 
 
-def _looked(
-    root: str, repository: OpenRepository, store: ObjectStore, judge: RewriteRules, add: Add
-) -> RewriteDecisions:
-    looking = HistoryScan(store, judge, add)
-    looking.at(_tips(repository).values(), _others(repository, store))
+def _scan(root: str, repository: OpenRepository, store: ObjectStore, rules: RewriteRules, add: Add) -> RewriteDecisions:
+    scan = HistoryScan(store, rules, add)
+    scan.at(_tips(repository).values(), _others(repository, store))
     if repository.ours:
-        looking.at(_stashed(root, store))
+        scan.at(_stashed(root, store))
         for entry in _index(root, repository):
             if entry.mode != REPOSITORY:
-                looking.file(os.fspath(entry.path), entry.id.raw)
-    return looking.rulings
+                scan.file(os.fspath(entry.path), entry.id.raw)
+    return scan.rulings
 
 
 # ── refs ──
@@ -253,11 +249,11 @@ def finish(root: str, workspace_id: str) -> Purged:
         record = _read(root)
         if record is None:
             return Purged(0, 0)
-        coming = _prepare(root, workspace_id, record)
-        dropped = _turn(root, workspace_id, record, coming)
+        next_state = _prepare(root, workspace_id, record)
+        dropped = _switch(root, workspace_id, record, next_state)
         if dropped is not None:
             abandon(root)
-            return Purged(coming.commits, dropped)
+            return Purged(next_state.commits, dropped)
     raise RepositoryRefused(
         "the history changed while it was being rewritten",
         path=".git",
@@ -276,9 +272,9 @@ def _prepare(root: str, workspace_id: str, record: _Record) -> _Next:
             stashed = {oid: rewriting.of(oid) for oid in (_stashed(root, store) if repository.ours else ())}
             new.flush()
         needed = {oid for oid in (*(new for _, new in refs.values()), *stashed.values()) if oid is not None}
-        stash_log, index = _stash_anew(root, stashed, store), b""
+        stash_log, index = _next_stash_log(root, stashed, store), b""
         if repository.ours:
-            index = _index_anew(root, repository, rewriting, needed)
+            index = _next_index(root, repository, rewriting, needed)
         kept = store.closure(needed)
         if not repository.ours:
             kept |= store.closure(_roots(root, repository, store), kept)
@@ -292,18 +288,18 @@ def _map(rewriting: Rewriter, repository: OpenRepository, store: ObjectStore) ->
     return {name: (oid, rewriting.of(oid)) for name, oid in _tips(repository).items()}
 
 
-def _stash_anew(root: str, stashed: Mapping[bytes, bytes | None], store: ObjectStore) -> bytes:
+def _next_stash_log(root: str, stashed: Mapping[bytes, bytes | None], store: ObjectStore) -> bytes:
     """Returns the stash's log with the new commits and their messages."""
     lines = []
     for line in _stash(root):
         old, new = (stashed.get(bytes.fromhex(line[part].decode())) or _NOTHING for part in (1, 2))
         if new != _NOTHING:
-            said = objects.split_message(store.read(new)[1])[1].partition(b"\n")[0]
-            lines.append(b"%b %b %b\t%b\n" % (old.hex().encode(), new.hex().encode(), line[3], said))
+            message = objects.split_message(store.read(new)[1])[1].partition(b"\n")[0]
+            lines.append(b"%b %b %b\t%b\n" % (old.hex().encode(), new.hex().encode(), line[3], message))
     return b"".join(lines)
 
 
-def _index_anew(root: str, repository: OpenRepository, rewriting: Rewriter, needed: set[bytes]) -> bytes:
+def _next_index(root: str, repository: OpenRepository, rewriting: Rewriter, needed: set[bytes]) -> bytes:
     """Returns the index with the new blobs, and adds these to `needed`."""
     flat = {}
     for entry in _index(root, repository):
@@ -331,26 +327,26 @@ def _roots(root: str, repository: OpenRepository, store: ObjectStore) -> set[byt
     return {oid for oid in found if store.has(oid)}
 
 
-def _turn(root: str, workspace_id: str, record: _Record, coming: _Next) -> int | None:
+def _switch(root: str, workspace_id: str, record: _Record, next_state: _Next) -> int | None:
     """Moves refs and index, and deletes what is not kept; None if refs have moved meanwhile."""
     with _ready(root, workspace_id) as repository:
-        with _locked(repository, coming.index) as lock:
-            if _tips(repository) != {name: old for name, (old, _) in coming.refs.items()}:
+        with _locked(repository, next_state.index) as lock:
+            if _tips(repository) != {name: old for name, (old, _) in next_state.refs.items()}:
                 return None
-            _move(repository, coming.refs)
+            _move(repository, next_state.refs)
             if repository.ours:
                 repository.git.compress_references()
-                _forget_logs(root, coming.stash_log)
+                _forget_logs(root, next_state.stash_log)
                 if files.status_of(root, _INDEX) is not None:
                     lock.publish()
             else:
                 files.unlink(root, f".git/logs/{HISTORY_REF}")
         # A commit made now would build on objects to be deleted: commits are locked out until that is done.
         with _locked(repository, b""):
-            if _tips(repository) != {name: new for name, (_, new) in coming.refs.items() if new is not None}:
+            if _tips(repository) != {name: new for name, (_, new) in next_state.refs.items() if new is not None}:
                 return None
             store = ObjectStore(repository.git)
-            doomed = (set(store.all()) if repository.ours else record.doomed) - coming.kept
+            doomed = (set(store.all()) if repository.ours else record.doomed) - next_state.kept
             return packs.drop(root, store, doomed, strays=repository.ours)
 
 
@@ -428,7 +424,7 @@ def _write(root: str, record: _Record) -> None:
             path: {old.hex(): new and new.hex() for old, new in versions.items()}
             for path, versions in record.rulings.files.items()
         },
-        "messages": {oid.hex(): said.decode("latin-1") for oid, said in record.rulings.messages.items()},
+        "messages": {oid.hex(): message.decode("latin-1") for oid, message in record.rulings.messages.items()},
         "doomed": sorted(oid.hex() for oid in record.doomed),
     }
     files.replace(root, BEGUN_PURGE, json.dumps(document).encode("ascii"), None)
@@ -446,18 +442,18 @@ def _read(root: str) -> _Record | None:
         if document["version"] != _VERSION:
             raise _unreadable(f"it is of version {document['version']!r}")
         versions = {
-            path: {_oid(old): None if new is None else _oid(new) for old, new in told.items()}
-            for path, told in document["files"].items()
+            path: {_oid(old): None if new is None else _oid(new) for old, new in versions_of.items()}
+            for path, versions_of in document["files"].items()
         }
-        messages = {_oid(oid): said.encode("latin-1") for oid, said in document["messages"].items()}
+        messages = {_oid(oid): message.encode("latin-1") for oid, message in document["messages"].items()}
         note = {str(key): str(value) for key, value in document["note"].items()}
         return _Record(note, RewriteDecisions(versions, messages), {_oid(oid) for oid in document["doomed"]})
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise _unreadable(f"{type(error).__name__}") from None
 
 
-def _oid(told: str) -> bytes:
-    oid = bytes.fromhex(told)
+def _oid(digits: str) -> bytes:
+    oid = bytes.fromhex(digits)
     if len(oid) != 20:
         raise ValueError("no id of an object")
     return oid
@@ -475,7 +471,7 @@ def _unreadable(why: str) -> WorkspaceError:
 # ── what is left ──
 
 
-def left(root: str, workspace_id: str, tells: Callable[[bytes], bool]) -> list[str]:
+def left(root: str, workspace_id: str, contains: Callable[[bytes], bool]) -> list[str]:
     """Lists what still contains removed text: objects other than trees, and other files of `.git` with text.
 
     Raises `RepositoryRefused`, `WorkspaceError`.
@@ -485,7 +481,7 @@ def left(root: str, workspace_id: str, tells: Callable[[bytes], bool]) -> list[s
         store = ObjectStore(repository.git)
         for oid in store.all():
             kind, raw = store.read(oid)
-            if kind != TREE and tells(raw):
+            if kind != TREE and contains(raw):
                 found.append(f"{KINDS[kind]} {oid.hex()}")
     for name in files.listing(root, ".git", ""):
         path = f".git/{name}"
@@ -495,6 +491,6 @@ def left(root: str, workspace_id: str, tells: Callable[[bytes], bool]) -> list[s
         inner = _below(root, path) if status is not None and stat.S_ISDIR(status.st_mode) else [path]
         for place in inner:
             read = files.read(root, place, OWN_LIMIT)
-            if isinstance(read, Found) and tells(read.raw):
+            if isinstance(read, Found) and contains(read.raw):
                 found.append(display(place))
     return sorted(found)

@@ -55,8 +55,8 @@ def restore(workspace: Workspace, path: str, revision: str, now_us: int) -> Rest
     # From here until it is written nothing can be removed.
     with state_dir.workspace_lock(workspace.state):
         # Includes a tombstone or an artifact that a sync service has just brought.
-        stones = (f"{TOMBSTONES}/{name}" for name in files.listing(workspace.root, TOMBSTONES, ""))
-        engine.run_locked(workspace, Request(now_us=now_us, paths=frozenset({path, *stones}), project=False))
+        tombstones = (f"{TOMBSTONES}/{name}" for name in files.listing(workspace.root, TOMBSTONES, ""))
+        engine.run_locked(workspace, Request(now_us=now_us, paths=frozenset({path, *tombstones}), project=False))
         _refuse_removed(workspace, path, version, now_us)
         _refuse_other_than_sealed(workspace, path, version)
         written, kept = _put(workspace, path, version.data, newest, now_us)
@@ -141,7 +141,7 @@ def _put(workspace: Workspace, path: str, old: bytes, newest: bytes | None, now_
             found.message, path=path, hint="move away what is there, then restore again", code="not-restorable"
         )
     present = found.raw if isinstance(found, Found) else None
-    data = _persons(path, old, present) if page_agent(path) is not None else old
+    data = _merged_page(path, old, present) if page_agent(path) is not None else old
     if data == present:
         return False, None
     if present is None:
@@ -157,7 +157,7 @@ def _put(workspace: Workspace, path: str, old: bytes, newest: bytes | None, now_
     return True, kept
 
 
-def _persons(path: str, old: bytes, present: bytes | None) -> bytes:
+def _merged_page(path: str, old: bytes, present: bytes | None) -> bytes:
     """Combines people's old text with the present generated block: the old block may contain removed text."""
     generated = managed_block.generated(present) if present is not None else None
     if generated is not None:

@@ -37,8 +37,8 @@ def name_of(temporary: str, path: str, *, ours: bytes, expected: bytes | None) -
     from urllib.parse import quote
 
     start = f"{temporary.removesuffix('.tmp')}-{_digest(ours)}-{_ANYTHING if expected is None else _digest(expected)}-"
-    told = quote(os.fsencode(path), safe="")
-    return f"{start}{told if len(start) + len(told) + len('.tmp') <= _LONGEST else ''}.tmp"
+    quoted = quote(os.fsencode(path), safe="")
+    return f"{start}{quoted if len(start) + len(quoted) + len('.tmp') <= _LONGEST else ''}.tmp"
 
 
 def parse(name: str) -> DisplacedName | None:

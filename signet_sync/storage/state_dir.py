@@ -111,10 +111,10 @@ def discard(folder: StateFolder, real: str, environ: Mapping[str, str] = os.envi
 
 
 def _refuse_that_of_others(place: str, real: str) -> None:
-    told = (read_json(os.path.join(place, "workspace.json")) or {}).get("path")
-    if isinstance(told, str) and told != real and locations.read_id(told) == os.path.basename(place):
+    recorded = (read_json(os.path.join(place, "workspace.json")) or {}).get("path")
+    if isinstance(recorded, str) and recorded != real and locations.read_id(recorded) == os.path.basename(place):
         raise WorkspaceError(
-            f"the state folder belongs to {told}", path=place, hint="nothing was deleted; eject that workspace"
+            f"the state folder belongs to {recorded}", path=place, hint="nothing was deleted; eject that workspace"
         )
 
 

@@ -117,8 +117,7 @@ def _path(names: list[str]) -> str | None:
     """Translates a pattern, part by part, to a regular expression; None if it matches nothing in git.
 
     Linear in the path, whatever the pattern: after a wildcard the first match is as good as any later one, so all but
-    the
-    last are never retried (atomic groups).
+    the last are never retried (atomic groups).
     """
     if names[-1] == "**":
         inside = _path([*names[:-1], "*"]) if len(names) > 1 else ""

@@ -204,8 +204,7 @@ def pack_loose(root: str, store: ObjectStore) -> int:
     """Packs the loose objects of our own repository once there are many. Returns how many.
 
     The trees of a large folder hardly differ from commit to commit, and a pack stores only their differences. Loose
-    objects
-    are deleted only after the pack contains them durably, so that a kill leaves objects twice at worst. Raises
+    objects are deleted only after the pack contains them durably, so that a kill leaves objects twice at worst. Raises
     `WorkspaceError`, `OSError`, and what libgit2 raises.
     """
     loose = _loose(root)

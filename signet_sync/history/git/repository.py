@@ -242,9 +242,9 @@ def opened(root: str, workspace_id: str, *, adopt: bool = False) -> Iterator[Ope
     """
     dot = os.path.join(root, ".git")
     before = files.status_of(root, ".git")
-    standing = inspect(root, workspace_id)
-    if standing.state != "ours" and not (standing.state == "existing" and adopt):
-        raise refusal(standing)
+    status = inspect(root, workspace_id)
+    if status.state != "ours" and not (status.state == "existing" and adopt):
+        raise refusal(status)
     require()
     import pygit2
     from pygit2.enums import RepositoryOpenFlag
@@ -256,7 +256,7 @@ def opened(root: str, workspace_id: str, *, adopt: bool = False) -> Iterator[Ope
             after = files.status_of(root, ".git")
             if before is None or after is None or not os.path.samestat(before, after):
                 raise refusal(_unsafe("it was replaced while it was being opened"))
-            if standing.state != "ours":
+            if status.state != "ours":
                 yield OpenRepository(root, dot, git, False, HISTORY_REF)
             else:
                 with private():
@@ -320,13 +320,13 @@ def readable() -> Iterator[None]:
         ) from error
 
 
-def refusal(standing: RepositoryStatus) -> RepositoryRefused:
+def refusal(status: RepositoryStatus) -> RepositoryRefused:
     """Returns the error to raise for a repository in this state."""
-    if standing.state == "none":
-        code: Refusal = "inside-repository" if standing.outer else "no-repository"
+    if status.state == "none":
+        code: Refusal = "inside-repository" if status.outer else "no-repository"
     else:
-        code = "existing-repository" if standing.state == "existing" else "unsafe-repository"
-    return RepositoryRefused(standing.reason, hint=standing.hint, code=code)
+        code = "existing-repository" if status.state == "existing" else "unsafe-repository"
+    return RepositoryRefused(status.reason, hint=status.hint, code=code)
 
 
 # ── other git processes ──

@@ -97,8 +97,8 @@ class Revision:
         """Returns the bytes that these files had then; skips those that were no plain files."""
         wanted = list(paths)
         prefix = "" if self._below == "." else f"{self._below}/"
-        asked = [f"{self.commit}:{prefix}{path}" for path in wanted if "\n" not in path]
-        answer = self._git("cat-file", "--batch", stdin="".join(f"{name}\n" for name in asked))
+        names = [f"{self.commit}:{prefix}{path}" for path in wanted if "\n" not in path]
+        answer = self._git("cat-file", "--batch", stdin="".join(f"{name}\n" for name in names))
         found: dict[str, bytes] = {}
         for path in (path for path in wanted if "\n" not in path):
             head, _, answer = answer.partition(b"\n")
@@ -113,9 +113,9 @@ class Revision:
     def _git(self, *arguments: str, stdin: str = "") -> bytes:
         done = run_git(self._top, self.root, *arguments, stdin=os.fsencode(stdin))
         if done is None or done.returncode != 0:
-            said = "" if done is None else done.stderr.decode("utf-8", "replace").strip().partition("\n")[0][:200]
+            reason = "" if done is None else done.stderr.decode("utf-8", "replace").strip().partition("\n")[0][:200]
             raise WorkspaceError(
-                f"git cannot compare: {said or 'no answer'}", path=self.root, hint="run git fsck for details"
+                f"git cannot compare: {reason or 'no answer'}", path=self.root, hint="run git fsck for details"
             )
         return done.stdout
 

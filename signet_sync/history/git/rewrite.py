@@ -65,9 +65,9 @@ class RewriteDecisions:
 class HistoryScan:
     """Passes every message, and every version of every file, to a judge once."""
 
-    def __init__(self, store: ObjectStore, judge: RewriteRules, add: Add) -> None:
+    def __init__(self, store: ObjectStore, rules: RewriteRules, add: Add) -> None:
         self.rulings = RewriteDecisions()
-        self._store, self._judge, self._add = store, judge, add
+        self._store, self._rules, self._add = store, rules, add
         self._seen: set[bytes] = set()
         self._trees: set[tuple[str, bytes]] = set()
         self._known: dict[str, set[NamedEntry]] = defaultdict(set)
@@ -88,9 +88,9 @@ class HistoryScan:
                 self.file("", oid)
             else:
                 head, message = split_message(raw)
-                said = self._judge.message(message)
-                if said != message:
-                    self.rulings.messages[oid] = said
+                text = self._rules.message(message)
+                if text != message:
+                    self.rulings.messages[oid] = text
                 if kind == COMMIT:
                     self._tree("", ids_of(head, b"tree")[0])
                 waiting.extend(ids_of(head, b"parent" if kind == COMMIT else b"object"))
@@ -113,7 +113,7 @@ class HistoryScan:
         if oid in self.rulings.files.get(path, ()):
             return
         raw = self._store.read(oid)[1]
-        left = self._judge.file(path, raw)
+        left = self._rules.file(path, raw)
         if left is None:
             self.rulings.files.setdefault(path, {})[oid] = None
         elif left != raw:
@@ -170,43 +170,43 @@ class Rewriter:
             if before:
                 waiting.extend(before)
                 continue
-            self.commits[oid] = self._commit_anew(oid, head, message)
+            self.commits[oid] = self._new_commit(oid, head, message)
             waiting.pop()
         return self.commits[tip]
 
-    def _commit_anew(self, oid: bytes, head: bytes, message: bytes) -> bytes:
+    def _new_commit(self, oid: bytes, head: bytes, message: bytes) -> bytes:
         old = ids_of(head, b"tree")[0]
         tree = self._tree("", old)
         assert tree is not None, "the tree of a commit stays, be it empty"
         parents = {parent: self.commits[parent] for parent in ids_of(head, b"parent")}
-        said = self._rulings.messages.get(oid, message)
-        if tree == old and said == message and all(before == after for before, after in parents.items()):
+        text = self._rulings.messages.get(oid, message)
+        if tree == old and text == message and all(before == after for before, after in parents.items()):
             return oid
-        return self._add(COMMIT, composed(_with_ids(head, {old: tree, **parents}), said))
+        return self._add(COMMIT, composed(_with_ids(head, {old: tree, **parents}), text))
 
     def _tag(self, oid: bytes, raw: bytes) -> bytes | None:
         head, message = split_message(raw)
         old = ids_of(head, b"object")[0]
         target = self.of(old)
-        said = self._rulings.messages.get(oid, message)
-        if target is None or (target == old and said == message):
+        text = self._rulings.messages.get(oid, message)
+        if target is None or (target == old and text == message):
             return oid if target else None
-        return self._add(TAG, composed(_with_ids(head, {old: target}), unsigned_message(said)))
+        return self._add(TAG, composed(_with_ids(head, {old: target}), unsigned_message(text)))
 
     def _tree(self, folder: str, oid: bytes) -> bytes | None:
-        concerned = self._below.get(folder)
-        if concerned is None:
+        names = self._below.get(folder)
+        if names is None:
             return oid
         if (folder, oid) not in self._trees:
-            self._trees[folder, oid] = self._tree_anew(folder, oid, concerned)
+            self._trees[folder, oid] = self._new_tree(folder, oid, names)
         return self._trees[folder, oid]
 
-    def _tree_anew(self, folder: str, oid: bytes, concerned: set[bytes]) -> bytes | None:
+    def _new_tree(self, folder: str, oid: bytes, names: set[bytes]) -> bytes | None:
         before = entries(self._store.read(oid)[1])
         after: list[NamedEntry] = []
         for mode, name, inner in before:
             found: bytes | None = inner
-            if name in concerned and mode != REPOSITORY_MODE:
+            if name in names and mode != REPOSITORY_MODE:
                 path = f"{folder}{os.fsdecode(name)}"
                 found = self._tree(f"{path}/", inner) if mode == FOLDER_MODE else self.file(path, inner)
             if found is not None:

@@ -44,8 +44,7 @@ def scan(root: str, base: Sequence[ignore.Layer], *, any_case: bool) -> Worktree
     """Scans the workspace. `base` are rules with a lower priority than any `.gitignore`.
 
     Links are not followed, other repositories not entered, `.git` and `.signet` skipped. One scandir a folder and one
-    stat
-    an entry; only folders and `.gitignore` files are opened.
+    stat an entry; only folders and `.gitignore` files are opened.
     """
     seen = WorktreeScan()
     pending: list[tuple[str, tuple[ignore.Layer, ...]]] = [("", tuple(base))]

@@ -236,7 +236,7 @@ class Database:
                 self._bring_up_to_date(version)
                 return
             self._make(*TABLES)
-            self._tell_the_planner()
+            self._set_statistics()
             # Reset together with the restored rows, so that neither a crash nor a full disk in between loses them.
             self.set_state("backups", "restore_due", 1)
             self.connection.execute(f"pragma application_id = {APPLICATION_ID}")
@@ -275,7 +275,7 @@ class Database:
         for statement in statements(*names):
             self.connection.execute(statement)
 
-    def _tell_the_planner(self) -> None:
+    def _set_statistics(self) -> None:
         """Sets the statistics of indexes: the same in every vault, so that the tested query plan is the one in use.
 
         Without statistics SQLite scans all rows of an agent by a table's own key rather than use a longer index; with
@@ -357,7 +357,7 @@ class Database:
                 self.connection.execute("pragma synchronous = full")
             self.connection.execute("begin immediate")
             try:
-                self._refuse_what_came_since()
+                self._refuse_newer()
                 yield
             except BaseException:
                 with suppress(apsw.Error):
@@ -374,7 +374,7 @@ class Database:
                 with suppress(apsw.Error):
                     self.connection.execute("pragma synchronous = normal")
 
-    def _refuse_what_came_since(self) -> None:
+    def _refuse_newer(self) -> None:
         """Refuses to write if a newer signet-sync changed the tables after we opened them."""
         if self._settled and (version := self.value("pragma user_version")) > VERSION:
             raise self._newer(version)
@@ -405,7 +405,7 @@ class Database:
         for name in [name for (name,) in self.execute(_DROPPABLE) if name not in kept]:
             self.execute(f"drop table {name}")
         self._make(*derived_tables())
-        self._tell_the_planner()
+        self._set_statistics()
 
     def in_memory(self) -> Database:
         """Returns a copy that exists in memory only: what is tried out in it reaches no disk."""
@@ -451,7 +451,7 @@ class Database:
         if it could not check: locked, out of space, not readable; `DatabaseNewer` if a newer signet-sync wrote it.
         """
         try:
-            self._refuse_what_came_since()
+            self._refuse_newer()
             found = [str(row[0]) for row in self.execute("pragma quick_check") if row[0] != "ok"]
             found += self._missing() or self._textless()
             for table in () if found else closely:
@@ -581,10 +581,10 @@ def mark_suspect(path: str) -> None:
 
 def note_damage(error: apsw.Error | DatabaseError, path: str) -> DatabaseError:
     """Returns our exception for a caller that cannot repair the database; notes damage for the next pass."""
-    told = translate(error, path) if isinstance(error, apsw.Error) else error
-    if isinstance(told, DatabaseCorrupt) or is_odd(error):
+    ours = translate(error, path) if isinstance(error, apsw.Error) else error
+    if isinstance(ours, DatabaseCorrupt) or is_odd(error):
         mark_suspect(path)
-    return told
+    return ours
 
 
 def is_odd(error: BaseException) -> bool:
