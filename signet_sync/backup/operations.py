@@ -236,11 +236,6 @@ def find_backup(folder: state_dir.StateFolder, name: str | None) -> str:
     return os.path.abspath(name)
 
 
-def is_backup(head: bytes) -> bool:
-    """Whether a file with this beginning is a backup."""
-    return native_backup.is_backup(head)
-
-
 # ── bringing back ──
 
 

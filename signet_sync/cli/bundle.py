@@ -127,7 +127,7 @@ def import_bundle(
 
 @contextmanager
 def _reading(file: str) -> Iterator[BinaryIO]:
-    from signet_sync.backup import operations as backup_operations
+    from signet_sync.storage.database import native_backup
 
     if file == "-":
         yield sys.stdin.buffer
@@ -142,7 +142,7 @@ def _reading(file: str) -> Iterator[BinaryIO]:
             code="bundle-unreadable",
         ) from None
     with stream:
-        if backup_operations.is_backup(stream.peek(_HEAD)):  # a pipe cannot be read twice
+        if native_backup.is_backup(stream.peek(_HEAD)):  # a pipe cannot be read twice
             raise UsageError(
                 "this is a backup and no bundle",
                 path=file,

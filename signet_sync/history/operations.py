@@ -10,13 +10,12 @@ from typing import Any
 from signet_sync.errors import ConfigError, DatabaseError, SignetSyncError, sentence_of
 from signet_sync.formats.ids import require_agent
 from signet_sync.formats.timestamps import SECOND, iso, parse_instant
-from signet_sync.history import commit, log, purge_plan
+from signet_sync.history import commit, log, purge_plan, store
 from signet_sync.history.commit import Committed
 from signet_sync.history.git import repository
-from signet_sync.history.git.gathering import CachedBlob, Limits
+from signet_sync.history.git.gathering import Limits
 from signet_sync.history.git.repository import RepositoryRefused
 from signet_sync.history.log import CommitSummary, Diff, PatchFilter
-from signet_sync.history.store import committed, versions
 from signet_sync.memories.promotion_score import Promotion, sweep_id
 from signet_sync.memories.store import promotions
 from signet_sync.sessions.store import results
@@ -107,13 +106,13 @@ def after_dreams(workspace: Workspace, now_us: int, *, wait: float = _WAIT) -> C
     if done is not None:
         # If this fails nothing is lost: they are committed once more, with a clean tree.
         with suppress(DatabaseError), workspace.database.transaction():
-            committed.set_dreams(workspace.database, newest)
+            store.set_listed_sweep(workspace.database, newest)
     return done
 
 
 def _unlisted(workspace: Workspace, now_us: int) -> dict[str, list[Promotion]]:
     """Returns promotions that no commit lists yet; a new history begins with the most recent ones."""
-    told = committed.dreams(workspace.database) or sweep_id(now_us - _BACK)
+    told = store.listed_sweep(workspace.database) or sweep_id(now_us - _BACK)
     return promotions.risen_since(workspace.database, told)
 
 
@@ -244,7 +243,7 @@ def _written(workspace: Workspace, agent_id: str, subject: str, body: str, now_u
     author = settings.history_author_name or agent_id, settings.history_author_email or ADDRESS
     agent = agent_id, AGENTS_ADDRESS
     rules = sanitizer_stamp()
-    cache = {path: CachedBlob(*taken) for path, taken in versions.cached_files(workspace.database, rules).items()}
+    cache = store.cached_files(workspace.database, rules)
     with repository.opened(root, key, adopt=settings.history_adopt) as place:
         commit.begin(place, author=author, agent=agent, now_us=now_us, limits=limits)
         done = commit.commit(
@@ -252,7 +251,7 @@ def _written(workspace: Workspace, agent_id: str, subject: str, body: str, now_u
         )
     # The cache only saves time: if it cannot be written, all files are read once more.
     with suppress(DatabaseError), workspace.database.transaction():
-        versions.update_cache(workspace.database, rules, done.learnt, done.forgotten)
+        store.update_cache(workspace.database, rules, done.learnt, done.forgotten)
     return done
 
 
@@ -309,7 +308,7 @@ class _Ends:
     @classmethod
     def of(cls, workspace: Workspace, now_us: int) -> _Ends:
         newest, told = 0, frozenset[str]()
-        if (stored := committed.ends(workspace.database)) is not None:
+        if (stored := store.listed_ends(workspace.database)) is not None:
             # A clock that was ahead must not hide the ends of a year.
             newest, told = min(parse_instant(stored[0]) or 0, now_us), stored[1]
         read = results.ended_since(workspace.database, iso((newest or now_us) - _BACK))
@@ -322,4 +321,4 @@ class _Ends:
         since = iso(self.newest - _BACK)
         keys = [end.flow_key for end in self.read if end.at > since]
         with workspace.database.transaction():
-            committed.set_ends(workspace.database, iso(self.newest), keys)
+            store.set_listed_ends(workspace.database, iso(self.newest), keys)

@@ -16,11 +16,10 @@ from signet_sync.formats.frontmatter import FrontmatterProblem, parse
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.managed_block import without_lines
 from signet_sync.formats.paths import KEPT_COPY, MEMORY, TOMBSTONES, display, page_agent
-from signet_sync.history import purge
+from signet_sync.history import purge, store
 from signet_sync.history.git.repository import RepositoryRefused
 from signet_sync.history.git.rewrite import RewriteRules
 from signet_sync.history.purge import Begun
-from signet_sync.history.store import versions
 from signet_sync.memories.store import memories
 from signet_sync.storage import state_dir
 from signet_sync.sync.tombstones import store as tombstones_store
@@ -252,7 +251,7 @@ def finish(workspace: Workspace, begun: HistoryRules | PurgeResult, note: dict[s
 def _finish(workspace: Workspace) -> purge.Purged:
     with workspace.database.transaction():
         # It names blobs that will be deleted: the next commit must not rely on them.
-        versions.update_cache(workspace.database, "", {}, ())
+        store.update_cache(workspace.database, "", {}, ())
     return purge.finish(workspace.root, workspace.state.key)
 
 

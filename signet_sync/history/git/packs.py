@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -44,6 +43,8 @@ class NewObjects:
         self._git = git
         self._objects = os.path.join(git.path, "objects")
         self._staged = os.path.join(self._objects, _STAGED)
+        import tempfile  # slow to import, and only writing needs it
+
         self._file = tempfile.SpooledTemporaryFile(LOOSE_BYTES, dir=self._objects, prefix="tmp_")  # noqa: SIM115
         self._end = 0
         self._waiting: dict[bytes, tuple[int, int, int]] = {}  # kind, place and length by id
