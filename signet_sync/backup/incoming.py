@@ -162,7 +162,7 @@ def drop_removed(workspace: Workspace, incoming: Incoming, now_us: int, *, absen
         for tombstone in undone:
             tombstones_store.lift(rows, tombstone.agent_id, tombstone.session_token)
         dropped.undone += len(undone)
-        here = remove.standing(workspace)
+        here = remove.all_tombstones(workspace)
         tombstones = _all(here, tombstones_store.mirrored(rows))
         if tombstones:
             _drop_sessions(rows, tombstones, now_us, dropped, workspace.pipeline.erasers)
