@@ -23,7 +23,9 @@ def worth(workspace: Workspace, hinted: frozenset[str]) -> frozenset[str]:
     vault = frozenset(path for path in hinted if path.rpartition("/")[0] in (MEMORY, TOMBSTONES))
     foreign = [path for path in vault if not _is_ours(path)]
     known = artifacts.known_files(workspace.database, foreign)
-    dull = {path for path, before in known.items() if before.verdict == "ignored" and files.look(workspace.root, path)}
+    dull = {
+        path for path, before in known.items() if before.verdict == "ignored" and files.status_of(workspace.root, path)
+    }
     others = {
         path
         for path in hinted - vault
@@ -94,7 +96,7 @@ def _pages(workspace: Workspace) -> set[str]:
     for agent_id in counts.agents(workspace.database):
         for path in (head_page(agent_id), dream_page(agent_id)):
             written = pages.page_state(workspace.database, path)
-            status = files.look(workspace.root, path)
+            status = files.status_of(workspace.root, path)
             found = files.signature_of(status) if status is not None else None
             if written is not None and written.signature != found:
                 moved.add(path)

@@ -30,7 +30,7 @@ from signet_sync.host.sd_notify import Notifier
 from signet_sync.settings import model
 from signet_sync.settings.model import Settings
 from signet_sync.storage import state_dir
-from signet_sync.storage.database.connection import is_odd, suspect, translate
+from signet_sync.storage.database.connection import is_odd, mark_suspect, translate
 from signet_sync.sync.quarantine import OUT_OF_MEMORY
 from signet_sync.sync.workspace import Workspace
 
@@ -223,7 +223,7 @@ class Daemon:
         if self.rounds is not None:
             self.rounds.watcher.stop()
             self.rounds.worker.leave()
-            self.rounds.commits.leave()
+            self.rounds.commits.stop()
             self.rounds = None
 
     def _ended(self) -> None:
@@ -295,7 +295,7 @@ class Daemon:
         if isinstance(error, DatabaseError):
             work.connection.lost = True
             if is_odd(error):
-                suspect(work.workspace.database.path)
+                mark_suspect(work.workspace.database.path)
         elif not isinstance(error, (SignetSyncError, OSError, MemoryError)):
             work.anew = True  # the cause may be rows that we did not write
         if isinstance(error, DatabaseCorrupt):

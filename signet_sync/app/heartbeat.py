@@ -62,7 +62,7 @@ class Presence:
             for name in ("state", "trouble"):  # they may quote a path or a setting
                 if isinstance(text := said.get(name), str):
                     said[name] = redact(text)[0]
-            state_dir.beat(self._folder, said)
+            state_dir.write_heartbeat(self._folder, said)
             self._written = True
             self._touched = time.monotonic()
 

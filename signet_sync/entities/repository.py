@@ -118,7 +118,7 @@ class EntityRepository:
         filled = [
             place
             for place in places
-            if any(files.look(root, path_of(place._replace(file=file))) is not None for file in FILES)
+            if any(files.status_of(root, path_of(place._replace(file=file))) is not None for file in FILES)
         ]
         return filled or places[:1]
 

@@ -317,7 +317,7 @@ def accept_all(workspace: Workspace, paths: Sequence[str], reason: str, now_us: 
     """Accepts each file as it is now: first the absence of all that are gone, then contents one by one."""
     settled = BatchResult()
     opened = {one.path for batch in violations.batches(workspace.database) for one in batch.files}
-    gone = dict.fromkeys(path for path in paths if path in opened and files.look(workspace.root, path) is None)
+    gone = dict.fromkeys(path for path in paths if path in opened and files.status_of(workspace.root, path) is None)
     if gone:
         accept_gone(workspace, list(gone), reason, now_us)
         settled.done += gone

@@ -28,7 +28,7 @@ _RETRIED = "this will be retried automatically"
 
 def signature_at(root: str, path: str) -> Signature | None:
     """Returns the signature of a page's file; None if there is none."""
-    status = files.look(root, path)
+    status = files.status_of(root, path)
     return files.signature_of(status) if status is not None else None
 
 
@@ -45,7 +45,7 @@ def vault_is_away(workspace: Workspace) -> bool:
 
     The next full pass detects it and halts.
     """
-    return files.look(workspace.root, MEMORY) is None and counts_store.indexed_count(workspace.database) > 0
+    return files.status_of(workspace.root, MEMORY) is None and counts_store.indexed_count(workspace.database) > 0
 
 
 def yields_to_others(run: Pass) -> bool:

@@ -46,7 +46,7 @@ def update(run: Pass, agent_id: str) -> None:
     folders: set[str] = set()
     written: dict[str, PageState] = {}
     for path, text in (*_texts(workspace, agent_id, days, counts), *((path, None) for path in gone)):
-        status = files.look(workspace.root, path)
+        status = files.status_of(workspace.root, path)
         if status is not None and not stat.S_ISREG(status.st_mode):
             kind = files.kind_of(status.st_mode)
             run.outcome.trouble.append(f"{path}: the page could not be written: there is a {kind} at its path")

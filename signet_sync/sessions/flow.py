@@ -262,7 +262,7 @@ def ending_of(document: Mapping[str, Any]) -> live.EndingBounds:
 
 def _artifact_state(workspace: Workspace, flow: Flow, kind: str) -> ArtifactState:
     path = flow.path(kind)
-    status = files.look(workspace.root, path)
+    status = files.status_of(workspace.root, path)
     if status is None:
         return "absent"
     known = flow._seen.get(path)
@@ -394,7 +394,7 @@ def _write_artifact(workspace: Workspace, flow: Flow, kind: str) -> None:
     if kind == "transcript":
         # The oldest rules applied to the words: later comparisons depend on them.
         fields["sanitizer_version"] = document.get("sanitizer", _FIRST_RULES).partition(" ")[0]
-    left = files.look(workspace.root, flow.path(kind))
+    left = files.status_of(workspace.root, flow.path(kind))
     if left is not None and not left.st_size:
         files.unlink(workspace.root, flow.path(kind))
     with suppress(FileExistsError):  # the next observation determines whose file it is
@@ -411,7 +411,7 @@ def _sync_folder(workspace: Workspace, flow: Flow) -> None:
 def _write_manifest(workspace: Workspace, flow: Flow) -> None:
     document = flow.document
     links = [(kind, flow.path(kind)) for kind in reversed(flow.kinds)]
-    if files.look(workspace.root, document["manifest"]) is None:
+    if files.status_of(workspace.root, document["manifest"]) is None:
         fields: dict[str, Any] = {
             "kind": "manifest",
             **{name: document[name] for name in ("agent_id", "session_id", "session_key", "project", "harness")},

@@ -65,7 +65,7 @@ class Patient:
     @property
     def is_shut_out(self) -> bool:
         """Returns whether the state folder cannot be read."""
-        return state_dir.is_shut(self.folder)
+        return state_dir.is_inaccessible(self.folder)
 
     @cached_property
     def settings(self) -> Settings:

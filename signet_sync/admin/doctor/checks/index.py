@@ -18,10 +18,10 @@ from signet_sync.storage.database.connection import (
     LARGE_LOG,
     Database,
     is_odd,
+    list_set_aside,
     log_size,
-    noted,
-    set_aside_before,
-    suspect,
+    mark_suspect,
+    note_damage,
 )
 from signet_sync.storage.database.tables import TABLES
 from signet_sync.sync.store import artifacts, line_index, passes
@@ -59,7 +59,7 @@ def index(patient: Patient) -> list[Finding]:
 
 
 def _unusable(patient: Patient, error: apsw.Error | DatabaseError) -> Finding:
-    told = noted(error, patient.database)
+    told = note_damage(error, patient.database)
     if told.code == "database-behind":
         return warning("database-behind", told.message, patient.command("reindex"), fix=True)
     if isinstance(told, DatabaseCorrupt) or is_odd(error):
@@ -72,12 +72,12 @@ def _damaged(patient: Patient, what: str) -> Finding:
 
 
 def _bytes(patient: Patient, database: Database) -> list[Finding]:
-    problems = database.problems(closely=TABLES) or salvage.doubtful(database)
+    problems = database.problems(closely=TABLES) or salvage.implausible_rows(database)
     if problems:
         if database.problems():
             # A pass may never read these pages, so mark the database: the next pass checks all pages. Wrong values need
             # no mark: a rebuild fixes them.
-            suspect(database.path)
+            mark_suspect(database.path)
         return [_damaged(patient, f"damaged: {problems[0]}")]
     if not (artifacts.text_in_step(database) and line_index.in_step(database)):
         return [problem("full-text", "out of step with its rows", patient.command("reindex"), fix=True)]
@@ -148,5 +148,5 @@ def _set_aside(path: str) -> list[Finding]:
             f"a damaged one was moved aside: {os.path.basename(name)}; its readable rows were taken over",
             f"rm {shlex.quote(name)}*  # and look whether the disk is well",
         )
-        for name in set_aside_before(path)
+        for name in list_set_aside(path)
     ]

@@ -32,7 +32,7 @@ def history(patient: Patient) -> list[Finding]:
         return [fine("history", "off")]
     if find_spec("pygit2") is None:
         return [problem("history", "it is on, but the extra `git` is missing", "pip install 'signet-sync[git]'")]
-    standing = repository.look(patient.root, patient.folder.key)
+    standing = repository.inspect(patient.root, patient.folder.key)
     if standing.state == "unsafe":
         return [problem("history", f"it is not written: {standing.reason}", standing.hint)]
     ours = standing.state == "ours" or (standing.state == "none" and not standing.outer)
