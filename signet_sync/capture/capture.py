@@ -273,8 +273,8 @@ def _fresh(conversation: Conversation, rows: Sequence[Row]) -> tuple[TranscriptE
         last = "\n\n".join(row.content for row in kept if row.membership_us == boundary)
         fresh = since(fresh, boundary, last)
     fresh = _without_held(fresh, said)
-    told = any(entry.kind not in ("event", "compaction") and entry.text.strip() for entry in fresh)
-    return fresh if told or not transcripts else ()
+    has_words = any(entry.kind not in ("event", "compaction") and entry.text.strip() for entry in fresh)
+    return fresh if has_words or not transcripts else ()
 
 
 def _without_held(entries: tuple[TranscriptEntry, ...], said: Sequence[Said]) -> tuple[TranscriptEntry, ...]:

@@ -165,12 +165,12 @@ def _with_field_moved(entity: Entity, shape: Shape) -> EntityDocument:
 def _with_section(document: EntityDocument, shape: Shape) -> Iterator[DocumentSection]:
     """Yields the sections, with the new one after those of its kind; an existing one of its heading gets its anchor."""
     fresh = blank("part", title="x", entity_id="", agent_id="", created_at="", sections=(shape, shape)).sections[0]
-    standing = [one for one in document.sections if one.heading.casefold() == shape.heading.casefold()]
-    if standing:
+    same = [one for one in document.sections if one.heading.casefold() == shape.heading.casefold()]
+    if same:
         for one in document.sections:
             yield (
                 replace(one, anchor=shape.anchor, opening=fresh.opening, heading=shape.heading)
-                if one is standing[0]
+                if one is same[0]
                 else one
             )
         return
