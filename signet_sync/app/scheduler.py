@@ -28,7 +28,7 @@ from signet_sync.formats.timestamps import DAY, SECOND, iso
 from signet_sync.history.scheduler import Committing
 from signet_sync.memories import promotion
 from signet_sync.pages import signet_daemon
-from signet_sync.pages import stage as pages_stage
+from signet_sync.pages.store import pages
 from signet_sync.sessions import journal
 from signet_sync.settings.model import asks_anybody
 from signet_sync.storage.clock import now_us
@@ -258,7 +258,7 @@ class Rounds:
             promotion.prune(self.workspace, now_us())
         elif not self._halted:
             for agent_id in list(promotion.due(self.workspace, now_us())):
-                swept = promotion.dream(self.workspace, agent_id, now_us(), patience=LOCK_PATIENCE, commit=False)
+                swept = promotion.dream(self.workspace, agent_id, now_us(), patience=LOCK_PATIENCE)
                 self.commits.hear()
                 if not swept.deferred:
                     logger.info("{}: {} of {} memories rose", agent_id, len(swept.promoted), swept.candidates)
@@ -411,7 +411,7 @@ class Rounds:
     def _plan_pages(self) -> None:
         """Schedules the next change of a page without an event: a session enters or leaves the window."""
         self._due.pop("pages", None)
-        instant = pages_stage.next_instant(self.workspace)
+        instant = pages.next_instant(self.workspace.database)
         if instant is None or self._halted or self.held or self._deferrals:
             return  # a page that cannot be written now is retried by full passes
         wait = (instant - now_us()) / SECOND

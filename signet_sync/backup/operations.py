@@ -140,7 +140,7 @@ def write_bundle(workspace: Workspace, target: str, lines: Iterator[bytes]) -> i
 
 def _settle(workspace: Workspace, now_us: int) -> None:
     """Looks at the vault and finishes a pending scrub, so that nothing removed is written out."""
-    memories_operations.look(workspace, now_us)
+    memories_operations.first_pass(workspace, now_us)
     if tombstones_store.unscrubbed(workspace.database):
         engine.run_locked(workspace, Request(now_us=now_us))
 

@@ -7,7 +7,7 @@ only then.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -29,7 +29,6 @@ from signet_sync.sync.tombstones import store as tombstones_store
 from signet_sync.sync.workspace import Workspace
 
 if TYPE_CHECKING:
-    from signet_sync.formats.artifact import Tombstone
     from signet_sync.storage.database.connection import Database
 
 # The folders of entities. A hint about a folder covers all files in it: a folder that appears or disappears takes its
@@ -74,17 +73,6 @@ class Entities(Maintenance, Eraser):
         outcome.change.agents |= tended.agents
         outcome.unsettled |= tended.unsettled
         outcome.trouble += tended.trouble
-
-    def gather(self, run: Pass, removed: Sequence[Tombstone]) -> None:
-        """Removes the content of newly removed sessions from entities, while the rows that identify it still exist."""
-        if run.workspace.touch_nothing:
-            return
-        from signet_sync.privacy import scrub  # heavy, and for removals alone
-
-        # Later only paths and names identify it. A disk error is therefore raised and the pass repeated; a forbidden
-        # file is not waited for.
-        with suppress(PermissionError, WorkspaceError):
-            scrub.clean_entities(run.workspace, removed, run.request.now_us)
 
     def sanitize(self, database: Database) -> None:
         """Marks all rows for a new read of their files, which happens in the same pass."""

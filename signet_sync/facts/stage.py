@@ -63,6 +63,6 @@ def _with_extracted(database: Database, stated: Stated) -> Stated:
 
 def _with(distilled: Distilled, more: Sequence[Item]) -> Distilled:
     # Code for models is loaded only if a model was used.
-    from signet_sync.llm.prompts import beside
+    from signet_sync.llm.prompts import merge_items
 
-    return distilled._replace(items=beside(distilled.items, more))
+    return distilled._replace(items=merge_items(distilled.items, more))

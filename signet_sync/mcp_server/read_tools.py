@@ -68,7 +68,7 @@ def recall(memory: Memory, asked: schemas.Recall) -> Document:
             private=not memory.shared,
         )
     if memory.counts:
-        recall_operations.note(memory.place, memory.agent_id, asked.query, hits, now_us())
+        recall_operations.count_hits(memory.place, memory.agent_id, asked.query, hits, now_us())
     return answer({"query": asked.query, "hits": [hit._asdict() for hit in hits]}, _more(len(hits), asked.limit))
 
 

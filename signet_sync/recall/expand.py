@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from signet_sync.entities import store as entities_store
 from signet_sync.errors import UsageError
 from signet_sync.facts.store import queries
 from signet_sync.formats.paths import DEFAULT_AGENT
@@ -15,6 +16,7 @@ from signet_sync.graph.store import neighbours, nodes, passages
 from signet_sync.graph.store.neighbours import Stated
 from signet_sync.graph.store.passages import Passage
 from signet_sync.graph.threads import ThreadHead
+from signet_sync.memories.store import memories, promotions, recall_events
 from signet_sync.recall.store import references
 from signet_sync.sessions.store import live
 from signet_sync.sessions.store.live import LiveSession
@@ -183,8 +185,6 @@ def _fact(database: Database, agent_id: str, fact_id: str, limit: int) -> _Found
 
 
 def _memory(database: Database, agent_id: str, memory_id: str, limit: int) -> _Found | None:
-    from signet_sync.memories.store import memories  # this imports the sanitizer, which few handles need
-
     memory = memories.get(database, agent_id, memory_id)
     if memory is None:
         return None
@@ -206,8 +206,6 @@ def _memory(database: Database, agent_id: str, memory_id: str, limit: int) -> _F
 
 
 def _recalled(database: Database, agent_id: str, memory_id: str) -> dict[str, Any] | None:
-    from signet_sync.memories.store import recall_events
-
     found = recall_events.totals_of(database, agent_id, memory_id)
     if found is None:
         return None
@@ -215,8 +213,6 @@ def _recalled(database: Database, agent_id: str, memory_id: str) -> dict[str, An
 
 
 def _risen(database: Database, agent_id: str, memory_id: str) -> dict[str, Any] | None:
-    from signet_sync.memories.store import promotions  # this imports the modules of both pages
-
     risen = promotions.of_memory(database, agent_id, memory_id)
     return risen and {"at": iso(risen[0]), "score": round(risen[1], 6)}
 
@@ -239,13 +235,11 @@ def _entity(database: Database, agent_id: str, entity_id: str, limit: int) -> _F
 
 
 def _curated(database: Database, agent_id: str, entity_id: str, limit: int) -> _Found | None:
-    from signet_sync.entities import store as entities_store  # few handles need it
-
     profile = next(iter(entities_store.find(database, agent_id, entity_id)), None)
     if profile is None:
         return None
-    whose = "" if agent_id == DEFAULT_AGENT else f" --agent {agent_id}"
-    told = "\n\n".join(filter(None, (profile.text, f"[All of it: signet-sync entity show {entity_id}{whose}]")))
+    agent_option = "" if agent_id == DEFAULT_AGENT else f" --agent {agent_id}"
+    text = "\n\n".join(filter(None, (profile.text, f"[All of it: signet-sync entity show {entity_id}{agent_option}]")))
     about = _about(agent_id, entity_id, profile.kind, profile.title) | {
         "type": profile.type,
         "status": profile.status,
@@ -254,7 +248,7 @@ def _curated(database: Database, agent_id: str, entity_id: str, limit: int) -> _
     }
     return _Found(
         about,
-        Passage(profile.path, told, True),
+        Passage(profile.path, text, True),
         siblings=entities_store.neighbours(database, profile)[: neighbours.SIBLINGS],
     )
 

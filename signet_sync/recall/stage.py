@@ -47,17 +47,17 @@ class RecallLines(Deriver):
 
     def update(self, database: Database, prepared: Sequence[Source], alive: Alive) -> Change:
         """Writes the lines that changed, and deletes those whose source is gone."""
-        told: list[Line] = []
+        lines: list[Line] = []
         for (kind, agent_id), some in groupby(sorted(prepared), key=lambda one: one[:2]):
             ids = [one.id for one in some]
-            found = _told(database, kind, agent_id, ids)
+            found = _lines(database, kind, agent_id, ids)
             line_index.drop(database, agent_id, sorted(set(ids).difference(line.id for line in found)))
-            told += found
-        line_index.put(database, told)
+            lines += found
+        line_index.put(database, lines)
         return Change()
 
 
-def _told(database: Database, kind: str, agent_id: str, ids: Sequence[str]) -> list[Line]:
+def _lines(database: Database, kind: str, agent_id: str, ids: Sequence[str]) -> list[Line]:
     if kind == FACT:
         return facts.lines(database, agent_id, ids)
     if kind == MEMORY:
@@ -67,8 +67,8 @@ def _told(database: Database, kind: str, agent_id: str, ids: Sequence[str]) -> l
     if kind == THREAD:
         heads = (nodes.head_of(database, agent_id, one) for one in ids)
         return [_of_head(head) for head in heads if head is not None]
-    told = ((one, nodes.condensation(database, agent_id, one)) for one in ids)
-    return [Line(agent_id, "node", one, text) for one, text in told if text is not None]
+    texts = ((one, nodes.condensation(database, agent_id, one)) for one in ids)
+    return [Line(agent_id, "node", one, text) for one, text in texts if text is not None]
 
 
 def _of_head(head: ThreadHead) -> Line:

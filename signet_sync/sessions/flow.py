@@ -16,7 +16,6 @@ from signet_sync.formats.paths import AGENT_ID, MEMORY, artifact_path
 from signet_sync.formats.snapshot import Found, Signature
 from signet_sync.formats.timestamps import iso, parse_instant, parse_name_stamp
 from signet_sync.formats.wikilinks import targets, with_links
-from signet_sync.pages import stage as pages_stage
 from signet_sync.sessions import journal
 from signet_sync.sessions import live as sessions_live
 from signet_sync.sessions.states import (
@@ -35,6 +34,7 @@ from signet_sync.sessions.store import live, results
 from signet_sync.storage import files, state_dir
 from signet_sync.sync import manifests
 from signet_sync.sync.missing_manifests import manifest_body
+from signet_sync.sync.publishing import pages_are_current
 from signet_sync.sync.store import artifacts
 from signet_sync.sync.tombstones.removed import is_removed as is_removed
 from signet_sync.sync.tombstones.removed import removed_session as removed_session
@@ -223,7 +223,7 @@ def look(workspace: Workspace, flow: Flow) -> Facts:
         sentence=flow.quality,
         linked=flow.manifest_tried or _linked(workspace, flow),
         indexed=indexed,
-        projected=flow.reconciled or (indexed and pages_stage.is_current(workspace, document["agent_id"])),
+        projected=flow.reconciled or (indexed and pages_are_current(workspace, document["agent_id"])),
         live=_are_buffered(workspace, flow),
         answered=answered,
         journalled=True,

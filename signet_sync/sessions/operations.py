@@ -17,7 +17,6 @@ from signet_sync.formats.filename import artifact_file_name, artifact_name
 from signet_sync.formats.paths import MEMORY, artifact_path
 from signet_sync.formats.session_token import derive_token
 from signet_sync.formats.timestamps import iso, parse_instant
-from signet_sync.pages.store import pages
 from signet_sync.sessions import flow as sessions_flow
 from signet_sync.sessions import journal
 from signet_sync.sessions import live as sessions_live
@@ -416,7 +415,7 @@ def _unchanged(workspace: Workspace, request: _Request, rows: list[Row]) -> dict
     kinds = tuple(reversed(ARTIFACTS[request.kind]))
     newest = {kind: next((row for row in reversed(rows) if row.source_kind == kind), None) for kind in kinds}
     lead = next(row for row in newest.values() if row is not None)
-    manifest = pages.manifest_of(workspace.database, *request.session)
+    manifest = artifacts.manifest_of(workspace.database, *request.session)
     return {
         "agent_id": request.identity["agent_id"],
         "session_id": request.identity["session_id"],
@@ -556,7 +555,7 @@ def _manifest_path(workspace: Workspace, request: _Request, captured_at: str, ro
     Sessions with the same key share a token: if another session's manifest has the name, the next free millisecond is
     used.
     """
-    manifest = pages.manifest_of(workspace.database, *request.session)
+    manifest = artifacts.manifest_of(workspace.database, *request.session)
     if manifest is not None:
         return manifest[0]
     first = parse_instant(min([captured_at, *(iso(row.captured_us) for row in rows)])) or 0

@@ -27,7 +27,7 @@ from signet_sync.formats.timestamps import DAY, SECOND, iso, parse_instant
 from signet_sync.graph.enrichment import MOST, enrich, keep, rederive, without_synthesis
 from signet_sync.graph.store import wordings
 from signet_sync.llm import prompts
-from signet_sync.llm.prompts import beside, facts_prompt, paragraph_prompt, read_facts, read_paragraph
+from signet_sync.llm.prompts import facts_prompt, merge_items, paragraph_prompt, read_facts, read_paragraph
 from signet_sync.settings.model import Settings, resolve
 from signet_sync.storage.database.named_rows import FACTS, SOURCES
 from signet_sync.storage.database.removal import drop_artifacts
@@ -109,8 +109,8 @@ def test_the_same_is_kept_once_and_never_too_much():
 def test_own_items_stay_first_and_are_not_said_again():
     own = [Item("decision", "Use SQLite.", 3, True, "use"), Item("next", "Ship", 9)]
     more = [Item("note", "use `SQLite`", 1), Item("note", "Ask Grace", 2), Item("note", "ask grace!", 3)]
-    assert beside(own, more) == (*own, more[1])
-    assert beside(own, ()) == tuple(own) and beside((), more[:1]) == (more[0],)
+    assert merge_items(own, more) == (*own, more[1])
+    assert merge_items(own, ()) == tuple(own) and merge_items((), more[:1]) == (more[0],)
 
 
 # --- facts: what is not ---------------------------------------------------------------------------------------------

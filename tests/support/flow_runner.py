@@ -40,7 +40,9 @@ from signet_sync.formats.turn import Turn
 from signet_sync.graph.enrichment import enrich
 from signet_sync.memories import operations as memories_operations
 from signet_sync.memories import promotion
+from signet_sync.privacy import forget as privacy_forget
 from signet_sync.privacy import remove
+from signet_sync.recall import pinning
 from signet_sync.sessions import live
 from signet_sync.sessions import operations as sessions_operations
 from signet_sync.sessions.input import compaction_input, session_input
@@ -195,9 +197,9 @@ def scenarios(told: dict[str, Any]) -> dict[str, Scenario]:
         {
             "append": Scenario(done(stream)),
             "remember": Scenario(done(remember)),
-            "pin": Scenario(done(lambda workspace: memories_operations.pin(workspace, "default", told["pin"], NOW_US))),
+            "pin": Scenario(done(lambda workspace: pinning.pin(workspace, "default", told["pin"], NOW_US))),
             "forget": Scenario(
-                done(lambda workspace: memories_operations.forget(workspace, "default", told["forget"], NOW_US)),
+                done(lambda workspace: privacy_forget.forget(workspace, "default", told["forget"], NOW_US)),
                 tidies=True,
                 gone=tuple(told["words"]["forget"]),
             ),

@@ -108,7 +108,7 @@ def put(database: Database) -> None:
         "insert into captures values('claude-code', ?, 'x', 10, 20, 'default', 'captured', ?, ?)",
         (os.path.expanduser("~/.claude/projects/a/b.jsonl"), SECOND, NOW),
     )
-    integrity_store.let_go(database, [vault_path("transcript", 2)])
+    integrity_store.drop_bytes(database, [vault_path("transcript", 2)])
     said = live.LiveTurn(0, "user", "Where do the herons sleep?", NOW)
     live.buffer(database, "default", "agent:main:main", [said], session_id="live-1")
     database.execute("insert into forgotten_memories values(?)", ("0" * 32,))
