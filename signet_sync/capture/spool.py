@@ -25,14 +25,21 @@ from hashlib import sha256
 
 from signet_sync.formats.ids import is_session_id
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.formats.paths import AGENT_ID
+from signet_sync.formats.paths import AGENT_ID, storable
 from signet_sync.storage import durable
 from signet_sync.storage.durable import DAY, READ, TEMPORARY, private_folder, publish, sync_folder, unlink
 from signet_sync.storage.locations import process_alive
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from dataclasses import dataclass
     from typing import Any
+else:
+
+    def dataclass(**options: bool):
+        """Leaves a class as it is: a hook has no time to import `dataclasses`."""
+        return lambda kind: kind
+
 
 VERSION = 1
 EVENTS = ("session-start", "stop", "compact", "end")
@@ -49,6 +56,7 @@ _ANY = late(r".*", re.DOTALL)
 _AT = late(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", re.ASCII)
 
 
+@dataclass(kw_only=True)
 class Job:
     """One event that a hook reported.
 
@@ -75,9 +83,10 @@ class Job:
     place: str = ""
     mark: tuple[int, int] = (0, 0)
 
-    def __init__(self, **values: Any) -> None:
-        # A hook has no time to import `dataclasses`.
-        self.__dict__.update(values)
+    if not TYPE_CHECKING:
+
+        def __init__(self, **values: object) -> None:
+            self.__dict__.update(values)
 
     def document(self) -> dict[str, object]:
         """Returns the file's content."""
@@ -343,8 +352,6 @@ def _is_sound(document: Mapping[str, Any]) -> bool:
 
 def _give_up(job: Job) -> None:
     """Moves a job to `bad/`, without the secrets in its paths, which are no longer needed."""
-    from signet_sync.formats.paths import storable
-
     path, cwd = job.transcript_path, job.cwd
     job.transcript_path, job.cwd = path and storable(path), cwd and storable(cwd)
     if (path, cwd) != (job.transcript_path, job.cwd):
