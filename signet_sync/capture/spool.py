@@ -146,7 +146,7 @@ def _write(job: Job, *, durable: bool) -> None:
 
 
 def waiting(folder: str) -> bool:
-    """Whether there is any job, due or not; reads only names."""
+    """Checks whether there is any job, due or not; reads only names."""
     return any(name.endswith(_SUFFIX) for name in _names(folder))
 
 
@@ -330,7 +330,7 @@ def _read(path: str) -> Job:
 
 
 def _is_sound(document: Mapping[str, Any]) -> bool:
-    """Whether these are a job's fields with valid values: any program can write to the state folder."""
+    """Checks whether these are a job's fields with valid values: any program can write to the state folder."""
     at, tries, retry_at = document.get("at"), document.get("tries"), document.get("retry_at")
     texts = (document.get(name) for name in ("transcript_path", "cwd", "reason", "compaction", "prompt", "trouble"))
     return (
@@ -385,7 +385,7 @@ def _mark(status: os.stat_result) -> tuple[int, int]:
 
 
 def _unchanged(job: Job) -> bool:
-    """Whether the file is still the one that was read: a marker may have been renewed meanwhile."""
+    """Checks whether the file is still the one that was read: a marker may have been renewed meanwhile."""
     try:
         return _mark(os.lstat(job.place)) == job.mark
     except FileNotFoundError:
@@ -393,7 +393,7 @@ def _unchanged(job: Job) -> bool:
 
 
 def _is_being_written(path: str, name: str) -> bool:
-    """Whether a live process is writing this file: that takes milliseconds, and process ids are reused."""
+    """Checks whether a live process is writing this file: that takes milliseconds, and process ids are reused."""
     writer = TEMPORARY.fullmatch(name)
     try:
         return writer is not None and process_alive(int(writer[1])) and time.time() - os.lstat(path).st_mtime < _WRITING

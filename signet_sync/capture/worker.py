@@ -112,7 +112,7 @@ class Worker:
         return True
 
     def working(self) -> bool:
-        """Whether the process is running; reaps one that has ended."""
+        """Checks whether the process is running; reaps one that has ended."""
         if self._process is None:
             return False
         code = self._process.poll()

@@ -168,7 +168,7 @@ def _list(names: list[str]) -> str:
 
 
 def _stamp(instant: int) -> str:
-    """`YYYYMMDDThhmmssZ`."""
+    """Formats an instant as `YYYYMMDDThhmmssZ`."""
     return iso(instant)[:19].replace("-", "").replace(":", "") + "Z"
 
 

@@ -255,7 +255,7 @@ def _log_fingerprint(root: str, agent_id: str) -> str:
 
 
 def _summarize_days(workspace: Workspace, now_us: int, tended: EntityPassResult) -> None:
-    """Once a day, summarises the events of earlier days in change logs."""
+    """Summarises the events of earlier days in change logs, once a day."""
     day = day_of(now_us)
     if passes.days_told_on(workspace.database) == day:
         return
