@@ -280,7 +280,7 @@ def test_what_happens_inside_a_sub_agent_is_not_ours(listened, transcript):
 GOOD = {"session_id": "s-1", "transcript_path": "/nowhere", "cwd": "/", "hook_event_name": "SessionEnd"}
 BAD = {
     "nothing": (b"", "stdin is empty"),
-    "no JSON": (b"{", "no JSON"),
+    "no JSON": (b"{", "not JSON"),
     "a list": (b"[1]", "not a JSON object"),
     "deep": (b"[" * 200_000, "not JSON"),
     "not UTF-8": (b'{"a": "\xff\xfe"}', "not JSON"),
