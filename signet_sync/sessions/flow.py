@@ -39,7 +39,7 @@ from signet_sync.sync.store import artifacts
 from signet_sync.sync.tombstones.removed import is_removed, removed_session
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text.sanitizer import sanitize_line, sanitize_normalized, sanitizer_stamp
-from signet_sync.text.sentences import SessionContext, fallback, passes_strict
+from signet_sync.text.sentences import SentenceSubject, fallback, passes_strict
 
 VERSION = 1
 # The sanitizer of journals that name none.
@@ -70,26 +70,26 @@ class Flow:
 
     @property
     def document(self) -> dict[str, Any]:
-        """The journalled inputs."""
+        """Returns the journalled inputs."""
         return self.held.document
 
     @property
     def kind(self) -> FlowKind:
-        """`end` or `compact`."""
+        """Returns `end` or `compact`."""
         return cast(FlowKind, self.document["kind"])
 
     def path(self, kind: str) -> str:
-        """The path of an artifact of the flow."""
+        """Returns the path of an artifact of the flow."""
         return artifact_path(artifact_file_name(self.document["captured_at"], self.document["token"], kind))
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """The artifacts that the flow writes, in order."""
+        """Lists the artifacts that the flow writes, in order."""
         return kinds_of(self.kind, self.document["bodies"])
 
     @property
     def paths(self) -> list[str]:
-        """Every file that the flow writes, the manifest last."""
+        """Lists every file that the flow writes, the manifest last."""
         return [*(self.path(kind) for kind in self.kinds), self.document["manifest"]]
 
     def answer(self) -> dict[str, Any]:
@@ -370,10 +370,10 @@ def choose_sentence(flow: Flow) -> tuple[str, Quality]:
     return said, "ok" if said in (flow.document["proposal"], flow.wording) else "fallback"
 
 
-def _context(flow: Flow, kind: str) -> SessionContext:
+def _context(flow: Flow, kind: str) -> SentenceSubject:
     document = flow.document
     day = (document["ended_at"] or document["captured_at"])[:10]
-    return SessionContext(flow.bodies[kind], document["project"], kind, document["harness"], day, document["token"])
+    return SentenceSubject(flow.bodies[kind], document["project"], kind, document["harness"], day, document["token"])
 
 
 def _write_artifact(workspace: Workspace, flow: Flow, kind: str) -> None:

@@ -45,7 +45,7 @@ from signet_sync.sync.tombstones.removed import is_removed, removed_session
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text.redacted_match import alike
 from signet_sync.text.sanitizer import SANITIZER_VERSION, sanitize_counted, sanitize_line_counted, sanitizer_stamp
-from signet_sync.text.sentences import SessionContext
+from signet_sync.text.sentences import SentenceSubject
 
 # Seconds for which a session end waits for other writers, for example while a first index is built.
 LOCK_TIMEOUT = 600.0
@@ -533,7 +533,7 @@ def _bodies(
     bodies = {"transcript": new.words, "summary": made}
     day = (identity["ended_at"] or captured_at)[:10]
     contexts = [
-        SessionContext(body, identity["project"], kind, identity["harness"], day, request.token)
+        SentenceSubject(body, identity["project"], kind, identity["harness"], day, request.token)
         for kind, body in bodies.items()
     ]
     earlier = [row.content for row in rows if row.source_kind == "transcript" and row.content != new.words]
