@@ -16,12 +16,11 @@ from signet_sync.formats.snapshot import PAGE_LIMIT, Found
 from signet_sync.history import purge_plan
 from signet_sync.history.git import versions
 from signet_sync.history.git.repository import RepositoryRefused
-from signet_sync.memories import operations
+from signet_sync.memories import operations, text_match
 from signet_sync.memories.store import memories, recall_events
 from signet_sync.memories.store.memories import Memory
 from signet_sync.privacy import past_versions, scrub
 from signet_sync.storage import files, state_dir
-from signet_sync.sync import text_match
 from signet_sync.sync.workspace import Workspace
 
 _SHOWN = 8
