@@ -210,7 +210,7 @@ def _last_pass(workspace: Workspace, now_us: int) -> None:
             hint="bring memory/ back, or: signet-sync reindex --accept-removals; then eject again",
         )
     if next(due(workspace, clock.now_us()), None) is not None:
-        intake.take(workspace, now_us=clock.now_us)
+        intake.run_capture(workspace, now_us=clock.now_us)
         damage.run_pass_mending(workspace, request)
 
 

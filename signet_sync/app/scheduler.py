@@ -20,8 +20,8 @@ from signet_sync.app.database_supervisor import Connection
 from signet_sync.app.heartbeat import Presence
 from signet_sync.app.notifications import Telling
 from signet_sync.capture import spool
-from signet_sync.capture.worker import Worker, at_work, due
-from signet_sync.entities.scan import garden
+from signet_sync.capture.worker import Worker, changed_sessions, due
+from signet_sync.entities.scan import entities_folder
 from signet_sync.errors import SignetSyncError
 from signet_sync.formats.paths import DEFAULT_AGENT, MEMORY, TOMBSTONES, agent_folder, head_page
 from signet_sync.formats.timestamps import DAY, SECOND, iso
@@ -152,9 +152,9 @@ class Rounds:
 
     def _folders(self) -> list[str]:
         pages = [agent_folder(agent).rstrip("/") for agent in self._agents]
-        gardens = [f"{garden(agent)}/" for agent in {DEFAULT_AGENT, *self._agents}]
+        entity_folders = [f"{entities_folder(agent)}/" for agent in {DEFAULT_AGENT, *self._agents}]
         spooled = os.path.realpath(self.workspace.state.spool)
-        return ["", MEMORY, TOMBSTONES, *(page for page in pages if page), *sorted(gardens), spooled]
+        return ["", MEMORY, TOMBSTONES, *(page for page in pages if page), *sorted(entity_folders), spooled]
 
     # ── what is due ──
 
@@ -190,7 +190,7 @@ class Rounds:
     def _take_spool(self) -> None:
         """Processes the hooks' jobs and reads running sessions; the files it writes return as changes."""
         moment = now_us()
-        rests = [wait for _, _, wait in at_work(self.workspace, moment)]
+        rests = [wait for _, _, wait in changed_sessions(self.workspace, moment)]
         if next(due(self.workspace, moment), None) is not None or any(wait <= 0 for wait in rests):
             self.worker.start(sweep=False)
         elif rests:

@@ -11,15 +11,15 @@ from signet_sync.capture import store as capture_store
 from signet_sync.capture.harnesses import claude_code, codex, gemini, openclaw, opencode
 from signet_sync.capture.harnesses.compactions import compaction_text
 from signet_sync.capture.harnesses.markdown import render, since, words_of
-from signet_sync.capture.harnesses.records import Conversation, Entry
+from signet_sync.capture.harnesses.records import Conversation, TranscriptEntry
 from signet_sync.capture.harnesses.texts import file_stem, prompt_of
 from signet_sync.capture.spool import Job
-from signet_sync.capture.store import Mark
+from signet_sync.capture.store import TranscriptState
 from signet_sync.capture.stores import transcripts
-from signet_sync.capture.stores.transcripts import Source
+from signet_sync.capture.stores.transcripts import TranscriptSource
 from signet_sync.formats.body import utf8
 from signet_sync.formats.ids import agent_for, is_session_id, session_name, session_value
-from signet_sync.formats.session_token import derive_token
+from signet_sync.formats.session_token import token_of
 from signet_sync.formats.timestamps import SECOND, iso, parse_instant
 from signet_sync.sessions import operations as sessions_operations
 from signet_sync.sessions.input import CompactionInput, SessionInput, compaction_input, session_input
@@ -47,7 +47,7 @@ SAME_COMPACTION_US = 120 * SECOND
 
 
 @dataclass(frozen=True, slots=True)
-class Handed:
+class ReportedCompaction:
     """A compaction's summary as a hook delivered it, sanitized; `at` is microseconds since 1970 UTC.
 
     It is written if the transcript has no record of this compaction; unless `final`, that record may still come.
@@ -59,13 +59,13 @@ class Handed:
 
 
 @dataclass(slots=True)
-class Captured:
+class CaptureResult:
     """The result for one transcript: paths of the files written, or why there are none (`remark`).
 
     `recorded`: the transcript contains all compactions that hooks delivered.
     """
 
-    source: Source
+    source: TranscriptSource
     session_id: str = ""
     agent_id: str = ""
     segments: list[str] = field(default_factory=list)
@@ -80,7 +80,7 @@ class Captured:
         return bool(self.segments or self.compactions)
 
 
-def read(source: Source) -> Conversation:
+def read(source: TranscriptSource) -> Conversation:
     """Reads a transcript in its harness's format, with the session id in our form. Raises `HarnessError`."""
     if source.harness == opencode.NAME:
         found = opencode.read(*transcripts.opencode_session(source.path, source.session_id))
@@ -96,46 +96,45 @@ def read(source: Source) -> Conversation:
 
 def capture(
     workspace: Workspace,
-    source: Source,
+    source: TranscriptSource,
     *,
     now_us: int,
     agent_id: str | None = None,
     propose: Propose | None = None,
     end: bool = True,
-    handed: Sequence[Handed] = (),
+    handed: Sequence[ReportedCompaction] = (),
     prompt: Job | None = None,
     environ: Mapping[str, str] = os.environ,
-) -> Captured:
+) -> CaptureResult:
     """Writes what a transcript adds since its last segment, and each of its compactions once.
 
     With `end` false the session is still running: only its compactions are written, those in `handed` included.
     `prompt` is the stop marker with the user's last prompt, which is added if the transcript lacks it. File names
-    follow
-    from the times of the records, so two machines that read the same transcript write the same files. Raises
+    follow from the times of the records, so two machines that read the same transcript write the same files. Raises
     `HarnessError`, and what `sessions.operations.end` raises.
     """
     conversation = read(source)
-    done = Captured(source, conversation.session_id)
-    done.remark = _nothing_in(conversation, prompt)
+    done = CaptureResult(source, conversation.session_id)
+    done.remark = _why_empty(conversation, prompt)
     if not done.remark:
         done.agent_id = agent_id or agent_for(conversation.project, environ, workspace.settings.agents_projects)
         _write(workspace, conversation, done, now_us, propose, end=end, handed=handed, prompt=prompt)
     if end or done.wrote:
         outcome = done.remark or ("written" if done.wrote else "nothing new")
         size = source.size if end else capture_store.UNREAD
-        seen = Mark(size, source.mtime_ns, done.agent_id, outcome, conversation.session_id)
+        seen = TranscriptState(size, source.mtime_ns, done.agent_id, outcome, conversation.session_id)
         capture_store.mark(workspace.database, source.harness, source.place, source.session_id, seen, iso(now_us))
     return done
 
 
-def unwritten(workspace: Workspace, conversation: Conversation, agent_id: str, job: Job) -> tuple[Entry, ...]:
+def unwritten(workspace: Workspace, conversation: Conversation, agent_id: str, job: Job) -> tuple[TranscriptEntry, ...]:
     """Returns the entries that no indexed segment contains yet, and the user's last prompt."""
     rows = _indexed(workspace, conversation, agent_id)
-    fresh = () if _nothing_in(conversation) else _fresh(conversation, rows)
-    return (*fresh, *_heard(conversation, rows, job))
+    fresh = () if _why_empty(conversation) else _fresh(conversation, rows)
+    return (*fresh, *_last_prompt(conversation, rows, job))
 
 
-def _heard(conversation: Conversation, rows: Sequence[Row], job: Job | None) -> tuple[Entry, ...]:
+def _last_prompt(conversation: Conversation, rows: Sequence[Row], job: Job | None) -> tuple[TranscriptEntry, ...]:
     """Returns the user's last prompt as an entry, if neither the transcript nor a segment contains it yet."""
     if job is None or job.prompt is None:
         return ()
@@ -144,14 +143,14 @@ def _heard(conversation: Conversation, rows: Sequence[Row], job: Job | None) -> 
     known = (turn for row in rows if row.source_kind == "transcript" for turn in live_in(row.content))
     if (
         not text.strip()
-        or _is_past(conversation, at_us)
+        or _shows_activity_after(conversation, at_us)
         or any(is_same(said, turn) for turn in known if turn.at == said.at)
     ):
         return ()
-    return (Entry("user", at_us, text),)
+    return (TranscriptEntry("user", at_us, text),)
 
 
-def _is_past(conversation: Conversation, at_us: int) -> bool:
+def _shows_activity_after(conversation: Conversation, at_us: int) -> bool:
     """Whether a transcript shows activity after the user's prompt, whatever the wording."""
     return any(
         entry.at > at_us - (PROMPT_LEAD_US if entry.kind in ("user", "event", "compaction") else 0)
@@ -159,26 +158,26 @@ def _is_past(conversation: Conversation, at_us: int) -> bool:
     )
 
 
-def _nothing_in(conversation: Conversation, prompt: Job | None = None) -> str:
+def _why_empty(conversation: Conversation, prompt: Job | None = None) -> str:
     """Returns why nothing of a transcript is kept; empty if it is worth keeping."""
     if conversation.parent is not None:
         return "a sub-agent's transcript: it is part of another session"
-    if not conversation.turns and not _heard(conversation, (), prompt):
+    if not conversation.turns and not _last_prompt(conversation, (), prompt):
         return conversation.remark or "no words of a user or an assistant in it"
     if not conversation.session_id:
-        return "it names no session"
+        return "it does not name a session"
     return ""
 
 
 def _write(
     workspace: Workspace,
     conversation: Conversation,
-    done: Captured,
+    done: CaptureResult,
     now_us: int,
     propose: Propose | None,
     *,
     end: bool,
-    handed: Sequence[Handed],
+    handed: Sequence[ReportedCompaction],
     prompt: Job | None,
 ) -> None:
     unrecorded = [one for one in handed if not _is_recorded(conversation, one)]
@@ -186,7 +185,7 @@ def _write(
     compactions = [*_compactions(conversation), *(_entry(one) for one in unrecorded if one.final)]
     if not end and all(_is_kept(entry, _indexed(workspace, conversation, done.agent_id)) for entry in compactions):
         # Returns before the refresh below, which could delay others.
-        done.remark = "no compaction in it that was not kept before"
+        done.remark = "it contains no new compaction"
         return
     rows = _rows(workspace, conversation, done.agent_id)
     for entry in compactions:
@@ -194,10 +193,10 @@ def _write(
             kept = _compaction(conversation, entry, done, now_us)
             _add(done, sessions_operations.compact(workspace, kept, now_us=now_us, propose=propose))
     if not end:
-        done.remark = "" if done.compactions else "no compaction in it that was not kept before"
+        done.remark = "" if done.compactions else "it contains no new compaction"
         return
     fresh = _fresh(conversation, rows)
-    heard = _heard(conversation, rows, prompt)
+    heard = _last_prompt(conversation, rows, prompt)
     if not fresh and not heard:
         done.remark = "" if done.compactions else "nothing new since it was captured"
         return
@@ -221,7 +220,7 @@ def _room(max_file_bytes: int) -> int:
     return min(max(max_file_bytes - sessions_operations.HEADROOM, max_file_bytes // 2) * 3 // 4, SEGMENT_BYTES)
 
 
-def _chunks(entries: Sequence[Entry], limit: int) -> Iterator[Sequence[Entry]]:
+def _chunks(entries: Sequence[TranscriptEntry], limit: int) -> Iterator[Sequence[TranscriptEntry]]:
     """Splits entries into segments of at most about `limit` bytes, only between entries of different milliseconds.
 
     So each segment has its own time, and after a crash the last segment shows where to continue.
@@ -236,32 +235,30 @@ def _chunks(entries: Sequence[Entry], limit: int) -> Iterator[Sequence[Entry]]:
     yield entries[start:]
 
 
-def _compactions(conversation: Conversation) -> list[Entry]:
+def _compactions(conversation: Conversation) -> list[TranscriptEntry]:
     return [entry for entry in conversation.entries if entry.kind == "compaction" and entry.text.strip()]
 
 
-def _entry(handed: Handed) -> Entry:
-    return Entry("compaction", handed.at, compaction_text(handed.text))
+def _entry(handed: ReportedCompaction) -> TranscriptEntry:
+    return TranscriptEntry("compaction", handed.at, compaction_text(handed.text))
 
 
-def _is_recorded(conversation: Conversation, handed: Handed) -> bool:
+def _is_recorded(conversation: Conversation, handed: ReportedCompaction) -> bool:
     """Whether the transcript records the compaction that a hook delivered."""
     return any(abs(entry.at - handed.at) <= SAME_COMPACTION_US for entry in _compactions(conversation))
 
 
 def _rows(workspace: Workspace, conversation: Conversation, agent_id: str) -> list[Row]:
-    sessions_operations.refresh(
-        workspace, agent_id, derive_token(agent_id, conversation.session_id, conversation.session_id)
-    )
+    sessions_operations.refresh(workspace, agent_id, token_of(agent_id, conversation.session_id))
     return _indexed(workspace, conversation, agent_id)
 
 
 def _indexed(workspace: Workspace, conversation: Conversation, agent_id: str) -> list[Row]:
-    token = derive_token(agent_id, conversation.session_id, conversation.session_id)
-    return artifacts.session_rows(workspace.database, agent_id, token, conversation.session_id)
+    session_id = conversation.session_id
+    return artifacts.session_rows(workspace.database, agent_id, token_of(agent_id, session_id), session_id)
 
 
-def _fresh(conversation: Conversation, rows: Sequence[Row]) -> tuple[Entry, ...]:
+def _fresh(conversation: Conversation, rows: Sequence[Row]) -> tuple[TranscriptEntry, ...]:
     """Returns the entries that no segment contains yet; none if only events and compactions follow the last segment.
 
     A segment that consists of live turns contains some words but nothing else that happened up to then.
@@ -280,7 +277,7 @@ def _fresh(conversation: Conversation, rows: Sequence[Row]) -> tuple[Entry, ...]
     return fresh if told or not transcripts else ()
 
 
-def _without_held(entries: tuple[Entry, ...], said: Sequence[Said]) -> tuple[Entry, ...]:
+def _without_held(entries: tuple[TranscriptEntry, ...], said: Sequence[Said]) -> tuple[TranscriptEntry, ...]:
     """Returns the entries without those that a segment already contains as live turns."""
     if not said:
         return entries
@@ -293,7 +290,7 @@ def _without_held(entries: tuple[Entry, ...], said: Sequence[Said]) -> tuple[Ent
     return tuple(entry for place, entry in enumerate(entries) if place not in gone)
 
 
-def _is_kept(entry: Entry, rows: Sequence[Row]) -> bool:
+def _is_kept(entry: TranscriptEntry, rows: Sequence[Row]) -> bool:
     moment = entry.at // 1000 * 1000
     text = sanitize_transcript_v2(entry.text)
     kept = (row for row in rows if row.source_kind == "compaction")
@@ -306,7 +303,12 @@ def _after(rows: Sequence[Row]) -> int:
 
 
 def _segment(
-    conversation: Conversation, fresh: Sequence[Entry], text: str, moment: int, done: Captured, now_us: int
+    conversation: Conversation,
+    fresh: Sequence[TranscriptEntry],
+    text: str,
+    moment: int,
+    done: CaptureResult,
+    now_us: int,
 ) -> SessionInput:
     return session_input(
         {
@@ -321,7 +323,9 @@ def _segment(
     )
 
 
-def _compaction(conversation: Conversation, entry: Entry, done: Captured, now_us: int) -> CompactionInput:
+def _compaction(
+    conversation: Conversation, entry: TranscriptEntry, done: CaptureResult, now_us: int
+) -> CompactionInput:
     return compaction_input(
         {
             **_identity(conversation, done),
@@ -333,7 +337,7 @@ def _compaction(conversation: Conversation, entry: Entry, done: Captured, now_us
     )
 
 
-def _identity(conversation: Conversation, done: Captured) -> dict[str, object]:
+def _identity(conversation: Conversation, done: CaptureResult) -> dict[str, object]:
     return {
         "agent_id": done.agent_id,
         "session_id": conversation.session_id,
@@ -343,7 +347,7 @@ def _identity(conversation: Conversation, done: Captured) -> dict[str, object]:
     }
 
 
-def _add(done: Captured, answer: Mapping[str, object]) -> None:
+def _add(done: CaptureResult, answer: Mapping[str, object]) -> None:
     if answer["idempotent_replay"]:
         return
     if "compaction" in answer:

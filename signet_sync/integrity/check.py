@@ -122,7 +122,7 @@ def check(
     checked.counts = _counts(checked, scanned=plan.scanned, read=len(plan.read) + len(removals.judged))
     if pages:
         _pages(root, checked, agent, bench, settings.max_file_bytes)
-    if any(scan.stands(root, owner) for owner in scan.owners(root)):
+    if any(scan.has_folder(root, owner) for owner in scan.possible_agents(root)):
         _entities(root, settings, checked, agent, database, now_us)
     return checked
 
@@ -228,7 +228,7 @@ def _pages(root: str, checked: CheckResult, agent: str | None, bench: Bench, lim
         of_session = [one for one in transcripts if (one.agent_id, one.session_id) == (row.agent_id, row.session_id)]
         return [own, *_digest_sentences(sorted(of_session, key=lambda one: (one.captured_us, one.source_path)))]
 
-    for owner in [agent] if agent is not None else scan.owners(root):
+    for owner in [agent] if agent is not None else scan.possible_agents(root):
         path = head_page(owner)
         found = files.read(root, path, limit)
         transcripts = locate.page_faults(found.raw, sentences_of) if isinstance(found, Found) else []

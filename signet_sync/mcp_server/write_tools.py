@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from signet_sync.entities import operations
-from signet_sync.entities.results import Done, done_document
+from signet_sync.entities.results import EntityResult, done_document
 from signet_sync.history import operations as history_operations
 from signet_sync.mcp_server import schemas
 from signet_sync.mcp_server.dispatch import Document, answer
@@ -61,7 +61,7 @@ def edit(memory: Memory, asked: schemas.EditEntity) -> Document:
         return answer(done_document(done), _said(memory, workspace, done.waiting))
 
 
-def _edited(workspace: Workspace, agent_id: str, asked: schemas.EditEntity) -> Done:
+def _edited(workspace: Workspace, agent_id: str, asked: schemas.EditEntity) -> EntityResult:
     if asked.op == "prune":
         return operations.prune(
             workspace,

@@ -215,7 +215,7 @@ def clean_entities(workspace: Workspace, tombstones: Sequence[Tombstone], now_us
     """
     fresh = tombstones_store.pending(workspace.database)
     for tombstone in tombstones:
-        if (tombstone.agent_id, tombstone.session_token) not in fresh or not entities_stage.has_garden(
+        if (tombstone.agent_id, tombstone.session_token) not in fresh or not entities_stage.has_entities(
             workspace, tombstone.agent_id
         ):
             continue

@@ -249,7 +249,7 @@ def _curated(database: Database, agent_id: str, entity_id: str, limit: int) -> _
     return _Found(
         about,
         Passage(profile.path, text, True),
-        siblings=entities_store.beside(database, profile)[: neighbours.SIBLINGS],
+        siblings=entities_store.neighbours(database, profile)[: neighbours.SIBLINGS],
     )
 
 

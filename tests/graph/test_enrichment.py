@@ -674,8 +674,8 @@ def test_a_removed_session_takes_what_was_made_of_it(vault, model):
 
 def test_the_intake_asks_when_its_work_is_done(vault, model):
     with workspace(vault, **model.settings, synthesis_provider="none") as found:
-        intake.take(found, now_us=lambda: MIDDAY)
+        intake.run_capture(found, now_us=lambda: MIDDAY)
         assert len(model.prompts) == 2
     with workspace(vault) as found:
-        intake.take(found, now_us=lambda: MIDDAY)
+        intake.run_capture(found, now_us=lambda: MIDDAY)
         assert len(model.prompts) == 2

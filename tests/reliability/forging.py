@@ -178,7 +178,7 @@ def narrated(word: str) -> list[str]:
 
 
 @cache
-def _blank() -> documents_document.Document:
+def _blank() -> documents_document.EntityDocument:
     return documents_document.blank(
         "part", title="x", entity_id="p-aaaaaaaaaaaa", agent_id="default", created_at=iso(NOW_US)
     )
