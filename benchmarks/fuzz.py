@@ -58,7 +58,7 @@ from signet_sync.recall import query
 from signet_sync.sessions import input as sessions_input
 from signet_sync.sessions.digest.summary import digest
 from signet_sync.sync.planner import Bench, Judgement, Tombstones, judge, judge_tombstone
-from signet_sync.text import tags
+from signet_sync.text import chunking, tags
 from signet_sync.text.sanitizer import sanitize_line, sanitize_transcript_v2
 from signet_sync.text.token_estimate import estimate_tokens, rough_tokens
 
@@ -211,7 +211,7 @@ def _follow(judgement: Judgement) -> None:
         estimate_tokens(line.line)
     if row.source_kind == "manifest":
         return
-    nodes.cut(row.content)
+    list(chunking.pieces(row.content, nodes.CHUNK_TOKENS))
     distil(row.content, project=row.project)
     digest(row.content, project=row.project, harness=row.harness)
     rough_tokens(row.content)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from signet_sync.capture import store as capture_store
 from signet_sync.capture.harnesses import claude_code, codex, gemini, openclaw, opencode
 from signet_sync.capture.harnesses.compactions import compaction_text
-from signet_sync.capture.harnesses.markdown import render, since, words_of
+from signet_sync.capture.harnesses.markdown import render, since
 from signet_sync.capture.harnesses.records import Conversation, TranscriptEntry
 from signet_sync.capture.harnesses.texts import file_stem, prompt_of
 from signet_sync.capture.spool import Job
@@ -23,13 +23,14 @@ from signet_sync.formats.session_token import token_of
 from signet_sync.formats.timestamps import SECOND, iso, parse_instant
 from signet_sync.sessions import operations as sessions_operations
 from signet_sync.sessions.input import CompactionInput, SessionInput, compaction_input, session_input
-from signet_sync.sessions.live_turns import Said, held_entries, is_live, is_same, live_in, with_live
+from signet_sync.sessions.live_turns import SpokenTurn, insert_live, is_live, is_same, live_turns_in, recorded_entries
 from signet_sync.sessions.states import Propose
 from signet_sync.sync.planner import Row
 from signet_sync.sync.store import artifacts
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text.redacted_match import alike
 from signet_sync.text.sanitizer import sanitize_transcript_v2
+from signet_sync.text.turn_words import words_of
 
 READERS: Mapping[str, Callable[..., Conversation]] = {
     module.NAME: module.read for module in (claude_code, codex, gemini, openclaw)
@@ -139,8 +140,8 @@ def _last_prompt(conversation: Conversation, rows: Sequence[Row], job: Job | Non
     if job is None or job.prompt is None:
         return ()
     text, at_us = PROMPTS.get(job.harness, prompt_of)(job.prompt), parse_instant(job.at) or 0
-    said = Said("user", sanitize_transcript_v2(words_of(text)), job.at)
-    known = (turn for row in rows if row.source_kind == "transcript" for turn in live_in(row.content))
+    said = SpokenTurn("user", sanitize_transcript_v2(words_of(text)), job.at)
+    known = (turn for row in rows if row.source_kind == "transcript" for turn in live_turns_in(row.content))
     if (
         not text.strip()
         or _shows_activity_after(conversation, at_us)
@@ -206,8 +207,8 @@ def _write(
     for chunk in chunks:
         text = render(chunk)
         if chunk is chunks[-1] and heard:
-            said = [Said("user", sanitize_transcript_v2(entry.text), iso(entry.at)) for entry in heard]
-            text = with_live(sanitize_transcript_v2(text) if fresh else "", said, range(len(said)))
+            said = [SpokenTurn("user", sanitize_transcript_v2(entry.text), iso(entry.at)) for entry in heard]
+            text = insert_live(sanitize_transcript_v2(text) if fresh else "", said, range(len(said)))
         # A turn may be longer than a file: its parts get names some milliseconds before that of the last part.
         moment = max(chunk[-1].at, after + 2000 * (len(utf8(text)) // room))
         after = moment // 1000 * 1000 + 1000
@@ -264,7 +265,7 @@ def _fresh(conversation: Conversation, rows: Sequence[Row]) -> tuple[TranscriptE
     A segment that consists of live turns contains some words but nothing else that happened up to then.
     """
     transcripts = [row for row in rows if row.source_kind == "transcript"]
-    said = [turn for row in transcripts for turn in live_in(row.content)]
+    said = [turn for row in transcripts for turn in live_turns_in(row.content)]
     kept = [row for row in transcripts if not said or not is_live(row.content)]
     fresh = conversation.entries
     if kept:
@@ -277,7 +278,7 @@ def _fresh(conversation: Conversation, rows: Sequence[Row]) -> tuple[TranscriptE
     return fresh if told or not transcripts else ()
 
 
-def _without_held(entries: tuple[TranscriptEntry, ...], said: Sequence[Said]) -> tuple[TranscriptEntry, ...]:
+def _without_held(entries: tuple[TranscriptEntry, ...], said: Sequence[SpokenTurn]) -> tuple[TranscriptEntry, ...]:
     """Returns the entries without those that a segment already contains as live turns."""
     if not said:
         return entries
@@ -286,7 +287,7 @@ def _without_held(entries: tuple[TranscriptEntry, ...], said: Sequence[Said]) ->
         (entries[place].kind, sanitize_transcript_v2(words_of(entries[place].text)), entries[place].at)
         for place in spoken
     ]
-    gone = {spoken[place] for place in held_entries(words, said)}
+    gone = {spoken[place] for place in recorded_entries(words, said)}
     return tuple(entry for place, entry in enumerate(entries) if place not in gone)
 
 

@@ -218,7 +218,7 @@ def _read_running_sessions(workspace: Workspace, now_us: int) -> None:
     try:
         for job, shape in due_sessions(workspace, now_us):
             read_running(workspace, job, shape, now_us)
-        live.keep_marks(workspace.database, spool.markers(workspace.state.spool))
+        live.drop_other_marks(workspace.database, spool.markers(workspace.state.spool))
     except DatabaseError as error:
         logger.debug("running sessions are read later: {}", error.message)
 
@@ -227,7 +227,7 @@ def read_running(workspace: Workspace, job: Job, shape: str, now_us: int) -> Non
     """Reads the turns of one running session. Raises `DatabaseError`."""
     name, began = os.path.basename(job.place), time.monotonic()
     # Recorded before reading: a transcript that kills the process must not do so again at once.
-    begun = live.Mark("", job.at, now_us + LONGEST_REST)
+    begun = live.TranscriptMark("", job.at, now_us + LONGEST_REST)
     live.set_mark(workspace.database, name, begun)
     try:
         refuse_removed(workspace, job.agent_id, job.session_id, job.session_id)
@@ -240,7 +240,7 @@ def read_running(workspace: Workspace, job: Job, shape: str, now_us: int) -> Non
             spool.finish(job)
     took = int((time.monotonic() - began) * LIVE_SHARE * SECOND)
     rest = min(max(LIVE_REST, took), LONGEST_REST)
-    live.set_mark(workspace.database, name, live.Mark(shape, job.at, now_us + rest))
+    live.set_mark(workspace.database, name, live.TranscriptMark(shape, job.at, now_us + rest))
 
 
 def length(job: Job) -> int:

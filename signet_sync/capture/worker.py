@@ -58,7 +58,7 @@ def unread(workspace: Workspace, now_us: int) -> Iterator[tuple[Job, str]]:
             yield job, shape
 
 
-def _changed(workspace: Workspace, now_us: int) -> Iterator[tuple[Job, str, live.Mark | None]]:
+def _changed(workspace: Workspace, now_us: int) -> Iterator[tuple[Job, str, live.TranscriptMark | None]]:
     """Yields stop markers whose transcripts changed since the last read, with their shapes and the last read."""
     for job in spool.jobs(workspace.state.spool, now_us):
         if job.event == "stop" and (shape := shape_of(job)):

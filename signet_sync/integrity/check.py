@@ -241,9 +241,9 @@ def _digest_sentences(transcripts: Sequence[Row]) -> list[str]:
     """The sentence that rules make of a session's transcripts."""
     if not transcripts:
         return []
-    from signet_sync.sessions.digest.from_transcripts import retold  # slow import, needed for few pages
+    from signet_sync.sessions.digest.segments import derive_digest  # slow import, needed for few pages
 
-    sentence = retold(transcripts).sentence
+    sentence = derive_digest(transcripts).sentence
     return [flatten(sentence)] if sentence is not None else []
 
 

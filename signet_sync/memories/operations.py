@@ -12,11 +12,11 @@ from signet_sync.formats.session_token import token_of
 from signet_sync.formats.timestamps import iso
 from signet_sync.memories.store import memories
 from signet_sync.memories.store.memories import OWN_WORD, Memory, Origin
-from signet_sync.sessions import flow
 from signet_sync.storage import files, state_dir
 from signet_sync.sync import deriving, engine
 from signet_sync.sync.request import Outcome, Request
 from signet_sync.sync.store import sessions
+from signet_sync.sync.tombstones.removed import is_removed
 from signet_sync.sync.workspace import Workspace, back_up
 from signet_sync.text import tags as text_tags
 from signet_sync.text.memory import cleaned, memory_id, tags_of
@@ -68,9 +68,9 @@ def first_pass(workspace: Workspace, now_us: int) -> None:
 
 def _origin(workspace: Workspace, agent_id: str, name: str) -> Origin:
     """Returns the session that a memory comes from. Raises `UsageError` if it is unknown, ambiguous, or was removed."""
-    removed = flow.is_removed(workspace, agent_id, token_of(agent_id, name), name)
+    removed = is_removed(workspace, agent_id, token_of(agent_id, name), name)
     ref = None if removed else sessions.one(workspace.database, agent_id, name)
-    if ref is None or flow.is_removed(workspace, agent_id, ref.session_token, ref.session_id):
+    if ref is None or is_removed(workspace, agent_id, ref.session_token, ref.session_id):
         raise UsageError(
             f"the session {name!r} was removed",
             hint="omit --session to remember it as your own statement",

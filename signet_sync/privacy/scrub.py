@@ -115,7 +115,7 @@ def _delete_inputs(workspace: Workspace, tombstones: Sequence[Tombstone]) -> Non
     """Deletes inputs of removed sessions that are not written yet. Raises `OSError`."""
 
     def flow(document: Mapping[str, Any]) -> bool:
-        if document.get("v") == sessions_flow.VERSION and not sessions_flow.is_sound(document):
+        if document.get("v") == sessions_flow.VERSION and not sessions_flow.is_valid(document):
             return True  # damaged: it cannot be finished, and may contain anything
         agent_id, token, session_id = (document.get(part) for part in ("agent_id", "token", "session_id"))
         if not isinstance(agent_id, str) or not isinstance(session_id, str) or not isinstance(token, str | None):

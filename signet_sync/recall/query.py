@@ -11,7 +11,7 @@ from unicodedata import normalize
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.text.cjk import CJK, word_phrases
 from signet_sync.text.tags import glossary_terms
-from signet_sync.text.word_forms import STOP_WORDS, akin_of, folded, prefix_of, stem_of
+from signet_sync.text.word_forms import STOP_WORDS, folded, inflections, prefix_of, stem_of
 
 MOST_READ = 20_000  # characters of a query
 MOST_TERMS = 30
@@ -139,7 +139,7 @@ def _terms(number: int, word: _Word) -> list[Term]:
     whole = word.forms[0]
     concepts = [term for term in _concepts(word.typed) if term not in phrases]
     if len(whole) == 1:
-        akin = dict.fromkeys((*akin_of(whole[0]), *concepts))
+        akin = dict.fromkeys((*inflections(whole[0]), *concepts))
         return [Term(number, phrases, tuple(akin), prefix_of(whole[0]), stem_of(whole[0]))]
     longest = max(whole, key=len)
     akin = dict.fromkeys((*([longest] if len(longest) > 3 and longest.isalpha() else []), *concepts))

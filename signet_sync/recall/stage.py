@@ -9,7 +9,7 @@ from signet_sync.entities import store as entities_store
 from signet_sync.facts.stage import FACT, Facts
 from signet_sync.facts.store import facts
 from signet_sync.graph.store import nodes
-from signet_sync.graph.threads import ThreadHead
+from signet_sync.graph.threads import ThreadSummary
 from signet_sync.graph.threads_stage import NODE, THREAD, Threads
 from signet_sync.memories.store import memories
 from signet_sync.storage.database.connection import Database
@@ -34,7 +34,7 @@ class RecallLines(Deriver):
         """Yields everything that has a line."""
         for kind, ids in (
             (NODE, nodes.condensations(database)),
-            (THREAD, nodes.heads(database)),
+            (THREAD, nodes.summaries(database)),
             (FACT, facts.active(database)),
             (MEMORY, memories.ids(database)),
             (ENTITY, entities_store.ids(database)),
@@ -65,12 +65,12 @@ def _lines(database: Database, kind: str, agent_id: str, ids: Sequence[str]) -> 
     if kind == ENTITY:
         return entities_store.lines(database, agent_id, ids)
     if kind == THREAD:
-        heads = (nodes.head_of(database, agent_id, one) for one in ids)
+        heads = (nodes.summary_of(database, agent_id, one) for one in ids)
         return [_of_head(head) for head in heads if head is not None]
     texts = ((one, nodes.condensation(database, agent_id, one)) for one in ids)
     return [Line(agent_id, "node", one, text) for one, text in texts if text is not None]
 
 
-def _of_head(head: ThreadHead) -> Line:
+def _of_head(head: ThreadSummary) -> Line:
     parts = [head.label, head.sample, head.next_action or "", *head.blockers, *head.loops]
     return Line(head.agent_id, "thread", head.thread_id, "\n".join(filter(None, parts)))

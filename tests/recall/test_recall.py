@@ -21,7 +21,7 @@ from signet_sync.recall.query import MOST_TERMS, read
 from signet_sync.recall.rank import KEPT, TIERS, RecallCandidate, choose, for_prompt, weights, why
 from signet_sync.recall.snippets import SNIPPET, label_with_snippet, speaker
 from signet_sync.storage.database.connection import Database
-from signet_sync.text.word_forms import akin_of, folded, stem_of
+from signet_sync.text.word_forms import folded, inflections, stem_of
 
 ANY_TEXT = st.text(st.characters(codec=None), max_size=200)
 
@@ -94,12 +94,12 @@ def test_any_text_is_a_query(text):
     ],
 )
 def test_other_forms_of_a_word_count(asked, written):
-    assert written in akin_of(asked)
+    assert written in inflections(asked)
 
 
 @pytest.mark.parametrize(("asked", "other"), [("probe", "problem"), ("cat", "category"), ("string", "str")])
 def test_other_words_do_not_count(asked, other):
-    assert other not in akin_of(asked)
+    assert other not in inflections(asked)
     assert stem_of(asked)
 
 

@@ -649,7 +649,7 @@ def test_what_did_not_move_is_not_read_again_and_what_moves_rests(
     # A clock that was set back does not put it off for long.
     with writing(vault) as database:
         (name,) = spool.markers(str(vault.state / "spool"))
-        live.set_mark(database, name, live.Mark("", "", time.time_ns() // 1000 + 3600 * SECOND))
+        live.set_mark(database, name, live.TranscriptMark("", "", time.time_ns() // 1000 + 3600 * SECOND))
     take(vault)
     assert len(reads) == 5
 

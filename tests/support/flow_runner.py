@@ -31,10 +31,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import apsw
 from crash_runner import KILLED, NOW, arm, command, dump, everything, forked
+from facts_rows import orphans
 
 from signet_sync.app.workspace import opened
 from signet_sync.errors import SignetSyncError, UsageError
-from signet_sync.facts.store import statements
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.formats.turn import Turn
 from signet_sync.graph.enrichment import enrich
@@ -401,7 +401,7 @@ def portrait(root: Path) -> dict[str, Any]:
         for name in KEPT:
             found[name] = list(database.execute(f"select * from {name} order by 1, 2"))
         found["lines"] = list(database.execute("select agent_id, tier, id, text from recall_lines order by 1, 3"))
-        assert statements.orphans(database) == 0
+        assert orphans(database) == 0
         for rowid, text in list(database.execute("select rowid, text from recall_lines")):
             word = max(re.findall(r"[^\W_]+", text), key=len)
             hits = database.execute("select rowid from recall_lines_fts where recall_lines_fts match ?", (f'"{word}"',))

@@ -11,6 +11,7 @@ from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.timestamps import iso, parse_instant
 from signet_sync.text.redacted_match import begins, is_marked
 from signet_sync.text.sanitizer import sanitize_transcript_v2
+from signet_sync.text.turn_words import CONTROLS, words_of
 
 # How much of a tool's result is shown; of a longer result the beginning and the end.
 HEAD_LINES, TAIL_LINES = 10, 5
@@ -18,12 +19,6 @@ HEAD_CHARACTERS, TAIL_CHARACTERS = 800, 400
 
 _FAILED = " · failed"
 _SPEAKERS = {"user": "User", "assistant": "Assistant", "compaction": "Compaction"}
-_FORGED = late(
-    rf"^([ ]{{0,3}})(?=#{{1,6}}[ \t]+(?:{'|'.join(_SPEAKERS.values())})[ \t]*(?:·|#|\(live|$))", re.MULTILINE
-)
-# Characters that the sanitizer removes and that could hide a forged heading; LF and tab are kept.
-_CONTROLS = late("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-_FENCE = late(r"^ {0,3}(`{3,}|~{3,})([^\n]*)$", re.MULTILINE)
 # Text that Markdown and Obsidian leave as it is: it cannot become emphasis, tag, link, comment or HTML.
 _PLAIN = late(r"[\w ./:=@,+()-]*", re.ASCII)
 _SPECIAL = late(r"([\\*_`\[\]<>#~|%$=])")
@@ -107,28 +102,6 @@ def _block(entry: TranscriptEntry) -> str:
     return words_of(entry.text)
 
 
-def words_of(text: str) -> str:
-    """Returns words as a turn shows them: they cannot forge one of our headings, and no fence is left open."""
-    if _CONTROLS.search(text):
-        text = sanitize_transcript_v2(text)
-    text = _FORGED.sub(r"\1\\", text.strip("\n"))
-    fence = _open_fence(text)
-    return f"{text}\n{fence}" if fence else text
-
-
-def _open_fence(text: str) -> str:
-    """Returns the fence that closes the code block which the text leaves open; empty if there is none."""
-    opened = ""
-    for match in _FENCE.finditer(text):
-        mark, rest = match.groups()
-        if not opened:
-            # Backticks after a fence of backticks make it inline code.
-            opened = "" if mark[0] == "`" and "`" in rest else mark
-        elif mark[0] == opened[0] and len(mark) >= len(opened) and not rest.strip():
-            opened = ""
-    return opened
-
-
 # ── tools ──
 
 
@@ -178,7 +151,7 @@ def _excerpt(result: TranscriptEntry) -> str:
 
 def _shown_lines(result: TranscriptEntry) -> list[str]:
     text = result.text
-    if _CONTROLS.search(text):
+    if CONTROLS.search(text):
         text = sanitize_transcript_v2(text)
     text = text.strip("\n")
     if not text.strip():

@@ -12,7 +12,7 @@ from typing import Any
 from signet_sync.facts.store import future
 from signet_sync.formats.fact import SECTION_OF
 from signet_sync.formats.timestamps import day_of, parse_instant
-from signet_sync.graph.threads import HEAD_SESSIONS, Thread, head, session_from
+from signet_sync.graph.threads import SUMMARY_SESSIONS, Thread, ThreadSession, row_of, summarize
 from signet_sync.memories.score import Use
 from signet_sync.memories.store import promotions
 from signet_sync.pages.memory_page import NodeLineage, NodeView
@@ -125,13 +125,13 @@ def _as_of(database: Database, agent_id: str, view: ThreadView, now_us: int) -> 
     if view.latest_us <= now_us:
         return view
     sessions = [
-        session_from(row)
+        row_of(ThreadSession, row)
         for row in database.execute(
             "select agent_id, session_token, session_id, thread_id, earliest_us, latest_us, week, node_id, source_type,"
             " source_ref, sentence, status, told from thread_sessions"
             " where agent_id = ? and thread_id = ? and latest_us <= ?"
             " order by latest_us desc, session_token, session_id limit ?",
-            (agent_id, view.id, now_us, HEAD_SESSIONS),
+            (agent_id, view.id, now_us, SUMMARY_SESSIONS),
         )
     ]
     if not sessions:
@@ -141,7 +141,7 @@ def _as_of(database: Database, agent_id: str, view: ThreadView, now_us: int) -> 
         (agent_id, view.id, now_us),
     )
     thread = Thread(agent_id, view.id, "", "", view.project, view.session_key, view.harness)
-    then = head(thread, sessions, max(view.sessions - later, 1), sessions[-1].earliest_us, None)
+    then = summarize(thread, sessions, max(view.sessions - later, 1), sessions[-1].earliest_us, None)
     return view._replace(
         status=then.status,
         sessions=then.sessions,
