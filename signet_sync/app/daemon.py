@@ -22,10 +22,9 @@ from signet_sync import __version__, log
 from signet_sync.app import scheduler
 from signet_sync.app.heartbeat import Presence
 from signet_sync.app.scheduler import Rounds, backoff, short
-from signet_sync.app.upgrade import Upgrade
+from signet_sync.app.upgrade import EXIT_CODE, Upgrade
 from signet_sync.app.workspace import establish, keep_settings, open_workspace
 from signet_sync.errors import DatabaseCorrupt, DatabaseError, DatabaseNewer, Interrupted, SignetSyncError
-from signet_sync.host import installed_version
 from signet_sync.host.sd_notify import Notifier
 from signet_sync.settings import model
 from signet_sync.settings.model import Settings
@@ -55,8 +54,8 @@ class Options:
 class Daemon:
     """Runs until SIGTERM or SIGINT; SIGHUP reloads settings and makes a full pass, as does a change of their files.
 
-    Everything happens in the thread that calls `run`; `stop` may be called from any thread. With `upgrade`, which needs
-    the main thread, it is replaced by another signet-sync that is installed while it runs.
+    Everything happens in the thread that calls `run`; `stop` may be called from any thread. With `upgrade`, it ends
+    with `EXIT_CODE` when another signet-sync was installed and its service manager will start that.
     """
 
     def __init__(self, options: Options, notifier: Notifier | None = None, upgrade: Upgrade | None = None) -> None:
@@ -69,7 +68,7 @@ class Daemon:
         # A queue and plain flags, no Event: a signal handler may interrupt the code that holds the lock it would need.
         self._bell: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._stopping = False
-        self._told_to_stop = False
+        self._exit_code = 0
         self._reload = False
         self._bad_settings = ""
         self._settings_files: tuple[object, ...] = ()
@@ -86,19 +85,17 @@ class Daemon:
         self._catch_signals()
         self._configure()
         self._log_to(None)
-        while True:
-            while not self._stopping:
-                with ExitStack() as stack:
-                    self._stay(stack)
-            if self._told_to_stop or self.upgrade is None:
-                return 0
-            self._make_way(self.upgrade)
+        while not self._stopping:
+            with ExitStack() as stack:
+                self._stay(stack)
+        return self._exit_code
 
     # ── signals ──
 
     def stop(self) -> None:
         """Ends the loop; may be called from another thread or a signal handler."""
-        self._told_to_stop = self._stopping = True
+        self._exit_code = 0
+        self._stopping = True
         self._ring()
 
     def reload(self) -> None:
@@ -125,27 +122,16 @@ class Daemon:
 
     # ── another version ──
 
-    def _look_for_another(self) -> None:
-        """Leaves the loop if another signet-sync is to replace this one; no work in progress is interrupted."""
+    def _check_upgrade(self) -> None:
+        """Leaves the loop if another signet-sync is to be started instead; no work in progress is interrupted."""
         if self.upgrade is None:
             return
         before = self.upgrade.trouble
-        if self.upgrade.is_ready(time.monotonic()):
+        if self.upgrade.is_due(time.monotonic()):
+            self._exit_code = EXIT_CODE
             self._stopping = True
         elif self.upgrade.trouble != before:
             self.presence.write()
-
-    def _make_way(self, upgrade: Upgrade) -> None:
-        """Replaces this process by the installed signet-sync; returns only if that fails."""
-        installed_version.prepare_to_go()
-        if self._told_to_stop:
-            return
-        try:
-            installed_version.start_again()
-        except OSError as error:
-            upgrade.refuse(f"what is installed as signet-sync cannot be started ({error.strerror})", time.monotonic())
-        self._stopping = False
-        self._catch_signals()
 
     # ── one workspace ──
 
@@ -215,10 +201,8 @@ class Daemon:
         return None
 
     def _ending(self) -> None:
-        if self._told_to_stop:
+        if self._stopping:
             self.notifier.stopping()
-        elif self._stopping:
-            self.notifier.reloading()
         self.presence.say("stopping")
         if self.rounds is not None:
             self.rounds.watcher.stop()
@@ -247,7 +231,7 @@ class Daemon:
     def _turn(self, work: Rounds) -> bool:
         """Waits for something to do, and does it; returns False if this is no longer our workspace."""
         work.listen(self.notifier.watchdog_interval() or scheduler.FAR)
-        self._look_for_another()
+        self._check_upgrade()
         if self._stopping:
             return True
         self.notifier.watchdog()
@@ -318,7 +302,7 @@ class Daemon:
                 self._bell.get(timeout=min(left, self.notifier.watchdog_interval() or scheduler.BEAT))
                 return
             self._alive()
-            self._look_for_another()
+            self._check_upgrade()
             if self._stopping:
                 return
 

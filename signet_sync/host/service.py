@@ -27,7 +27,6 @@ from typing import Literal
 from xml.parsers.expat import ExpatError
 
 from signet_sync.errors import SignetSyncError, UsageError
-from signet_sync.host.installed_version import interpreter_of
 from signet_sync.storage.durable import publish, unlink
 
 Kind = Literal["systemd", "systemd-system", "launchd"]
@@ -344,6 +343,17 @@ def gone(state: ServiceState, environ: Mapping[str, str] = os.environ) -> str | 
         return None
     needed = filter(None, (words[0], interpreter_of(words[0])))
     return next((path for path in needed if not os.access(path, os.X_OK)), None)
+
+
+def interpreter_of(script: str) -> str | None:
+    """Returns the interpreter that a script's first line names, or None."""
+    try:
+        with open(script, "rb") as file:
+            first = file.readline(4096)
+    except OSError:
+        return None
+    words = first.removeprefix(b"#!").split()
+    return os.fsdecode(words[0]) if first.startswith(b"#!") and words else None
 
 
 def _is_of_the_system(state: ServiceState) -> bool:

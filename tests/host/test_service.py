@@ -178,6 +178,8 @@ def test_shipped_units_promise_what_the_agent_needs(file: str) -> None:
         "Restart=on-failure",
         "OOMPolicy=continue",
         "RestartPreventExitStatus=2 4",
+        "SuccessExitStatus=75",
+        "RestartForceExitStatus=75",
         "ExecReload=/bin/kill -HUP $MAINPID",
         "PrivateNetwork=yes",
         "ProtectHome=tmpfs",
