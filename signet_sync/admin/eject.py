@@ -24,7 +24,7 @@ from signet_sync.formats.paths import DEFAULT_AGENT, OWN, TEMPORARY, WORKSPACE_I
 from signet_sync.formats.snapshot import PAGE_LIMIT, Found
 from signet_sync.host import service
 from signet_sync.host.harness_settings.registry import HARNESSES
-from signet_sync.host.service import ServiceState
+from signet_sync.host.service_manager import ServiceChange, ServiceState
 from signet_sync.pages import signet_daemon
 from signet_sync.pages import stage as pages_stage
 from signet_sync.pages.store import pages
@@ -70,7 +70,7 @@ class Plan:
 class Done:
     """What was done; `by_hand` are commands left to the user, `notes` are facts for the user."""
 
-    services: list[service.Done] = field(default_factory=list)
+    services: list[ServiceChange] = field(default_factory=list)
     hooks: list[hooks_install.Outcome] = field(default_factory=list)
     pages: list[tuple[str, Change]] = field(default_factory=list)
     state: str | None = None

@@ -16,7 +16,7 @@ from workbench import Vault, call
 from signet_sync.admin.doctor.checks import vault as checks_vault
 from signet_sync.admin.doctor.target import Patient
 from signet_sync.host import service
-from signet_sync.host.service import ServiceState
+from signet_sync.host.service_manager import ServiceState
 from signet_sync.storage import state_dir
 
 
@@ -106,7 +106,7 @@ def test_a_service_whose_program_is_gone(vault: Vault, tmp_path: Path, monkeypat
         script.write_text("#!/gone/python3.9\n")
         script.chmod(0o700)
         unit.write_text(f"ExecStart=:{script} run\n")
-        assert service.gone(ServiceState("signet-sync", None, str(unit), True, True)) == "/gone/python3.9"
+        assert service.missing_program(ServiceState("signet-sync", None, str(unit), True, True)) == "/gone/python3.9"
 
 
 def test_a_command_of_root_in_a_persons_workspace(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from signet_sync.host import service
-from signet_sync.host.service import ServiceState
+from signet_sync.host.service_manager import ServiceState
 from signet_sync.settings import model
 from signet_sync.settings.model import Settings
 from signet_sync.storage import state_dir
@@ -109,7 +109,7 @@ class Patient:
     def to_start(self) -> str:
         """Returns the command that starts the agent, or restarts it."""
         unit = self.unit
-        dead = unit is not None and service.gone(unit, self.environ) is not None
+        dead = unit is not None and service.missing_program(unit, self.environ) is not None
         if unit is not None and unit.active is not None and not dead:
             return service.restart_command(unit)
         if self.alive:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from signet_sync.admin.doctor.finding import Finding, fine, problem, warning
 from signet_sync.admin.doctor.target import Patient
 from signet_sync.host import service as host_service
-from signet_sync.host.service import ServiceState
+from signet_sync.host.service_manager import ServiceState
 
 
 def service(patient: Patient) -> list[Finding]:
@@ -28,7 +28,7 @@ def _none(patient: Patient) -> Iterator[Finding]:
 
 
 def _own(patient: Patient, unit: ServiceState) -> Finding:
-    gone = host_service.gone(unit, patient.environ)
+    gone = host_service.missing_program(unit, patient.environ)
     if gone is not None:
         words = f"{unit.name} starts {gone}, which is not there any more"
         return problem("service-program", words, patient.command("service install"))
