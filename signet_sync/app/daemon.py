@@ -20,8 +20,8 @@ from loguru import logger
 
 from signet_sync import __version__, log
 from signet_sync.app import scheduler
-from signet_sync.app.heartbeat import Presence
-from signet_sync.app.scheduler import Rounds, backoff, short
+from signet_sync.app.heartbeat import Heartbeat
+from signet_sync.app.scheduler import Scheduler, backoff, short
 from signet_sync.app.upgrade import EXIT_CODE, Upgrade
 from signet_sync.app.workspace import establish, keep_settings, open_workspace
 from signet_sync.errors import DatabaseCorrupt, DatabaseError, DatabaseNewer, Interrupted, SignetSyncError
@@ -62,9 +62,9 @@ class Daemon:
         self.options = options
         self.notifier = notifier or Notifier()
         self.upgrade = upgrade
-        self.presence = Presence(self.notifier, self._facts)
+        self.heartbeat = Heartbeat(self.notifier, self._facts)
         self.settings: Settings
-        self.rounds: Rounds | None = None
+        self.scheduler: Scheduler | None = None
         # A queue and plain flags, no Event: a signal handler may interrupt the code that holds the lock it would need.
         self._bell: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._stopping = False
@@ -105,8 +105,8 @@ class Daemon:
 
     def _ring(self) -> None:
         self._bell.put(None)
-        if self.rounds is not None:
-            self.rounds.watcher.wake()
+        if self.scheduler is not None:
+            self.scheduler.watcher.wake()
 
     def _catch_signals(self) -> None:
         def end(_number: int, _frame: FrameType | None) -> None:
@@ -131,7 +131,7 @@ class Daemon:
             self._exit_code = EXIT_CODE
             self._stopping = True
         elif self.upgrade.trouble != before:
-            self.presence.write()
+            self.heartbeat.write()
 
     # ── one workspace ──
 
@@ -149,8 +149,8 @@ class Daemon:
         stack.callback(self._ended)
         self._log_to(folder.logs)
         _log_remarks(remarks)
-        self.presence.settle(folder)
-        self.presence.say("starting")
+        self.heartbeat.settle(folder)
+        self.heartbeat.say("starting")
         workspace = self._patiently(
             lambda: open_workspace(self.options.root, self.settings, database=self.options.database)
         )
@@ -160,28 +160,28 @@ class Daemon:
         stack.callback(self._ending)
         self._home, self._identity = folder.path, _identity(self.options.root)
         self._place = _identity(folder.path)
-        self.rounds = self._rounds(workspace)
-        self.presence.write()
+        self.scheduler = self._new_scheduler(workspace)
+        self.heartbeat.write()
         self.notifier.ready()
         logger.info("signet-sync {} on {}", __version__, self.options.root)
-        self._loop(self.rounds)
+        self._loop(self.scheduler)
 
-    def _rounds(self, workspace: Workspace) -> Rounds:
-        return Rounds(workspace, self.presence, self._alive, lambda: self._stopping)
+    def _new_scheduler(self, workspace: Workspace) -> Scheduler:
+        return Scheduler(workspace, self.heartbeat, self._alive, lambda: self._stopping)
 
     def _wait_for_root(self) -> None:
         """Waits for a root that is not mounted yet; no folder is created in its place."""
         folder = state_dir.locate(self.options.root)
         with state_dir.run_lock(folder):
             self._log_to(folder.logs)
-            self.presence.settle(folder)
+            self.heartbeat.settle(folder)
             self.notifier.ready()
             self._until_root()
-            self.presence.end()
+            self.heartbeat.end()
 
     def _until_root(self) -> None:
         logger.warning("there is no workspace at {}; waiting for it", self.options.root)
-        self.presence.say("waiting: workspace")
+        self.heartbeat.say("waiting: workspace")
         while not (self._stopping or os.path.isdir(self.options.root)):
             self._rest(ROOT_POLL)
 
@@ -195,7 +195,7 @@ class Daemon:
                 if not _may_pass(error):
                     logger.error("{}", error)
                     raise
-                self.presence.say(f"degraded: {_told(error)}")
+                self.heartbeat.say(f"degraded: {_told(error)}")
                 self.notifier.ready()
                 self._back_off()
         return None
@@ -203,20 +203,20 @@ class Daemon:
     def _ending(self) -> None:
         if self._stopping:
             self.notifier.stopping()
-        self.presence.say("stopping")
-        if self.rounds is not None:
-            self.rounds.watcher.stop()
-            self.rounds.worker.leave()
-            self.rounds.commits.leave()
-            self.rounds = None
+        self.heartbeat.say("stopping")
+        if self.scheduler is not None:
+            self.scheduler.watcher.stop()
+            self.scheduler.worker.leave()
+            self.scheduler.commits.leave()
+            self.scheduler = None
 
     def _ended(self) -> None:
         logger.info("stopped")
-        self.presence.end()
+        self.heartbeat.end()
 
     # ── the loop ──
 
-    def _loop(self, work: Rounds) -> None:
+    def _loop(self, work: Scheduler) -> None:
         """Runs rounds until stopped or until another workspace is at the root; errors in a round do not end it."""
         at_home = True
         while at_home and not self._stopping:
@@ -228,7 +228,7 @@ class Daemon:
             except Exception as error:  # noqa: BLE001 - one bad pass must not end an agent that runs for months
                 self._failed(work, error)
 
-    def _turn(self, work: Rounds) -> bool:
+    def _turn(self, work: Scheduler) -> bool:
         """Waits for something to do, and does it; returns False if this is no longer our workspace."""
         work.listen(self.notifier.watchdog_interval() or scheduler.FAR)
         self._check_upgrade()
@@ -245,10 +245,10 @@ class Daemon:
             self._identity = identity
             work.everything = True
             if identity is not None and state_dir.locate(self.options.root).path != self._home:
-                logger.warning("another workspace stands at {} now", self.options.root)
+                logger.warning("another workspace is at {} now", self.options.root)
                 return False
         if self._is_evicted():
-            logger.warning("the state folder was deleted or exchanged; all begins anew")
+            logger.warning("the state folder was deleted or replaced; the agent starts over")
             return False
         if identity is not None:
             work.round()
@@ -264,7 +264,7 @@ class Daemon:
             return False  # briefly unreadable, and still ours
         return _identity(self._home) != self._place
 
-    def _failed(self, work: Rounds, error: Exception) -> None:
+    def _failed(self, work: Scheduler, error: Exception) -> None:
         """Handles a failed pass: reports it once, retries everything with increasing delay, drops nothing."""
         work.everything = True
         if isinstance(error, apsw.Error):
@@ -277,17 +277,17 @@ class Daemon:
         if isinstance(error, OUT_OF_MEMORY) or isinstance(error.__cause__, OUT_OF_MEMORY):
             work.bury()
         if isinstance(error, DatabaseError):
-            work.connection.lost = True
+            work.supervisor.lost = True
             if is_odd(error):
                 suspect(work.workspace.database.path)
         elif not isinstance(error, (SignetSyncError, OSError, MemoryError)):
             work.anew = True  # the cause may be rows that we did not write
         if isinstance(error, DatabaseCorrupt):
-            work.connection.put_aside(error)
+            work.supervisor.put_aside(error)
         if isinstance(error, DatabaseNewer) and self.upgrade is not None:
             self.upgrade.hurry()
         work.trouble = _told(error)
-        self.presence.say(work.state())
+        self.heartbeat.say(work.state())
         self._back_off()
 
     def _back_off(self) -> None:
@@ -310,10 +310,10 @@ class Daemon:
 
     def _alive(self) -> None:
         self.notifier.watchdog()
-        self.presence.beat()
+        self.heartbeat.beat()
 
     def _facts(self) -> dict[str, object]:
-        work = self.rounds
+        work = self.scheduler
         return {
             "version": __version__,
             "workspace": self.options.root,
@@ -345,7 +345,7 @@ class Daemon:
             log.set_up(level, folder=None, rotation_bytes=settings.log_rotation_bytes, keep=settings.log_keep)
             logger.warning("no log file: {}", error)
 
-    def _reload_settings(self, work: Rounds) -> None:
+    def _reload_settings(self, work: Scheduler) -> None:
         self._reload = False
         self.notifier.reloading()
         before = self.settings
@@ -358,7 +358,7 @@ class Daemon:
         _log_remarks(remarks)
         logger.info("settings reloaded")
         work.everything = True
-        self.presence.write()
+        self.heartbeat.write()
         self.notifier.ready()
 
 
@@ -391,7 +391,7 @@ def _told(error: Exception) -> str:
         logger.error("{}", error)
         return short(error.strerror or str(error))
     if isinstance(error, MemoryError):
-        logger.error("there is not enough memory for this pass")
+        logger.error("not enough memory for this pass")
         return "not enough memory"
     logger.opt(exception=error).error("unexpected {}", type(error).__name__)
     return f"unexpected {type(error).__name__}, see signet-sync logs"

@@ -21,7 +21,7 @@ BUSY_MS = 800
 EXAMINE_EVERY = DAY
 
 
-class Connection:
+class DatabaseSupervisor:
     """Supervises the database of a workspace for as long as the agent runs."""
 
     def __init__(self, workspace: Workspace) -> None:
@@ -35,7 +35,7 @@ class Connection:
         Raises `DatabaseError`; then the next call tries again.
         """
         if self.workspace.database.replaced():
-            logger.warning("the database or its log was deleted or exchanged; it is opened anew")
+            logger.warning("the database or its log was deleted or replaced; it is opened again")
         elif not self.lost:
             return False
         self.lost = True

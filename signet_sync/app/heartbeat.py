@@ -18,7 +18,7 @@ from signet_sync.text.sanitizer import redact
 TOUCH = 5.0
 
 
-class Presence:
+class Heartbeat:
     """The agent's named state (design: *States*) and its heartbeat.
 
     The heartbeat file is written when the state changes and only touched in between: its modification time shows that

@@ -32,7 +32,7 @@ LONGEST = 300  # characters of a message
 _MEMORY = "told.json"
 
 
-class Telling:
+class Notifications:
     """Checks, after a pass and periodically, whether there is something that the user was not notified of yet.
 
     If neither `notify.desktop` nor `notify.command` is set, a check costs nothing and records nothing.
@@ -82,7 +82,7 @@ def _of_violations(told: _Told, workspace: Workspace) -> str:
         return ""
     count = sum(batches[batch] for batch in fresh)
     what = counted(count, "sealed file")
-    return f"{what} of {_named(workspace)} changed or went: signet-sync violations list"
+    return f"{what} of {_named(workspace)} changed or are gone: signet-sync violations list"
 
 
 def _of_given_up(told: _Told, workspace: Workspace) -> str:
@@ -95,7 +95,7 @@ def _of_given_up(told: _Told, workspace: Workspace) -> str:
     if not told.news("given_up", count):
         return ""
     what = counted(count - before, "session")
-    return f"what hooks told of {what} could not be taken into {_named(workspace)}: signet-sync logs intake"
+    return f"{what} could not be captured into {_named(workspace)}: signet-sync logs intake"
 
 
 def _named(workspace: Workspace) -> str:
@@ -170,5 +170,5 @@ def tell(text: str, desktop: bool, command: tuple[str, ...], environ: Mapping[st
     troubles += [notifications.by_program(command, line, environ)] if command else []
     found = [trouble for trouble in troubles if trouble]
     for trouble in found:
-        logger.info("the person was not told: {}", trouble)
+        logger.info("a notification could not be sent: {}", trouble)
     return found

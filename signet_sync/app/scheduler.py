@@ -16,9 +16,9 @@ import apsw
 from loguru import logger
 
 from signet_sync.app import changed_paths
-from signet_sync.app.database_supervisor import Connection
-from signet_sync.app.heartbeat import Presence
-from signet_sync.app.notifications import Telling
+from signet_sync.app.database_supervisor import DatabaseSupervisor
+from signet_sync.app.heartbeat import Heartbeat
+from signet_sync.app.notifications import Notifications
 from signet_sync.capture import spool
 from signet_sync.capture.worker import Worker, at_work, due
 from signet_sync.entities.scan import garden
@@ -66,7 +66,7 @@ FAR = 7 * 86_400.0
 NEWEST_DAYS = 90
 
 
-class Rounds:
+class Scheduler:
     """Watches one workspace and runs its timers and passes. All in one thread; `watcher.wake` may come from any.
 
     `everything` means that the next round scans all files, `anew` that it rebuilds all derived rows. `alive` is called
@@ -74,12 +74,12 @@ class Rounds:
     """
 
     def __init__(
-        self, workspace: Workspace, presence: Presence, alive: Callable[[], None], stopping: Callable[[], bool]
+        self, workspace: Workspace, heartbeat: Heartbeat, alive: Callable[[], None], stopping: Callable[[], bool]
     ) -> None:
         self.workspace = workspace
-        self.presence = presence
-        self.connection = Connection(workspace)
-        self.telling = Telling(workspace)
+        self.heartbeat = heartbeat
+        self.supervisor = DatabaseSupervisor(workspace)
+        self.notifications = Notifications(workspace)
         self.everything = True
         self.anew = False
         self.last_full: str | None = None
@@ -110,7 +110,7 @@ class Rounds:
         """Records a crash, of the previous agent or a pass out of memory, against the file being processed."""
         path = quarantine.account(self.workspace.root, self.workspace.state.path)
         if path is not None:
-            logger.warning("{}: the agent died, or ran out of memory, with this file in hand", path)
+            logger.warning("{}: the agent died, or ran out of memory, while it processed this file", path)
 
     def state(self) -> str:
         """Returns the named state between two passes; the most serious one first."""
@@ -197,7 +197,7 @@ class Rounds:
             self._due["live"] = time.monotonic() + min(rests) / SECOND
 
     def _keep_up(self) -> None:
-        looked = self.connection.keep(), self.watcher.check(), self._clocks_jumped()
+        looked = self.supervisor.keep(), self.watcher.check(), self._clocks_jumped()
         if any(looked):
             self.everything = True
         if self._is_due("beat"):
@@ -243,9 +243,9 @@ class Rounds:
     def _look_around(self) -> None:
         """Checks what no event reports: a damaged database, a Signet daemon that came or went; renews the heartbeat."""
         self._due["beat"] = time.monotonic() + BEAT
-        self.presence.beat()
-        self.connection.probe()
-        self.telling.look()
+        self.heartbeat.beat()
+        self.supervisor.probe()
+        self.notifications.look()
         if journal.keys(self.workspace.state.journal):
             self._pass(frozenset())  # the process that was writing it may have died before the first file
         if bool(signet_daemon.holds(self.workspace, self._agents)) != bool(self.held):
@@ -261,7 +261,7 @@ class Rounds:
                 swept = promotion.dream(self.workspace, agent_id, now_us(), patience=LOCK_PATIENCE, commit=False)
                 self.commits.hear()
                 if not swept.deferred:
-                    logger.info("{}: {} of {} memories rose", agent_id, len(swept.promoted), swept.candidates)
+                    logger.info("{}: {} of {} memories were promoted", agent_id, len(swept.promoted), swept.candidates)
                 self._tell(filter(None, [swept.waiting]))
                 self._alive()
         self._due["dream"] = time.monotonic() + DREAM_BEAT
@@ -277,9 +277,9 @@ class Rounds:
         settings = self.workspace.settings
         jitter = 1.0 + settings.jitter * random.uniform(-1.0, 1.0)  # noqa: S311 - spreads load, guards nothing
         self._due["full"] = time.monotonic() + settings.interval * jitter
-        if self.presence.state == "starting":
-            self.presence.say("reconciling")
-        self.connection.probe(deeper=True)
+        if self.heartbeat.state == "starting":
+            self.heartbeat.say("reconciling")
+        self.supervisor.probe(deeper=True)
         reread = frozenset(self._rolling())
         request, self.anew = replace(self._request(None, confirmed, reread), rebuild=self.anew), False
         outcome = self._run(request)
@@ -289,7 +289,7 @@ class Rounds:
             self.last_full = iso(request.now_us)
         if os.path.exists(self.workspace.state.harnesses) or asks_anybody(settings):
             self.worker.start(sweep=True)
-        self.presence.write()
+        self.heartbeat.write()
         if first or outcome.read > BIG_BATCH:
             self._due["spare"] = time.monotonic() + SPARE_AFTER
         if first:
@@ -306,7 +306,7 @@ class Rounds:
             self._hear(late)
             silent = set() if late.everything else silent - late.paths
         if silent and not self._stopping():
-            logger.warning("a full pass found changes that no event announced; the watch is set anew")
+            logger.warning("a full pass found changes that no event announced; the watch is set up again")
             self.set_watch()
 
     def _rolling(self) -> list[str]:
@@ -340,7 +340,7 @@ class Rounds:
 
     def _working(self, _done: int, of: int) -> None:
         if of > BIG_BATCH:
-            self.presence.say("reconciling")
+            self.heartbeat.say("reconciling")
         self._alive()
 
     def _run(self, request: Request) -> Outcome:
@@ -360,8 +360,8 @@ class Rounds:
         self._plan_pages()
         self._follow_agents()
         self._tell(outcome.trouble)
-        self.presence.say(self.state())
-        self.telling.look()
+        self.heartbeat.say(self.state())
+        self.notifications.look()
         return outcome
 
     def _remember_unsettled(self, request: Request, outcome: Outcome) -> None:

@@ -138,7 +138,7 @@ def print_(context: Context, system: bool, launchd: bool, on_failure: bool) -> i
     environment = {name: os.environ[name] for name in service.PASSED_ON if name in os.environ}
     if on_failure:
         if kind == "launchd":
-            raise click.UsageError("launchd has no unit for that; the agent tells by itself before it ends")
+            raise click.UsageError("launchd has no unit for that; the agent notifies you itself before it ends")
         text = systemd.render_failure(kind, executable=_executable(), environment=environment)
     else:
         text = service.render(kind, **_parts(context, system=system), environment=environment)

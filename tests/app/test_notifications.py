@@ -16,7 +16,7 @@ import pytest
 from agents import Inside, Session, some, until
 from workbench import Vault, call
 
-from signet_sync.app.notifications import HOUR, LONGEST, Telling, stopped, tell
+from signet_sync.app.notifications import HOUR, LONGEST, Notifications, stopped, tell
 from signet_sync.app.workspace import open_workspace
 from signet_sync.capture import spool
 from signet_sync.errors import DatabaseError
@@ -73,7 +73,7 @@ class Teller:
         """What is told now, so many seconds after the last look; each look is that of an agent just started."""
         self.now += after
         before = len(self.desk.told())
-        Telling(self.workspace, lambda: self.now).look()
+        Notifications(self.workspace, lambda: self.now).look()
         for thread in threading.enumerate():
             if thread.name == "telling":
                 thread.join(30)
