@@ -88,7 +88,7 @@ def _pass(
         if look is not None and not outcome.read:
             until = unchanged.lasts_until(workspace, instant)
     if look is not None and not context.warnings:
-        unchanged.keep(look, outcome, document, instant, until)
+        unchanged.save(look, outcome, document, instant, until)
     return document
 
 
