@@ -140,7 +140,7 @@ def close_sessions(context: Context) -> int:
     """Commit what has ended or risen since the last time; the agent calls this."""
     from signet_sync.app.workspace import opened
     from signet_sync.history import operations as history_operations
-    from signet_sync.pages.stage import now_us
+    from signet_sync.storage.clock import now_us
 
     with opened(context.root, context.settings(), database=context.chosen_database) as workspace:
         commits = [

@@ -18,10 +18,12 @@ from signet_sync.text.phrases import counted as counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from contextlib import AbstractContextManager
 
     from signet_sync.settings.model import Settings
     from signet_sync.storage.state_dir import StateFolder
     from signet_sync.sync.read_only import Place
+    from signet_sync.sync.workspace import Workspace
 
 # Name: module and one line of help; the module contains a click command of the same name ("-" as "_"). No module may be
 # called `run`: it would replace the function of that name.
@@ -174,7 +176,13 @@ class Context:
 
         from signet_sync.sync.read_only import Place
 
-        return Place(self.root, self.chosen_database, partial(self.settings, anyway=anyway), self.command_line)
+        def opener(*given: Any, **options: Any) -> AbstractContextManager[Workspace]:
+            from signet_sync.app.workspace import opened
+
+            return opened(*given, **options)
+
+        settings = partial(self.settings, anyway=anyway)
+        return Place(self.root, self.chosen_database, settings, self.command_line, opener)
 
     def settings(self, *, anyway: bool = False) -> Settings:
         """Returns the settings; prints problems of the workspace's own file to stderr.

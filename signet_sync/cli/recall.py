@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from signet_sync.capture.catch_up import catch_up
 from signet_sync.cli.main import Context, agent_option, emit, json_option, now_option, pass_context, resolve_now
-from signet_sync.sync.read_only import catch_up, reading
+from signet_sync.sync.read_only import reading
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

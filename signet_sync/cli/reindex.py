@@ -95,7 +95,7 @@ def _pass(
 def _take_spool(context: Context, workspace: Workspace) -> bool:
     """Captures what hooks spooled, if no agent has done so; returns whether anything was written."""
     from signet_sync.capture import spool
-    from signet_sync.pages.stage import now_us
+    from signet_sync.storage.clock import now_us
 
     if not spool.jobs(workspace.state.spool, now_us()):
         return False  # the usual case, in which the worker is not imported

@@ -20,6 +20,7 @@ def render(context: Context, write: bool, agent: str, now: str | None, as_json: 
     from signet_sync.formats.paths import head_page
     from signet_sync.pages import stage as pages_stage
     from signet_sync.storage import state_dir
+    from signet_sync.sync.publishing import publish_pages
     from signet_sync.sync.read_only import require_index
     from signet_sync.sync.store import counts
 
@@ -39,7 +40,7 @@ def render(context: Context, write: bool, agent: str, now: str | None, as_json: 
         changed = False
         if write:
             with state_dir.workspace_lock(workspace.state):
-                outcome = pages_stage.project(workspace, agents={agent}, now_us=instant)
+                outcome = publish_pages(workspace, agents={agent}, now_us=instant)
             if outcome.held or outcome.trouble:
                 raise SignetSyncError(
                     outcome.held or outcome.trouble[0], path=head_page(agent), hint="see signet-sync status"

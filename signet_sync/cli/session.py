@@ -89,8 +89,8 @@ def take_spool(context: Context, sweep: bool) -> None:
     from signet_sync.app.workspace import opened
     from signet_sync.capture import intake
     from signet_sync.history import operations as history_operations
-    from signet_sync.pages.stage import now_us
     from signet_sync.settings import model
+    from signet_sync.storage.clock import now_us
 
     settings, remarks = model.load(context.root, anyway=True)
     with opened(context.root, settings, database=context.chosen_database) as workspace:

@@ -155,3 +155,16 @@ def test_a_tombstone_that_arrives_alone_covers_files_that_cannot_be_read(vault: 
     with opened(str(vault.root), Settings()) as workspace:
         engine.run_pass(workspace, Request(parse_instant(NOW) or 0, paths=frozenset({f"memory/tombstones/{name}"})))
     assert not summary.exists()
+
+
+def test_a_foreign_file_under_the_path_of_a_removed_one_keeps_its_verdict(vault: Vault) -> None:
+    """It was judged beside the old seal and then forgotten with it, until the next pass."""
+    who = {"session_id": "5e55-two", "session_key": "one key"}
+    name, raw = made.summary(**who)
+    vault.put((name, raw))
+    vault.reindex()
+    vault.put((name, raw.replace(b'agent_id: "default"', b'agent_id: "scout"')))
+    vault.put(made.tombstone(**who), "memory/tombstones")
+    vault.reindex()
+    assert vault.rows("select code from files where path = ?", f"memory/{name}") == [("token-mismatch",)]
+    assert vault.dump() == vault.dump_from_scratch()
