@@ -537,12 +537,12 @@ def test_an_agent_that_runs_hears_of_a_job(vault, transcript, mode):
         try:
             for number in range(2):
                 while scheduler.everything or scheduler._is_due("full"):
-                    scheduler.round()
+                    scheduler.run_due()
                 fire(vault, "codex", payload("Stop", transcript, session_id=f"s-{number}"), "--strict")
                 before = time.monotonic()
                 while len(taken) <= number and time.monotonic() < before + 8:
-                    scheduler.listen(10.0)
-                    scheduler.round()
+                    scheduler.wait(10.0)
+                    scheduler.run_due()
                 assert time.monotonic() < before + 5
                 assert taken == [f"s-{n}" for n in range(number + 1)]
         finally:

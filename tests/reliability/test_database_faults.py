@@ -772,7 +772,7 @@ def test_a_page_that_nobody_reads_is_looked_at_once_a_day(tmp_path: Path, monkey
         """Whether the agent's next full pass notices."""
         workspace = open_workspace(str(vault.root), settings)
         try:
-            DatabaseSupervisor(workspace).probe(deeper=True)
+            DatabaseSupervisor(workspace).check(deeper=True)
         except DatabaseCorrupt:
             return True
         finally:

@@ -241,7 +241,7 @@ class Inside(Daemon):
         return warnings
 
     def _new_scheduler(self, workspace: Workspace) -> Scheduler:
-        counted = self.kind(workspace, self.heartbeat, self._alive, lambda: self._stopping)
+        counted = self.kind(workspace, self.heartbeat, self._report_alive, lambda: self._stopping)
         counted.passes = self.passes
         return counted
 
