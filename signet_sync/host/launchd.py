@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from xml.parsers.expat import ExpatError
 
+from signet_sync.host.folders import home
 from signet_sync.host.service_manager import (
     BASE_NAME,
     TEMPLATES,
@@ -20,7 +21,6 @@ from signet_sync.host.service_manager import (
     Steps,
     call,
     check_nameable,
-    home,
     names_in,
     option_value,
     template,

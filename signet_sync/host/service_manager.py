@@ -140,11 +140,6 @@ def user_name() -> str:
         return str(os.getuid())
 
 
-def home(environ: Mapping[str, str]) -> str:
-    """Returns the user's home folder."""
-    return environ.get("HOME") or os.path.expanduser("~")
-
-
 def call(command: Sequence[str], environ: Mapping[str, str], timeout: float = TIMEOUT) -> ProgramResult:
     """Runs a program of the operating system; a missing program, an error and a timeout are answers, too."""
     program = shutil.which(command[0], path=environ.get("PATH", os.defpath))

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from signet_sync.errors import UsageError
+from signet_sync.host.folders import home
 from signet_sync.host.service_manager import (
     BASE_NAME,
     TEMPLATES,
@@ -26,7 +27,6 @@ from signet_sync.host.service_manager import (
     Steps,
     call,
     check_nameable,
-    home,
     is_root,
     names_in,
     option_value,

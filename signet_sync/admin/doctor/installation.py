@@ -5,16 +5,22 @@ from __future__ import annotations
 import os
 import shlex
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
+import apsw
+
+from signet_sync.errors import DatabaseError, SignetSyncError
 from signet_sync.host import service
 from signet_sync.host.service_manager import ServiceState
 from signet_sync.settings import model
 from signet_sync.settings.model import Settings
 from signet_sync.storage import state_dir
+from signet_sync.storage.database.connection import Database
 from signet_sync.storage.locations import locate_workspace
+
+_Result = TypeVar("_Result")
 
 
 def access_command(path: str, mode: str, names: str = "") -> str:
@@ -54,6 +60,19 @@ class Installation:
     def reread(self) -> Installation:
         """Returns the same workspace as it is now: its state folder may have changed."""
         return Installation(self.root, self.chosen or state_dir.locate(self.root, self.environ).database, self.environ)
+
+    def query(self, read: Callable[[Database], _Result]) -> _Result | None:
+        """Returns what `read` finds in the index; None if it cannot be read, which a check of its own reports."""
+        try:
+            database = Database(self.database, readonly=True)
+        except (FileNotFoundError, DatabaseError):
+            return None
+        try:
+            return read(database)
+        except (apsw.Error, OSError, SignetSyncError):
+            return None
+        finally:
+            database.connection.close()
 
     def command(self, words: str) -> str:
         """Returns a command line that can be pasted into a shell; names workspace and database only if necessary."""

@@ -9,9 +9,9 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 
+from signet_sync.host.folders import home
 from signet_sync.host.harness_settings import hook_file, mcp_server, mcp_server_json
 from signet_sync.host.harness_settings.condition import Condition, HarnessProblem, SettingsPlan
-from signet_sync.host.harness_settings.folders import home
 from signet_sync.host.harness_settings.hook_groups import Group
 from signet_sync.host.harness_settings.mcp_server import Access
 from signet_sync.host.harness_settings.mcp_server_json import ServerShape

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from signet_sync.errors import ConfigError
+from signet_sync.host.folders import home
 from signet_sync.host.harness_settings import (
     codex_trust,
     document,
@@ -22,7 +23,6 @@ from signet_sync.host.harness_settings import (
     toml_text,
 )
 from signet_sync.host.harness_settings.condition import Condition, Edit, HarnessProblem, Server, SettingsPlan
-from signet_sync.host.harness_settings.folders import home
 from signet_sync.host.harness_settings.hook_groups import Group, HandlerPlace
 from signet_sync.host.harness_settings.mcp_server import Access
 from signet_sync.host.harness_settings.program import Program

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
+from signet_sync.host.folders import home
 from signet_sync.host.harness_settings import document, hook_file, hook_groups, mcp_server, mcp_server_json
 from signet_sync.host.harness_settings.condition import Condition, HarnessProblem, SettingsPlan
-from signet_sync.host.harness_settings.folders import home
 from signet_sync.host.harness_settings.hook_groups import Group
 from signet_sync.host.harness_settings.mcp_server import Access
 from signet_sync.host.harness_settings.mcp_server_json import ServerShape

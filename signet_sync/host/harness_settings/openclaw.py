@@ -11,9 +11,9 @@ import shlex
 from collections.abc import Mapping
 
 from signet_sync.errors import SignetSyncError
+from signet_sync.host.folders import home
 from signet_sync.host.harness_settings import files, mcp_server, mcp_server_json, script_file
 from signet_sync.host.harness_settings.condition import Condition, HarnessProblem, SettingsPlan
-from signet_sync.host.harness_settings.folders import home
 from signet_sync.host.harness_settings.mcp_server import Access
 from signet_sync.host.harness_settings.program import Program, command_problems, workspace_of
 

@@ -9,9 +9,9 @@ import os
 from collections.abc import Mapping, Sequence
 
 from signet_sync.errors import SignetSyncError
+from signet_sync.host.folders import home
 from signet_sync.host.harness_settings import document, json_text, mcp_server, mcp_server_json, script_file
 from signet_sync.host.harness_settings.condition import Condition, HarnessProblem, SettingsPlan
-from signet_sync.host.harness_settings.folders import home
 from signet_sync.host.harness_settings.mcp_server import Access
 from signet_sync.host.harness_settings.mcp_server_json import ServerShape
 from signet_sync.host.harness_settings.program import Program, command_problems, workspace_of

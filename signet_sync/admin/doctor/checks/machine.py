@@ -13,11 +13,10 @@ import apsw
 
 from signet_sync.admin.doctor.finding import Finding, fine, problem, span, warning
 from signet_sync.admin.doctor.installation import Installation, mount_of
-from signet_sync.errors import DatabaseError
 from signet_sync.formats.paths import MEMORY
 from signet_sync.formats.timestamps import SECOND, parse_instant
 from signet_sync.storage import state_dir
-from signet_sync.storage.database.connection import MINIMUM_SQLITE, Database
+from signet_sync.storage.database.connection import MINIMUM_SQLITE
 from signet_sync.sync.store import counts
 from signet_sync.sync.watcher import Watcher
 
@@ -128,16 +127,7 @@ def _last_pass(target: Installation) -> Iterator[Finding]:
 
 
 def _dated_ahead(target: Installation) -> Iterator[Finding]:
-    try:
-        database = Database(target.database, readonly=True)
-    except (FileNotFoundError, DatabaseError):
-        return  # reported by another check
-    try:
-        ahead = counts.dated_after(database, int((target.now + AHEAD) * SECOND))
-    except (apsw.Error, DatabaseError):
-        return
-    finally:
-        database.connection.close()
+    ahead = target.query(lambda database: counts.dated_after(database, int((target.now + AHEAD) * SECOND)))
     if ahead is not None:
         path, when = ahead
         words = f"{path} is dated in the future ({when}): the clock of the machine that wrote it was wrong, or ours is"

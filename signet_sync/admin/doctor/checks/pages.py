@@ -8,11 +8,8 @@ import stat
 from collections.abc import Iterator
 from contextlib import suppress
 
-import apsw
-
 from signet_sync.admin.doctor.finding import Finding, problem, warning
 from signet_sync.admin.doctor.installation import Installation, access_command
-from signet_sync.errors import DatabaseError
 from signet_sync.formats.paths import day_page, display, dream_page, head_page, month_page
 from signet_sync.pages import signet_daemon
 from signet_sync.pages.store import pages as pages_store
@@ -22,32 +19,23 @@ from signet_sync.sync.store import counts, passes
 
 def pages(target: Installation) -> list[Finding]:
     """Reports what prevents a page from being read or written."""
-    heads, others = _known(target)
+    heads, others = target.query(_known) or ([], [])
     return [
         *(found for page in heads for found in _page(target, page)),
         *(found for page in others for found in _other(target, page)),
     ]
 
 
-def _known(target: Installation) -> tuple[list[str], list[str]]:
-    """Returns the MEMORY.md pages of all agents, and their other pages; another check reports an unreadable index."""
-    try:
-        database = Database(target.database, readonly=True)
-    except (FileNotFoundError, DatabaseError):
+def _known(database: Database) -> tuple[list[str], list[str]]:
+    """Returns the MEMORY.md pages of all agents, and their other pages."""
+    if passes.is_halted(database):
         return [], []
-    try:
-        if passes.is_halted(database):
-            return [], []
-        agents = counts.agents(database)
-        others = {dream_page(agent_id) for agent_id in agents}
-        for agent_id in agents:
-            for day in pages_store.days(database, agent_id):
-                others |= {day_page(agent_id, day), month_page(agent_id, day[:7])}
-        return [head_page(agent_id) for agent_id in agents], sorted(others)
-    except (apsw.Error, DatabaseError):
-        return [], []
-    finally:
-        database.connection.close()
+    agents = counts.agents(database)
+    others = {dream_page(agent_id) for agent_id in agents}
+    for agent_id in agents:
+        for day in pages_store.days(database, agent_id):
+            others |= {day_page(agent_id, day), month_page(agent_id, day[:7])}
+    return [head_page(agent_id) for agent_id in agents], sorted(others)
 
 
 def _page(target: Installation, page: str) -> Iterator[Finding]:

@@ -11,17 +11,14 @@ import stat
 import sys
 from collections.abc import Iterator
 
-import apsw
-
 from signet_sync.admin.doctor.finding import Finding, fine, problem, span, warning
 from signet_sync.admin.doctor.installation import Installation, access_command
-from signet_sync.errors import DatabaseError, SignetSyncError
+from signet_sync.errors import SignetSyncError
 from signet_sync.formats.paths import MEMORY, SETTINGS, display
 from signet_sync.formats.snapshot import Found
 from signet_sync.pages.signet_daemon import HOLD, daemon_pid, replaced
 from signet_sync.settings import model
 from signet_sync.storage import files, state_dir
-from signet_sync.storage.database.connection import Database
 from signet_sync.storage.locations import base, identified, read_id, user_file
 from signet_sync.sync.store import counts
 
@@ -220,16 +217,8 @@ def _replaced(target: Installation) -> list[Finding]:
     """Reports a page that a Signet, no longer detected, wrote over ours."""
     if target.settings.takeover:
         return []
-    try:
-        database = Database(target.database, readonly=True)
-    except (FileNotFoundError, DatabaseError):
-        return []  # reported by another check
-    try:
-        path, age = replaced(target.root, database, counts.agents(database))
-    except (apsw.Error, OSError, SignetSyncError):
-        return []
-    finally:
-        database.connection.close()
+    found = target.query(lambda database: replaced(target.root, database, counts.agents(database)))
+    path, age = found or ("", 0.0)
     if not path:
         return []
     words = f"Signet replaced {path} after signet-sync had written it, and no daemon of it runs here"
