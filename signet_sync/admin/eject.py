@@ -184,8 +184,8 @@ def _alone(folder: state_dir.StateFolder, done: Ejected) -> Iterator[ExitStack]:
 
 def _still_runs(folder: state_dir.StateFolder, *by_hand: str) -> AnotherAgent:
     pid = (state_dir.read_heartbeat(folder) or {}).get("pid")
-    told = [line for line in by_hand if not line.startswith("#")]
-    ways = [*told[:1], *([f"kill {pid}"] if pid else [])]
+    commands = [line for line in by_hand if not line.startswith("#")]
+    ways = [*commands[:1], *([f"kill {pid}"] if pid else [])]
     how = " or ".join(ways) or "Ctrl-C where it was started"
     return AnotherAgent("an agent still runs on this workspace", hint=f"stop it ({how}), then eject again")
 

@@ -86,7 +86,7 @@ def install(
     outcomes = []
     for name in names:
         harness = HARNESSES[name]
-        before = harness.look(program, environ)
+        before = harness.condition(program, environ)
         outcome = _carried_out(
             name, before, partial(harness.install, program, environ, trust=trust, access=access), dry_run
         )
@@ -113,7 +113,7 @@ def uninstall(
     outcomes = []
     for name in names:
         harness = HARNESSES[name]
-        before = harness.look(program, environ)
+        before = harness.condition(program, environ)
         outcome = _carried_out(name, before, partial(harness.uninstall, environ), dry_run)
         outcomes.append(outcome)
         if outcome.error is None and not dry_run:
@@ -140,7 +140,7 @@ def is_served(condition: Condition, root: str) -> bool:
 def conditions(root: str, names: Iterable[str], environ: Mapping[str, str] = os.environ) -> list[Condition]:
     """Returns the condition of our hooks at each harness, seen from this workspace."""
     program = program_for(root)
-    return [HARNESSES[name].look(program, environ) for name in names]
+    return [HARNESSES[name].condition(program, environ) for name in names]
 
 
 def signs(root: str, names: Iterable[str], database: str) -> dict[str, Signs]:
@@ -182,7 +182,7 @@ def _carried_out(name: str, before: Condition, plan: Callable[[], SettingsPlan],
 
 
 def _looked_at(outcome: HookOutcome, program: Program, environ: Mapping[str, str]) -> HookOutcome:
-    after = HARNESSES[outcome.harness].look(program, environ)
+    after = HARNESSES[outcome.harness].condition(program, environ)
     left = [f"{problem.message}: {problem.hint}" for problem in after.problems if problem.code == "server-extra"]
     plan = replace(outcome.plan, by_hand=(*outcome.plan.by_hand, *left))
     return replace(outcome, plan=plan, events=after.events, server=after.server)

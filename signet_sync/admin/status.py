@@ -150,8 +150,8 @@ def _index(path: str, root: str) -> _Index:
         _count(database, found)
         found.held = _held(database, root)
     except (apsw.Error, DatabaseError) as error:
-        told = noted(error, path)
-        found.trouble = f"{told.message}: {told.hint}"
+        translated = noted(error, path)
+        found.trouble = f"{translated.message}: {translated.hint}"
     finally:
         database.connection.close()
     return found
@@ -255,22 +255,22 @@ class Advice(NamedTuple):
 
 def advice(document: Mapping[str, Any]) -> list[Advice]:
     """Returns what `status` reports of an agent that does not do its work."""
-    told = []
+    found = []
     state = document["state"]
     if document["responding"] is False:
         remedy = "signet-sync logs may say why; then restart it"
-        told.append(Advice(True, "it does not respond", remedy, "logs"))
+        found.append(Advice(True, "it does not respond", remedy, "logs"))
     if document["stale_heartbeat"]:
-        told.append(Advice(False, "an earlier agent did not end normally", "signet-sync run starts a new one", "run"))
+        found.append(Advice(False, "an earlier agent did not end normally", "signet-sync run starts a new one", "run"))
     if "halted" in state:
         if document["halt"]:
-            told.append(Advice(True, document["halt"], "nothing was dropped"))
+            found.append(Advice(True, document["halt"], "nothing was dropped"))
         remedy = "bring them back, or accept that they are gone: signet-sync reindex --accept-removals"
-        told.append(Advice(False, "files are missing", remedy, "reindex --accept-removals"))
+        found.append(Advice(False, "files are missing", remedy, "reindex --accept-removals"))
     if state.startswith("held"):
         remedy = "stop it, or set projection.takeover = true"
-        told.append(Advice(False, "a Signet daemon runs on this workspace", remedy))
-    return told
+        found.append(Advice(False, "a Signet daemon runs on this workspace", remedy))
+    return found
 
 
 def healthy(document: dict[str, Any]) -> bool:

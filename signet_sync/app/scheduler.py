@@ -197,8 +197,8 @@ class Scheduler:
             self._due["live"] = time.monotonic() + min(rests) / SECOND
 
     def _run_passes(self) -> None:
-        looked = self.supervisor.ensure_open(), self.watcher.check(), self._clocks_jumped()
-        if any(looked):
+        changes = self.supervisor.ensure_open(), self.watcher.check(), self._clocks_jumped()
+        if any(changes):
             self.everything = True
         if self._is_due("beat"):
             self._check_surroundings()

@@ -53,7 +53,7 @@ Signs = dict[str, Sign | None]  # by name or path; None for a folder
 _packed = struct.Struct("<4q").pack
 
 
-class Look:
+class CurrentInputs:
     """The state of the workspace, except `memory/`, before any of it was read; None for what cannot be compared."""
 
     __slots__ = ("at_ns", "database", "inputs", "root", "state")
@@ -84,16 +84,16 @@ class Look:
 # ── the answer ──
 
 
-def answer(look: Look, now_us: int) -> dict[str, Any] | None:
+def answer(current: CurrentInputs, now_us: int) -> dict[str, Any] | None:
     """Returns the document of a pass that would find nothing to do; None if a pass has to run."""
     started = time.perf_counter()
-    if look.inputs is None:
+    if current.inputs is None:
         return None
     try:
-        saved = _read(look.place)
-        if saved is None or saved["inputs"] != look.inputs or not saved["from_us"] <= now_us < saved["until_us"]:
+        saved = _read(current.place)
+        if saved is None or saved["inputs"] != current.inputs or not saved["from_us"] <= now_us < saved["until_us"]:
             return None
-        if not all(_is_as_it_was(look.root, where, saved["memory"][where]) for where in (MEMORY, TOMBSTONES)):
+        if not all(_is_as_it_was(current.root, where, saved["memory"][where]) for where in (MEMORY, TOMBSTONES)):
             return None
         document: dict[str, Any] = {**saved["document"]}
     except (OSError, EOFError, AttributeError, LookupError, TypeError, ValueError, struct.error):
@@ -103,7 +103,7 @@ def answer(look: Look, now_us: int) -> dict[str, Any] | None:
     document["now"] = iso(now_us)
     data = json.dumps({"last_full_pass": document["now"]}) + "\n"
     try:
-        os.close(publish(os.path.join(look.state.path, "last-pass.json"), data.encode(), durable=False))
+        os.close(publish(os.path.join(current.state.path, "last-pass.json"), data.encode(), durable=False))
     except OSError:
         return None
     document["elapsed_ms"] = round((time.perf_counter() - started) * 1000, 1)
@@ -134,10 +134,10 @@ def _is_as_it_was(root: str, where: str, saved: dict[str, bytes | None] | None) 
 # ── the file ──
 
 
-def drop(look: Look) -> None:
+def drop(current: CurrentInputs) -> None:
     """Deletes the snapshot, because a pass that may write is about to run."""
     with suppress(OSError):
-        unlink(look.place)
+        unlink(current.place)
 
 
 def _read(place: str) -> dict[str, Any] | None:
@@ -192,19 +192,19 @@ def lasts_until(workspace: Workspace, now_us: int) -> int | None:
     return until
 
 
-def save(look: Look, outcome: Outcome, document: dict[str, Any], now_us: int, until_us: int | None) -> None:
+def save(current: CurrentInputs, outcome: Outcome, document: dict[str, Any], now_us: int, until_us: int | None) -> None:
     """Writes a snapshot of a pass if it found nothing to do and nothing changed meanwhile.
 
-    `look` was taken before the pass, and the database is closed again.
+    `current` was taken before the pass, and the database is closed again.
     """
-    found, inputs = outcome.seen, look.inputs
+    found, inputs = outcome.seen, current.inputs
     if outcome.read or outcome.deferred or outcome.unsettled or until_us is None:
         return
     if document["halted"] or document["held"] or document["trouble"]:
         return
-    if found is None or found.ground != "present" or inputs is None or look.inputs_now() != inputs:
+    if found is None or found.ground != "present" or inputs is None or current.inputs_now() != inputs:
         return
-    youngest = look.at_ns - _YOUNG_NS
+    youngest = current.at_ns - _YOUNG_NS
     if not _is_at_rest(inputs) or any(sign[2] > youngest for sign in (*found.files.values(), *_signs(inputs))):
         return
     memory: dict[str, dict[str, bytes | None]] = {MEMORY: {}, TOMBSTONES: {}}
@@ -226,9 +226,9 @@ def save(look: Look, outcome: Outcome, document: dict[str, Any], now_us: int, un
     body = marshal.dumps(value)
     try:
         # The digest detects what a power loss leaves of the file.
-        os.close(publish(look.place, _HEAD + sha256(body).digest() + body, durable=False))
+        os.close(publish(current.place, _HEAD + sha256(body).digest() + body, durable=False))
     except OSError:
-        drop(look)
+        drop(current)
 
 
 def _is_at_rest(inputs: dict[str, Any]) -> bool:

@@ -1,4 +1,4 @@
-"""Notices a signet-sync that was installed while the agent runs: the service manager starts it, others are told so."""
+"""Notices a signet-sync installed while the agent runs: the service manager starts it, or the agent reports it."""
 
 from __future__ import annotations
 

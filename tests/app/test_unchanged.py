@@ -40,8 +40,8 @@ def told(monkeypatch):
     answers = []
     ask = unchanged.answer
 
-    def asked(look, now_us):
-        document = ask(look, now_us)
+    def asked(current, now_us):
+        document = ask(current, now_us)
         answers.append(document is not None)
         return document
 
@@ -442,8 +442,8 @@ def check(place, steps):
         patch.setattr(unchanged, "_YOUNG_NS", 20_000_000)
         ask = unchanged.answer
 
-        def asked(look, now_us):
-            document = ask(look, now_us)
+        def asked(current, now_us):
+            document = ask(current, now_us)
             told.append(document is not None)
             return document
 

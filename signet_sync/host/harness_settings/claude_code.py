@@ -51,10 +51,10 @@ def uninstall(environ: Mapping[str, str]) -> SettingsPlan:
     return SettingsPlan((hooks, *mcp_server_json.unregistering(_servers(environ), _SHAPE)))
 
 
-def look(program: Program, environ: Mapping[str, str]) -> Condition:
+def condition(program: Program, environ: Mapping[str, str]) -> Condition:
     """Reports which events call us, and which problems prevent it."""
     path = _path(environ)
-    data, ours, problems = hook_file.look(path)
+    data, ours, problems = hook_file.read(path)
     condition = hook_file.condition(
         NAME,
         path,
@@ -64,8 +64,8 @@ def look(program: Program, environ: Mapping[str, str]) -> Condition:
         program=program,
         problems=(*problems, *_silenced(data, path), *_silenced(_managed(), MANAGED)),
     )
-    registered, _, told = mcp_server_json.look(_servers(environ), _SHAPE)
-    return mcp_server.with_server(condition, registered, program, environ.get("PATH"), told)
+    registered, _, server_problems = mcp_server_json.read(_servers(environ), _SHAPE)
+    return mcp_server.with_server(condition, registered, program, environ.get("PATH"), server_problems)
 
 
 def _path(environ: Mapping[str, str]) -> str:

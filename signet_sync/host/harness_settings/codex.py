@@ -58,10 +58,10 @@ def install(
     edits = (hooks, document.edit(path, config, after)) if trust or access or after != config else (hooks,)
     if not trust:
         return SettingsPlan(edits, by_hand=() if _settled(environ, states) else (f"{_LEFT_OUT}: {_ask(program)}",))
-    told = [
+    trusted = [
         f"{place.event}: {place.own['command']} ({hash_})" for place, hash_ in zip(ours, states.values(), strict=True)
     ]
-    return SettingsPlan(edits, trusted=tuple(told))
+    return SettingsPlan(edits, trusted=tuple(trusted))
 
 
 def uninstall(environ: Mapping[str, str]) -> SettingsPlan:
@@ -71,7 +71,7 @@ def uninstall(environ: Mapping[str, str]) -> SettingsPlan:
     """
     path = _path(environ)
     hooks = hook_file.stripping(path)
-    data, ours, _ = hook_file.look(path)
+    data, ours, _ = hook_file.read(path)
     config = document.load(_config(environ))
     edits = [hooks]
     if config is not None:
@@ -81,30 +81,31 @@ def uninstall(environ: Mapping[str, str]) -> SettingsPlan:
     moved = _events_with_hooks_behind(data, ours)
     if not moved:
         return SettingsPlan(tuple(edits))
-    told = f"Codex knows hooks by their position and will ask again for those that came after ours: {', '.join(moved)}"
-    return SettingsPlan(tuple(edits), by_hand=(told,))
+    behind = ", ".join(moved)
+    message = f"Codex knows hooks by their position and will ask again for those that came after ours: {behind}"
+    return SettingsPlan(tuple(edits), by_hand=(message,))
 
 
-def look(program: Program, environ: Mapping[str, str]) -> Condition:
+def condition(program: Program, environ: Mapping[str, str]) -> Condition:
     """Reports which events call us, whether Codex trusts them, and which problems prevent them."""
     path = _path(environ)
-    _, ours, problems = hook_file.look(path)
-    told = list(problems)
+    _, ours, problems = hook_file.read(path)
+    wrong = list(problems)
     of_server: list[HarnessProblem] = []
     trusted = registered = None
     try:
         config = _config_data(environ)
     except ConfigError as error:
-        told.append(HarnessProblem("settings-unparsable", f"{error.path}: {error.message}", "correct this"))
+        wrong.append(HarnessProblem("settings-unparsable", f"{error.path}: {error.message}", "correct this"))
     except OSError as error:
-        told.append(
+        wrong.append(
             HarnessProblem("settings-unparsable", f"{error.filename}: {error.strerror}", "check its permissions")
         )
     else:
         trusted = codex_trust.all_trusted(config, codex_trust.wanted(path, ours)) if ours else None
-        told += _silenced(config, _config(environ), bool(ours))
+        wrong += _silenced(config, _config(environ), bool(ours))
         if trusted is False:
-            told.append(HarnessProblem("untrusted", _LEFT_OUT, _ask(program)))
+            wrong.append(HarnessProblem("untrusted", _LEFT_OUT, _ask(program)))
         registered, of_server = _server(config, _config(environ))
     condition = hook_file.condition(
         NAME,
@@ -113,7 +114,7 @@ def look(program: Program, environ: Mapping[str, str]) -> Condition:
         ours=ours,
         wanted=_wanted(program),
         program=program,
-        problems=told,
+        problems=wrong,
         trusted=trusted,
     )
     return mcp_server.with_server(condition, registered, program, environ.get("PATH"), of_server)

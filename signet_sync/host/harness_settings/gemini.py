@@ -44,10 +44,10 @@ def uninstall(environ: Mapping[str, str]) -> SettingsPlan:
     return SettingsPlan((document.edit(path, text, after),))
 
 
-def look(program: Program, environ: Mapping[str, str]) -> Condition:
+def condition(program: Program, environ: Mapping[str, str]) -> Condition:
     """Reports which events call us, and which problems prevent it."""
     path = _path(environ)
-    data, ours, problems = hook_file.look(path)
+    data, ours, problems = hook_file.read(path)
     condition = hook_file.condition(
         NAME,
         path,
@@ -58,8 +58,8 @@ def look(program: Program, environ: Mapping[str, str]) -> Condition:
         problems=(*problems, *_silenced(data, path)),
     )
     registered, _ = mcp_server_json.found(data, _SHAPE, path)
-    told = _switched_off(data, path) if registered else []
-    return mcp_server.with_server(condition, registered, program, environ.get("PATH"), told)
+    server_problems = _switched_off(data, path) if registered else []
+    return mcp_server.with_server(condition, registered, program, environ.get("PATH"), server_problems)
 
 
 def _path(environ: Mapping[str, str]) -> str:

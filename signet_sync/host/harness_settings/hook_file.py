@@ -23,7 +23,7 @@ def stripping(path: str) -> Edit:
     return document.edit(path, text, None if text is None else hook_groups.stripped(text, path))
 
 
-def look(path: str) -> tuple[object, list[HandlerPlace], tuple[HarnessProblem, ...]]:
+def read(path: str) -> tuple[object, list[HandlerPlace], tuple[HarnessProblem, ...]]:
     """Returns the file's value, our handlers in it, and problems if it cannot be read."""
     try:
         text = document.load(path)
@@ -57,15 +57,15 @@ def condition(
     calling = {place.event for place in ours}
     events = (*(event for event in wanted if event in calling), *sorted(calling - wanted.keys()))
     missing = tuple(event for event in wanted if event not in events)
-    told = list(problems)
+    wrong = list(problems)
     for place in ours:
-        told += command_problems(place.words, program.hook(name), name)
-    if ours and not told and [place for place in ours if place.alone and place.whole != wanted.get(place.event)]:
-        told.append(HarnessProblem("outdated", "the hooks were written by another version", program.again(name)))
+        wrong += command_problems(place.words, program.hook(name), name)
+    if ours and not wrong and [place for place in ours if place.alone and place.whole != wanted.get(place.event)]:
+        wrong.append(HarnessProblem("outdated", "the hooks were written by another version", program.again(name)))
     twice = [event for event in wanted if sum(place.event == event for place in ours) > 1]
-    if twice and not told:
-        told.append(HarnessProblem("twice", f"called more than once for: {', '.join(twice)}", program.again(name)))
+    if twice and not wrong:
+        wrong.append(HarnessProblem("twice", f"called more than once for: {', '.join(twice)}", program.again(name)))
     if events and missing:
-        told.append(HarnessProblem("partly", f"not installed for: {', '.join(missing)}", program.again(name)))
+        wrong.append(HarnessProblem("partly", f"not installed for: {', '.join(missing)}", program.again(name)))
     workspace = workspace_of(ours[0].words) if ours else None
-    return Condition(name, found, path, events, missing, workspace, tuple(dict.fromkeys(told)), trusted)
+    return Condition(name, found, path, events, missing, workspace, tuple(dict.fromkeys(wrong)), trusted)

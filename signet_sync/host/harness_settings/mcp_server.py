@@ -52,10 +52,14 @@ def wanted(present: Sequence[str], program: Program, access: Access | None, path
 
 
 def with_server(
-    condition: Condition, server: Server | None, program: Program, path: str | None, told: Sequence[HarnessProblem] = ()
+    condition: Condition,
+    server: Server | None,
+    program: Program,
+    path: str | None,
+    problems: Sequence[HarnessProblem] = (),
 ) -> Condition:
-    """Returns a harness's state with that of our server; `told` are problems of its settings."""
-    found = list(told)
+    """Returns a harness's state with that of our server; `problems` are problems of its settings."""
+    found = list(problems)
     if server is not None:
         stale = _stale(server.words, program, condition.harness, path)
         found += stale

@@ -71,7 +71,7 @@ def unregistering(path: str, shape: ServerShape) -> list[Edit]:
     return [] if after == text else [document.edit(path, text, after)]
 
 
-def look(path: str, shape: ServerShape) -> tuple[Server | None, Entry, list[HarnessProblem]]:
+def read(path: str, shape: ServerShape) -> tuple[Server | None, Entry, list[HarnessProblem]]:
     """Returns our server in a file, its whole entry, and problems if the file cannot be read."""
     try:
         text = document.load(path) or ""

@@ -46,20 +46,20 @@ def uninstall(environ: Mapping[str, str]) -> SettingsPlan:
     )
 
 
-def look(program: Program, environ: Mapping[str, str]) -> Condition:
+def condition(program: Program, environ: Mapping[str, str]) -> Condition:
     """Reports whether our hook exists and calls this installation; only OpenClaw knows whether it is enabled."""
     path = _paths(environ)[1]
     found = os.path.isdir(folder(environ))
-    texts = {name: script_file.look(name) for name in _paths(environ)}
-    problems = tuple(problem for _, told in texts.values() for problem in told)
+    texts = {name: script_file.read(name) for name in _paths(environ)}
+    problems = tuple(problem for _, unreadable in texts.values() for problem in unreadable)
     text = texts[path][0]
     if text is None:
         return Condition(NAME, found, path, missing=_EVENTS, problems=problems)
     words = script_file.words(text)
-    told = [*problems, *command_problems(words, program.start, NAME)]
-    if not told and {name: known for name, (known, _) in texts.items()} != _files(program, environ):
-        told = [HarnessProblem("outdated", "the hook was written by another version", program.again(NAME))]
-    return Condition(NAME, found, path, _EVENTS, (), workspace_of(words), tuple(told))
+    wrong = [*problems, *command_problems(words, program.start, NAME)]
+    if not wrong and {name: known for name, (known, _) in texts.items()} != _files(program, environ):
+        wrong = [HarnessProblem("outdated", "the hook was written by another version", program.again(NAME))]
+    return Condition(NAME, found, path, _EVENTS, (), workspace_of(words), tuple(wrong))
 
 
 def _paths(environ: Mapping[str, str]) -> tuple[str, str]:
@@ -78,8 +78,8 @@ def _registering(program: Program, access: Access | None) -> list[str]:
     # One server serves all chats, groups included: MEMORY.md is available to all only with an explicit scope.
     access = Access(access.agent, access.scope or "shared")
     entry = json.dumps(mcp_server_json.split(program.server(access.flags)), ensure_ascii=False)
-    told = f"(the MCP server, scope {access.scope}; OpenClaw alone edits the list of them)"
-    return [f"{shlex.join(['openclaw', 'mcp', 'set', mcp_server.NAME, entry])}  {told}"]
+    note = f"(the MCP server, scope {access.scope}; OpenClaw alone edits the list of them)"
+    return [f"{shlex.join(['openclaw', 'mcp', 'set', mcp_server.NAME, entry])}  {note}"]
 
 
 def _may_be_registered(environ: Mapping[str, str]) -> bool:

@@ -52,27 +52,30 @@ def uninstall(environ: Mapping[str, str]) -> SettingsPlan:
     return SettingsPlan((script_file.removing(_path(environ)), *mcp_server_json.unregistering(path, _shape(path))))
 
 
-def look(program: Program, environ: Mapping[str, str]) -> Condition:
+def condition(program: Program, environ: Mapping[str, str]) -> Condition:
     """Reports whether our plug-in and our server exist and call this installation."""
     path = _servers(environ)
     shape = _shape(path)
-    registered, entry, told = mcp_server_json.look(path, shape)
+    registered, entry, server_problems = mcp_server_json.read(path, shape)
     if entry.get("enabled") is False or entry.get("disabled") is True:
-        told = [*told, mcp_server.switched_off(f'"{".".join((*shape.way, mcp_server.NAME))}" in {path}')]
-    return mcp_server.with_server(_plugged(program, environ), registered, program, environ.get("PATH"), told)
+        server_problems = [
+            *server_problems,
+            mcp_server.switched_off(f'"{".".join((*shape.way, mcp_server.NAME))}" in {path}'),
+        ]
+    return mcp_server.with_server(_plugged(program, environ), registered, program, environ.get("PATH"), server_problems)
 
 
 def _plugged(program: Program, environ: Mapping[str, str]) -> Condition:
     path = _path(environ)
-    text, problems = script_file.look(path)
+    text, problems = script_file.read(path)
     found = os.path.isdir(folder(environ))
     if text is None:
         return Condition(NAME, found, path, missing=_EVENTS, problems=problems)
     words = script_file.words(text)
-    told = command_problems(words, program.start, NAME)
-    if not told and text != script_file.script(_SCRIPT, program):
-        told = [HarnessProblem("outdated", "the plug-in was written by another version", program.again(NAME))]
-    return Condition(NAME, found, path, _EVENTS, (), workspace_of(words), tuple(told))
+    wrong = command_problems(words, program.start, NAME)
+    if not wrong and text != script_file.script(_SCRIPT, program):
+        wrong = [HarnessProblem("outdated", "the plug-in was written by another version", program.again(NAME))]
+    return Condition(NAME, found, path, _EVENTS, (), workspace_of(words), tuple(wrong))
 
 
 def _path(environ: Mapping[str, str]) -> str:

@@ -30,7 +30,7 @@ class Harness(Protocol):
     def uninstall(self, environ: Mapping[str, str]) -> SettingsPlan:
         """Plans to remove our hooks and our server. Raises `ConfigError` likewise."""
 
-    def look(self, program: Program, environ: Mapping[str, str]) -> Condition:
+    def condition(self, program: Program, environ: Mapping[str, str]) -> Condition:
         """Reports the state; never raises for damaged settings."""
 
 

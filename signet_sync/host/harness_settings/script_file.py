@@ -49,7 +49,7 @@ def _own(path: str) -> bytes | None:
     return raw
 
 
-def look(path: str) -> tuple[str | None, tuple[HarnessProblem, ...]]:
+def read(path: str) -> tuple[str | None, tuple[HarnessProblem, ...]]:
     """Returns the text of a file of ours, None if there is none; and problems if it cannot be read."""
     try:
         raw = _own(path)

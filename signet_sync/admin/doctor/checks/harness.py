@@ -38,11 +38,11 @@ def harness(target: Installation) -> list[Finding]:
             install = target.command("hooks install auto")
             return [warning("hooks", "no harness sends its sessions", install)]
         return [fine("hooks", "no harness is on this machine")]
-    told = [_told(target, condition, each) for condition in plugged for each in condition.problems]
-    told += _switched_off(target)
+    findings = [_finding(target, condition, each) for condition in plugged for each in condition.problems]
+    findings += _switched_off(target)
     feeding = [condition for condition in plugged if condition.events]
     tried = [each.harness for each in feeding if _OTHERS.isdisjoint(one.code for one in each.problems)]
-    return [*told, *_tried(target, tried)]
+    return [*findings, *_tried(target, tried)]
 
 
 def broken(target: Installation) -> list[str]:
@@ -51,7 +51,7 @@ def broken(target: Installation) -> list[str]:
     return [each.harness for each in found if each.events and any(_is_dead(each, one) for one in each.problems)]
 
 
-def _told(target: Installation, condition: Condition, one: HarnessProblem) -> Finding:
+def _finding(target: Installation, condition: Condition, one: HarnessProblem) -> Finding:
     flags = _AGAIN.get(one.code)
     remedy = one.hint if flags is None else target.command(f"hooks install {condition.harness}{flags}")
     kind = problem if one.code in ("python-gone", "server-gone", "server-extra") else warning
@@ -115,5 +115,5 @@ def _called(words: Sequence[str], environ: dict[str, str]) -> str:
         return reason(error)
     if done.returncode == 0:
         return ""
-    said = done.stderr.decode("utf-8", "replace").strip().splitlines()
-    return said[-1] if said else f"exit code {done.returncode}"
+    complaint = done.stderr.decode("utf-8", "replace").strip().splitlines()
+    return complaint[-1] if complaint else f"exit code {done.returncode}"

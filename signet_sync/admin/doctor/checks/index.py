@@ -59,12 +59,12 @@ def index(target: Installation) -> list[Finding]:
 
 
 def _unusable(target: Installation, error: apsw.Error | DatabaseError) -> Finding:
-    told = noted(error, target.database)
-    if told.code == "database-behind":
-        return warning("database-behind", told.message, target.command("reindex"), fix=True)
-    if isinstance(told, DatabaseCorrupt) or is_odd(error):
-        return _damaged(target, told.message)
-    return problem("database", f"{target.database}: {told.message}", told.hint)
+    translated = noted(error, target.database)
+    if translated.code == "database-behind":
+        return warning("database-behind", translated.message, target.command("reindex"), fix=True)
+    if isinstance(translated, DatabaseCorrupt) or is_odd(error):
+        return _damaged(target, translated.message)
+    return problem("database", f"{target.database}: {translated.message}", translated.hint)
 
 
 def _damaged(target: Installation, what: str) -> Finding:

@@ -78,8 +78,8 @@ def watches(target: Installation) -> list[Finding]:
     if target.settings.watch_mode != "auto":
         return [fine("watches", f"watch.mode is {target.settings.watch_mode}")]
     if not _can_watch(target.root):
-        told = "the agent polls" if target.alive else "an agent would poll"
-        return [warning("watches", f"the system has no watches left: {told}, which is slower", _more_watches())]
+        consequence = "the agent polls" if target.alive else "an agent would poll"
+        return [warning("watches", f"the system has no watches left: {consequence}, which is slower", _more_watches())]
     if target.alive and target.heartbeat.get("watch") == "polling":
         return [fine("watches", "none were left when the agent tried; it tries again within a minute")]
     small = [f"fs.inotify.{name} is only {value}" for name, value in _limits() if value < _LIMITS[name] // 64]
@@ -119,10 +119,10 @@ def clock(target: Installation) -> list[Finding]:
 
 
 def _last_pass(target: Installation) -> Iterator[Finding]:
-    said = (state_dir.read_json(os.path.join(target.folder.path, "last-pass.json")) or {}).get("last_full_pass")
-    ahead = (parse_instant(str(said)) or 0) / SECOND - target.now
+    last = (state_dir.read_json(os.path.join(target.folder.path, "last-pass.json")) or {}).get("last_full_pass")
+    ahead = (parse_instant(str(last)) or 0) / SECOND - target.now
     if ahead > AHEAD:
-        words = f"the last pass is dated {said}, {span(ahead)} ahead: this machine's clock was wrong then, or is now"
+        words = f"the last pass is dated {last}, {span(ahead)} ahead: this machine's clock was wrong then, or is now"
         yield warning("clock", words, f"{_set_clock()} && {target.command('reindex')}")
 
 

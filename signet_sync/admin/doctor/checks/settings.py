@@ -32,10 +32,10 @@ def history(target: Installation) -> list[Finding]:
         return [fine("history", "off")]
     if find_spec("pygit2") is None:
         return [problem("history", "it is on, but the extra `git` is missing", "pip install 'signet-sync[git]'")]
-    standing = repository.look(target.root, target.folder.key)
-    if standing.state == "unsafe":
-        return [problem("history", f"it is not written: {standing.reason}", standing.hint)]
-    ours = standing.state == "ours" or (standing.state == "none" and not standing.outer)
+    found = repository.look(target.root, target.folder.key)
+    if found.state == "unsafe":
+        return [problem("history", f"it is not written: {found.reason}", found.hint)]
+    ours = found.state == "ours" or (found.state == "none" and not found.outer)
     if target.settings.history_adopt or ours:
         return [fine("history", "on")]
-    return [warning("history", f"it is not written: {standing.reason}", standing.hint)]
+    return [warning("history", f"it is not written: {found.reason}", found.hint)]

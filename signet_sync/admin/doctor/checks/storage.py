@@ -152,5 +152,5 @@ def _live(target: Installation) -> Iterator[Finding]:
     found = [os.path.join(folder, name) for name in (*damaged, *aside)]
     if found:
         words = f"live turns that cannot be read: lines of {counted(len(found), 'file')}"
-        remedy = f"look into {shlex.quote(found[0])}  # what can be read is kept; the session's transcript has the rest"
+        remedy = f"open {shlex.quote(found[0])}  # what can be read is kept; the session's transcript has the rest"
         yield warning("live", words, remedy)

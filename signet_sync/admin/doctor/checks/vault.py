@@ -132,11 +132,11 @@ def file_system(target: Installation) -> list[Finding]:
         found.append(warning("file-system", words, "keep the vault on APFS, ext4, btrfs or XFS"))
     if found:
         return found
-    told = [kind or "local"]
+    features = [kind or "local"]
     if able is not None:
-        told += [] if able.cases else ["upper and lower case are one"]
-        told += [] if able.links else ["no hard links, and none are needed"]
-    return [fine("file-system", ", ".join(told))]
+        features += [] if able.cases else ["upper and lower case are one"]
+        features += [] if able.links else ["no hard links, and none are needed"]
+    return [fine("file-system", ", ".join(features))]
 
 
 def kind_of(path: str) -> str:
@@ -232,17 +232,19 @@ def _replaced(target: Installation) -> list[Finding]:
 def obsidian(target: Installation) -> list[Finding]:
     """Checks Obsidian's settings for the vault if it, or a folder around it, is opened in Obsidian."""
     real = os.path.realpath(target.root)
-    opened = next((place for place in _vaults(real, target.environ.get("HOME", "")) if _told(place) is not None), None)
+    opened = next(
+        (place for place in _vaults(real, target.environ.get("HOME", "")) if _app_settings(place) is not None), None
+    )
     if opened is None:
         return []
-    told = _told(opened) or {}
-    if told.get("alwaysUpdateLinks") is True:
+    app = _app_settings(opened) or {}
+    if app.get("alwaysUpdateLinks") is True:
         words = f"Obsidian rewrites links by itself ({os.path.join(opened, OBSIDIAN)}), in sealed files, too"
         remedy = "Obsidian: Settings, Files and links, switch off 'Automatically update internal links'"
         return [warning("obsidian", words, remedy)]
     inside = os.path.relpath(real, opened)
     place = "" if inside == "." else f"{inside}/"
-    ignored = told.get("userIgnoreFilters")
+    ignored = app.get("userIgnoreFilters")
     ignored = ignored if isinstance(ignored, list) else []
     shown = [f"{place}{name}/" for name in (MEMORY, "ledger") if not _covers(ignored, f"{place}{name}/")]
     if shown:
@@ -260,15 +262,15 @@ def _vaults(real: str, home: str) -> Iterator[str]:
         yield real
 
 
-def _told(place: str) -> dict[str, object] | None:
+def _app_settings(place: str) -> dict[str, object] | None:
     found = files.read(place, OBSIDIAN, _OBSIDIAN_LIMIT)
     if not isinstance(found, Found):
         return None
     try:
-        told = json.loads(found.raw)
+        app = json.loads(found.raw)
     except (ValueError, RecursionError):
         return {}
-    return told if isinstance(told, dict) else {}
+    return app if isinstance(app, dict) else {}
 
 
 def _covers(ignored: list[object], path: str) -> bool:
