@@ -30,8 +30,8 @@ def _look(context: Context, words: list[str], said: Mapping[str, Any]) -> None:
     if words[:1] == ["entity"] and "ref" in said:
         from signet_sync.entities import queries
 
-        with queries.looking(context.place(), said.get("agent") or DEFAULT_AGENT, resolve_now(None)) as garden:
-            queries.known(garden, said["ref"])
+        with queries.open_read_only(context.place(), said.get("agent") or DEFAULT_AGENT, resolve_now(None)) as entities:
+            queries.require_row(entities, said["ref"])
     elif words == ["violations", "accept"] and len(said.get("paths", ())) == 1:
         from signet_sync.integrity.operations import difference
         from signet_sync.sync.store.artifacts import seal_of

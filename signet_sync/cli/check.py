@@ -13,7 +13,7 @@ from signet_sync.cli.main import Context, counted, emit, json_option, now_option
 from signet_sync.errors import SignetSyncError, UsageError
 
 if TYPE_CHECKING:
-    from signet_sync.integrity.check import Checked
+    from signet_sync.integrity.check import CheckResult
 
 FORMATS = ["text", "json", "sarif", "github", "junit", "baseline"]
 
@@ -83,7 +83,7 @@ def _checked(
     baseline: str | None,
     agent: str | None,
     instant: int,
-) -> Checked:
+) -> CheckResult:
     from signet_sync.cli.reindex import progress_bar
     from signet_sync.integrity import check as integrity_check
 
@@ -114,7 +114,7 @@ def _checked(
 
 def _told(
     context: Context,
-    checked: Checked,
+    checked: CheckResult,
     form: str,
     reports: dict[str, str | None],
     summary: str | None,

@@ -20,7 +20,7 @@ from signet_sync.errors import UsageError
 from signet_sync.sync.read_only import reading, require_index
 
 if TYPE_CHECKING:
-    from signet_sync.memories.promotion import Swept
+    from signet_sync.memories.promotion import SweepResult
     from signet_sync.memories.promotion_score import Promotion
 
 _DREAM = """Sweep an agent's memories: what recall found often, by several queries, rises into the Dreamed section of
@@ -41,6 +41,7 @@ forget takes a memory out of both again. The background agent (run) sweeps by it
 @pass_context
 def dream(context: Context, dry_run: bool, agent: str, now: str | None, as_json: bool) -> None:
     from signet_sync.app.workspace import opened
+    from signet_sync.history import operations as history_operations
     from signet_sync.memories import promotion
 
     instant = resolve_now(now)
@@ -50,6 +51,8 @@ def dream(context: Context, dry_run: bool, agent: str, now: str | None, as_json:
         require_index(context.place())
     with opened(context.root, context.settings(), database=context.chosen_database) as workspace:
         swept = promotion.dream(workspace, agent, instant, dry_run=dry_run)
+        if swept.promoted and not dry_run:
+            history_operations.close_dreams(workspace, instant)
         for line in (*workspace.events, swept.waiting):
             if line:
                 context.say(line)
@@ -60,7 +63,7 @@ def dream(context: Context, dry_run: bool, agent: str, now: str | None, as_json:
         _show(context, swept, texts)
 
 
-def _document(swept: Swept) -> dict[str, object]:
+def _document(swept: SweepResult) -> dict[str, object]:
     return {
         "sweep_id": swept.sweep_id,
         "candidates": swept.candidates,
@@ -83,7 +86,7 @@ def _told(one: Promotion) -> dict[str, object]:
     }
 
 
-def _texts(database: object, agent: str, swept: Swept) -> dict[str, str]:
+def _texts(database: object, agent: str, swept: SweepResult) -> dict[str, str]:
     from signet_sync.memories.store import memories
     from signet_sync.storage.database.connection import Database
     from signet_sync.text.sentences import flatten
@@ -94,7 +97,7 @@ def _texts(database: object, agent: str, swept: Swept) -> dict[str, str]:
     return {memory.id: flatten(memory.content, 100) for memory in found if memory is not None}
 
 
-def _show(context: Context, swept: Swept, texts: dict[str, str]) -> None:
+def _show(context: Context, swept: SweepResult, texts: dict[str, str]) -> None:
     if swept.deferred:
         context.say("another sweep is at work; nothing was done")
         return

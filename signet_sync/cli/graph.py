@@ -25,7 +25,7 @@ def graph(context: Context, format_: str, thread: str | None, limit: int, as_jso
 
     with reading(context.place()) as database:
         chosen = None if thread is None else references.thread_behind(database, agent, thread)
-        drawn = subgraph.read(database, agent, chosen, limit)
+        drawn = subgraph.read_picture(database, agent, chosen, limit)
     if as_json or format_ == "json":
         emit(picture.values(drawn))
     else:

@@ -13,8 +13,8 @@ from signet_sync.cli.main import Context, counted, emit, json_option, pass_conte
 from signet_sync.formats.paths import display
 
 if TYPE_CHECKING:
-    from signet_sync.capture.intake import Intake
-    from signet_sync.capture.stores.transcripts import Source
+    from signet_sync.capture.intake import IntakeResult
+    from signet_sync.capture.stores.transcripts import TranscriptSource
 
 _SHOWN = 12
 
@@ -57,7 +57,7 @@ def import_(context: Context, harness: str, path: str | None, agent: str | None,
             code="agent-invalid",
         )
     sources = list(transcripts.sources(harness, where=path))
-    done = intake.Intake()
+    done = intake.IntakeResult()
     skipped: list[dict[str, str]] = []
     with opened(context.root, settings, database=context.chosen_database) as workspace:
         propose = proposer(settings, context.root, os.environ)
@@ -69,7 +69,7 @@ def import_(context: Context, harness: str, path: str | None, agent: str | None,
                 elif path is None and now_us - source.mtime_ns // 1000 < settings.capture_idle * 1_000_000:
                     skipped.append({"path": source.path, "reason": _recent(settings.capture_idle)})
                 else:
-                    intake.one(workspace, source, done, now_us=now_us, agent_id=agent, propose=propose)
+                    intake.capture_one(workspace, source, done, now_us=now_us, agent_id=agent, propose=propose)
                 advance()
         for text in workspace.events:
             context.say(text)
@@ -103,7 +103,9 @@ def _bar(length: int, silent: bool) -> Any:
     return Bar(console=Console(stderr=True))
 
 
-def _document(harness: str, sources: list[Source], done: Intake, skipped: list[dict[str, str]]) -> dict[str, Any]:
+def _document(
+    harness: str, sources: list[TranscriptSource], done: IntakeResult, skipped: list[dict[str, str]]
+) -> dict[str, Any]:
     redactions: Counter[str] = Counter()
     for captured in done.captured:
         redactions.update(captured.redactions)

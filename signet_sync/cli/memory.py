@@ -119,14 +119,14 @@ def remember(
 @pass_context
 def forget(context: Context, memory: str, purge_history: bool, agent: str, now: str | None, as_json: bool) -> int:
     from signet_sync.cli.remove import is_waiting, purged_document, say_purged
-    from signet_sync.memories import operations as memories_operations
+    from signet_sync.privacy import forget as privacy_forget
 
     instant = resolve_now(now)
     with _opened(context) as workspace:
-        done = memories_operations.forget(workspace, agent, memory, instant, purge_history=purge_history)
+        done = privacy_forget.forget(workspace, agent, memory, instant, purge_history=purge_history)
         _say(context, workspace, done.waiting)
     if as_json:
-        told = memories_operations.forgotten_document(done)
+        told = privacy_forget.forgotten_document(done)
         emit(told if done.purged is None else {**told, "purged": purged_document(done.purged)})
         return 1 if is_waiting(done.purged) else 0
     gone = done.memory
@@ -179,11 +179,11 @@ def _say(context: Context, workspace: Workspace, waiting: str) -> None:
 
 
 def _pin(context: Context, handle: str, agent: str, now: str | None, as_json: bool, *, pinned: bool) -> None:
-    from signet_sync.memories import operations as memories_operations
+    from signet_sync.recall import pinning
 
     instant = resolve_now(now)
     with _opened(context) as workspace:
-        done = (memories_operations.pin if pinned else memories_operations.unpin)(workspace, agent, handle, instant)
+        done = (pinning.pin if pinned else pinning.unpin)(workspace, agent, handle, instant)
         _say(context, workspace, done.waiting)
     if as_json:
         emit({"id": done.id, "pinned": pinned, "changed": done.changed})

@@ -13,7 +13,7 @@ from signet_sync.sync.read_only import reading
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from signet_sync.recall.operations import Hit
+    from signet_sync.recall.operations import RecallHit
 
 
 @click.command()
@@ -35,7 +35,7 @@ def recall(context: Context, query: tuple[str, ...], limit: int, agent: str, now
     catch_up(context.place(), agent)
     with reading(context.place()) as database:
         hits = recall_operations.recall(database, words, agent_id=agent, limit=limit)
-    recall_operations.note(context.place(), agent, words, hits, instant)
+    recall_operations.count_hits(context.place(), agent, words, hits, instant)
     if as_json:
         emit({"query": words, "hits": [hit._asdict() for hit in hits]})
     elif hits:
@@ -45,7 +45,7 @@ def recall(context: Context, query: tuple[str, ...], limit: int, agent: str, now
     return 0
 
 
-def _show(hits: Sequence[Hit]) -> None:
+def _show(hits: Sequence[RecallHit]) -> None:
     for hit in hits:
         handle = hit.id if "#" in hit.id else f"^{hit.id}"
         click.echo(click.style(f"{hit.tier:<10}", bold=True) + f" {hit.text}")

@@ -22,7 +22,7 @@ from signet_sync.cli.reindex import progress_bar
 from signet_sync.cli.remove import is_waiting, purged_document, refresh, say_purged, say_would, would
 
 if TYPE_CHECKING:
-    from signet_sync.privacy.redact import Redacted
+    from signet_sync.privacy.redact import RedactResult
 
 
 @click.command()
@@ -120,7 +120,7 @@ def _history(context: Context, as_json: bool) -> int:
     return 0
 
 
-def _tell(done: Redacted, as_json: bool, *, dry_run: bool, name: str | None = None) -> None:
+def _tell(done: RedactResult, as_json: bool, *, dry_run: bool, name: str | None = None) -> None:
     if as_json:
         emit(
             {
@@ -148,7 +148,7 @@ def _tell(done: Redacted, as_json: bool, *, dry_run: bool, name: str | None = No
         click.secho(f"    signet-sync {again} --purge-history", fg="yellow")
 
 
-def _list(found: Redacted) -> None:
+def _list(found: RedactResult) -> None:
     for one in found.files:
         rules = ", ".join(f"{rule} × {count}" for rule, count in sorted(one.rules.items()))
         click.echo(f"  {one.path}: {rules}")

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from signet_sync.errors import UsageError
     from signet_sync.history.purge import Begun
     from signet_sync.history.purge_plan import Done
-    from signet_sync.privacy.remove import Removal, Removed, Undo
+    from signet_sync.privacy.remove import RemoveResult, SessionRemoval, Undo
     from signet_sync.sync.workspace import Workspace
 
 
@@ -111,8 +111,8 @@ def remove(
         if quoted.paths and quoting is None:
             raise _quoted(quoted.paths)
         _ask(plans, quoted.paths if quoting == "redact" else (), yes, as_json)
-        mend = quotes.redact(workspace, quoted, reason or "", instant) if quoting == "redact" else remove.as_it_is
-        remove_one = partial(remove.remove, purge_history=purge_history, quoted_in=quoted.paths, mend=mend)
+        rewrite = quotes.redact(workspace, quoted, reason or "", instant) if quoting == "redact" else remove.unchanged
+        remove_one = partial(remove.remove, purge_history=purge_history, quoted_in=quoted.paths, rewrite=rewrite)
         done = [remove_one(workspace, plan, reason or "", instant) for plan in plans]
     documents = [_document(one) for one in done]
     if as_json:
@@ -123,7 +123,7 @@ def remove(
     return 1 if any(one.pending or is_waiting(one.purged) for one in done) else 0
 
 
-def _document(done: Removed) -> dict[str, object]:
+def _document(done: RemoveResult) -> dict[str, object]:
     return {
         "agent_id": done.agent_id,
         "session_token": done.session_token,
@@ -151,7 +151,7 @@ def _quoted(paths: Sequence[str]) -> UsageError:
     )
 
 
-def _tell(done: Removed, *, earlier: bool, redacted: bool) -> None:
+def _tell(done: RemoveResult, *, earlier: bool, redacted: bool) -> None:
     if earlier:
         click.echo(f"{done.session_token} was removed earlier")
     else:
@@ -182,7 +182,7 @@ def _undo(
     from signet_sync.privacy import remove
 
     undo = remove.undoable(workspace, agent, name)
-    stone = undo.stone
+    stone = undo.tombstone
     if not dry_run:
         # Nothing is lost by it, so only a person at a terminal is asked.
         if sys.stdin.isatty() and not as_json:
@@ -196,7 +196,7 @@ def _undo(
                 "session_token": stone.session_token,
                 "lifted": not dry_run,
                 "dry_run": dry_run,
-                "tombstone": undo.tombstone,
+                "tombstone": undo.path,
                 "session_ids": list(undo.session_ids) or None,
                 "removed_at": stone.removed_at.text,
                 "removed_paths": list(stone.removed_paths),
@@ -218,7 +218,7 @@ def _undo(
 
 
 def _tell_undo(undo: Undo) -> None:
-    stone = undo.stone
+    stone = undo.tombstone
     click.secho(f"{stone.session_token}, removed {stone.removed_at.text}: {display(stone.reason)}", bold=True, err=True)
     for session_id in undo.session_ids:
         click.echo(f"  session {display(session_id)}", err=True)
@@ -278,7 +278,7 @@ def refresh(workspace: Workspace, instant: int, what: str = "removed") -> None:
         )
 
 
-def _dry(plans: list[Removal], quoted_in: Sequence[str], purges: list[Begun | Done], as_json: bool) -> None:
+def _dry(plans: list[SessionRemoval], quoted_in: Sequence[str], purges: list[Begun | Done], as_json: bool) -> None:
     if as_json:
         emit(
             {
@@ -327,7 +327,7 @@ def would(purge: Begun | Done) -> dict[str, Any]:
     return {**found, "refused": purge.refused or None, "nothing": purge.nothing or None}
 
 
-def _list(plans: list[Removal]) -> None:
+def _list(plans: list[SessionRemoval]) -> None:
     for plan in plans:
         for ref in plan.sessions:
             click.secho(f"session {display(ref.session_id)} ({ref.session_token})", bold=True, err=True)
@@ -335,7 +335,7 @@ def _list(plans: list[Removal]) -> None:
             click.echo(f"  {path}", err=True)
 
 
-def _ask(plans: list[Removal], redacted: Sequence[str], yes: bool, as_json: bool) -> None:
+def _ask(plans: list[SessionRemoval], redacted: Sequence[str], yes: bool, as_json: bool) -> None:
     if not yes and not as_json and sys.stdin.isatty():
         _list(plans)
         for path in redacted:

@@ -18,7 +18,7 @@ def render(context: Context, write: bool, agent: str, now: str | None, as_json: 
     from signet_sync.app.workspace import opened
     from signet_sync.errors import SignetSyncError, UsageError
     from signet_sync.formats.paths import head_page
-    from signet_sync.pages import stage as pages_stage
+    from signet_sync.pages import memory_page_writer
     from signet_sync.storage import state_dir
     from signet_sync.sync.publishing import publish_pages
     from signet_sync.sync.read_only import require_index
@@ -46,7 +46,7 @@ def render(context: Context, write: bool, agent: str, now: str | None, as_json: 
                     outcome.held or outcome.trouble[0], path=head_page(agent), hint="see signet-sync status"
                 )
             changed = outcome.pages[agent].changed
-        rendered, in_window, _ = pages_stage.compose(workspace, agent, instant)
+        rendered, in_window, _ = memory_page_writer.compose(workspace, agent, instant)
     if as_json:
         emit(
             {

@@ -103,7 +103,7 @@ def take_spool(context: Context, sweep: bool) -> None:
         )
         for remark in remarks:
             logger.warning("{}", remark)
-        intake.take(workspace, now_us=now_us, sweep=sweep)
+        intake.run_capture(workspace, now_us=now_us, sweep=sweep)
         told = len(workspace.events)
         history_operations.close_sessions(workspace, now_us())
         for text in workspace.events[told:]:

@@ -10,7 +10,7 @@ import click
 from signet_sync.cli.main import Context, agreed, counted, emit, json_option, now_option, pass_context, resolve_now
 
 if TYPE_CHECKING:
-    from signet_sync.integrity.operations import Chosen, Settled
+    from signet_sync.integrity.operations import BatchResult, ViolationFilter
     from signet_sync.sync.store.violations import Batch
     from signet_sync.sync.workspace import Workspace
 
@@ -118,11 +118,11 @@ def _which(function: _Command) -> _Command:
 
 def _chosen(
     paths: tuple[str, ...], everything: bool, vanished: bool, batch: str | None, *, accepted: bool = False
-) -> Chosen:
+) -> ViolationFilter:
     """Returns the choice that the options make. Raises `click.UsageError` if there is none, or more than one."""
-    from signet_sync.integrity.operations import Chosen
+    from signet_sync.integrity.operations import ViolationFilter
 
-    which = Chosen(paths, everything, vanished, batch, accepted)
+    which = ViolationFilter(paths, everything, vanished, batch, accepted)
     if accepted and (everything or vanished or batch):
         raise click.UsageError("--accepted goes with no --all, --vanished or --batch")
     if not (paths or everything or vanished or batch or accepted):
@@ -132,17 +132,17 @@ def _chosen(
     return which
 
 
-def _agree(workspace: Workspace, which: Chosen, does: str, *, yes: bool, as_json: bool) -> list[str]:
+def _agree(workspace: Workspace, which: ViolationFilter, does: str, *, yes: bool, as_json: bool) -> list[str]:
     """Returns the chosen paths, after a person agreed unless exactly one was named."""
-    from signet_sync.integrity.operations import chosen
+    from signet_sync.integrity.operations import select
 
-    paths = chosen(workspace.database, which)
+    paths = select(workspace.database, which)
     if paths and not which.is_one:
         agreed(f"{does.format(counted(len(paths), 'file'))}?", yes=yes, as_json=as_json)
     return paths
 
 
-def _tell(settled: Settled, what: str, as_json: bool, **more: object) -> int:
+def _tell(settled: BatchResult, what: str, as_json: bool, **more: object) -> int:
     if as_json:
         failed = [f"{path}: {why}" for path, why in settled.failed.items()]
         emit({what: settled.done, "failed": failed, **more})
@@ -190,7 +190,7 @@ def restore(
         wanted = _agree(workspace, which, "restore {} to the sealed content", yes=yes, as_json=as_json)
         if which.is_one:
             kept = integrity_operations.restore(workspace, wanted[0], instant)
-            settled = integrity_operations.Settled(wanted, {} if kept is None else {wanted[0]: kept})
+            settled = integrity_operations.BatchResult(wanted, {} if kept is None else {wanted[0]: kept})
         else:
             settled = integrity_operations.restore_all(workspace, wanted, instant)
         run_pass(workspace, Request(now_us=instant))
@@ -230,7 +230,7 @@ def accept(
         wanted = _agree(workspace, which, "accept {} as they are", yes=yes, as_json=as_json)
         if which.is_one:
             integrity_operations.accept(workspace, wanted[0], reason, instant)
-            settled = integrity_operations.Settled(wanted)
+            settled = integrity_operations.BatchResult(wanted)
         else:
             settled = integrity_operations.accept_all(workspace, wanted, reason, instant)
         run_pass(workspace, Request(now_us=instant, reread=frozenset(settled.done)))

@@ -13,7 +13,7 @@ from signet_sync.errors import UsageError
 from signet_sync.formats.entity_paths import KINDS
 
 if TYPE_CHECKING:
-    from signet_sync.entities.results import Done
+    from signet_sync.entities.results import EntityResult
 
 _HELP = """Do one operation that a JSON document names.
 
@@ -128,7 +128,7 @@ def _bad(what: str) -> UsageError:
     return UsageError(what, hint="see signet-sync entity apply --help for its shape", code="input-invalid")
 
 
-def _acts() -> dict[str, Callable[..., Done]]:
+def _acts() -> dict[str, Callable[..., EntityResult]]:
     from signet_sync.entities import operations, protection
 
     return {

@@ -22,7 +22,16 @@ from signet_sync.cli.main import (
 from signet_sync.formats.entity_paths import FILES, KINDS, Kind
 
 if TYPE_CHECKING:
-    from signet_sync.entities.results import Listed, Logged, Proposal, Remark, Replay, Shown, ShownSection, Source
+    from signet_sync.entities.results import (
+        EntityFinding,
+        EntitySummary,
+        EntityView,
+        EventSource,
+        LoggedEvent,
+        Proposal,
+        Replay,
+        SectionView,
+    )
 
 _entity = click.argument("ref", metavar="ID")
 _entity_or_all = click.argument("ref", metavar="[ID]", required=False)
@@ -50,7 +59,7 @@ def list_(context: Context, kind: str | None, agent: str, now: str | None, as_js
         _show_line(entity)
 
 
-def _show_line(entity: Listed) -> None:
+def _show_line(entity: EntitySummary) -> None:
     what = entity.kind if entity.type is None else f"{entity.kind}, {entity.type}"
     status = "" if entity.status == "active" else f" · {entity.status}"
     click.echo(f"{click.style(entity.title, bold=True)}  ({what}{status})  {click.style(entity.id, dim=True)}")
@@ -78,7 +87,7 @@ def show(context: Context, ref: str, agent: str, now: str | None, as_json: bool)
         _show(shown)
 
 
-def _show(shown: Shown) -> None:
+def _show(shown: EntityView) -> None:
     from signet_sync.formats.paths import display
 
     click.secho(shown.title, bold=True)
@@ -101,7 +110,7 @@ def _show(shown: Shown) -> None:
         click.secho(f"\nempty: {', '.join(empty)}", dim=True)
 
 
-def _show_section(section: ShownSection) -> None:
+def _show_section(section: SectionView) -> None:
     if not section.text.strip():
         return
     place = f"  ({section.name})" if section.name.startswith("notes/") else ""
@@ -145,7 +154,7 @@ def log(context: Context, ref: str | None, limit: int, agent: str, as_json: bool
         _show_event(logged, with_id=ref is None)
 
 
-def event_document(logged: Logged) -> dict[str, Any]:
+def event_document(logged: LoggedEvent) -> dict[str, Any]:
     """Returns an event with the fields of its line in the log (without None and empty ones) and its resulting state."""
     from signet_sync.entities.event_log.events import encode
 
@@ -153,11 +162,11 @@ def event_document(logged: Logged) -> dict[str, Any]:
     return {**record, "state": logged.state}
 
 
-def _show_event(logged: Logged, *, with_id: bool) -> None:
-    from signet_sync.entities.queries import about
+def _show_event(logged: LoggedEvent, *, with_id: bool) -> None:
+    from signet_sync.entities.queries import describe_event
 
     event = logged.event
-    what = f"{event.entity_id or 'all'}  {about(event)}" if with_id else about(event)
+    what = f"{event.entity_id or 'all'}  {describe_event(event)}" if with_id else describe_event(event)
     state = "" if logged.state == "committed" else click.style(f"  {logged.state}", fg="red")
     gone = click.style("  (its words were removed)", dim=True) if event.erased else ""
     click.echo(f"{event.at[:10]} {event.at[11:16]}  {event.actor:<10}  {what}{state}{gone}")
@@ -241,7 +250,7 @@ def drift(context: Context, agent: str, as_json: bool) -> int:
     return _findings(remarks, as_json, "nothing drifted")
 
 
-def _findings(remarks: Sequence[Remark], as_json: bool, fine: str) -> int:
+def _findings(remarks: Sequence[EntityFinding], as_json: bool, fine: str) -> int:
     if as_json:
         emit({"ok": not remarks, "findings": [remark._asdict() for remark in remarks]})
     elif not remarks:
@@ -251,7 +260,7 @@ def _findings(remarks: Sequence[Remark], as_json: bool, fine: str) -> int:
     return 1 if remarks else 0
 
 
-def _show_remarks(remarks: Sequence[Remark]) -> None:
+def _show_remarks(remarks: Sequence[EntityFinding]) -> None:
     from signet_sync.formats.paths import display
 
     where = None
@@ -286,13 +295,13 @@ def show_source(context: Context, agent: str, token: str, wanted: str | None, as
         _show_source(source)
 
 
-def _source_document(source: Source) -> dict[str, Any]:
-    from signet_sync.entities.results import Logged
+def _source_document(source: EventSource) -> dict[str, Any]:
+    from signet_sync.entities.results import LoggedEvent
 
     event = source.event
     return {
         "token": event.token,
-        "event": event_document(Logged(event, event.state)),
+        "event": event_document(LoggedEvent(event, event.state)),
         "id": event.entity_id,
         "entity_path": source.entity_path,
         "path": source.path,
@@ -300,13 +309,13 @@ def _source_document(source: Source) -> dict[str, Any]:
     }
 
 
-def _show_source(source: Source) -> None:
-    from signet_sync.entities.queries import about
+def _show_source(source: EventSource) -> None:
+    from signet_sync.entities.queries import describe_event
     from signet_sync.formats.paths import display
 
     event = source.event
     click.secho(event.token, bold=True)
-    click.echo(f"  {event.at}  {event.actor}: {about(event)}")
+    click.echo(f"  {event.at}  {event.actor}: {describe_event(event)}")
     click.echo(f"  {display(source.entity_path)}")
     if source.path is not None:
         line = f"#{source.line}" if source.line else ""

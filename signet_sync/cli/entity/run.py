@@ -15,7 +15,7 @@ from signet_sync.errors import UsageError
 
 if TYPE_CHECKING:
     from signet_sync.entities.event_log.events import Actor
-    from signet_sync.entities.results import Done
+    from signet_sync.entities.results import EntityResult
     from signet_sync.sync.workspace import Workspace
 
 ACTORS = ("agent", "person", "maintainer")
@@ -53,7 +53,7 @@ class Call:
         """The arguments that every operation takes."""
         return {"actor": self.actor, "now_us": self.now_us, "key": self.key}
 
-    def do(self, said: str, act: Callable[[Workspace], Done]) -> None:
+    def do(self, said: str, act: Callable[[Workspace], EntityResult]) -> None:
         """Executes an operation and prints its result; `said` is the first text for a person."""
         with opened(self.context) as workspace:
             done = act(workspace)
@@ -85,7 +85,7 @@ def calling(actor: Actor) -> Callable[[Callable[..., None]], Callable[..., None]
     return add
 
 
-def tell(context: Context, done: Done, said: str, *, as_json: bool) -> None:
+def tell(context: Context, done: EntityResult, said: str, *, as_json: bool) -> None:
     """Prints the result, for a program or a person."""
     from signet_sync.entities.results import done_document
     from signet_sync.formats.paths import display

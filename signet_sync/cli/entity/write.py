@@ -21,7 +21,7 @@ from signet_sync.formats.entity_paths import KINDS, Kind
 
 if TYPE_CHECKING:
     from signet_sync.entities.event_log.events import Actor
-    from signet_sync.entities.results import Promoted
+    from signet_sync.entities.results import PromotedField
 
 _ENOUGH = 1 << 20  # bytes: more than any section may have, in any encoding
 
@@ -315,7 +315,7 @@ def promote(
         _tell_promoted(done)
 
 
-def _promoted(done: Promoted) -> dict[str, Any]:
+def _promoted(done: PromotedField) -> dict[str, Any]:
     return {
         "id": done.anchor,
         "event_id": done.event_id,
@@ -327,7 +327,7 @@ def _promoted(done: Promoted) -> dict[str, Any]:
     }
 
 
-def _tell_promoted(done: Promoted) -> None:
+def _tell_promoted(done: PromotedField) -> None:
     from signet_sync.formats.paths import display
 
     click.echo(f"{done.heading} is a section of every {done.kind}, from schema version {done.version} on")

@@ -11,9 +11,17 @@ from signet_sync.entities import store as entities_store
 from signet_sync.entities.drift_resolution import LEDGER
 from signet_sync.entities.event_log.events import Event
 from signet_sync.entities.evidence import read_item, tokens_in
-from signet_sync.entities.repository import Garden
-from signet_sync.entities.results import Listed, Logged, Proposal, Remark, Shown, ShownItem, ShownSection
-from signet_sync.entities.store import GardenFile
+from signet_sync.entities.repository import EntityRepository
+from signet_sync.entities.results import (
+    EntityFinding,
+    EntitySummary,
+    EntityView,
+    ItemView,
+    LoggedEvent,
+    Proposal,
+    SectionView,
+)
+from signet_sync.entities.store import EntityFile
 from signet_sync.formats.entity_paths import anchor_of
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.storage.database.connection import Database
@@ -34,7 +42,7 @@ _KINDS = {"user": "People", "part": "Parts", "relationship": "Relationships"}
 class Card(NamedTuple):
     """An entity in the list, its number of open proposals, and whether one of its files has drifted."""
 
-    entity: Listed
+    entity: EntitySummary
     line: Sequence[Span]
     proposals: int
     drifted: bool
@@ -90,7 +98,7 @@ class Waiting(NamedTuple):
 class Drifted(NamedTuple):
     """A file that needs a maintainer, and the commands that resolve the drift."""
 
-    remark: Remark
+    remark: EntityFinding
     keep_file: str
     keep_events: str
 
@@ -106,11 +114,11 @@ class Told(NamedTuple):
 
 def entities(ask: Ask) -> Page:
     """Shows all entities of the agent, by kind."""
-    with queries.looking(ask.site.place, ask.agent, ask.now_us) as garden:
-        found = queries.listed(garden)
-        proposed = Counter(one.entity_id for one in proposals.waiting(garden))
-        queue = queries.queued(garden)
-        chain = entities_store.chain(garden.workspace.database, ask.agent)
+    with queries.open_read_only(ask.site.place, ask.agent, ask.now_us) as repo:
+        found = queries.list_entities(repo)
+        proposed = Counter(one.entity_id for one in proposals.waiting(repo))
+        queue = queries.list_drift(repo)
+        chain = entities_store.log_end(repo.workspace.database, ask.agent)
     drifted = {one.id for one in queue}
     known = {one.id for one in found}
     kinds = [
@@ -131,32 +139,32 @@ def entities(ask: Ask) -> Page:
     )
 
 
-def _card(one: Listed, proposed: Mapping[str, int], drifted: Collection[str]) -> Card:
+def _card(one: EntitySummary, proposed: Mapping[str, int], drifted: Collection[str]) -> Card:
     return Card(one, markdown.spans(one.line), proposed.get(one.id, 0), one.id in drifted)
 
 
 def entity(ask: Ask) -> Page:
     """Shows one entity. Raises `UsageError` if the agent has none of this name, or several."""
-    with queries.looking(ask.site.place, ask.agent, ask.now_us) as garden:
-        row = queries.known(garden, ask.path["entity"])
-        shown = queries.shown(garden, row)
-        logged = queries.logged(garden, row.id)
+    with queries.open_read_only(ask.site.place, ask.agent, ask.now_us) as repo:
+        row = queries.require_row(repo, ask.path["entity"])
+        shown = queries.view(repo, row)
+        logged = queries.list_events(repo, row.id)
         page = portion(logged, ask.query.get("page"), EVENTS)
-        look = _Look(garden, logged, shown)
+        look = _Look(repo, logged, shown)
         sections = [look.section(one) for one in shown.sections]
         proposals = [look.waiting(ask, one) for one in shown.proposals]
         data = {
             "entity": shown,
             "sections": sections,
             "proposals": proposals,
-            "drifted": [_drifted(ask, one) for one in queries.queued(garden) if one.id == row.id],
-            "lint": queries.untidy(garden, row),
+            "drifted": [_drifted(ask, one) for one in queries.list_drift(repo) if one.id == row.id],
+            "lint": queries.lint_files(repo, row),
             "log": page.each(look.told),
-            "beside": _beside(garden, row),
+            "beside": _beside(repo, row),
             "pinned": _WHOLE in shown.pins,
             "locked": _WHOLE in shown.locks,
         }
-        links = of_names(garden.workspace.database, ask.agent, _targets(sections, proposals))
+        links = of_names(repo.workspace.database, ask.agent, _targets(sections, proposals))
     return Page(
         "entity",
         shown.title,
@@ -171,7 +179,7 @@ def entity(ask: Ask) -> Page:
     )
 
 
-def _drifted(ask: Ask, remark: Remark) -> Drifted:
+def _drifted(ask: Ask, remark: EntityFinding) -> Drifted:
     """Composes the commands, which name the notes or the event log if the drift is there."""
     notes = ["--notes"] if remark.path.endswith("/notes.md") else []
     keep_file, keep_events = (
@@ -181,10 +189,10 @@ def _drifted(ask: Ask, remark: Remark) -> Drifted:
     return Drifted(remark, keep_file, keep_events)
 
 
-def _beside(garden: Garden, row: GardenFile) -> list[tuple[str, str]]:
+def _beside(repo: EntityRepository, row: EntityFile) -> list[tuple[str, str]]:
     """Returns ids and titles of a relationship's members, or of the relationships of an entity."""
-    database = garden.workspace.database
-    return [(one, _title(database, garden.agent_id, one)) for one in entities_store.beside(database, row)]
+    database = repo.workspace.database
+    return [(one, _title(database, repo.agent_id, one)) for one in entities_store.neighbours(database, row)]
 
 
 def _title(database: Database, agent_id: str, entity_id: str) -> str:
@@ -206,8 +214,8 @@ def _targets(sections: Iterable[Section], proposals: Iterable[Waiting]) -> set[s
 class _Look:
     """One entity while its page is built: its events by token, and the sessions of its evidence."""
 
-    def __init__(self, garden: Garden, logged: Sequence[Logged], shown: Shown) -> None:
-        self._garden = garden
+    def __init__(self, repo: EntityRepository, logged: Sequence[LoggedEvent], shown: EntityView) -> None:
+        self._garden = repo
         self._events = {one.event.token: one.event for one in logged}
         # A person may have written headings.
         self._pins, self._locks = (
@@ -215,7 +223,7 @@ class _Look:
         )
         self._known: dict[str, SessionRef | None] = {}
 
-    def section(self, one: ShownSection) -> Section:
+    def section(self, one: SectionView) -> Section:
         """Returns a section with its items parsed."""
         raw = one.text if not one.name else ""
         items = None if one.items is None else [self._item(item) for item in one.items]
@@ -233,7 +241,7 @@ class _Look:
             raw,
         )
 
-    def _item(self, item: ShownItem) -> Item:
+    def _item(self, item: ItemView) -> Item:
         tokens = tokens_in(item.text)
         event = self._events.get(tokens[-1].text) if tokens else None
         said = read_item(item.text)
@@ -255,10 +263,10 @@ class _Look:
         approve, reject = (told(ask, "entity", word, one.id) for word in ("approve", "reject"))
         return Waiting(one, blocks, source, approve, reject)
 
-    def told(self, one: Logged) -> Told:
+    def told(self, one: LoggedEvent) -> Told:
         """Returns an event as a line of the log."""
         sources = [self._source(rests) for rests in one.event.evidence]
-        return Told(one.event, one.state, queries.about(one.event), sources)
+        return Told(one.event, one.state, queries.describe_event(one.event), sources)
 
     def _source(self, rests: str) -> Source:
         """Parses `PATH#LINE`."""

@@ -49,7 +49,7 @@ class Held(NamedTuple):
     sessions: int
     artifacts: int
     days: Calendar
-    latest: list[session_list.Entry]
+    latest: list[session_list.SessionEntry]
     running: list[Running]
     wrong: list[Wrong]
     notes: list[tuple[str, int]]
@@ -114,7 +114,7 @@ def _held(database: Database, ask: Ask) -> Held:
         sessions,
         artifacts,
         calendar(pages.days(database, ask.agent), day_of(ask.now_us)),
-        session_list.page(database, ask.agent, session_list.Filter(), limit=LATEST).entries,
+        session_list.page(database, ask.agent, session_list.SessionFilter(), limit=LATEST).entries,
         every(database, ask.agent)[:LATEST],
         wrong,
         notes.most_common(),

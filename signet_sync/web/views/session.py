@@ -50,7 +50,7 @@ def session(ask: Ask) -> Page:
     """Shows a session that has files or is running; else a page that explains what happened to it, and what to do."""
     token, session_id = ask.path["token"], ask.path["session"]
     with reading(ask.site.place) as database:
-        ref = outcomes.exactly(database, ask.agent, token, session_id)
+        ref = outcomes.find(database, ask.agent, token, session_id)
         live = buffers(database, ask.agent, token, session_id, ref)
         if ref is not None:
             return _told(ask, database, ref, live)
@@ -64,7 +64,7 @@ def session(ask: Ask) -> Page:
 
 def _told(ask: Ask, database: Database, ref: SessionRef, live: Sequence[LiveSession]) -> Page:
     held = sessions.files(database, ref)
-    strays = outcomes.strays(database, ref)
+    strays = outcomes.problem_files(database, ref)
     document = open_session.describe_one(database, ref) if held else None
     stretches = _stretches(held)
     codes = {file.source_path: "indexed" for file in held} | {stray.path: stray.code for stray in strays}
@@ -88,7 +88,7 @@ def _told(ask: Ask, database: Database, ref: SessionRef, live: Sequence[LiveSess
         "lineage": lineage_of(database, ref),
         "memories": outcomes.memories(database, ref),
         "facts": outcomes.facts(database, ref),
-        "mentioned": outcomes.mentioned(database, ref),
+        "mentioned": outcomes.topics(database, ref),
         "resting": resting(ask.site.place, database, ask.agent, [file.source_path for file in held]),
     }
     return _page(ask, database, title, data)

@@ -155,7 +155,7 @@ def _others(database: Database, ask: Ask, sealed: Collection[str]) -> list[dict[
     ]
     return found + [
         problem(one.path, "ignored", "conflict-copy", f"a copy of {one.original}, with words that are not in it")
-        for one in conflict_copies.standing(ask.site.place.root)
+        for one in conflict_copies.find(ask.site.place.root)
         if one.agent_id == ask.agent
     ]
 

@@ -123,7 +123,7 @@ def _secrets(target: Installation, database: Database) -> list[Finding]:
 def _copies(target: Installation, database: Database) -> list[Finding]:
     """Reports copies that a sync service put beside files: either of the two may have the text the user wants."""
     paths = [one.path for one in counts_store.problems(database) if one.code == "conflict-copy"]
-    paths += [one.path for one in conflict_copies.standing(target.root)]
+    paths += [one.path for one in conflict_copies.find(target.root)]
     if not paths:
         return []
     words = f"conflict copies of a sync service: {len(paths)}, the first {display(min(paths))}"

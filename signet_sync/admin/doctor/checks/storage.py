@@ -142,7 +142,7 @@ def _journal(target: Installation) -> Iterator[Finding]:
 
 def _live(target: Installation) -> Iterator[Finding]:
     folder = target.folder.live
-    aside = live_files.put_aside(folder)
+    aside = live_files.damaged_files(folder)
     damaged = []
     for name in live_files.names(folder):
         with suppress(OSError):
