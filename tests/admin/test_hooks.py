@@ -288,7 +288,7 @@ def test_a_link_is_followed_and_kept(home: Path, vault: Vault) -> None:
         (b'{\n  "model": "opus",\n}\n', "line 3"),
         (b'{"model": "caf\xe9"}', "not UTF-8"),
         (b"", "empty"),
-        (b'{"hooks": []}', '"hooks" is no object'),
+        (b'{"hooks": []}', '"hooks" is not an object'),
     ],
 )
 def test_settings_that_cannot_be_edited_stay_as_they_are(home: Path, vault: Vault, text: bytes, told: str) -> None:

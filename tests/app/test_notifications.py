@@ -75,7 +75,7 @@ class Teller:
         before = len(self.desk.told())
         Notifications(self.workspace, lambda: self.now).check()
         for thread in threading.enumerate():
-            if thread.name == "telling":
+            if thread.name == "notifications":
                 thread.join(30)
         return self.desk.texts()[before:]
 

@@ -36,7 +36,7 @@ def parsed(text: str, path: str) -> dict[str, Any]:
             raise unusable(path, f"line {error.line}: {what}", "remove the comments") from error
         raise unusable(path, f"line {error.line}: {error.message}", "correct this") from error
     if not isinstance(data, dict):
-        raise unusable(path, "the file holds no JSON object", "correct this")
+        raise unusable(path, "the file is not a JSON object", "correct this")
     return data
 
 

@@ -73,7 +73,7 @@ def parsed(text: str, path: str) -> dict[str, Any]:
     """Parses a file of hooks. Raises `ConfigError` with line and remedy if it cannot be edited safely."""
     data = document.parsed(text, path)
     if not isinstance(data.get("hooks", {}), dict):
-        raise document.unusable(path, '"hooks" is no object', "correct this")
+        raise document.unusable(path, '"hooks" is not an object', "correct this")
     return data
 
 
@@ -133,7 +133,7 @@ def _completed(text: str, lacking: Mapping[str, Group], path: str) -> str:
         elif isinstance(groups.data, list):
             text = json_text.appended(text, groups.value, group)
         else:
-            raise document.unusable(path, f'"hooks.{event}" is no list', "correct this")
+            raise document.unusable(path, f'"hooks.{event}" is not a list', "correct this")
     return text
 
 

@@ -115,7 +115,7 @@ def _steps(text: str, shape: ServerShape, path: str) -> list[tuple[int, Child]]:
     steps: list[tuple[int, Child]] = []
     for name in (*shape.way, NAME):
         if not isinstance(value, dict):
-            raise document.unusable(path, f'"{".".join(shape.way[: len(steps)])}" is no object', "correct this")
+            raise document.unusable(path, f'"{".".join(shape.way[: len(steps)])}" is not an object', "correct this")
         child = json_text.member(text, start, name)
         if child is None:
             break
