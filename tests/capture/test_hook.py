@@ -280,7 +280,7 @@ def test_what_happens_inside_a_sub_agent_is_not_ours(listened, transcript):
 GOOD = {"session_id": "s-1", "transcript_path": "/nowhere", "cwd": "/", "hook_event_name": "SessionEnd"}
 BAD = {
     "nothing": (b"", "stdin is empty"),
-    "no JSON": (b"{", "no JSON"),
+    "no JSON": (b"{", "not JSON"),
     "a list": (b"[1]", "not a JSON object"),
     "deep": (b"[" * 200_000, "not JSON"),
     "not UTF-8": (b'{"a": "\xff\xfe"}', "not JSON"),
@@ -527,7 +527,7 @@ def test_an_agent_that_runs_hears_of_a_job(vault, transcript, mode):
     taken = []
 
     class Listening(Scheduler):
-        def _take_spool(self):
+        def _start_capture(self):
             for job in spool.jobs(self.workspace.state.spool):
                 taken.append(job.session_id)
                 spool.finish(job)
