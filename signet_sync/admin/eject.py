@@ -24,7 +24,7 @@ from signet_sync.formats.paths import DEFAULT_AGENT, OWN, TEMPORARY, WORKSPACE_I
 from signet_sync.formats.snapshot import PAGE_LIMIT, Found
 from signet_sync.host import service
 from signet_sync.host.harness_settings.registry import HARNESSES
-from signet_sync.host.service import ServiceState
+from signet_sync.host.service_manager import ServiceChange, ServiceState
 from signet_sync.pages import page_files, signet_daemon
 from signet_sync.pages.store import pages
 from signet_sync.sessions import live_files
@@ -40,11 +40,11 @@ from signet_sync.sync.workspace import Workspace
 _ENDING = 10.0  # seconds: a stopped agent ends within two, unless the machine is busy
 _ATTEMPTS = 5
 
-Change = Literal["unmarked", "emptied", "removed"]
+PageChange = Literal["unmarked", "emptied", "removed"]
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class EjectPlan:
     """What eject would do: units, harnesses with our hooks, pages and their changes, the state folder.
 
     `state` is None if there is none. `only_here` counts what exists only in it. `marked`: the vault contains the id by
@@ -53,7 +53,7 @@ class Plan:
 
     services: tuple[ServiceState, ...]
     harnesses: tuple[str, ...]
-    pages: tuple[tuple[str, Change], ...]
+    pages: tuple[tuple[str, PageChange], ...]
     state: str | None
     only_here: Mapping[str, int]
     marked: bool
@@ -66,12 +66,12 @@ class Plan:
 
 
 @dataclass(slots=True)
-class Done:
+class Ejected:
     """What was done; `by_hand` are commands left to the user, `notes` are facts for the user."""
 
-    services: list[service.Done] = field(default_factory=list)
-    hooks: list[hooks_install.Outcome] = field(default_factory=list)
-    pages: list[tuple[str, Change]] = field(default_factory=list)
+    services: list[ServiceChange] = field(default_factory=list)
+    hooks: list[hooks_install.HookOutcome] = field(default_factory=list)
+    pages: list[tuple[str, PageChange]] = field(default_factory=list)
     state: str | None = None
     notes: list[str] = field(default_factory=list)
 
@@ -83,13 +83,13 @@ class Done:
         ]
 
 
-def look(root: str, database: str, *, blank: bool = False) -> Plan:
+def plan(root: str, database: str, *, blank: bool = False) -> EjectPlan:
     """Returns what `eject` would do. Writes nothing. Raises `WorkspaceError`."""
     require_root(root)
     folder = state_dir.locate(root)
     services = _services(root)
     there = any(os.path.lexists(place) for place in state_dir.remains(folder))
-    return Plan(
+    return EjectPlan(
         tuple(services),
         tuple(_plugged(root)),
         tuple((path, _change(after, blank=blank)) for path, _, after in _pages(root, blank=blank)),
@@ -108,7 +108,7 @@ def eject(
     database: str | None = None,
     blank: bool = False,
     keep_state: bool = False,
-) -> Done:
+) -> Ejected:
     """Uninstalls from a workspace; with `blank` no generated text stays, with `keep_state` its state folder does.
 
     Raises `AnotherAgent` while a `run` is active that no service of ours would stop, `Halted` while files are away,
@@ -119,7 +119,7 @@ def eject(
     units = _services(root)
     if (running := _runs_by_itself(folder, units)) is not None:
         raise running
-    done = Done()
+    done = Ejected()
     for unit in units:
         name, _, user = unit.name.partition("@")
         done.services.append(service.uninstall(name=name, system=bool(user)))
@@ -135,10 +135,10 @@ def eject(
             locks.enter_context(state_dir.workspace_lock(folder))
         done.pages = [_rewrite(root, path, blank=blank) for path, _, _ in list(_pages(root, blank=blank))]
         if pid := signet_daemon.daemon_pid(root):
-            done.notes.append(f"a Signet daemon (pid {pid}) is alive on this workspace and may write MEMORY.md itself")
+            done.notes.append(f"a Signet daemon (pid {pid}) runs on this workspace and may write MEMORY.md itself")
         if not keep_state:
             if left := _not_taken_in(folder):
-                words = "hooks told of sessions that could not be taken in; that goes, too, their transcripts stay"
+                words = "jobs of hooks that could not be processed are deleted, too; the transcripts stay"
                 done.notes.append(f"{words} ({left}): signet-sync import HARNESS reads them")
             _discard(root, folder, done)
     if database is not None and os.path.exists(database):
@@ -165,7 +165,7 @@ def _runs_by_itself(folder: state_dir.StateFolder, services: list[ServiceState])
 
 
 @contextmanager
-def _alone(folder: state_dir.StateFolder, done: Done) -> Iterator[ExitStack]:
+def _alone(folder: state_dir.StateFolder, done: Ejected) -> Iterator[ExitStack]:
     """Holds the lock that keeps a `run` from starting. Without a state folder there is nothing to hold."""
     with ExitStack() as stack:
         if os.path.isdir(folder.path):
@@ -183,8 +183,8 @@ def _alone(folder: state_dir.StateFolder, done: Done) -> Iterator[ExitStack]:
 
 def _still_runs(folder: state_dir.StateFolder, *by_hand: str) -> AnotherAgent:
     pid = (state_dir.read_heartbeat(folder) or {}).get("pid")
-    told = [line for line in by_hand if not line.startswith("#")]
-    ways = [*told[:1], *([f"kill {pid}"] if pid else [])]
+    commands = [line for line in by_hand if not line.startswith("#")]
+    ways = [*commands[:1], *([f"kill {pid}"] if pid else [])]
     how = " or ".join(ways) or "Ctrl-C where it was started"
     return AnotherAgent("an agent still runs on this workspace", hint=f"stop it ({how}), then eject again")
 
@@ -205,7 +205,7 @@ def _last_pass(workspace: Workspace, now_us: int) -> None:
     outcome = damage.run_pass_mending(workspace, request)
     if outcome.cliff is not None:
         raise Halted(
-            f"files are away, and the seals of them are in the state folder: {outcome.cliff.message}",
+            f"files are missing, and their seals are in the state folder: {outcome.cliff.message}",
             path="memory",
             hint="bring memory/ back, or: signet-sync reindex --accept-removals; then eject again",
         )
@@ -242,13 +242,13 @@ def _read(root: str, path: str) -> Found | None:
     return found if isinstance(found, Found) else None
 
 
-def _change(after: bytes | None, *, blank: bool) -> Change:
+def _change(after: bytes | None, *, blank: bool) -> PageChange:
     return "removed" if after is None else "emptied" if blank else "unmarked"
 
 
-def _rewrite(root: str, wanted: str, *, blank: bool) -> tuple[str, Change]:
+def _rewrite(root: str, wanted: str, *, blank: bool) -> tuple[str, PageChange]:
     """Writes one page without our part. Raises `WorkspaceError` if a program keeps writing to it."""
-    change: Change = "emptied" if blank else "unmarked"
+    change: PageChange = "emptied" if blank else "unmarked"
     for _ in range(_ATTEMPTS):
         page = next((page for page in _pages(root, blank=blank) if page[0] == wanted), None)
         if page is None:
@@ -295,7 +295,7 @@ def _not_taken_in(folder: state_dir.StateFolder) -> int:
     return spool.size(folder.spool)[0] - spool.marked(folder.spool) + spool.given_up(folder.spool)
 
 
-def _discard(root: str, folder: state_dir.StateFolder, done: Done) -> None:
+def _discard(root: str, folder: state_dir.StateFolder, done: Ejected) -> None:
     """Deletes the state folder before the workspace's id, by which a call after a kill finds the rest of it."""
     if state_dir.discard(folder, os.path.realpath(root)):
         done.state = folder.path

@@ -14,7 +14,7 @@ from signet_sync.app.workspace import establish
 from signet_sync.capture import store as capture_store
 from signet_sync.errors import DatabaseError, SignetSyncError
 from signet_sync.host.harness_settings import files
-from signet_sync.host.harness_settings.condition import Condition, Plan, Server
+from signet_sync.host.harness_settings.condition import Condition, Server, SettingsPlan
 from signet_sync.host.harness_settings.mcp_server import Access
 from signet_sync.host.harness_settings.program import Program
 from signet_sync.host.harness_settings.registry import HARNESSES
@@ -25,12 +25,12 @@ from signet_sync.storage.durable import private_folder
 from signet_sync.storage.safe_paths import require_root
 
 AUTO = "auto"
-NOTHING = Plan(())
+NOTHING = SettingsPlan(())
 _ATTEMPTS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class HookOutcome:
     """What was done (or would be) at one harness; with an `error` nothing was.
 
     `before` is its previous condition, `events` are those that call us afterwards, `server` is our MCP server
@@ -39,7 +39,7 @@ class Outcome:
 
     harness: str
     before: Condition
-    plan: Plan = NOTHING
+    plan: SettingsPlan = NOTHING
     events: tuple[str, ...] = ()
     error: SignetSyncError | None = None
     server: Server | None = None
@@ -73,7 +73,7 @@ def install(
     access: Access | None = None,
     dry_run: bool = False,
     environ: Mapping[str, str] = os.environ,
-) -> list[Outcome]:
+) -> list[HookOutcome]:
     """Installs our hooks into each harness for this workspace, which records since when (`now`, ISO 8601).
 
     With `access` our MCP server, too; without, one of ours that is registered is kept, and renewed if necessary.
@@ -86,7 +86,7 @@ def install(
     outcomes = []
     for name in names:
         harness = HARNESSES[name]
-        before = harness.look(program, environ)
+        before = harness.condition(program, environ)
         outcome = _carried_out(
             name, before, partial(harness.install, program, environ, trust=trust, access=access), dry_run
         )
@@ -104,7 +104,7 @@ def uninstall(
     *,
     dry_run: bool = False,
     environ: Mapping[str, str] = os.environ,
-) -> list[Outcome]:
+) -> list[HookOutcome]:
     """Removes our hooks and our MCP server from each harness, for whatever workspace, existing or not.
 
     Raises `OSError`.
@@ -113,7 +113,7 @@ def uninstall(
     outcomes = []
     for name in names:
         harness = HARNESSES[name]
-        before = harness.look(program, environ)
+        before = harness.condition(program, environ)
         outcome = _carried_out(name, before, partial(harness.uninstall, environ), dry_run)
         outcomes.append(outcome)
         if outcome.error is None and not dry_run:
@@ -140,7 +140,7 @@ def is_served(condition: Condition, root: str) -> bool:
 def conditions(root: str, names: Iterable[str], environ: Mapping[str, str] = os.environ) -> list[Condition]:
     """Returns the condition of our hooks at each harness, seen from this workspace."""
     program = program_for(root)
-    return [HARNESSES[name].look(program, environ) for name in names]
+    return [HARNESSES[name].condition(program, environ) for name in names]
 
 
 def signs(root: str, names: Iterable[str], database: str) -> dict[str, Signs]:
@@ -164,7 +164,7 @@ def feeds_a_folder(condition: Condition) -> bool:
     return os.path.isdir(_fed_root(condition))
 
 
-def _carried_out(name: str, before: Condition, plan: Callable[[], Plan], dry_run: bool) -> Outcome:
+def _carried_out(name: str, before: Condition, plan: Callable[[], SettingsPlan], dry_run: bool) -> HookOutcome:
     for attempt in range(1, _ATTEMPTS + 1):
         try:
             planned = plan()
@@ -172,17 +172,17 @@ def _carried_out(name: str, before: Condition, plan: Callable[[], Plan], dry_run
                 for edit in planned.edits:
                     if edit.kind != "unchanged":
                         files.apply(edit)
-            return Outcome(name, before, planned)
+            return HookOutcome(name, before, planned)
         except files.Changed as error:
             if attempt == _ATTEMPTS:
-                return Outcome(name, before, error=error)
+                return HookOutcome(name, before, error=error)
         except SignetSyncError as error:
-            return Outcome(name, before, error=error)
+            return HookOutcome(name, before, error=error)
     raise AssertionError("the last attempt returns")
 
 
-def _looked_at(outcome: Outcome, program: Program, environ: Mapping[str, str]) -> Outcome:
-    after = HARNESSES[outcome.harness].look(program, environ)
+def _looked_at(outcome: HookOutcome, program: Program, environ: Mapping[str, str]) -> HookOutcome:
+    after = HARNESSES[outcome.harness].condition(program, environ)
     left = [f"{problem.message}: {problem.hint}" for problem in after.problems if problem.code == "server-extra"]
     plan = replace(outcome.plan, by_hand=(*outcome.plan.by_hand, *left))
     return replace(outcome, plan=plan, events=after.events, server=after.server)

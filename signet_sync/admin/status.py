@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from signet_sync.sync.read_only import Place
 
 
-class Life(NamedTuple):
-    """Whether the agent runs, and its last heartbeat (`said`, empty if it does not run)."""
+class Liveness(NamedTuple):
+    """Whether the agent runs, and its last heartbeat (`heartbeat`, empty if it does not run)."""
 
     running: bool
-    said: dict[str, Any]
-    has_said: bool
+    heartbeat: dict[str, Any]
+    has_heartbeat: bool
     silence: float | None
     shut: bool
 
@@ -31,7 +31,7 @@ class Life(NamedTuple):
     def state(self) -> str:
         """Returns the agent's named state, as far as it is known without the index."""
         if self.running:
-            return str(self.said.get("state", "starting"))
+            return str(self.heartbeat.get("state", "starting"))
         return "unknown" if self.shut else "stopped"
 
     @property
@@ -42,7 +42,7 @@ class Life(NamedTuple):
         return self.silence is not None and self.silence < SILENCE if self.running else None
 
 
-def sign_of_life(place: Place) -> Life:
+def liveness(place: Place) -> Liveness:
     """Returns what is known of the agent without opening the index."""
     from signet_sync.storage import state_dir
 
@@ -51,15 +51,15 @@ def sign_of_life(place: Place) -> Life:
     # The kernel decides, by the run lock. Files prove nothing after kill -9 or a reboot.
     running = not shut and state_dir.run_lock_holder(folder)
     beat = state_dir.read_heartbeat(folder)
-    said = (beat or {}) if running else {}
-    return Life(running, said, beat is not None, state_dir.silence(folder) if running else None, shut)
+    heartbeat = (beat or {}) if running else {}
+    return Liveness(running, heartbeat, beat is not None, state_dir.silence(folder) if running else None, shut)
 
 
-def standing(place: Place) -> dict[str, Any]:
+def status_document(place: Place) -> dict[str, Any]:
     """Returns the document of `status --json`."""
     folder = place.state()
-    life = sign_of_life(place)
-    live = life.said
+    life = liveness(place)
+    live = life.heartbeat
     path = place.database
     index = _index(path, place.root)
     return {
@@ -84,7 +84,7 @@ def standing(place: Place) -> dict[str, Any]:
         "lag_seconds": _lag(folder),
         "trouble": live.get("trouble") or _trouble(place.root, folder, path, index, running=life.running) or None,
         "set_aside": _set_aside(path),
-        "stale_heartbeat": life.has_said and not life.running,
+        "stale_heartbeat": life.has_heartbeat and not life.running,
         "silent_seconds": None if life.silence is None else round(life.silence, 1),
         "responding": life.responding,
         "version": live.get("version"),
@@ -96,7 +96,7 @@ def _trouble(root: str, folder: StateFolder, path: str, index: _Index, *, runnin
     from signet_sync.storage import state_dir
 
     if not running and os.path.islink(root) and not os.path.exists(root):
-        return f"the workspace is a link to {os.readlink(root)}, which is not there: bring that back, or unlink it"
+        return f"the workspace is a link to {os.readlink(root)}, which does not exist: bring that back, or unlink it"
     if not running and not os.path.isdir(root):
         return "there is no such workspace: signet-sync init makes it, --workspace names another one"
     if state_dir.is_inaccessible(folder):
@@ -150,8 +150,8 @@ def _index(path: str, root: str) -> _Index:
         _count(database, found)
         found.held = _held(database, root)
     except (apsw.Error, DatabaseError) as error:
-        told = note_damage(error, path)
-        found.trouble = f"{told.message}: {told.hint}"
+        translated = note_damage(error, path)
+        found.trouble = f"{translated.message}: {translated.hint}"
     finally:
         database.connection.close()
     return found
@@ -255,24 +255,22 @@ class Advice(NamedTuple):
 
 def advice(document: Mapping[str, Any]) -> list[Advice]:
     """Returns what `status` reports of an agent that does not do its work."""
-    told = []
+    found = []
     state = document["state"]
     if document["responding"] is False:
-        remedy = "signet-sync logs may say why, then start it anew"
-        told.append(Advice(True, "it gives no sign of life", remedy, "logs"))
+        remedy = "signet-sync logs may say why; then restart it"
+        found.append(Advice(True, "it does not respond", remedy, "logs"))
     if document["stale_heartbeat"]:
-        told.append(
-            Advice(False, "an earlier agent ended without saying so", "signet-sync run starts a new one", "run")
-        )
+        found.append(Advice(False, "an earlier agent did not end normally", "signet-sync run starts a new one", "run"))
     if "halted" in state:
         if document["halt"]:
-            told.append(Advice(True, document["halt"], "nothing was dropped"))
+            found.append(Advice(True, document["halt"], "nothing was dropped"))
         remedy = "bring them back, or accept that they are gone: signet-sync reindex --accept-removals"
-        told.append(Advice(False, "files are missing", remedy, "reindex --accept-removals"))
+        found.append(Advice(False, "files are missing", remedy, "reindex --accept-removals"))
     if state.startswith("held"):
         remedy = "stop it, or set projection.takeover = true"
-        told.append(Advice(False, "a live Signet daemon is on this workspace", remedy))
-    return told
+        found.append(Advice(False, "a Signet daemon runs on this workspace", remedy))
+    return found
 
 
 def healthy(document: dict[str, Any]) -> bool:

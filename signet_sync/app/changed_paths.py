@@ -14,7 +14,7 @@ from signet_sync.sync.store import artifacts, counts
 from signet_sync.sync.workspace import Workspace
 
 
-def worth(workspace: Workspace, hinted: frozenset[str]) -> frozenset[str]:
+def relevant(workspace: Workspace, hinted: frozenset[str]) -> frozenset[str]:
     """Returns the hinted paths that may matter.
 
     Left out are other folders, and ignored file names that still exist: another program's database in `memory/` may be
@@ -23,7 +23,7 @@ def worth(workspace: Workspace, hinted: frozenset[str]) -> frozenset[str]:
     vault = frozenset(path for path in hinted if path.rpartition("/")[0] in (MEMORY, TOMBSTONES))
     foreign = [path for path in vault if not _is_ours(path)]
     known = artifacts.known_files(workspace.database, foreign)
-    dull = {
+    ignored = {
         path for path, before in known.items() if before.verdict == "ignored" and files.status_of(workspace.root, path)
     }
     others = {
@@ -31,10 +31,10 @@ def worth(workspace: Workspace, hinted: frozenset[str]) -> frozenset[str]:
         for path in hinted - vault
         if path == MEMORY or page_agent(path) is not None or entities_stage.is_entity_path(path)
     }
-    return (vault - dull) | others
+    return (vault - ignored) | others
 
 
-def news(workspace: Workspace, heard: frozenset[str]) -> frozenset[str]:
+def not_written_by_us(workspace: Workspace, heard: frozenset[str]) -> frozenset[str]:
     """Returns the reported paths, except pages and manifests that are as we left them.
 
     The same signature means the same bytes, as in every pass: a pass over such a path would write nothing.
@@ -52,7 +52,7 @@ def news(workspace: Workspace, heard: frozenset[str]) -> frozenset[str]:
     return frozenset(path for path in heard if known.get(path) is None or found.get(path) != known[path])
 
 
-def names(workspace: Workspace) -> frozenset[str] | None:
+def new_or_gone(workspace: Workspace) -> frozenset[str] | None:
     """Returns paths that appeared or disappeared, by name only, at a tenth of a scan's cost; None: scan everything."""
     found = scan.names(workspace.root)
     if found is None:
@@ -68,42 +68,44 @@ class Poll:
         self._seen: Snapshot | None = None
         self._entities: dict[str, Signature | None] = {}
 
-    def moved(self, workspace: Workspace) -> frozenset[str] | None:
+    def changed(self, workspace: Workspace) -> frozenset[str] | None:
         """Returns files that came, went or changed size, time or inode, pages and entities too; None: all of them."""
         snapshot = scan.scan(workspace.root)
         if snapshot.ground != "present":
             return None
-        moved = _pages(workspace)
+        changed = _pages(workspace)
         entities = entities_stage.differing(workspace)
         # An entity file that waits for the maintainer keeps differing, so it is reported once only.
-        moved |= dict(entities.items() - self._entities.items()).keys()
+        changed |= dict(entities.items() - self._entities.items()).keys()
         self._entities = entities
         if snapshot != self._seen:
-            moved |= _differences(workspace, snapshot)
+            changed |= _differences(workspace, snapshot)
         self._seen = snapshot
-        return frozenset(moved)
+        return frozenset(changed)
 
 
 def _differences(workspace: Workspace, snapshot: Snapshot) -> set[str]:
     known = artifacts.known_files(workspace.database)
-    moved = {path for path, signature in snapshot.files.items() if _moved(known.get(path), signature)}
-    moved |= {path for path, what in snapshot.odd.items() if _is_news(path, what, known.get(path))}
-    return moved | {path for path, before in known.items() if before.code != "vanished" and not _there(path, snapshot)}
+    changed = {path for path, signature in snapshot.files.items() if _changed(known.get(path), signature)}
+    changed |= {path for path, what in snapshot.odd.items() if _is_news(path, what, known.get(path))}
+    return changed | {
+        path for path, before in known.items() if before.code != "vanished" and not _there(path, snapshot)
+    }
 
 
 def _pages(workspace: Workspace) -> set[str]:
-    moved = set()
+    changed = set()
     for agent_id in counts.agents(workspace.database):
         for path in (head_page(agent_id), dream_page(agent_id)):
             written = pages.page_state(workspace.database, path)
             status = files.status_of(workspace.root, path)
             found = files.signature_of(status) if status is not None else None
             if written is not None and written.signature != found:
-                moved.add(path)
-    return moved
+                changed.add(path)
+    return changed
 
 
-def _moved(before: Known | None, signature: Signature) -> bool:
+def _changed(before: Known | None, signature: Signature) -> bool:
     return before is None or before.signature != signature
 
 

@@ -20,12 +20,11 @@ from loguru import logger
 
 from signet_sync import __version__, log
 from signet_sync.app import scheduler
-from signet_sync.app.heartbeat import Presence
-from signet_sync.app.scheduler import Rounds, backoff, short
-from signet_sync.app.upgrade import Upgrade
+from signet_sync.app.heartbeat import Heartbeat
+from signet_sync.app.scheduler import Scheduler, backoff, short
+from signet_sync.app.upgrade import EXIT_CODE, Upgrade
 from signet_sync.app.workspace import establish, keep_settings, open_workspace
 from signet_sync.errors import DatabaseCorrupt, DatabaseError, DatabaseNewer, Interrupted, SignetSyncError
-from signet_sync.host import installed_version
 from signet_sync.host.sd_notify import Notifier
 from signet_sync.settings import model
 from signet_sync.settings.model import Settings
@@ -55,28 +54,28 @@ class Options:
 class Daemon:
     """Runs until SIGTERM or SIGINT; SIGHUP reloads settings and makes a full pass, as does a change of their files.
 
-    Everything happens in the thread that calls `run`; `stop` may be called from any thread. With `upgrade`, which needs
-    the main thread, it is replaced by another signet-sync that is installed while it runs.
+    Everything happens in the thread that calls `run`; `stop` may be called from any thread. With `upgrade`, it ends
+    with `EXIT_CODE` when another signet-sync was installed and its service manager will start that.
     """
 
     def __init__(self, options: Options, notifier: Notifier | None = None, upgrade: Upgrade | None = None) -> None:
         self.options = options
         self.notifier = notifier or Notifier()
         self.upgrade = upgrade
-        self.presence = Presence(self.notifier, self._facts)
+        self.heartbeat = Heartbeat(self.notifier, self._heartbeat_details)
         self.settings: Settings
-        self.rounds: Rounds | None = None
+        self.scheduler: Scheduler | None = None
         # A queue and plain flags, no Event: a signal handler may interrupt the code that holds the lock it would need.
-        self._bell: queue.SimpleQueue[None] = queue.SimpleQueue()
+        self._wake_ups: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._stopping = False
-        self._told_to_stop = False
+        self._exit_code = 0
         self._reload = False
         self._bad_settings = ""
         self._settings_files: tuple[object, ...] = ()
         self._failures = 0
         self._home = ""
-        self._identity: tuple[int, int] | None = None
-        self._place: tuple[int, int] | None = None
+        self._root_identity: tuple[int, int] | None = None
+        self._folder_identity: tuple[int, int] | None = None
 
     def run(self) -> int:
         """Runs the agent until it ends; returns the exit code.
@@ -86,30 +85,28 @@ class Daemon:
         self._catch_signals()
         self._configure()
         self._log_to(None)
-        while True:
-            while not self._stopping:
-                with ExitStack() as stack:
-                    self._stay(stack)
-            if self._told_to_stop or self.upgrade is None:
-                return 0
-            self._make_way(self.upgrade)
+        while not self._stopping:
+            with ExitStack() as stack:
+                self._serve(stack)
+        return self._exit_code
 
     # ── signals ──
 
     def stop(self) -> None:
         """Ends the loop; may be called from another thread or a signal handler."""
-        self._told_to_stop = self._stopping = True
-        self._ring()
+        self._exit_code = 0
+        self._stopping = True
+        self._wake()
 
     def reload(self) -> None:
         """Requests that the settings be read again; may be called from another thread or a signal handler."""
         self._reload = True
-        self._ring()
+        self._wake()
 
-    def _ring(self) -> None:
-        self._bell.put(None)
-        if self.rounds is not None:
-            self.rounds.watcher.wake()
+    def _wake(self) -> None:
+        self._wake_ups.put(None)
+        if self.scheduler is not None:
+            self.scheduler.watcher.wake()
 
     def _catch_signals(self) -> None:
         def end(_number: int, _frame: FrameType | None) -> None:
@@ -125,81 +122,70 @@ class Daemon:
 
     # ── another version ──
 
-    def _look_for_another(self) -> None:
-        """Leaves the loop if another signet-sync is to replace this one; no work in progress is interrupted."""
+    def _check_upgrade(self) -> None:
+        """Leaves the loop if another signet-sync is to be started instead; no work in progress is interrupted."""
         if self.upgrade is None:
             return
         before = self.upgrade.trouble
-        if self.upgrade.is_ready(time.monotonic()):
+        if self.upgrade.is_due(time.monotonic()):
+            self._exit_code = EXIT_CODE
             self._stopping = True
         elif self.upgrade.trouble != before:
-            self.presence.write()
-
-    def _make_way(self, upgrade: Upgrade) -> None:
-        """Replaces this process by the installed signet-sync; returns only if that fails."""
-        installed_version.prepare_to_go()
-        if self._told_to_stop:
-            return
-        try:
-            installed_version.start_again()
-        except OSError as error:
-            upgrade.refuse(f"what is installed as signet-sync cannot be started ({error.strerror})", time.monotonic())
-        self._stopping = False
-        self._catch_signals()
+            self.heartbeat.write()
 
     # ── one workspace ──
 
-    def _stay(self, stack: ExitStack) -> None:
+    def _serve(self, stack: ExitStack) -> None:
         """Runs one workspace until the agent is stopped or another workspace is at the root."""
         if not os.path.isdir(self.options.root):
             self._wait_for_root()
         if self._stopping:
             return
         remarks = self._configure()
-        folder = self._patiently(lambda: establish(self.options.root))
+        folder = self._retry(lambda: establish(self.options.root))
         if folder is None:
             return
         stack.enter_context(state_dir.run_lock(folder))
-        stack.callback(self._ended)
+        stack.callback(self._report_end)
         self._log_to(folder.logs)
         _log_remarks(remarks)
-        self.presence.settle(folder)
-        self.presence.say("starting")
-        workspace = self._patiently(
+        self.heartbeat.write_to(folder)
+        self.heartbeat.set_state("starting")
+        workspace = self._retry(
             lambda: open_workspace(self.options.root, self.settings, database=self.options.database)
         )
         if workspace is None:
             return
         stack.callback(_close, workspace)
-        stack.callback(self._ending)
-        self._home, self._identity = folder.path, _identity(self.options.root)
-        self._place = _identity(folder.path)
-        self.rounds = self._rounds(workspace)
-        self.presence.write()
+        stack.callback(self._end_work)
+        self._home, self._root_identity = folder.path, _identity(self.options.root)
+        self._folder_identity = _identity(folder.path)
+        self.scheduler = self._new_scheduler(workspace)
+        self.heartbeat.write()
         self.notifier.ready()
         logger.info("signet-sync {} on {}", __version__, self.options.root)
-        self._loop(self.rounds)
+        self._loop(self.scheduler)
 
-    def _rounds(self, workspace: Workspace) -> Rounds:
-        return Rounds(workspace, self.presence, self._alive, lambda: self._stopping)
+    def _new_scheduler(self, workspace: Workspace) -> Scheduler:
+        return Scheduler(workspace, self.heartbeat, self._report_alive, lambda: self._stopping)
 
     def _wait_for_root(self) -> None:
         """Waits for a root that is not mounted yet; no folder is created in its place."""
         folder = state_dir.locate(self.options.root)
         with state_dir.run_lock(folder):
             self._log_to(folder.logs)
-            self.presence.settle(folder)
+            self.heartbeat.write_to(folder)
             self.notifier.ready()
             self._until_root()
-            self.presence.end()
+            self.heartbeat.end()
 
     def _until_root(self) -> None:
         logger.warning("there is no workspace at {}; waiting for it", self.options.root)
-        self.presence.say("waiting: workspace")
+        self.heartbeat.set_state("waiting: workspace")
         while not (self._stopping or os.path.isdir(self.options.root)):
-            self._rest(ROOT_POLL)
+            self._sleep(ROOT_POLL)
 
-    def _patiently(self, step: Callable[[], _Result]) -> _Result | None:
+    def _retry(self, step: Callable[[], _Result]) -> _Result | None:
         """Retries a step until it succeeds, or returns None when stopped; errors that waiting cannot fix are raised."""
         self._failures = 0
         while not self._stopping:
@@ -209,45 +195,43 @@ class Daemon:
                 if not _may_pass(error):
                     logger.error("{}", error)
                     raise
-                self.presence.say(f"degraded: {_told(error)}")
+                self.heartbeat.set_state(f"degraded: {_log_error(error)}")
                 self.notifier.ready()
                 self._back_off()
         return None
 
-    def _ending(self) -> None:
-        if self._told_to_stop:
+    def _end_work(self) -> None:
+        if self._stopping:
             self.notifier.stopping()
-        elif self._stopping:
-            self.notifier.reloading()
-        self.presence.say("stopping")
-        if self.rounds is not None:
-            self.rounds.watcher.stop()
-            self.rounds.worker.leave()
-            self.rounds.commits.stop()
-            self.rounds = None
+        self.heartbeat.set_state("stopping")
+        if self.scheduler is not None:
+            self.scheduler.watcher.stop()
+            self.scheduler.worker.leave()
+            self.scheduler.commits.stop()
+            self.scheduler = None
 
-    def _ended(self) -> None:
+    def _report_end(self) -> None:
         logger.info("stopped")
-        self.presence.end()
+        self.heartbeat.end()
 
     # ── the loop ──
 
-    def _loop(self, work: Rounds) -> None:
+    def _loop(self, work: Scheduler) -> None:
         """Runs rounds until stopped or until another workspace is at the root; errors in a round do not end it."""
         at_home = True
         while at_home and not self._stopping:
             try:
-                at_home = self._turn(work)
+                at_home = self._step(work)
                 self._failures = 0
             except Interrupted:
                 continue
             except Exception as error:  # noqa: BLE001 - one bad pass must not end an agent that runs for months
-                self._failed(work, error)
+                self._handle_error(work, error)
 
-    def _turn(self, work: Rounds) -> bool:
+    def _step(self, work: Scheduler) -> bool:
         """Waits for something to do, and does it; returns False if this is no longer our workspace."""
-        work.listen(self.notifier.watchdog_interval() or scheduler.FAR)
-        self._look_for_another()
+        work.wait(self.notifier.watchdog_interval() or scheduler.FAR)
+        self._check_upgrade()
         if self._stopping:
             return True
         self.notifier.watchdog()
@@ -257,20 +241,20 @@ class Daemon:
             work.everything = True
             self._until_root()
         identity = _identity(self.options.root)
-        if identity != self._identity:
-            self._identity = identity
+        if identity != self._root_identity:
+            self._root_identity = identity
             work.everything = True
             if identity is not None and state_dir.locate(self.options.root).path != self._home:
-                logger.warning("another workspace stands at {} now", self.options.root)
+                logger.warning("another workspace is at {} now", self.options.root)
                 return False
-        if self._is_evicted():
-            logger.warning("the state folder was deleted or exchanged; all begins anew")
+        if self._lost_state_folder():
+            logger.warning("the state folder was deleted or replaced; the agent starts over")
             return False
         if identity is not None:
-            work.round()
+            work.run_due()
         return True
 
-    def _is_evicted(self) -> bool:
+    def _lost_state_folder(self) -> bool:
         """Returns whether our state folder is gone, and our lock with it, so that another agent could start."""
         try:
             os.stat(self._home)
@@ -278,9 +262,9 @@ class Daemon:
             return True
         except OSError:
             return False  # briefly unreadable, and still ours
-        return _identity(self._home) != self._place
+        return _identity(self._home) != self._folder_identity
 
-    def _failed(self, work: Rounds, error: Exception) -> None:
+    def _handle_error(self, work: Scheduler, error: Exception) -> None:
         """Handles a failed pass: reports it once, retries everything with increasing delay, drops nothing."""
         work.everything = True
         if isinstance(error, apsw.Error):
@@ -291,45 +275,45 @@ class Daemon:
         if _identity(self.options.root) is None:
             return  # the missing root is the cause of the error
         if isinstance(error, OUT_OF_MEMORY) or isinstance(error.__cause__, OUT_OF_MEMORY):
-            work.bury()
+            work.record_crash()
         if isinstance(error, DatabaseError):
-            work.connection.lost = True
+            work.supervisor.lost = True
             if is_odd(error):
                 mark_suspect(work.workspace.database.path)
         elif not isinstance(error, (SignetSyncError, OSError, MemoryError)):
-            work.anew = True  # the cause may be rows that we did not write
+            work.rebuild = True  # the cause may be rows that we did not write
         if isinstance(error, DatabaseCorrupt):
-            work.connection.put_aside(error)
+            work.supervisor.move_aside(error)
         if isinstance(error, DatabaseNewer) and self.upgrade is not None:
             self.upgrade.hurry()
-        work.trouble = _told(error)
-        self.presence.say(work.state())
+        work.trouble = _log_error(error)
+        self.heartbeat.set_state(work.state())
         self._back_off()
 
     def _back_off(self) -> None:
         self._failures += 1
-        self._rest(backoff(self._failures))
+        self._sleep(backoff(self._failures))
 
-    def _rest(self, seconds: float) -> None:
+    def _sleep(self, seconds: float) -> None:
         """Waits until a signal or the timeout, while reporting to the service manager that the loop works."""
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0:
             with suppress(queue.Empty):
-                self._bell.get(timeout=min(left, self.notifier.watchdog_interval() or scheduler.BEAT))
+                self._wake_ups.get(timeout=min(left, self.notifier.watchdog_interval() or scheduler.BEAT))
                 return
-            self._alive()
-            self._look_for_another()
+            self._report_alive()
+            self._check_upgrade()
             if self._stopping:
                 return
 
     # ── what is reported ──
 
-    def _alive(self) -> None:
+    def _report_alive(self) -> None:
         self.notifier.watchdog()
-        self.presence.beat()
+        self.heartbeat.touch()
 
-    def _facts(self) -> dict[str, object]:
-        work = self.rounds
+    def _heartbeat_details(self) -> dict[str, object]:
+        work = self.scheduler
         return {
             "version": __version__,
             "workspace": self.options.root,
@@ -361,7 +345,7 @@ class Daemon:
             log.set_up(level, folder=None, rotation_bytes=settings.log_rotation_bytes, keep=settings.log_keep)
             logger.warning("no log file: {}", error)
 
-    def _reload_settings(self, work: Rounds) -> None:
+    def _reload_settings(self, work: Scheduler) -> None:
         self._reload = False
         self.notifier.reloading()
         before = self.settings
@@ -374,7 +358,7 @@ class Daemon:
         _log_remarks(remarks)
         logger.info("settings reloaded")
         work.everything = True
-        self.presence.write()
+        self.heartbeat.write()
         self.notifier.ready()
 
 
@@ -398,7 +382,7 @@ def _identity(folder: str) -> tuple[int, int] | None:
     return (status.st_dev, status.st_ino) if stat.S_ISDIR(status.st_mode) else None
 
 
-def _told(error: Exception) -> str:
+def _log_error(error: Exception) -> str:
     """Writes an error to the log; returns the text for the state `degraded`."""
     if isinstance(error, SignetSyncError):
         logger.error("{} [{}] ({})", error.message, error.path or "", error.hint)
@@ -407,7 +391,7 @@ def _told(error: Exception) -> str:
         logger.error("{}", error)
         return short(error.strerror or str(error))
     if isinstance(error, MemoryError):
-        logger.error("there is not enough memory for this pass")
+        logger.error("not enough memory for this pass")
         return "not enough memory"
     logger.opt(exception=error).error("unexpected {}", type(error).__name__)
     return f"unexpected {type(error).__name__}, see signet-sync logs"

@@ -21,31 +21,31 @@ BUSY_MS = 800
 EXAMINE_EVERY = DAY
 
 
-class Connection:
+class DatabaseSupervisor:
     """Supervises the database of a workspace for as long as the agent runs."""
 
     def __init__(self, workspace: Workspace) -> None:
         self.workspace = workspace
         self.lost = False
-        self._tame()
+        self._shorten_timeout()
 
-    def keep(self) -> bool:
+    def ensure_open(self) -> bool:
         """Reopens the database if its file is no longer the one that we write, or `lost` was set; returns True if so.
 
         Raises `DatabaseError`; then the next call tries again.
         """
         if self.workspace.database.replaced():
-            logger.warning("the database or its log was deleted or exchanged; it is opened anew")
+            logger.warning("the database or its log was deleted or replaced; it is opened again")
         elif not self.lost:
             return False
         self.lost = True
         self._close()
         self.workspace.reopen()
-        self._tame()
+        self._shorten_timeout()
         self.lost = False
         return True
 
-    def probe(self, *, deeper: bool = False) -> None:
+    def check(self, *, deeper: bool = False) -> None:
         """Reads the database as another program would, bypassing the cache of our connection.
 
         Raises `DatabaseCorrupt`, and `DatabaseNewer` if a newer signet-sync has changed the tables since.
@@ -57,7 +57,7 @@ class Connection:
         if is_suspect(path):
             self.workspace.examine()
         elif deeper:
-            self._examine_now_and_then()
+            self._examine_if_due()
         try:
             other = Database(path, readonly=True, wait_ms=200)
         except (DatabaseCorrupt, DatabaseNewer):
@@ -75,7 +75,7 @@ class Connection:
         finally:
             other.connection.close()
 
-    def _examine_now_and_then(self) -> None:
+    def _examine_if_due(self) -> None:
         database, now_us = self.workspace.database, int(time.time() * SECOND)
         before = parse_instant(passes.examined_at(database))
         if before is None or abs(now_us - before) > EXAMINE_EVERY:
@@ -83,8 +83,8 @@ class Connection:
             with database.transaction():
                 passes.examined(database, iso(now_us))
 
-    def put_aside(self, error: DatabaseCorrupt) -> None:
-        """Moves a damaged database away, so that the next `keep` creates a new one."""
+    def move_aside(self, error: DatabaseCorrupt) -> None:
+        """Moves a damaged database away, so that the next `ensure_open` creates a new one."""
         self.lost = True
         try:
             self.workspace.put_aside(error)
@@ -95,5 +95,5 @@ class Connection:
         with suppress(apsw.Error):
             self.workspace.database.connection.close()
 
-    def _tame(self) -> None:
+    def _shorten_timeout(self) -> None:
         self.workspace.database.connection.set_busy_timeout(BUSY_MS)

@@ -18,31 +18,31 @@ from signet_sync.text.sanitizer import redact
 TOUCH = 5.0
 
 
-class Presence:
-    """The agent's named state (design: *States*) and its heartbeat.
+class Heartbeat:
+    """The agent's named state and its heartbeat.
 
     The heartbeat file is written when the state changes and only touched in between: its modification time shows that
-    the agent is alive, its content what the agent last reported. `facts` returns the rest of the content. Nothing here
-    raises: an agent whose state folder is full still does its work, and the ageing heartbeat shows the problem.
+    the agent is alive, its content what the agent last reported. `details` returns the rest of the content. Nothing
+    here raises: an agent whose state folder is full still does its work, and the ageing heartbeat shows the problem.
     """
 
-    def __init__(self, notifier: Notifier, facts: Callable[[], Mapping[str, object]]) -> None:
+    def __init__(self, notifier: Notifier, details: Callable[[], Mapping[str, object]]) -> None:
         self.state = "starting"
         self.since = iso(now_us())
         self._notifier = notifier
-        self._facts = facts
+        self._details = details
         self._folder: StateFolder | None = None
         self._written = False
         self._touched = 0.0
 
-    def settle(self, folder: StateFolder) -> None:
-        """Keeps the heartbeat in this state folder from now on."""
+    def write_to(self, folder: StateFolder) -> None:
+        """Writes the heartbeat to this state folder from now on."""
         if self._folder is not None and self._folder != folder:
             self.end()
         self._folder = folder
         self._written = False
 
-    def say(self, name: str) -> None:
+    def set_state(self, name: str) -> None:
         """Changes to a named state."""
         if name != self.state:
             self.state = name
@@ -58,15 +58,15 @@ class Presence:
             return
         self._written = False
         with suppress(OSError):
-            said: dict[str, object] = {"state": self.state, "since": self.since, **self._facts()}
+            content: dict[str, object] = {"state": self.state, "since": self.since, **self._details()}
             for name in ("state", "trouble"):  # they may quote a path or a setting
-                if isinstance(text := said.get(name), str):
-                    said[name] = redact(text)[0]
-            state_dir.write_heartbeat(self._folder, said)
+                if isinstance(text := content.get(name), str):
+                    content[name] = redact(text)[0]
+            state_dir.write_heartbeat(self._folder, content)
             self._written = True
             self._touched = time.monotonic()
 
-    def beat(self) -> None:
+    def touch(self) -> None:
         """Touches the heartbeat file, the cheapest way to show that the agent is alive."""
         now = time.monotonic()
         if self._folder is None or now - self._touched < TOUCH:

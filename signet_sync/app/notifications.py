@@ -29,10 +29,10 @@ from signet_sync.text.sanitizer import sanitize_line
 
 HOUR = 3600.0
 LONGEST = 300  # characters of a message
-_MEMORY = "told.json"
+_FILE = "told.json"
 
 
-class Telling:
+class Notifications:
     """Checks, after a pass and periodically, whether there is something that the user was not notified of yet.
 
     If neither `notify.desktop` nor `notify.command` is set, a check costs nothing and records nothing.
@@ -42,78 +42,78 @@ class Telling:
         self._workspace = workspace
         self._clock = clock
 
-    def look(self) -> None:
+    def check(self) -> None:
         """Notifies of a halt, of new violations, of jobs that were given up. Raises `apsw.Error`."""
         settings = self._workspace.settings
         if not (settings.notify_desktop or settings.notify_command):
             return
-        told = _Told(self._workspace.state, self._clock())
-        told.over("stopped")
+        sent = _Sent(self._workspace.state, self._clock())
+        sent.clear("stopped")
         texts = [
-            _of_halt(told, self._workspace),
-            _of_violations(told, self._workspace),
-            _of_given_up(told, self._workspace),
+            _of_halt(sent, self._workspace),
+            _of_violations(sent, self._workspace),
+            _of_given_up(sent, self._workspace),
         ]
-        if told.kept() and any(texts):
+        if sent.save() and any(texts):
             # Sending may take long; changes of files do not wait for it.
             ways = settings.notify_desktop, settings.notify_command
-            threading.Thread(target=_tell_all, args=(texts, *ways), name="telling", daemon=True).start()
+            threading.Thread(target=_send_all, args=(texts, *ways), name="notifications", daemon=True).start()
 
 
-def _of_halt(told: _Told, workspace: Workspace) -> str:
+def _of_halt(sent: _Sent, workspace: Workspace) -> str:
     why = passes.halt_message(workspace.database)
     if not why:
-        told.over("halted")
+        sent.clear("halted")
         return ""
-    if not told.news("halted", 1):
+    if not sent.is_news("halted", 1):
         return ""
     return f"{_named(workspace)} is halted, nothing was dropped ({why}): signet-sync status"
 
 
-def _of_violations(told: _Told, workspace: Workspace) -> str:
+def _of_violations(sent: _Sent, workspace: Workspace) -> str:
     """Returns one notification for all violations that a pass found: one save may change many files."""
     batches = {batch.id: len(batch.files) for batch in violations.batches(workspace.database)}
-    known = told.known("violations")
+    known = sent.known("violations")
     fresh = [batch for batch in batches if not isinstance(known, list) or batch not in known]
     if not fresh:
-        told.still("violations", sorted(batches))
+        sent.update("violations", sorted(batches))
         return ""
-    if not told.news("violations", sorted(batches)):
+    if not sent.is_news("violations", sorted(batches)):
         return ""
     count = sum(batches[batch] for batch in fresh)
     what = counted(count, "sealed file")
-    return f"{what} of {_named(workspace)} changed or went: signet-sync violations list"
+    return f"{what} of {_named(workspace)} changed or are gone: signet-sync violations list"
 
 
-def _of_given_up(told: _Told, workspace: Workspace) -> str:
+def _of_given_up(sent: _Sent, workspace: Workspace) -> str:
     count = spool.given_up(workspace.state.spool)
-    known = told.known("given_up")
+    known = sent.known("given_up")
     before = known if isinstance(known, int) else 0
     if count <= before:
-        told.still("given_up", count)
+        sent.update("given_up", count)
         return ""
-    if not told.news("given_up", count):
+    if not sent.is_news("given_up", count):
         return ""
     what = counted(count - before, "session")
-    return f"what hooks told of {what} could not be taken into {_named(workspace)}: signet-sync logs intake"
+    return f"{what} could not be captured into {_named(workspace)}: signet-sync logs intake"
 
 
 def _named(workspace: Workspace) -> str:
     return display(workspace.root)
 
 
-class _Told:
+class _Sent:
     """What the user was notified of, by kind, and when."""
 
     def __init__(self, folder: StateFolder, now: float) -> None:
-        self._path = os.path.join(folder.path, _MEMORY)
+        self._path = os.path.join(folder.path, _FILE)
         self._now = now
         self._kinds: dict[str, Any] = state_dir.read_json(self._path) or {}
 
     def known(self, kind: str) -> object:
         return self._entry(kind).get("what")
 
-    def news(self, kind: str, what: object) -> bool:
+    def is_news(self, kind: str, what: object) -> bool:
         """Records that the user is notified of this now; False if known, or if the last time is under an hour ago."""
         entry = self._entry(kind)
         at = entry.get("at")
@@ -123,16 +123,16 @@ class _Told:
         self._kinds[kind] = {"what": what, "at": self._now}
         return True
 
-    def still(self, kind: str, what: object) -> None:
+    def update(self, kind: str, what: object) -> None:
         """Records that a part of the problem is gone; that is no news."""
         if kind in self._kinds and self.known(kind) != what:
             self._kinds[kind] = {**self._entry(kind), "what": what}
 
-    def over(self, kind: str) -> None:
+    def clear(self, kind: str) -> None:
         """Records that the whole problem is gone: if it returns, that is news."""
-        self.still(kind, None)
+        self.update(kind, None)
 
-    def kept(self) -> bool:
+    def save(self) -> bool:
         """Stores the record if it changed; False if that fails: a notification sent then would be repeated."""
         try:
             if self._kinds:
@@ -152,17 +152,17 @@ def stopped(root: str, error: SignetSyncError, environ: Mapping[str, str] = os.e
         desktop, command = model.notices(environ)
     except ConfigError:
         return
-    told = _Told(state_dir.locate(root, environ), time.time())
-    if (desktop or command) and told.news("stopped", error.code) and told.kept():
-        tell(f"the agent of {display(root)} ended: {error.message} — {error.hint}", desktop, command, environ)
+    sent = _Sent(state_dir.locate(root, environ), time.time())
+    if (desktop or command) and sent.is_news("stopped", error.code) and sent.save():
+        send(f"the agent of {display(root)} ended: {error.message} — {error.hint}", desktop, command, environ)
 
 
-def _tell_all(texts: Iterable[str], desktop: bool, command: tuple[str, ...]) -> None:
+def _send_all(texts: Iterable[str], desktop: bool, command: tuple[str, ...]) -> None:
     for text in filter(None, texts):
-        tell(text, desktop, command)
+        send(text, desktop, command)
 
 
-def tell(text: str, desktop: bool, command: tuple[str, ...], environ: Mapping[str, str] = os.environ) -> list[str]:
+def send(text: str, desktop: bool, command: tuple[str, ...], environ: Mapping[str, str] = os.environ) -> list[str]:
     """Sends one line through every configured channel; returns the errors of the channels that failed."""
     line = display(sanitize_line(text))
     line = line if len(line) <= LONGEST else line[: LONGEST - 1] + "…"
@@ -170,5 +170,5 @@ def tell(text: str, desktop: bool, command: tuple[str, ...], environ: Mapping[st
     troubles += [notifications.by_program(command, line, environ)] if command else []
     found = [trouble for trouble in troubles if trouble]
     for trouble in found:
-        logger.info("the person was not told: {}", trouble)
+        logger.info("a notification could not be sent: {}", trouble)
     return found

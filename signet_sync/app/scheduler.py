@@ -16,9 +16,9 @@ import apsw
 from loguru import logger
 
 from signet_sync.app import changed_paths
-from signet_sync.app.database_supervisor import Connection
-from signet_sync.app.heartbeat import Presence
-from signet_sync.app.notifications import Telling
+from signet_sync.app.database_supervisor import DatabaseSupervisor
+from signet_sync.app.heartbeat import Heartbeat
+from signet_sync.app.notifications import Notifications
 from signet_sync.capture import spool
 from signet_sync.capture.worker import Worker, changed_sessions, due
 from signet_sync.entities.scan import entities_folder
@@ -66,22 +66,22 @@ FAR = 7 * 86_400.0
 NEWEST_DAYS = 90
 
 
-class Rounds:
+class Scheduler:
     """Watches one workspace and runs its timers and passes. All in one thread; `watcher.wake` may come from any.
 
-    `everything` means that the next round scans all files, `anew` that it rebuilds all derived rows. `alive` is called
-    during long passes to show that the loop works.
+    `everything` means that the next pass scans all files, `rebuild` that it rebuilds all derived rows. `alive` is
+    called during long passes to show that the loop works.
     """
 
     def __init__(
-        self, workspace: Workspace, presence: Presence, alive: Callable[[], None], stopping: Callable[[], bool]
+        self, workspace: Workspace, heartbeat: Heartbeat, alive: Callable[[], None], stopping: Callable[[], bool]
     ) -> None:
         self.workspace = workspace
-        self.presence = presence
-        self.connection = Connection(workspace)
-        self.telling = Telling(workspace)
+        self.heartbeat = heartbeat
+        self.supervisor = DatabaseSupervisor(workspace)
+        self.notifications = Notifications(workspace)
         self.everything = True
-        self.anew = False
+        self.rebuild = False
         self.last_full: str | None = None
         self.held = ""
         self.trouble = ""
@@ -97,20 +97,20 @@ class Rounds:
         self._swept = 0.0
         self._clocks = time.time(), time.monotonic()
         self._agents: tuple[str, ...] = ()  # read by the first pass, which reports errors
-        self.bury()
+        self.record_crash()
         with suppress(OSError):
             spool.prepare(workspace.state.spool)
         self.worker = Worker(workspace)
         self.commits = CommitScheduler(workspace)
         self.watcher = self._watcher()
         self.watcher.start()
-        self._tell(())
+        self._log_trouble(())
 
-    def bury(self) -> None:
+    def record_crash(self) -> None:
         """Records a crash, of the previous agent or a pass out of memory, against the file being processed."""
         path = quarantine.account(self.workspace.root, self.workspace.state.path)
         if path is not None:
-            logger.warning("{}: the agent died, or ran out of memory, with this file in hand", path)
+            logger.warning("{}: the agent died, or ran out of memory, while it processed this file", path)
 
     def state(self) -> str:
         """Returns the named state between two passes; the most serious one first."""
@@ -143,12 +143,12 @@ class Rounds:
     def _news(self, heard: frozenset[str]) -> frozenset[str]:
         """Returns the reported paths without those that we wrote; all of them if that cannot be decided now."""
         try:
-            told = changed_paths.news(self.workspace, heard)
+            changed = changed_paths.not_written_by_us(self.workspace, heard)
         except (OSError, SignetSyncError, apsw.Error):
             return heard
-        if any(path.startswith(f"{MEMORY}/") for path in heard - told):
+        if any(path.startswith(f"{MEMORY}/") for path in heard - changed):
             self.commits.note_change()
-        return told
+        return changed
 
     def _folders(self) -> list[str]:
         pages = [agent_folder(agent).rstrip("/") for agent in self._agents]
@@ -158,7 +158,7 @@ class Rounds:
 
     # ── what is due ──
 
-    def listen(self, longest: float) -> None:
+    def wait(self, longest: float) -> None:
         """Waits until there is something to do, at most `longest` seconds, or until the watcher is woken."""
         if self.everything:
             return
@@ -167,9 +167,9 @@ class Rounds:
         longest = max(min(due, longest), 0.0)
         hint = self.watcher.gather(settings.debounce, settings.longest_wait, longest, lead=min(LEAD, settings.debounce))
         if hint is not None:
-            self._hear(hint)
+            self._add_hint(hint)
 
-    def _hear(self, hint: Hint) -> None:
+    def _add_hint(self, hint: Hint) -> None:
         self._dirty |= hint.paths
         if not hint.everything:
             return
@@ -179,15 +179,15 @@ class Rounds:
         else:
             self.everything = True
 
-    def round(self) -> None:
+    def run_due(self) -> None:
         """Does what is due now: hinted paths first, then sweeps and other timers, then the hooks' jobs."""
-        self._keep_up()
+        self._run_passes()
         self._due.pop("live", None)
         if not self.worker.working() and spool.waiting(self.workspace.state.spool):
-            self._take_spool()
+            self._start_capture()
         self.commits.run_due()
 
-    def _take_spool(self) -> None:
+    def _start_capture(self) -> None:
         """Processes the hooks' jobs and reads running sessions; the files it writes return as changes."""
         moment = now_us()
         rests = [wait for _, _, wait in changed_sessions(self.workspace, moment)]
@@ -196,15 +196,15 @@ class Rounds:
         elif rests:
             self._due["live"] = time.monotonic() + min(rests) / SECOND
 
-    def _keep_up(self) -> None:
-        looked = self.connection.keep(), self.watcher.check(), self._clocks_jumped()
-        if any(looked):
+    def _run_passes(self) -> None:
+        changes = self.supervisor.ensure_open(), self.watcher.check(), self._clocks_jumped()
+        if any(changes):
             self.everything = True
         if self._is_due("beat"):
-            self._look_around()
+            self._check_surroundings()
         if self._is_due("dream"):
             self._dream()
-        hinted, self._dirty = changed_paths.worth(self.workspace, frozenset(self._dirty)), set()
+        hinted, self._dirty = changed_paths.relevant(self.workspace, frozenset(self._dirty)), set()
         confirmed = frozenset(path for path, due in self._again.items() if due <= time.monotonic()) - hinted
         if self.everything or self._is_due("full") or len(hinted) > BIG_BATCH:
             doubtful = not (self.everything or self._deferrals)
@@ -212,7 +212,7 @@ class Rounds:
             return
         if self._tick:
             self._tick = False
-            moved = self._poll.moved(self.workspace)
+            moved = self._poll.changed(self.workspace)
             self.everything = moved is None
             hinted |= (moved or frozenset()) - self._again.keys()
         if hinted or confirmed:
@@ -220,11 +220,11 @@ class Rounds:
             self._plan_sweep()
         timers = {
             "sweep": self._sweep,
-            "pages": self._turn_pages,
+            "pages": self._update_pages,
             "merge": self._merge,
             "checkpoint": self._checkpoint,
-            "backlog": self._work_off,
-            "spare": self._spare,
+            "backlog": self._derive_backlog,
+            "spare": self._release_memory,
         }
         for name, act in timers.items():
             if self._is_due(name):
@@ -240,12 +240,12 @@ class Rounds:
         self._clocks = time.time(), time.monotonic()
         return abs((self._clocks[0] - wall) - (self._clocks[1] - monotonic)) > CLOCK_JUMP
 
-    def _look_around(self) -> None:
+    def _check_surroundings(self) -> None:
         """Checks what no event reports: a damaged database, a Signet daemon that came or went; renews the heartbeat."""
         self._due["beat"] = time.monotonic() + BEAT
-        self.presence.beat()
-        self.connection.probe()
-        self.telling.look()
+        self.heartbeat.touch()
+        self.supervisor.check()
+        self.notifications.check()
         if journal.keys(self.workspace.state.journal):
             self._pass(frozenset())  # the process that was writing it may have died before the first file
         if bool(signet_daemon.holds(self.workspace, self._agents)) != bool(self.held):
@@ -261,8 +261,8 @@ class Rounds:
                 swept = promotion.dream(self.workspace, agent_id, now_us(), patience=LOCK_PATIENCE)
                 self.commits.note_change()
                 if not swept.deferred:
-                    logger.info("{}: {} of {} memories rose", agent_id, len(swept.promoted), swept.candidates)
-                self._tell(filter(None, [swept.waiting]))
+                    logger.info("{}: {} of {} memories were promoted", agent_id, len(swept.promoted), swept.candidates)
+                self._log_trouble(filter(None, [swept.waiting]))
                 self._alive()
         self._due["dream"] = time.monotonic() + DREAM_BEAT
 
@@ -271,17 +271,17 @@ class Rounds:
     def _full(self, expected: frozenset[str] | None, confirmed: frozenset[str]) -> None:
         """Makes a full pass; `expected` are the paths that may have changed, None: any of them."""
         first = self.last_full is None
-        self._follow_agents()  # so that all folders are watched before anything is scanned
+        self._update_agents()  # so that all folders are watched before anything is scanned
         # Cleared before the pass, so that a change during it is not missed.
         self.everything = self._tick = False
         settings = self.workspace.settings
         jitter = 1.0 + settings.jitter * random.uniform(-1.0, 1.0)  # noqa: S311 - spreads load, guards nothing
         self._due["full"] = time.monotonic() + settings.interval * jitter
-        if self.presence.state == "starting":
-            self.presence.say("reconciling")
-        self.connection.probe(deeper=True)
+        if self.heartbeat.state == "starting":
+            self.heartbeat.set_state("reconciling")
+        self.supervisor.check(deeper=True)
         reread = frozenset(self._rolling())
-        request, self.anew = replace(self._request(None, confirmed, reread), rebuild=self.anew), False
+        request, self.rebuild = replace(self._request(None, confirmed, reread), rebuild=self.rebuild), False
         outcome = self._run(request)
         self._due.pop("sweep", None)
         self._swept = time.monotonic()
@@ -289,24 +289,24 @@ class Rounds:
             self.last_full = iso(request.now_us)
         if os.path.exists(self.workspace.state.harnesses) or asks_anybody(settings):
             self.worker.start(sweep=True)
-        self.presence.write()
+        self.heartbeat.write()
         if first or outcome.read > BIG_BATCH:
             self._due["spare"] = time.monotonic() + SPARE_AFTER
         if first:
             set_apart()
         if expected is not None:
-            self._doubt((outcome.change.paths | outcome.unsettled) - expected - reread)
+            self._check_watch((outcome.change.paths | outcome.unsettled) - expected - reread)
 
-    def _doubt(self, silent: set[str]) -> None:
+    def _check_watch(self, silent: set[str]) -> None:
         """Sets the watch again after a full pass found changes that no event had reported."""
         if not silent or self.watcher.kind in (None, "polling"):
             return
         late = self.watcher.gather(LATE_EVENTS, LATE_EVENTS, LATE_EVENTS, sifted=False)
         if late is not None:
-            self._hear(late)
+            self._add_hint(late)
             silent = set() if late.everything else silent - late.paths
         if silent and not self._stopping():
-            logger.warning("a full pass found changes that no event announced; the watch is set anew")
+            logger.warning("a full pass found changes that no event announced; the watch is set up again")
             self.set_watch()
 
     def _rolling(self) -> list[str]:
@@ -340,7 +340,7 @@ class Rounds:
 
     def _working(self, _done: int, of: int) -> None:
         if of > BIG_BATCH:
-            self.presence.say("reconciling")
+            self.heartbeat.set_state("reconciling")
         self._alive()
 
     def _run(self, request: Request) -> Outcome:
@@ -352,16 +352,16 @@ class Rounds:
             self._due.setdefault("checkpoint", time.monotonic() + CHECKPOINT_AFTER)
             self._due["merge"] = time.monotonic() + MERGE_AFTER
             logger.debug("{} paths moved, {} sources followed", len(change.paths), change.derived)
-        self._judge(outcome)
+        self._update_state(outcome)
         if outcome.cliff is None and outbox.any_waits(self.workspace.database):
             self._due["backlog"] = time.monotonic()
         if request.paths is None or any(path.startswith(f"{MEMORY}/") for path in request.paths):
             self.commits.note_change()
         self._plan_pages()
-        self._follow_agents()
-        self._tell(outcome.trouble)
-        self.presence.say(self.state())
-        self.telling.look()
+        self._update_agents()
+        self._log_trouble(outcome.trouble)
+        self.heartbeat.set_state(self.state())
+        self.notifications.check()
         return outcome
 
     def _remember_unsettled(self, request: Request, outcome: Outcome) -> None:
@@ -373,7 +373,7 @@ class Rounds:
         for path in outcome.unsettled:
             self._again.setdefault(path, due)
 
-    def _judge(self, outcome: Outcome) -> None:
+    def _update_state(self, outcome: Outcome) -> None:
         """Updates our state from a pass; a pass over a few paths cannot lift what a full pass has found."""
         if outcome.cliff is not None:
             self._halted = True
@@ -394,14 +394,14 @@ class Rounds:
             self._deferrals = 0
             self.trouble = ""
 
-    def _tell(self, trouble: Iterable[str]) -> None:
+    def _log_trouble(self, trouble: Iterable[str]) -> None:
         for text in (*trouble, *self.workspace.events):
             logger.warning("{}", text)
         self.workspace.events.clear()
 
     # ── follow-up work of a pass ──
 
-    def _follow_agents(self) -> None:
+    def _update_agents(self) -> None:
         agents = tuple(counts.agents(self.workspace.database))
         if agents != self._agents:
             self._agents = agents
@@ -418,7 +418,7 @@ class Rounds:
         if wait < FAR:
             self._due["pages"] = time.monotonic() + max(wait, 1.0)
 
-    def _turn_pages(self) -> None:
+    def _update_pages(self) -> None:
         self._pass(frozenset(head_page(agent) for agent in self._agents))
 
     def _plan_sweep(self) -> None:
@@ -429,7 +429,7 @@ class Rounds:
     def _sweep(self) -> None:
         """Compares names only: finds what no event reported."""
         self._swept = time.monotonic()
-        found = changed_paths.names(self.workspace)
+        found = changed_paths.new_or_gone(self.workspace)
         if found is None:
             self.everything = True
         elif found - self._again.keys():
@@ -442,7 +442,7 @@ class Rounds:
             if "spare" in self._due:
                 self._due["spare"] = time.monotonic() + SPARE_AFTER
 
-    def _work_off(self) -> None:
+    def _derive_backlog(self) -> None:
         """Derives a part of what passes left for idle time; publishes all pages once nothing is left."""
         if engine.work_off(self.workspace, self._request(None, frozenset())):
             self._due["backlog"] = time.monotonic()
@@ -451,7 +451,7 @@ class Rounds:
         self._due.setdefault("checkpoint", time.monotonic() + CHECKPOINT_AFTER)
         self._due["spare"] = time.monotonic() + SPARE_AFTER
 
-    def _spare(self) -> None:
+    def _release_memory(self) -> None:
         """Releases the memory that only a scan of everything needs, before days of idling."""
         self.workspace.database.shrink()
         _give_memory_back()

@@ -10,7 +10,6 @@ commit has still changed the signature of the database or of its log.
 
 from __future__ import annotations
 
-import gc
 import json
 import marshal
 import os
@@ -36,9 +35,7 @@ if TYPE_CHECKING:
     from signet_sync.sync.request import Outcome
     from signet_sync.sync.workspace import Workspace
 
-_HEAD = f"signet-sync snapshot 1 {sys.implementation.cache_tag} {marshal.version}\n".encode()
-_DIGEST = sha256().digest_size
-_LENGTH = 8
+_HEAD = f"signet-sync snapshot 2 {sys.implementation.cache_tag} {marshal.version}\n".encode()
 # File-system clocks tick every few milliseconds: a younger file may be written again and keep its signature.
 _YOUNG_NS = 100_000_000
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -51,14 +48,15 @@ _FOLDERS = ("journal", "live", "spool", "backups")
 _FILES = ("settings.json", "workspace.json")
 
 Sign = tuple[int, int, int, int]
+Signs = dict[str, Sign | None]  # by name or path; None for a folder
 # For thousands of signatures: reading them packed takes a third of the time of four numbers each.
 _packed = struct.Struct("<4q").pack
 
 
-class Look:
-    """The state of the workspace, except `memory/`, before any of it was read; None for what is no regular file."""
+class CurrentInputs:
+    """The state of the workspace, except `memory/`, before any of it was read; None for what cannot be compared."""
 
-    __slots__ = ("at_ns", "database", "picture", "root", "state")
+    __slots__ = ("at_ns", "database", "inputs", "root", "state")
 
     def __init__(self, root: str, database: str | None) -> None:
         """Looks at a workspace and at the database that was chosen for it (None: that of its state folder)."""
@@ -66,19 +64,19 @@ class Look:
         self.state = locations.locate(root)
         self.database = database or self.state.database
         self.at_ns = time.time_ns()
-        self.picture = self.again()
+        self.inputs = self.inputs_now()
 
     @property
     def place(self) -> str:
         """Returns the path of the snapshot."""
         return self.database + SNAPSHOT
 
-    def again(self) -> dict[str, Any] | None:
+    def inputs_now(self) -> dict[str, Any] | None:
         """Returns the state of the workspace now."""
         if self.database == ":memory:":
             return None
         try:
-            return _picture(self.root, self.state, self.database)
+            return _inputs(self.root, self.state, self.database)
         except (OSError, ValueError):
             return None
 
@@ -86,65 +84,60 @@ class Look:
 # ── the answer ──
 
 
-def answer(look: Look, now_us: int) -> dict[str, Any] | None:
+def answer(current: CurrentInputs, now_us: int) -> dict[str, Any] | None:
     """Returns the document of a pass that would find nothing to do; None if a pass has to run."""
     started = time.perf_counter()
-    if look.picture is None:
+    if current.inputs is None:
         return None
-    collecting = gc.isenabled()
-    gc.disable()  # thousands of signatures, and no garbage among them
     try:
-        kept = _read(look.place)
-        if kept is None or kept["picture"] != look.picture or not kept["from_us"] <= now_us < kept["until_us"]:
+        saved = _read(current.place)
+        if saved is None or saved["inputs"] != current.inputs or not saved["from_us"] <= now_us < saved["until_us"]:
             return None
-        if not all(_is_as_it_was(look.root, where, kept["memory"][where]) for where in (MEMORY, TOMBSTONES)):
+        if not all(_is_as_it_was(current.root, where, saved["memory"][where]) for where in (MEMORY, TOMBSTONES)):
             return None
-        document: dict[str, Any] = {**kept["document"]}
+        document: dict[str, Any] = {**saved["document"]}
     except (OSError, EOFError, AttributeError, LookupError, TypeError, ValueError, struct.error):
         return None  # another program wrote it, with a correct digest
-    finally:
-        if collecting:
-            gc.enable()
     from signet_sync.formats.timestamps import iso
 
     document["now"] = iso(now_us)
     data = json.dumps({"last_full_pass": document["now"]}) + "\n"
     try:
-        os.close(publish(os.path.join(look.state.path, "last-pass.json"), data.encode(), durable=False))
+        os.close(publish(os.path.join(current.state.path, "last-pass.json"), data.encode(), durable=False))
     except OSError:
         return None
     document["elapsed_ms"] = round((time.perf_counter() - started) * 1000, 1)
     return document
 
 
-def _is_as_it_was(root: str, where: str, kept: dict[str, bytes | None] | None) -> bool:
+def _is_as_it_was(root: str, where: str, saved: dict[str, bytes | None] | None) -> bool:
     """Returns whether a folder has the same files with the same signatures, and the same folders (None)."""
     try:
         with folder(root, where) as descriptor, os.scandir(descriptor) as entries:
-            if kept is None:
+            if saved is None:
                 return False
             count = 0
             for entry in entries:
                 status = entry.stat(follow_symlinks=False)
                 if stat.S_ISREG(status.st_mode):
                     sign = _packed(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
-                    if kept.get(entry.name) != sign:
+                    if saved.get(entry.name) != sign:
                         return False
-                elif not stat.S_ISDIR(status.st_mode) or kept.get(entry.name, ()) is not None:
+                elif not stat.S_ISDIR(status.st_mode) or saved.get(entry.name, ()) is not None:
                     return False
                 count += 1
-            return count == len(kept)
+            return count == len(saved)
     except FileNotFoundError:
-        return kept is None
+        return saved is None
 
 
 # ── the file ──
 
 
-def drop(look: Look) -> None:
+def drop(current: CurrentInputs) -> None:
     """Deletes the snapshot, because a pass that may write is about to run."""
     with suppress(OSError):
-        unlink(look.place)
+        unlink(current.place)
 
 
 def _read(place: str) -> dict[str, Any] | None:
@@ -155,19 +148,11 @@ def _read(place: str) -> dict[str, Any] | None:
         return None
     with open(handle, "rb") as file:
         raw = file.read()
-    start = len(_HEAD) + _LENGTH + _DIGEST
-    body = memoryview(raw)[start:]
-    head = _HEAD + len(body).to_bytes(_LENGTH, "big") + sha256(body).digest()
-    if raw[:start] != head:
+    body = raw[len(_HEAD) + sha256().digest_size :]
+    if raw != _HEAD + sha256(body).digest() + body:
         return None
-    kept = marshal.loads(body)  # noqa: S302 - of our own folder, and whole
-    return kept if isinstance(kept, dict) else None
-
-
-def _write(place: str, value: dict[str, Any]) -> None:
-    body = marshal.dumps(value)
-    data = _HEAD + len(body).to_bytes(_LENGTH, "big") + sha256(body).digest() + body
-    os.close(publish(place, data, durable=False))  # the digest detects what a power loss leaves of it
+    saved = marshal.loads(body)  # noqa: S302 - of our own folder, and whole
+    return saved if isinstance(saved, dict) else None
 
 
 # ── written by a pass ──
@@ -207,54 +192,59 @@ def lasts_until(workspace: Workspace, now_us: int) -> int | None:
     return until
 
 
-def keep(look: Look, outcome: Outcome, document: dict[str, Any], now_us: int, until_us: int | None) -> None:
+def save(current: CurrentInputs, outcome: Outcome, document: dict[str, Any], now_us: int, until_us: int | None) -> None:
     """Writes a snapshot of a pass if it found nothing to do and nothing changed meanwhile.
 
-    `look` was taken before the pass, and the database is closed again.
+    `current` was taken before the pass, and the database is closed again.
     """
-    quiet = not (outcome.read or outcome.deferred or outcome.unsettled)
-    told = document["halted"] or document["held"] or document["trouble"]
-    if not quiet or told or until_us is None or outcome.seen is None or outcome.seen.ground != "present":
+    found, inputs = outcome.seen, current.inputs
+    if outcome.read or outcome.deferred or outcome.unsettled or until_us is None:
         return
-    if look.picture is None or look.again() != look.picture or not _is_at_rest(look.picture):
+    if document["halted"] or document["held"] or document["trouble"]:
+        return
+    if found is None or found.ground != "present" or inputs is None or current.inputs_now() != inputs:
+        return
+    youngest = current.at_ns - _YOUNG_NS
+    if not _is_at_rest(inputs) or any(sign[2] > youngest for sign in (*found.files.values(), *_signs(inputs))):
         return
     memory: dict[str, dict[str, bytes | None]] = {MEMORY: {}, TOMBSTONES: {}}
-    for path, signature in outcome.seen.files.items():
+    for path, signature in found.files.items():
         where, _, name = path.rpartition("/")
         memory[where][name] = _packed(*signature)
-    for path, what in outcome.seen.odd.items():
+    for path, what in found.odd.items():
         where, _, name = path.rpartition("/")
         if what != "folder" or where not in memory:
             return
         memory[where][name] = None
-    tombstones_stand = "tombstones" in memory[MEMORY]
-    youngest = look.at_ns - _YOUNG_NS
-    if any(sign[2] > youngest for sign in (*outcome.seen.files.values(), *_signs(look.picture))):
-        return
     value = {
-        "picture": look.picture,
-        "memory": {MEMORY: memory[MEMORY], TOMBSTONES: memory[TOMBSTONES] if tombstones_stand else None},
+        "inputs": inputs,
+        "memory": memory if "tombstones" in memory[MEMORY] else memory | {TOMBSTONES: None},
         "document": document,
         "from_us": now_us,
         "until_us": until_us,
     }
+    body = marshal.dumps(value)
     try:
-        _write(look.place, value)
+        # The digest detects what a power loss leaves of the file.
+        os.close(publish(current.place, _HEAD + sha256(body).digest() + body, durable=False))
     except OSError:
-        drop(look)
+        drop(current)
 
 
-def _is_at_rest(picture: dict[str, Any]) -> bool:
+def _is_at_rest(inputs: dict[str, Any]) -> bool:
     """Returns whether nothing waits for a later time or for another program."""
-    vault, state = picture["vault"], picture["state"]
-    waiting = [path for path in vault if path.startswith((f"{TEMPORARY}/", ".signet-", f"{_DAEMON}/pid"))]
-    waiting += [name for name in (*state[""], *state["live"], *state["backups"]) if ".tmp" in name]
-    waiting += [*state["journal"], *(name for name, sign in state["spool"].items() if sign is not None)]
-    return not (waiting or picture["purge"])
+    vault, state = inputs["vault"], inputs["state"]
+    return not (
+        inputs["purge"]
+        or state["journal"]
+        or any(sign is not None for sign in state["spool"].values())
+        or any(path.startswith((f"{TEMPORARY}/", ".signet-", f"{_DAEMON}/pid")) for path in vault)
+        or any(".tmp" in name for name in (*state[""], *state["live"], *state["backups"]))
+    )
 
 
 def _signs(value: Any) -> Iterator[Sign]:
-    """Yields every signature of a picture."""
+    """Yields every signature of the inputs."""
     if isinstance(value, dict):
         for inner in value.values():
             yield from _signs(inner)
@@ -262,31 +252,28 @@ def _signs(value: Any) -> Iterator[Sign]:
         yield value
 
 
-# ── the picture ──
+# ── what decides what a pass does ──
 
 
-def _picture(root: str, state: locations.StateFolder, database: str) -> dict[str, Any] | None:
+def _inputs(root: str, state: locations.StateFolder, database: str) -> dict[str, Any] | None:
     """Returns everything that decides what a pass does, except `memory/` and the clock. Raises `OSError`."""
     real, beside = os.path.realpath(root), os.path.dirname(os.path.abspath(database))
     if os.path.realpath(beside).startswith(os.path.join(real, "")):
         return None  # a file in the vault would be carried to other machines
-    user = locations.user_file()
     base = os.path.basename(database)
-    passing = (f"{base}-wal", f"{base}-shm")
+    passing = (f"{base}-wal", f"{base}-shm", f"{base}{SNAPSHOT}")
+    own = _listing(state.path)
+    log = _file(f"{database}-wal")
     return {
         "program": [__version__, sys.version, _program()],
         "workspace": [root, real, locations.read_id(real), state.path, database],
-        "settings": {user: _file(user)},
+        "settings": _file(locations.user_file()),
         "environment": {name: value for name, value in os.environ.items() if name.startswith("SIGNET_")},
-        "database": {"": _sign(os.stat(database)), "-wal": _log(database)},
-        "beside": sorted(
-            name
-            for name in os.listdir(beside)
-            if name.startswith(base) and name not in passing and not name.startswith(base + SNAPSHOT)
-        ),
+        "database": {"": _sign(os.stat(database)), "-wal": log if log and log[0] else None},
+        "beside": sorted(name for name in os.listdir(beside) if name.startswith(base) and not name.startswith(passing)),
         "state": {name: _listing(os.path.join(state.path, name)) for name in _FOLDERS}
-        | {"": {name: sign for name, sign in _listing(state.path).items() if name in _FILES or name.endswith(".tmp")}},
-        "vault": dict(_walk(root, "")) | _lifted(root),
+        | {"": {name: sign for name, sign in own.items() if name in _FILES or name.endswith(".tmp")}},
+        "vault": dict(_walk(root, "")) | {_LIFTED: _listing(os.path.join(root, _LIFTED))},
         "purge": os.path.lexists(os.path.join(root, BEGUN_PURGE)),
     }
 
@@ -307,28 +294,19 @@ def _sign(status: os.stat_result) -> Sign:
 
 
 def _file(path: str) -> Sign | None:
-    """Returns the signature of a settings file, which may be a link; None if there is none. Raises `OSError`."""
+    """Returns the signature of a file, which may be a link; None if there is none. Raises `OSError`."""
     try:
         status = os.stat(path)
     except FileNotFoundError:
         return None
     if not stat.S_ISREG(status.st_mode):
-        raise OSError(f"{path} is no plain file")
+        raise OSError(f"{path} is not a regular file")
     return _sign(status)
 
 
-def _log(database: str) -> Sign | None:
-    """Returns the signature of the database's log; None if it is missing or empty."""
-    try:
-        status = os.stat(database + "-wal")
-    except FileNotFoundError:
-        return None
-    return _sign(status) if status.st_size else None
-
-
-def _listing(path: str) -> dict[str, Sign | None]:
+def _listing(path: str) -> Signs:
     """Returns the signatures of a folder's entries, None for a folder; empty if the folder is missing."""
-    found: dict[str, Sign | None] = {}
+    found: Signs = {}
     try:
         with os.scandir(path) as entries:
             for entry in entries:
@@ -337,10 +315,6 @@ def _listing(path: str) -> dict[str, Sign | None]:
     except FileNotFoundError:
         return {}
     return found
-
-
-def _lifted(root: str) -> dict[str, Sign | None]:
-    return {f"{_LIFTED}/{name}": sign for name, sign in _listing(os.path.join(root, _LIFTED)).items()}
 
 
 def _walk(root: str, where: str) -> Iterator[tuple[str, Sign | None]]:

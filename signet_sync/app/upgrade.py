@@ -1,24 +1,24 @@
-"""Decides when the agent is replaced by a signet-sync that was installed while it ran: once that is complete."""
+"""Notices a signet-sync installed while the agent runs: the service manager starts it, or the agent reports it."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
 from importlib import import_module
 
 from loguru import logger
 
+import signet_sync
 from signet_sync import __version__
-from signet_sync.host import installed_version
-from signet_sync.host.installed_version import Mark, Trial, Tried
-from signet_sync.storage.database.tables import VERSION
 from signet_sync.text.secrets import providers
 
+# The agent's exit code when its service manager is to start the version that is installed now: `EX_TEMPFAIL` of
+# sysexits.h. systemd restarts on it (`RestartForceExitStatus=`), launchd on every code but 0.
+EXIT_CODE = 75
 # Seconds between checks of the installation; after a change it is checked at every beat of the agent.
 EVERY = 60.0
-# An installer replaces hundreds of files: a change is tried after so many seconds without another.
+# An installer replaces hundreds of files: it has finished after so many seconds without another change.
 STILL = 10.0
-# A longer trial counts as failed; a failed one is repeated, because a missing part may come later.
-LONGEST_TRIAL = 60.0
-AGAIN = 600.0
 
 # Modules loaded only when first needed. By then another version may be on the disk.
 _LOADED_LATE = (
@@ -34,6 +34,8 @@ _LOADED_LATE = (
     "yaml",
 )
 
+_Signature = tuple[int, int, int, int]  # device, inode, size and time of modification
+
 
 def load_the_rest() -> None:
     """Loads the rest of this version while its files are still on the disk."""
@@ -45,75 +47,58 @@ def load_the_rest() -> None:
 class Upgrade:
     """Watches the installation for as long as the agent runs; used by one thread, which never waits here.
 
-    `trouble` is the reason why an installed signet-sync does not replace us.
+    `trouble` is what a person has to know or do about an installation that the agent cannot be replaced by.
     """
 
-    def __init__(self, now: float) -> None:
+    def __init__(self, now: float, environ: Mapping[str, str] = os.environ) -> None:
         self.trouble = ""
-        self._ours = self._seen = installed_version.mark()
-        self._since = self._not_before = now
+        self._is_restarted = is_restarted(environ)
+        self._ours = self._seen = _signature()
+        self._since = now
         self._next = now + STILL
-        self._trial: Trial | None = None
         self._loaded = False
 
-    def is_ready(self, now: float) -> bool:
-        """Returns whether to be replaced now; costs one `stat` a minute while nothing has changed."""
+    def is_due(self, now: float) -> bool:
+        """Returns whether to end now, to be restarted as the installed version; costs one `stat` a minute."""
         if now < self._next:
             return False
-        found = installed_version.mark()
+        found = _signature()
         if found != self._seen:
-            self._notice(found, now)
+            self._seen, self._since, self._next = found, now, now
         elif found == self._ours:
-            self._be_whole()
+            self.trouble = ""
             self._next = now + EVERY
-        elif self._trial is not None:
-            return self._judge(self._trial, now)
-        elif now - self._since >= STILL and now >= self._not_before:
-            self._trial, self._since = Trial(), now
+            if not self._loaded:
+                self._loaded = True
+                load_the_rest()
+        elif now - self._since >= STILL:
+            self._next = now + EVERY
+            if found is not None and self._is_restarted:
+                logger.info("another signet-sync is installed now; the agent ends to be restarted as that")
+                return True
+            self._report("was removed" if found is None else "was upgraded")
         return False
 
     def hurry(self) -> None:
         """Checks the installation sooner: a newer version, perhaps just installed, wrote the database."""
         self._next = 0.0
 
-    def refuse(self, why: str, now: float) -> None:
-        """Records why the installed version does not replace us for now."""
-        self.end()
-        told = f"{why}; the agent goes on as {__version__}"
-        if told != self.trouble:
-            logger.warning("{}", told)
-        self.trouble = told
-        self._not_before = now + AGAIN
+    def _report(self, what: str) -> None:
+        trouble = f"signet-sync {what}; the agent continues as {__version__} until it is restarted"
+        if trouble != self.trouble:
+            logger.warning("{}", trouble)
+        self.trouble = trouble
 
-    def end(self) -> None:
-        """Ends a trial in progress."""
-        if self._trial is not None:
-            self._trial.end()
-            self._trial = None
 
-    def _be_whole(self) -> None:
-        if not self._loaded:
-            self._loaded = True
-            load_the_rest()
+def is_restarted(environ: Mapping[str, str]) -> bool:
+    """Returns whether this process belongs to a service of systemd or launchd, whose units restart the agent."""
+    return "NOTIFY_SOCKET" in environ or environ.get("XPC_SERVICE_NAME", "").startswith("dev.signet-sync.agent")
 
-    def _notice(self, found: Mark | None, now: float) -> None:
-        self.end()
-        self.trouble = ""
-        self._seen = found
-        self._since = self._not_before = self._next = now
 
-    def _judge(self, trial: Trial, now: float) -> bool:
-        tried = trial.result()
-        if tried is None:
-            if now - self._since < LONGEST_TRIAL:
-                return False
-            tried = Tried(trouble="it does not come to an end")
-        self.end()
-        if tried.trouble:
-            self.refuse(f"what is installed as signet-sync does not start ({tried.trouble})", now)
-        elif tried.schema < VERSION:
-            self.refuse(f"signet-sync {tried.version} is installed, which cannot read the database", now)
-        else:
-            logger.info("signet-sync {} is installed now; the agent makes way for it", tried.version)
-            return True
-        return False
+def _signature() -> _Signature | None:
+    """Returns a value that changes with every installation, which replaces this file; None while it is missing."""
+    try:
+        status = os.stat(signet_sync.__file__)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns

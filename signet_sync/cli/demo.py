@@ -35,11 +35,11 @@ def demo(context: Context, path: str, as_json: bool) -> int:
     settings, _ = load(root)
     # In a separate index, as on another machine: our own index then sees all of it for the first time, damage included.
     with opened(root, settings, database=":memory:") as elsewhere:
-        made = sessions.tell(elsewhere, instant)
+        made = sessions.write_sessions(elsewhere, instant)
     with opened(root, settings) as workspace:
         outcome = run_pass(workspace, Request(now_us=instant))
         sessions.mark(workspace.state)
-        planted = entities.plant(workspace, instant)
+        entity_paths = entities.make_entities(workspace, instant)
         document = report.reindexed(workspace, outcome, instant)
     if as_json:
         emit(document)
@@ -53,8 +53,8 @@ def demo(context: Context, path: str, as_json: bool) -> int:
     click.secho("what was found", bold=True)
     show(document)
     click.echo()
-    click.secho(f"{len(planted)} entities beside it, files to read and edit", bold=True)
-    for profile in planted:
+    click.secho(f"{len(entity_paths)} entities beside it, files to read and edit", bold=True)
+    for profile in entity_paths:
         click.echo(f"  {profile}")
     command = shlex.join([*_program(), "--workspace", os.path.relpath(root)])
     click.echo()

@@ -44,20 +44,20 @@ def doctor(context: Context, fix: bool, as_json: bool) -> int:
 
 def _heal(context: Context, names: set[str], as_json: bool) -> dict[str, object]:
     """Applies the safe remedies and prints them; returns them for JSON."""
-    from signet_sync.admin.doctor.fix import heal
+    from signet_sync.admin.doctor.fix import apply
     from signet_sync.formats.paths import display
 
     if not as_json:
         context.log_to_person()
-    healed = heal(context.root, context.database_path(), names)
+    fixes = apply(context.root, context.database_path(), names)
     if not as_json:
-        for line in healed.done:
+        for line in fixes.done:
             click.echo(click.style("fixed: ", fg="green") + display(line))
-        for line in healed.failed:
+        for line in fixes.failed:
             click.echo(click.style("not fixed: ", fg="red") + display(line))
-        if healed.done or healed.failed:
+        if fixes.done or fixes.failed:
             click.echo()
-    return {"fixed": healed.done, "failed": healed.failed}
+    return {"fixed": fixes.done, "failed": fixes.failed}
 
 
 def _show(findings: Sequence[Finding], *, quiet: bool, may_fix: bool) -> None:

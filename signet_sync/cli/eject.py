@@ -13,7 +13,7 @@ from signet_sync.formats.paths import display
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from signet_sync.admin.eject import Change, Done, Plan
+    from signet_sync.admin.eject import Ejected, EjectPlan, PageChange
 
 # What exists only in the state folder: singular and plural.
 _ONLY_HERE = {
@@ -59,7 +59,7 @@ def eject(
     from signet_sync.admin import eject
 
     instant = resolve_now(now)
-    plan = eject.look(context.root, context.database_path(), blank=blank)
+    plan = eject.plan(context.root, context.database_path(), blank=blank)
     if dry_run:
         if as_json:
             emit({"workspace": context.root, "dry_run": True, **_planned(plan)})
@@ -96,7 +96,7 @@ def eject(
 # ── for people ──
 
 
-def _show(context: Context, plan: Plan, *, keep_state: bool) -> None:
+def _show(context: Context, plan: EjectPlan, *, keep_state: bool) -> None:
     click.secho(f"leaving {display(context.root)}", bold=True)
     if plan.in_the_way is not None:
         click.secho(f"  {plan.in_the_way.message}: {plan.in_the_way.hint}", fg="yellow")
@@ -120,7 +120,7 @@ def _show(context: Context, plan: Plan, *, keep_state: bool) -> None:
         click.echo("  nothing of signet-sync is left")
 
 
-def _show_pages(pages: Sequence[tuple[str, Change]]) -> None:
+def _show_pages(pages: Sequence[tuple[str, PageChange]]) -> None:
     """Lists MEMORY.md and other pages one by one, the many pages of the session log as one."""
     ledger = [path for path, _ in pages if "ledger/" in path]
     for path, change in pages:
@@ -130,11 +130,11 @@ def _show_pages(pages: Sequence[tuple[str, Change]]) -> None:
         click.echo(f"  ledger/: its generated text goes out of {counted(len(ledger), 'page')}")
 
 
-def _counted(plan: Plan) -> str:
+def _counted(plan: EjectPlan) -> str:
     return ", ".join(counted(count, *_ONLY_HERE[name]) for name, count in plan.only_here.items())
 
 
-def _tell(context: Context, done: Done, plan: Plan, *, keep_state: bool) -> None:
+def _tell(context: Context, done: Ejected, plan: EjectPlan, *, keep_state: bool) -> None:
     for unit in done.services:
         for step in unit.steps:
             click.echo(f"  {step}")
@@ -160,7 +160,7 @@ def _tell(context: Context, done: Done, plan: Plan, *, keep_state: bool) -> None
 # ── for programs ──
 
 
-def _planned(plan: Plan) -> dict[str, Any]:
+def _planned(plan: EjectPlan) -> dict[str, Any]:
     return {
         "services": [unit.name for unit in plan.services],
         "hooks": list(plan.harnesses),
@@ -171,7 +171,7 @@ def _planned(plan: Plan) -> dict[str, Any]:
     }
 
 
-def _document(done: Done) -> dict[str, Any]:
+def _document(done: Ejected) -> dict[str, Any]:
     return {
         "services": [unit.path for unit in done.services],
         "hooks": [outcome.harness for outcome in done.hooks],

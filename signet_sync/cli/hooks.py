@@ -18,7 +18,7 @@ from signet_sync.host.harness_settings.mcp_server import Access
 from signet_sync.host.harness_settings.registry import HARNESSES
 
 if TYPE_CHECKING:
-    from signet_sync.admin.hooks_install import Outcome, Signs
+    from signet_sync.admin.hooks_install import HookOutcome, Signs
     from signet_sync.host.harness_settings.condition import Condition, Edit, Server
 
 _NAMES = click.Choice([*HARNESSES, hooks_install.AUTO])
@@ -126,7 +126,7 @@ def _chosen(harness: str) -> list[str]:
     return names
 
 
-def _answered(context: Context, outcomes: Sequence[Outcome], dry_run: bool, as_json: bool, tell: Any) -> int:
+def _answered(context: Context, outcomes: Sequence[HookOutcome], dry_run: bool, as_json: bool, tell: Any) -> int:
     errors = [outcome.error for outcome in outcomes if outcome.error is not None]
     if errors and len(outcomes) == 1:
         raise errors[0]
@@ -147,14 +147,14 @@ def _answered(context: Context, outcomes: Sequence[Outcome], dry_run: bool, as_j
 # ── for people ──
 
 
-def _tell_error(outcome: Outcome) -> None:
+def _tell_error(outcome: HookOutcome) -> None:
     error = outcome.error
     assert error is not None
     where = f" [{error.path}]" if error.path else ""
     click.echo(display(f"{outcome.harness}: {error.message}{where} — {error.hint}"), err=True)
 
 
-def _tell_diff(outcomes: Sequence[Outcome]) -> None:
+def _tell_diff(outcomes: Sequence[HookOutcome]) -> None:
     texts = [_diff(edit) for outcome in outcomes for edit in outcome.plan.edits if edit.kind != "unchanged"]
     for text in texts:
         click.echo(text.encode(), nl=False)
@@ -162,7 +162,7 @@ def _tell_diff(outcomes: Sequence[Outcome]) -> None:
         click.echo("nothing would change")
 
 
-def _tell_installed(context: Context, outcomes: Sequence[Outcome]) -> None:
+def _tell_installed(context: Context, outcomes: Sequence[HookOutcome]) -> None:
     for outcome in outcomes:
         click.secho(outcome.harness, bold=True)
         _tell_files(outcome)
@@ -192,7 +192,7 @@ def _said(server: Server) -> str:
     return f"memory of {server.flag('--agent') or DEFAULT_AGENT}" + (f", scope {scope}" if scope else "")
 
 
-def _tell_uninstalled(context: Context, outcomes: Sequence[Outcome]) -> None:
+def _tell_uninstalled(context: Context, outcomes: Sequence[HookOutcome]) -> None:
     del context
     for outcome in outcomes:
         if all(edit.kind == "unchanged" for edit in outcome.plan.edits):
@@ -203,13 +203,13 @@ def _tell_uninstalled(context: Context, outcomes: Sequence[Outcome]) -> None:
     _tell_by_hand(outcomes)
 
 
-def _tell_files(outcome: Outcome) -> None:
+def _tell_files(outcome: HookOutcome) -> None:
     for edit in outcome.plan.edits:
         word = "already as it should be" if edit.kind == "unchanged" else edit.kind
         click.echo(display(f"  {edit.path}: {word}"))
 
 
-def _tell_by_hand(outcomes: Sequence[Outcome]) -> None:
+def _tell_by_hand(outcomes: Sequence[HookOutcome]) -> None:
     lines = [f"  {outcome.harness}: {line}" for outcome in outcomes for line in outcome.plan.by_hand]
     if lines:
         click.secho("left to do by hand:", bold=True)
@@ -253,7 +253,7 @@ def _diff(edit: Edit) -> str:
     return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
 
 
-def _document(outcome: Outcome, dry_run: bool) -> dict[str, Any]:
+def _document(outcome: HookOutcome, dry_run: bool) -> dict[str, Any]:
     error = outcome.error
     document: dict[str, Any] = {
         "harness": outcome.harness,

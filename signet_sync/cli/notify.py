@@ -17,7 +17,7 @@ def notify(context: Context, text: str | None, unit: str | None, as_json: bool) 
 
     A try shows whether it arrives: signet-sync notify "Hello"
     """
-    from signet_sync.app.notifications import tell
+    from signet_sync.app.notifications import send
     from signet_sync.errors import ConfigError, UsageError
     from signet_sync.settings import model
 
@@ -41,7 +41,7 @@ def notify(context: Context, text: str | None, unit: str | None, as_json: bool) 
             path=model.user_file(),
             hint="put there: [notify] and below it: desktop = true",
         )
-    troubles = tell(text, desktop, command)
+    troubles = send(text, desktop, command)
     if as_json:
         emit({"text": text, "ways": ways, "troubles": troubles})
     for trouble in troubles:

@@ -13,7 +13,7 @@ from signet_sync.cli.main import Context, counted, emit, json_option, now_option
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from signet_sync.app.unchanged import Look
+    from signet_sync.app.unchanged import CurrentInputs
     from signet_sync.sync.workspace import Workspace
 
 
@@ -41,10 +41,10 @@ def reindex(
 
     instant = resolve_now(now)
     plain = not (full or index_only or agent or accept_removals)
-    look = unchanged.Look(context.root, context.chosen_database) if plain else None
-    document = unchanged.answer(look, instant) if look is not None else None
+    current = unchanged.CurrentInputs(context.root, context.chosen_database) if plain else None
+    document = unchanged.answer(current, instant) if current is not None else None
     if document is None:
-        document = _pass(context, look, instant, full, index_only, agent, accept_removals, show_progress=not as_json)
+        document = _pass(context, current, instant, full, index_only, agent, accept_removals, show_progress=not as_json)
     if as_json:
         emit(document)
     elif not context.quiet:
@@ -58,7 +58,7 @@ def reindex(
 
 def _pass(
     context: Context,
-    look: Look | None,
+    current: CurrentInputs | None,
     instant: int,
     full: bool,
     index_only: bool,
@@ -74,8 +74,8 @@ def _pass(
     from signet_sync.sync.damage import run_pass_mending
     from signet_sync.sync.request import Request
 
-    if look is not None:
-        unchanged.drop(look)
+    if current is not None:
+        unchanged.drop(current)
     settings = context.settings()
     until = None
     with opened(context.root, settings, database=context.chosen_database, touch_nothing=index_only) as workspace:
@@ -85,10 +85,10 @@ def _pass(
         if not index_only and outcome.cliff is None and _take_spool(context, workspace):
             outcome = run_pass_mending(workspace, Request(now_us=instant))
         document = report.reindexed(workspace, outcome, instant, agent=agent, rebuild=full)
-        if look is not None and not outcome.read:
+        if current is not None and not outcome.read:
             until = unchanged.lasts_until(workspace, instant)
-    if look is not None and not context.warnings:
-        unchanged.keep(look, outcome, document, instant, until)
+    if current is not None and not context.warnings:
+        unchanged.save(current, outcome, document, instant, until)
     return document
 
 

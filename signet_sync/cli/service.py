@@ -12,7 +12,7 @@ import click
 from signet_sync.cli.main import Context, emit, json_option, pass_context
 
 if TYPE_CHECKING:
-    from signet_sync.host.service import Done
+    from signet_sync.host.service_manager import ServiceChange
     from signet_sync.settings.model import Settings
 
 
@@ -130,7 +130,7 @@ def status(context: Context, as_json: bool) -> int:
 @pass_context
 def print_(context: Context, system: bool, launchd: bool, on_failure: bool) -> int:
     """Print the unit that `install` would write."""
-    from signet_sync.host import service
+    from signet_sync.host import service, systemd
 
     kind: Any = "launchd" if launchd or (sys.platform == "darwin" and not system) else "systemd"
     if system:
@@ -138,15 +138,15 @@ def print_(context: Context, system: bool, launchd: bool, on_failure: bool) -> i
     environment = {name: os.environ[name] for name in service.PASSED_ON if name in os.environ}
     if on_failure:
         if kind == "launchd":
-            raise click.UsageError("launchd has no unit for that; the agent tells by itself before it ends")
-        text = service.render_failure(kind, executable=_executable(), environment=environment)
+            raise click.UsageError("launchd has no unit for that; the agent notifies you itself before it ends")
+        text = systemd.render_failure(kind, executable=_executable(), environment=environment)
     else:
         text = service.render(kind, **_parts(context, system=system), environment=environment)
     click.echo(text, nl=False)
     return 0
 
 
-def _document(done: Done) -> dict[str, Any]:
+def _document(done: ServiceChange) -> dict[str, Any]:
     return {
         "kind": done.kind,
         "path": done.path,
@@ -156,7 +156,7 @@ def _document(done: Done) -> dict[str, Any]:
     }
 
 
-def _tell(done: Done) -> None:
+def _tell(done: ServiceChange) -> None:
     for step in done.steps:
         click.echo(f"  {step}")
     if done.by_hand:

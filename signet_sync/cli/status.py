@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from signet_sync.admin.status import healthy, standing
+from signet_sync.admin.status import healthy, status_document
 from signet_sync.cli.formats import status as formats_status
 from signet_sync.cli.main import Context, emit, json_option, pass_context
 from signet_sync.errors import WorkspaceError
@@ -31,8 +31,8 @@ def status(context: Context, check: bool, watch: bool, every: float | None, prom
     if watch:
         from signet_sync.cli import status_watch
 
-        return status_watch.watch(lambda: standing(context.place()), every or 2.0, as_json=as_json)
-    document = standing(context.place())
+        return status_watch.watch(lambda: status_document(context.place()), every or 2.0, as_json=as_json)
+    document = status_document(context.place())
     if as_json:
         emit(document)
     elif prometheus:

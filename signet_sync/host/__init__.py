@@ -1,4 +1,4 @@
-"""Connects to the machine: service managers, settings of harnesses, notifications, the installed version.
+"""Connects to the machine: service managers, settings of harnesses, notifications.
 
 Owns the units of the service.
 """

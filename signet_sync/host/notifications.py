@@ -16,7 +16,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
-from signet_sync.host.service import with_runtime_folder
+from signet_sync.host.service_manager import with_runtime_folder
 
 TITLE = "signet-sync"
 LIMIT = 15.0  # seconds

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from signet_sync import __version__
-from signet_sync.admin.status import Life, sign_of_life
+from signet_sync.admin.status import Liveness, liveness
 from signet_sync.errors import SignetSyncError
 from signet_sync.sync.read_only import reading
 from signet_sync.sync.store import counts
@@ -60,9 +60,9 @@ class Frame:
             return []
 
     @cached_property
-    def life(self) -> Life:
+    def life(self) -> Liveness:
         """Whether the background agent runs, and the state it last reported."""
-        return sign_of_life(self.site.place)
+        return liveness(self.site.place)
 
     @property
     def tone(self) -> str:

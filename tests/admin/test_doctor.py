@@ -17,7 +17,7 @@ from signet_sync.admin import hooks_install
 from signet_sync.admin.doctor.checks import harness, machine, storage
 from signet_sync.admin.doctor.checks import vault as checks_vault
 from signet_sync.admin.doctor.finding import Finding
-from signet_sync.admin.doctor.target import Patient
+from signet_sync.admin.doctor.installation import Installation
 from signet_sync.capture import spool
 from signet_sync.capture.spool import Job
 from signet_sync.host import service
@@ -30,8 +30,8 @@ def vault() -> Vault:
     return Vault(Path(os.environ["HOME"]) / "notes/agents")
 
 
-def patient(vault: Vault) -> Patient:
-    return Patient(str(vault.root), str(vault.db))
+def installation(vault: Vault) -> Installation:
+    return Installation(str(vault.root), str(vault.db))
 
 
 def obsidian(vault: Vault, place: Path, **settings: object) -> Finding:
@@ -39,12 +39,12 @@ def obsidian(vault: Vault, place: Path, **settings: object) -> Finding:
     app = place / ".obsidian/app.json"
     app.parent.mkdir(exist_ok=True)
     app.write_text(json.dumps(settings))
-    (finding,) = checks_vault.obsidian(patient(vault))
+    (finding,) = checks_vault.obsidian(installation(vault))
     return finding
 
 
 def test_without_obsidian_nothing_is_said_of_it(vault: Vault) -> None:
-    assert checks_vault.obsidian(patient(vault)) == []
+    assert checks_vault.obsidian(installation(vault)) == []
 
 
 @pytest.mark.parametrize("above", [0, 1, 2])
@@ -65,10 +65,10 @@ def test_nothing_above_home_is_looked_at_and_no_pipe_is_waited_for(vault: Vault)
     app.write_text('{"alwaysUpdateLinks": true}')
     (vault / ".obsidian").mkdir()
     os.mkfifo(vault / ".obsidian/app.json")
-    assert checks_vault.obsidian(patient(vault)) == []
+    assert checks_vault.obsidian(installation(vault)) == []
     (vault / ".obsidian/app.json").unlink()
     (vault / ".obsidian/app.json").write_bytes(b'["no object')
-    assert checks_vault.obsidian(patient(vault))[0].level == "ok"
+    assert checks_vault.obsidian(installation(vault))[0].level == "ok"
 
 
 def test_what_the_file_system_can_do_is_tried_without_a_trace(vault: Vault) -> None:
@@ -83,10 +83,10 @@ def test_a_remedy_names_workspace_and_database_only_where_it_has_to(
     vault: Vault, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other = str(vault.root / "an other.db")
-    words = shlex.split(Patient(str(vault.root), other).command("reindex"))
+    words = shlex.split(Installation(str(vault.root), other).command("reindex"))
     assert words == ["signet-sync", "--workspace", str(vault.root), "--db", other, "reindex"]
     monkeypatch.setenv("SIGNET_WORKSPACE", str(vault.root))
-    assert patient(vault).command("reindex") == "signet-sync reindex"
+    assert installation(vault).command("reindex") == "signet-sync reindex"
 
 
 def test_what_was_given_up_and_what_is_not_finished_is_told(vault: Vault) -> None:
@@ -97,14 +97,14 @@ def test_what_was_given_up_and_what_is_not_finished_is_told(vault: Vault) -> Non
     begun.parent.mkdir(parents=True)
     begun.write_text("{}")
     os.utime(begun, (1.0, 1.0))
-    found = {one.name: one for one in storage.waiting(patient(vault))}
-    assert "1 of what hooks handed over could not be taken in" in found["spool-given-up"].message
+    found = {one.name: one for one in storage.waiting(installation(vault))}
+    assert "could not be processed: 1;" in found["spool-given-up"].message
     assert "not finished: 1" in found["unfinished"].message and found["unfinished"].fix
 
 
 def test_little_room_is_told_with_the_place_to_look_at(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "LOW_SPACE", 1 << 62)
-    found = machine.room(patient(vault))
+    found = machine.room(installation(vault))
     assert {one.level for one in found} == {"problem"} and all("du -xh" in one.remedy for one in found)
 
 
@@ -112,12 +112,12 @@ def test_hooks_that_feed_a_workspace_are_left_to_it_until_it_is_gone(vault: Vaul
     (Path(os.environ["HOME"]) / ".claude").mkdir()
     other = Vault(tmp_path / "other")
     hooks_install.install(str(other.root), ["claude-code"], now="2026-03-20T10:00:00.000Z")
-    (finding,) = harness.harness(patient(vault))
-    assert str(other.root) in finding.message and not finding.fix and harness.broken(patient(vault)) == []
+    (finding,) = harness.harness(installation(vault))
+    assert str(other.root) in finding.message and not finding.fix and harness.broken(installation(vault)) == []
     shutil.rmtree(other.root)
-    (finding,) = harness.harness(patient(vault))
-    assert finding.fix and finding.remedy == patient(vault).command("hooks install claude-code")
-    assert harness.broken(patient(vault)) == ["claude-code"]
+    (finding,) = harness.harness(installation(vault))
+    assert finding.fix and finding.remedy == installation(vault).command("hooks install claude-code")
+    assert harness.broken(installation(vault)) == ["claude-code"]
 
 
 def test_a_launch_agent_is_started_anew_by_the_command_that_is_told(

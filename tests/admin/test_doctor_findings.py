@@ -105,23 +105,23 @@ def test_a_stale_lock(vault: Vault) -> None:
     state_dir.write_heartbeat(state_dir.locate(str(vault.root)), {"state": "watching"})
     heartbeat = vault.state / "heartbeat.json"
     heartbeat.write_text(heartbeat.read_text().replace(str(os.getpid()), str(dead.pid)))
-    told(vault, "stale-heartbeat", str(dead.pid), "ended without saying so")
+    told(vault, "stale-heartbeat", str(dead.pid), "did not end normally")
     assert "heartbeat" in fixed(vault, "stale-heartbeat") and not heartbeat.exists()
 
-    stranger = subprocess.Popen(
+    other_holder = subprocess.Popen(
         [sys.executable, "-IS", "-c", HOLDS_A_LOCK, vault.state / "locks/run.lock"], stdout=subprocess.PIPE
     )
     try:
-        assert stranger.stdout is not None and stranger.stdout.readline()
-        remedy = told(vault, "stale-lock", str(stranger.pid) if sys.platform == "linux" else "held")["remedy"]
+        assert other_holder.stdout is not None and other_holder.stdout.readline()
+        remedy = told(vault, "stale-lock", str(other_holder.pid) if sys.platform == "linux" else "held")["remedy"]
         left_alone(vault, "stale-lock")
         if sys.platform == "linux":
             do(remedy)
-            stranger.wait()
+            other_holder.wait()
             assert "stale-lock" not in ailing(look(vault))
     finally:
-        stranger.kill()
-        stranger.communicate()
+        other_holder.kill()
+        other_holder.communicate()
 
 
 # ── 2 ──
@@ -134,12 +134,12 @@ def test_a_wrong_mode(vault: Vault) -> None:
         vault.db.chmod(0o644)
 
     plant()
-    do(told(vault, "database-mode", "others may read")["remedy"])
+    do(told(vault, "database-mode", "other users can read")["remedy"])
     assert "database-mode" not in ailing(look(vault))
     do(told(vault, "state-mode", "we are kept out of", "/locks")["remedy"])
     assert "state-mode" not in ailing(look(vault))
     plant()
-    assert "yours alone" in fixed(vault, "state-mode")
+    assert "you alone again" in fixed(vault, "state-mode")
     assert "database-mode" not in ailing(look(vault))
     assert oct(vault.db.stat().st_mode)[-3:] == "600" and oct((vault.state / "locks").stat().st_mode)[-3:] == "700"
 
@@ -223,7 +223,7 @@ def test_a_broken_hook(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
     python = json.loads(whole)["hooks"]["Stop"][0]["hooks"][0]["command"].split()[0]
 
     settings.write_text(whole.replace(python, "/gone/python3"))
-    finding = told(vault, "hooks", "claude-code", "/gone/python3", "not there")
+    finding = told(vault, "hooks", "claude-code", "/gone/python3", "does not exist")
     assert finding["level"] == "problem" and finding["remedy"].endswith("hooks install claude-code")
     assert "claude-code" in fixed(vault, "hooks")  # and looked again: the hook was called, and answered
     assert settings.read_text() == whole
@@ -249,10 +249,10 @@ def test_a_full_spool(vault: Vault) -> None:
             put.rename(put.with_name(f"{1_774_000_000_000 + number:014d}-{put.name[15:]}"))
 
     plant()
-    do(told(vault, "spool", "3 of what hooks", "nobody takes it in")["remedy"])
+    do(told(vault, "spool", "spool: 3", "no agent runs")["remedy"])
     assert "spool" not in ailing(look(vault)) and spool.size(folder) == (0, 0)
     plant()
-    assert "worked off" in fixed(vault, "spool") and spool.size(folder) == (0, 0)
+    assert "was processed" in fixed(vault, "spool") and spool.size(folder) == (0, 0)
 
 
 # ── 8 ──
@@ -318,7 +318,7 @@ def test_a_version_skew(vault: Vault, tmp_path: Path, monkeypatch: pytest.Monkey
     sed = f"{shutil.which('sed')} -i s/0.0.7/{__version__}/ {shlex.quote(folder.heartbeat)}"
     with state_dir.run_lock(folder):
         state_dir.write_heartbeat(folder, {"version": "0.0.7", "state": "watching"})
-        finding = told(vault, "version-skew", "0.0.7", __version__, "by itself")
+        finding = told(vault, "version-skew", "0.0.7", __version__, "once it notices")
         assert finding["remedy"].startswith(f"kill {os.getpid()}; signet-sync ") and not finding["fix"]
         with a_service(vault, tmp_path, monkeypatch, then=sed):
             state_dir.write_heartbeat(folder, {"version": "0.0.7", "state": "watching"})

@@ -14,9 +14,9 @@ from test_doctor_findings import a_service, ailing, do, fixed, left_alone, look,
 from workbench import Vault, call
 
 from signet_sync.admin.doctor.checks import vault as checks_vault
-from signet_sync.admin.doctor.target import Patient
+from signet_sync.admin.doctor.installation import Installation
 from signet_sync.host import service
-from signet_sync.host.service import ServiceState
+from signet_sync.host.service_manager import ServiceState
 from signet_sync.storage import state_dir
 
 
@@ -36,7 +36,7 @@ def test_a_folder_or_a_link_in_the_place_of_a_page(vault: Vault) -> None:  # noq
     page.rename(mine)
     page.symlink_to(mine)
     left_alone(vault, "page")
-    do(told(vault, "page", "is a link", "not written any more")["remedy"])
+    do(told(vault, "page", "is a link", "no longer written")["remedy"])
     assert page.is_file() and not page.is_symlink() and mine.is_file() and "page" not in ailing(look(vault))
 
 
@@ -57,7 +57,7 @@ def test_a_folder_in_the_place_of_the_database(vault: Vault) -> None:  # noqa: F
 def test_a_mistyped_setting(vault: Vault) -> None:  # noqa: F811
     (vault / "signet-sync.toml").write_text("watch.mod = 'polling'\n")
     remedy = told(vault, "settings", "watch.mod ignored", "did you mean watch.mode?")["remedy"]
-    assert remedy.startswith("mend its name in ")
+    assert remedy.startswith("correct its name in ")
     (vault / "signet-sync.toml").write_text("log.level = 'DEBUG'\n")
     assert told(vault, "settings", "a workspace may not set this")["remedy"].startswith("move it to ")
 
@@ -66,7 +66,7 @@ def test_a_workspace_that_is_a_link_to_nowhere(vault: Vault) -> None:  # noqa: F
     link = vault.root.parent / "link"
     link.symlink_to(vault.root.parent / "unmounted")
     for words in (["doctor"], ["status"]):
-        assert "/unmounted, which is not there" in call("--workspace", link, *words).out
+        assert "/unmounted, which does not exist" in call("--workspace", link, *words).out
     said = call("--workspace", vault.root.parent / "mistyped", "status").out
     assert "no such workspace" in said and "reindex" not in said
 
@@ -106,14 +106,14 @@ def test_a_service_whose_program_is_gone(vault: Vault, tmp_path: Path, monkeypat
         script.write_text("#!/gone/python3.9\n")
         script.chmod(0o700)
         unit.write_text(f"ExecStart=:{script} run\n")
-        assert service.gone(ServiceState("signet-sync", None, str(unit), True, True)) == "/gone/python3.9"
+        assert service.missing_program(ServiceState("signet-sync", None, str(unit), True, True)) == "/gone/python3.9"
 
 
 def test_a_command_of_root_in_a_persons_workspace(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
     if os.geteuid() == 0:
         os.chown(vault.root, 54321, -1)
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    found = {one.name: one for one in checks_vault.workspace(Patient(str(vault.root), str(vault.db)))}
+    found = {one.name: one for one in checks_vault.workspace(Installation(str(vault.root), str(vault.db)))}
     assert "you are root" in found["root"].message and found["root"].remedy.startswith("sudo -Hu ")
 
 

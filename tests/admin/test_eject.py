@@ -139,7 +139,7 @@ def test_what_was_handed_over_is_written_first(vault, claude):
     shared = {"sessionId": transcript.stem, "cwd": "/home/ada/code/lantern", "timestamp": "2026-03-28T09:00:00.000Z"}
     said = {
         "user": "Bound the retry loop of src/queue.py, kestrelninth.",
-        "assistant": "Done: it stops after five tries.",
+        "assistant": "Ejected: it stops after five tries.",
     }
     for role, text in said.items():
         with transcript.open("a") as file:

@@ -288,7 +288,7 @@ def test_a_link_is_followed_and_kept(home: Path, vault: Vault) -> None:
         (b'{\n  "model": "opus",\n}\n', "line 3"),
         (b'{"model": "caf\xe9"}', "not UTF-8"),
         (b"", "empty"),
-        (b'{"hooks": []}', '"hooks" is no object'),
+        (b'{"hooks": []}', '"hooks" is not an object'),
     ],
 )
 def test_settings_that_cannot_be_edited_stay_as_they_are(home: Path, vault: Vault, text: bytes, told: str) -> None:
@@ -311,7 +311,7 @@ def test_a_folder_in_place_of_the_settings(home: Path, vault: Vault) -> None:
     (home / ".claude/settings.json").mkdir(parents=True)
     answer = call("hooks", "install", "claude-code")
     assert answer.code == 2
-    assert "no settings file" in answer.err
+    assert "not a settings file" in answer.err
 
 
 def test_dry_run_shows_a_diff_and_writes_nothing(home: Path, vault: Vault) -> None:
@@ -392,7 +392,7 @@ def test_codex_asks_again_for_hooks_that_move_up(home: Path, vault: Vault) -> No
     document = json.loads(path.read_bytes())
     document["hooks"]["Stop"].append({"hooks": [{"type": "command", "command": "say done"}]})
     path.write_text(json.dumps(document))
-    assert "stood behind ours: Stop" in good(call("hooks", "uninstall", "codex")).out
+    assert "came after ours: Stop" in good(call("hooks", "uninstall", "codex")).out
     assert commands(path) == {"Stop": ["say done"]}
 
 

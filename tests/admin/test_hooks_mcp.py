@@ -16,7 +16,7 @@ from test_hooks_text import CONFIGS, ODD, texts
 from workbench import Vault, call, contents
 
 from signet_sync.admin.doctor.checks import harness as checks_harness
-from signet_sync.admin.doctor.target import Patient
+from signet_sync.admin.doctor.installation import Installation
 from signet_sync.host.harness_settings import gemini, mcp_server_json, mcp_server_toml, opencode
 from signet_sync.host.harness_settings.mcp_server import Access, is_ours
 from signet_sync.host.harness_settings.program import Program
@@ -244,16 +244,16 @@ def test_doctor_knows_a_server_whose_program_is_gone(home: Path, vault: Vault) -
     good(call("hooks", "install", "claude-code", "--mcp", "--agent", "nova"))
     path = home / ".claude.json"
     path.write_text(path.read_text().replace(PYTHON, "/gone/python3"))
-    patient = Patient(str(vault.root), str(vault.database))
-    found = [finding for finding in checks_harness.harness(patient) if "MCP server" in finding.message]
+    target = Installation(str(vault.root), str(vault.database))
+    found = [finding for finding in checks_harness.harness(target) if "MCP server" in finding.message]
     assert [(one.level, one.fix, one.remedy) for one in found] == [
         ("problem", True, "signet-sync hooks install claude-code")
     ]
-    assert "/gone/python3, which is not there" in found[0].message
-    assert checks_harness.broken(patient) == ["claude-code"]
+    assert "/gone/python3, which does not exist" in found[0].message
+    assert checks_harness.broken(target) == ["claude-code"]
     good(call("hooks", "install", "claude-code"))
     assert registered(home)["claude-code"]["args"] == [*WORDS[1:], "--agent", "nova"]
-    assert codes(conditions()["claude-code"]) == [] == checks_harness.broken(patient)
+    assert codes(conditions()["claude-code"]) == [] == checks_harness.broken(target)
 
 
 def test_a_server_that_a_person_has_switched_off_is_told(home: Path, vault: Vault) -> None:

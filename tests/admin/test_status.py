@@ -103,7 +103,7 @@ def test_a_heartbeat_without_a_lock_is_stale_though_its_pid_lives(indexed: Vault
     assert (found["running"], found["pid"], found["state"], found["watch"]) == (False, None, "stopped", None)
     assert found["stale_heartbeat"]
     assert check(indexed) == 1
-    assert "ended without saying so" in indexed.call("status").out
+    assert "did not end normally" in indexed.call("status").out
 
 
 def test_an_agent_that_gives_no_sign_of_life_is_not_well(indexed: Vault) -> None:
@@ -113,7 +113,7 @@ def test_an_agent_that_gives_no_sign_of_life_is_not_well(indexed: Vault) -> None
         assert (found["running"], found["responding"]) == (True, False)
         assert found["silent_seconds"] >= 499
         assert check(indexed) == 1
-        assert "no sign of life" in indexed.call("status").out
+        assert "does not respond" in indexed.call("status").out
 
 
 def test_a_long_idle_agent_is_well(indexed: Vault) -> None:

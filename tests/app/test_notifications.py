@@ -16,7 +16,7 @@ import pytest
 from agents import Inside, Session, some, until
 from workbench import Vault, call
 
-from signet_sync.app.notifications import HOUR, LONGEST, Telling, stopped, tell
+from signet_sync.app.notifications import HOUR, LONGEST, Notifications, send, stopped
 from signet_sync.app.workspace import open_workspace
 from signet_sync.capture import spool
 from signet_sync.errors import DatabaseError
@@ -73,9 +73,9 @@ class Teller:
         """What is told now, so many seconds after the last look; each look is that of an agent just started."""
         self.now += after
         before = len(self.desk.told())
-        Telling(self.workspace, lambda: self.now).look()
+        Notifications(self.workspace, lambda: self.now).check()
         for thread in threading.enumerate():
-            if thread.name == "telling":
+            if thread.name == "notifications":
                 thread.join(30)
         return self.desk.texts()[before:]
 
@@ -272,7 +272,7 @@ def test_a_program_that_does_not_end_is_ended_with_all_that_it_started(desk: Des
 def test_a_line_is_short_plain_and_holds_no_secret(desk: Desk) -> None:
     desk.program("tell-me")
     secret = "ghp_" + "a1B2" * 9
-    assert tell(f"two\nlines \x1b[31m {secret} " + "word " * 200, False, ("tell-me",)) == []
+    assert send(f"two\nlines \x1b[31m {secret} " + "word " * 200, False, ("tell-me",)) == []
     (text,) = desk.texts()
     assert len(text) == LONGEST and text.isprintable() and secret not in text and text.startswith("two lines")
 

@@ -518,35 +518,35 @@ def eventually(what, seconds=10.0):
 
 @pytest.mark.parametrize("mode", ["auto", "polling"])
 def test_an_agent_that_runs_hears_of_a_job(vault, transcript, mode):
-    from signet_sync.app.heartbeat import Presence
-    from signet_sync.app.scheduler import Rounds
+    from signet_sync.app.heartbeat import Heartbeat
+    from signet_sync.app.scheduler import Scheduler
     from signet_sync.app.workspace import opened
     from signet_sync.host.sd_notify import Notifier
     from signet_sync.settings.model import Settings
 
     taken = []
 
-    class Listening(Rounds):
-        def _take_spool(self):
+    class Listening(Scheduler):
+        def _start_capture(self):
             for job in spool.jobs(self.workspace.state.spool):
                 taken.append(job.session_id)
                 spool.finish(job)
 
     with opened(str(vault.root), Settings(watch_mode=mode, poll_interval=0.3, interval=3600.0)) as workspace:
-        rounds = Listening(workspace, Presence(Notifier(), dict), lambda: None, lambda: False)
+        scheduler = Listening(workspace, Heartbeat(Notifier(), dict), lambda: None, lambda: False)
         try:
             for number in range(2):
-                while rounds.everything or rounds._is_due("full"):
-                    rounds.round()
+                while scheduler.everything or scheduler._is_due("full"):
+                    scheduler.run_due()
                 fire(vault, "codex", payload("Stop", transcript, session_id=f"s-{number}"), "--strict")
                 before = time.monotonic()
                 while len(taken) <= number and time.monotonic() < before + 8:
-                    rounds.listen(10.0)
-                    rounds.round()
+                    scheduler.wait(10.0)
+                    scheduler.run_due()
                 assert time.monotonic() < before + 5
                 assert taken == [f"s-{n}" for n in range(number + 1)]
         finally:
-            rounds.watcher.stop()
+            scheduler.watcher.stop()
 
 
 # --- whose it is ----------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ import pytest
 from agents import Inside, until
 from workbench import NOW, Vault, contents, numbered, tree
 
-from signet_sync.app.changed_paths import Poll, worth
+from signet_sync.app.changed_paths import Poll, relevant
 from signet_sync.app.workspace import opened
 from signet_sync.entities import operations, reports
 from signet_sync.entities import stage as entities_stage
@@ -181,7 +181,7 @@ def test_hints_of_entities_are_worth_a_look_and_others_are_not(vault):
     hinted |= {"entities/ledger/2026-03.jsonl"}
     others = {f"{folder}/.profile.md.swp", "entities/readme.md", "entities/ledger", "src/entities/user.py"}
     with at_work(vault) as workspace:
-        assert worth(workspace, frozenset(hinted | others)) == hinted
+        assert relevant(workspace, frozenset(hinted | others)) == hinted
 
 
 def test_what_is_young_or_gone_is_looked_at_once_more(vault):
@@ -204,11 +204,11 @@ def test_where_there_are_no_events_a_look_tells_what_moved_once(vault):
     _, path = made(vault)
     with at_work(vault) as workspace:
         poll = Poll()
-        poll.moved(workspace)
-        assert poll.moved(workspace) == frozenset()
+        poll.changed(workspace)
+        assert poll.changed(workspace) == frozenset()
         edited(vault, path, "It warns", "It whispers")
-        assert poll.moved(workspace) == {path}
-        assert poll.moved(workspace) == frozenset()
+        assert poll.changed(workspace) == {path}
+        assert poll.changed(workspace) == frozenset()
 
 
 @pytest.mark.usefixtures("quick")

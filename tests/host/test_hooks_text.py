@@ -186,9 +186,9 @@ def test_a_handler_that_shares_its_group_goes_alone() -> None:
         ('{\n  "a": 1, /* mine */\n  "hooks": {}\n}', "line 2: a comment"),
         ('{\n  "a": 1,\n}', "line 3"),
         ('{"a": NaN}', "NaN is no JSON"),
-        ("[]", "no JSON object"),
-        ('{"hooks": []}', '"hooks" is no object'),
-        ('{"hooks": {"Stop": {}}}', '"hooks.Stop" is no list'),
+        ("[]", "not a JSON object"),
+        ('{"hooks": []}', '"hooks" is not an object'),
+        ('{"hooks": {"Stop": {}}}', '"hooks.Stop" is not a list'),
         ("[" * 100_000, "line 1"),
     ],
 )

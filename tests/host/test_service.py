@@ -19,11 +19,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from signet_sync.errors import SignetSyncError, UsageError
-from signet_sync.host import service
+from signet_sync.host import service, service_manager, systemd
 
 ROOT = Path(__file__).resolve().parents[2]
 NASTY = 'My "vau\'t" 100%h $HOME ${x}\\y\\x41: ü – 日本 ;#'
-UNIT_KINDS: list[service.Kind] = ["systemd", "systemd-system"]
+UNIT_KINDS: list[service_manager.Kind] = ["systemd", "systemd-system"]
 
 needs_analyze = pytest.mark.skipif(
     shutil.which("systemd-analyze") is None, reason="systemd-analyze is not here to judge the units"
@@ -79,7 +79,7 @@ class Machine:
     def calls(self) -> list[str]:
         return self.log.read_text().splitlines() if self.log.exists() else []
 
-    def install(self, workspace: Path | None = None, **more: bool) -> service.Done:
+    def install(self, workspace: Path | None = None, **more: bool) -> service_manager.ServiceChange:
         chosen = str(workspace or self.workspace)
         return service.install(
             executable=[sys.executable, "-m", "signet_sync"],
@@ -93,7 +93,7 @@ class Machine:
 
 @pytest.fixture
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
-    monkeypatch.setattr(service, "SYSTEM_UNITS", str(tmp_path / "system"))
+    monkeypatch.setattr(systemd, "SYSTEM_UNITS", str(tmp_path / "system"))
     monkeypatch.setattr(sys, "platform", "linux")
     return Machine(tmp_path)
 
@@ -128,8 +128,8 @@ def assert_clean(scope: str, runtime: Path, unit: Path) -> None:
     assert (judged.returncode, judged.stdout, judged.stderr) == (0, "", "")
 
 
-def rendered(kind: service.Kind, folder: Path, workspace: str, executable: list[str] | None = None) -> Path:
-    path = folder / service.TEMPLATES[kind].replace("@", "@tess")
+def rendered(kind: service_manager.Kind, folder: Path, workspace: str, executable: list[str] | None = None) -> Path:
+    path = folder / service_manager.TEMPLATES[kind].replace("@", "@tess")
     path.write_text(
         service.render(
             kind,
@@ -178,6 +178,8 @@ def test_shipped_units_promise_what_the_agent_needs(file: str) -> None:
         "Restart=on-failure",
         "OOMPolicy=continue",
         "RestartPreventExitStatus=2 4",
+        "SuccessExitStatus=75",
+        "RestartForceExitStatus=75",
         "ExecReload=/bin/kill -HUP $MAINPID",
         "PrivateNetwork=yes",
         "ProtectHome=tmpfs",
@@ -204,7 +206,7 @@ def test_units_of_an_installed_package_are_found(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "signet_sync", package, ignore=shutil.ignore_patterns("__pycache__", "units"))
     (package / "host/units").mkdir()
     (package / "host/units/signet-sync.service").write_text("from the wheel")
-    asked = "from signet_sync.host.service import template; print(template('signet-sync.service'))"
+    asked = "from signet_sync.host.service_manager import template; print(template('signet-sync.service'))"
     ended = subprocess.run([sys.executable, "-c", asked], cwd=tmp_path, env={}, capture_output=True, text=True)
     assert ended.stdout == "from the wheel\n", ended.stderr
 
@@ -217,13 +219,13 @@ def test_every_unit_is_part_of_the_package() -> None:
         for path in ROOT.glob(place)
     }
     assert shipped == set(built["force-include"])
-    named = {*service.TEMPLATES.values(), *service.FAILURE_TEMPLATES.values()}
+    named = {*service_manager.TEMPLATES.values(), *systemd.FAILURE_TEMPLATES.values()}
     assert {f"signet_sync/host/units/{name}" for name in named} == set(built["force-include"].values())
 
 
 def test_an_unknown_unit_is_told() -> None:
     with pytest.raises(SignetSyncError, match="not part of this installation"):
-        service.template("other.service")
+        service_manager.template("other.service")
 
 
 # ── names and quoting ──
@@ -247,7 +249,7 @@ def test_a_symlink_is_the_workspace_it_names(tmp_path: Path) -> None:
 @given(st.text(st.characters(exclude_categories=["Cc", "Cs"]), min_size=1))
 def test_quoted_words_mean_what_was_meant(text: str) -> None:
     # Within double quotes the shell's rules for `\` and `"` are systemd's; only the specifiers come on top.
-    quoted = service.systemd_quote(text)
+    quoted = systemd.systemd_quote(text)
     assert not re.search(r"(?<!%)(%%)*%(?!%)", quoted)
     assert shlex.split(quoted.replace("%%", "%")) == [text]
 
@@ -255,7 +257,7 @@ def test_quoted_words_mean_what_was_meant(text: str) -> None:
 @pytest.mark.parametrize("text", ["/a\nb", "/a\x00", "/a\x7f", "/a\x85", "/\udcff"])
 def test_what_a_unit_cannot_name_is_refused(text: str) -> None:
     with pytest.raises(UsageError):
-        service.systemd_quote(text)
+        systemd.systemd_quote(text)
     with pytest.raises(UsageError):
         service.render("launchd", executable=["/bin/x", text], workspace="/w", state="/s", name="signet-sync")
 
@@ -266,7 +268,7 @@ def test_what_a_unit_cannot_name_is_refused(text: str) -> None:
 @needs_analyze
 @pytest.mark.parametrize("kind", UNIT_KINDS)
 @pytest.mark.parametrize("workspace", ["/home/tess/.agents", "/srv/" + NASTY, "/home/tess/ends with \\"])
-def test_rendered_units_are_clean_and_hardened(kind: service.Kind, workspace: str, tmp_path: Path) -> None:
+def test_rendered_units_are_clean_and_hardened(kind: service_manager.Kind, workspace: str, tmp_path: Path) -> None:
     unit = rendered(kind, tmp_path, workspace)
     scope = "--user" if kind == "systemd" else ""
     assert_clean(scope, tmp_path, unit)
@@ -275,24 +277,24 @@ def test_rendered_units_are_clean_and_hardened(kind: service.Kind, workspace: st
 
 @needs_analyze
 @pytest.mark.parametrize("kind", UNIT_KINDS)
-def test_the_unit_that_tells_of_a_failure_is_clean(kind: service.Kind, tmp_path: Path) -> None:
-    shipped = service.FAILURE_TEMPLATES[kind]
+def test_the_unit_that_tells_of_a_failure_is_clean(kind: service_manager.Kind, tmp_path: Path) -> None:
+    shipped = systemd.FAILURE_TEMPLATES[kind]
     instance = "signet-sync-notes-0a1b2c3d.service" if kind == "systemd" else "tess"
     unit = tmp_path / shipped.replace("@", f"@{instance}")
     program = tmp_path / NASTY.replace("'", "").replace('"', "").replace("\\", "") / "signet-sync"
     program.parent.mkdir()
     shutil.copy("/bin/true", program)
     unit.write_text(
-        service.render_failure(kind, executable=[str(program)], environment={"SIGNET_CONFIG": "/home/tess/" + NASTY})
+        systemd.render_failure(kind, executable=[str(program)], environment={"SIGNET_CONFIG": "/home/tess/" + NASTY})
     )
     scope = "--user" if kind == "systemd" else ""
     assert_clean(scope, tmp_path, unit)
     assert_clean(scope, tmp_path, ROOT / "systemd" / shipped)
-    assert f"OnFailure={shipped.split('@')[0]}@%" in service.template(service.TEMPLATES[kind])
+    assert f"OnFailure={shipped.split('@')[0]}@%" in service_manager.template(service_manager.TEMPLATES[kind])
 
 
 def test_a_notification_gets_through_the_sandbox_only_where_it_is_wanted() -> None:
-    def unit(kind: service.Kind, **more: bool) -> str:
+    def unit(kind: service_manager.Kind, **more: bool) -> str:
         return service.render(kind, executable=["/usr/bin/x"], workspace="/w", state="/s", name="n", **more)
 
     assert "BindPaths=-%t/bus\n" in unit("systemd", desktop=True)
@@ -315,13 +317,15 @@ def test_systemd_starts_a_program_wherever_it_is(folder: str, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("kind", UNIT_KINDS)
-def test_rendering_changes_nothing_else(kind: service.Kind, tmp_path: Path) -> None:
+def test_rendering_changes_nothing_else(kind: service_manager.Kind, tmp_path: Path) -> None:
     filled = {"Description", "ExecStartPre", "ExecStart", "Environment", "BindPaths", "BindReadOnlyPaths"}
 
     def kept(text: str) -> list[str]:
         return [line for line in text.partition("\n\n")[2].splitlines() if line.partition("=")[0] not in filled]
 
-    assert kept(rendered(kind, tmp_path, "/srv/v").read_text()) == kept(service.template(service.TEMPLATES[kind]))
+    assert kept(rendered(kind, tmp_path, "/srv/v").read_text()) == kept(
+        service_manager.template(service_manager.TEMPLATES[kind])
+    )
 
 
 def test_the_sandbox_shows_workspace_state_settings_and_program(machine: Machine) -> None:
@@ -614,7 +618,7 @@ def test_a_system_unit_runs_as_the_user_who_called_sudo(machine: Machine, monkey
     machine.program("systemctl", ANSWERS)
     machine.environ["SUDO_USER"] = "tess"
     done = machine.install(system=True)
-    assert done.path == service.SYSTEM_UNITS + "/signet-sync@tess.service"
+    assert done.path == systemd.SYSTEM_UNITS + "/signet-sync@tess.service"
     assert done.running
     assert "systemctl restart signet-sync@tess.service" in machine.calls()
     text = Path(done.path).read_text()
@@ -624,11 +628,11 @@ def test_a_system_unit_runs_as_the_user_who_called_sudo(machine: Machine, monkey
     assert (state.name, state.workspace) == ("signet-sync@tess", str(machine.workspace))
     service.uninstall(name="signet-sync", system=True, environ=machine.environ)
     assert service.installed(machine.environ) == []
-    assert os.listdir(service.SYSTEM_UNITS) == []
+    assert os.listdir(systemd.SYSTEM_UNITS) == []
 
 
 def test_an_instance_of_the_shipped_template_is_listed(machine: Machine) -> None:
-    folder = Path(service.SYSTEM_UNITS)
+    folder = Path(systemd.SYSTEM_UNITS)
     (folder / "multi-user.target.wants").mkdir(parents=True)
     shutil.copy(ROOT / "systemd/signet-sync@.service", folder)
     (folder / "multi-user.target.wants/signet-sync@ann.service").symlink_to("../signet-sync@.service")

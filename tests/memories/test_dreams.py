@@ -890,7 +890,7 @@ def luis_of(workspace: Workspace) -> str:
 
 
 class Asked(Counted):
-    """Rounds that count how often they have looked for what is due."""
+    """A scheduler that counts how often it has looked for what is due."""
 
     asked = 0
 
@@ -901,7 +901,7 @@ class Asked(Counted):
 
 class Dreamer(Inside):
     kind = Asked
-    rounds: Asked | None
+    scheduler: Asked | None
 
 
 @pytest.mark.usefixtures("quick")
@@ -914,7 +914,9 @@ def test_the_agent_sweeps_what_is_due_once_and_not_again_at_its_next_start(
         hit(database, luis, *hits(1.0, 1.0, 1.0, queries=3, at_us=now_us() - 2 * DAY))
     for _ in range(2):
         with Dreamer(vault) as agent:
-            until(lambda agent=agent: agent.rounds is not None and agent.rounds.asked > 2, "asked again and again")
+            until(
+                lambda agent=agent: agent.scheduler is not None and agent.scheduler.asked > 2, "asked again and again"
+            )
             assert luis in section(vault.page())
     with vault.database(readonly=False) as database:
         hit(database, luis, *hits(1.0, at_us=now_us() - 500 * DAY))

@@ -398,7 +398,7 @@ def test_the_doctor_counts_files_in_which_something_is_found_now(vault: Vault) -
     end(vault, captured_at=moment(0), transcript=LEAKY, summary=LEAKY_SUMMARY)
     assert told() == []
     age(vault)
-    assert "not all of them were looked at by this version" in told()[0]["message"]
+    assert "not all of them were checked by this version" in told()[0]["message"]
     vault.reindex()
     (finding,) = told()
     assert finding["message"].startswith("files that seem to hold a secret: 2 (memory/2026-03-20T10-00-00.000Z--")

@@ -27,7 +27,7 @@ from invariants import broken, standing
 from workbench import ROOT, Vault, call, numbered
 
 import signet_sync
-from signet_sync.app.database_supervisor import Connection
+from signet_sync.app.database_supervisor import DatabaseSupervisor
 from signet_sync.app.workspace import open_workspace
 from signet_sync.errors import DatabaseCorrupt
 from signet_sync.formats.filename import artifact_name
@@ -771,7 +771,7 @@ def test_a_page_that_nobody_reads_is_looked_at_once_a_day(tmp_path: Path, monkey
         """Whether the agent's next full pass notices."""
         workspace = open_workspace(str(vault.root), settings)
         try:
-            Connection(workspace).probe(deeper=True)
+            DatabaseSupervisor(workspace).check(deeper=True)
         except DatabaseCorrupt:
             return True
         finally:

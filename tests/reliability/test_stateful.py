@@ -666,13 +666,13 @@ class Machine(RuleBasedStateMachine):
         """The agent's own way: only what moved is looked at, and a name that is gone is asked for twice."""
         if not self.dirty or "everything" in self.dirty:
             return
-        paths = changed_paths.worth(self.work, frozenset(self.dirty))
+        paths = changed_paths.relevant(self.work, frozenset(self.dirty))
         request = Request(self.now, paths=paths, settle_seconds=0.5 if settling else 0.0)
         outcome = self.run(request)
         if outcome.unsettled:
             again = replace(request, paths=outcome.unsettled, confirmed=outcome.unsettled)
             outcome = self.run(again)
-        if outcome.cliff is None and not outcome.full and (names := changed_paths.names(self.work)):
+        if outcome.cliff is None and not outcome.full and (names := changed_paths.new_or_gone(self.work)):
             # What a tombstone covers has no row any more: the sweep of names that follows finds its files.
             outcome = self.run(replace(request, paths=names, settle_seconds=0.0))
         if outcome.cliff is None and not outcome.unsettled:

@@ -21,7 +21,7 @@ from agents import LINUX, Agent, Inside, Session, some, status, until, verdict, 
 from invariants import everything
 from workbench import Vault, tree
 
-from signet_sync.app.scheduler import Rounds
+from signet_sync.app.scheduler import Scheduler
 from signet_sync.app.workspace import open_workspace
 from signet_sync.settings.model import Settings
 from signet_sync.storage.clock import now_us
@@ -40,8 +40,8 @@ linux_only = pytest.mark.skipif(not LINUX, reason="reads /proc")
 needs_strace = pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
 
 
-class Watched(Rounds):
-    """Rounds that keep what their passes came to, oldest first."""
+class Watched(Scheduler):
+    """A scheduler that keeps what its passes came to, oldest first."""
 
     passes: list[Any]
 

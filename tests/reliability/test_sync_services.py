@@ -44,7 +44,7 @@ def path_of(kind: str, number: int = 1) -> str:
 def hinted(vault: Vault, *paths: str, settle: float = 0.0) -> Outcome:
     """The agent's pass after events of some paths."""
     with opened(str(vault.root), Settings()) as workspace:
-        asked = changed_paths.worth(workspace, frozenset(paths))
+        asked = changed_paths.relevant(workspace, frozenset(paths))
         return run_pass(workspace, Request(now_us=NOW_US, paths=asked, settle_seconds=settle))
 
 
@@ -151,7 +151,9 @@ def test_a_vault_opened_in_obsidian_is_the_same_vault(vault: Vault) -> None:
     document = vault.reindex()
     assert not document["problems"] and vault.dump() == rows and tree(vault.root) == before
     with opened(str(vault.root), Settings()) as workspace:
-        assert changed_paths.worth(workspace, frozenset({".obsidian/workspace.json", ".trash/old.md"})) == frozenset()
+        assert (
+            changed_paths.relevant(workspace, frozenset({".obsidian/workspace.json", ".trash/old.md"})) == frozenset()
+        )
 
 
 # ── copies ──

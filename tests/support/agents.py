@@ -25,7 +25,7 @@ from workbench import ROOT, Vault
 from signet_sync.app import daemon, database_supervisor, scheduler
 from signet_sync.app import heartbeat as app_heartbeat
 from signet_sync.app.daemon import Daemon, Options
-from signet_sync.app.scheduler import Rounds
+from signet_sync.app.scheduler import Scheduler
 from signet_sync.formats.timestamps import instant_of, iso
 from signet_sync.settings.model import Remark
 from signet_sync.sync.workspace import Workspace
@@ -198,8 +198,8 @@ class Agent:
         return (self.vault.state / "logs" / "signet-sync.log").read_text(encoding="utf-8")
 
 
-class Counted(Rounds):
-    """Rounds that keep the requests of their passes, oldest first."""
+class Counted(Scheduler):
+    """A scheduler that keeps the requests of its passes, oldest first."""
 
     passes: list[Any]
 
@@ -240,15 +240,15 @@ class Inside(Daemon):
             self.settings = replace(self.settings, interval=self.interval, jitter=0.0)
         return warnings
 
-    def _rounds(self, workspace: Workspace) -> Rounds:
-        counted = self.kind(workspace, self.presence, self._alive, lambda: self._stopping)
+    def _new_scheduler(self, workspace: Workspace) -> Scheduler:
+        counted = self.kind(workspace, self.heartbeat, self._report_alive, lambda: self._stopping)
         counted.passes = self.passes
         return counted
 
     @property
-    def work(self) -> Rounds:
-        assert self.rounds is not None
-        return self.rounds
+    def work(self) -> Scheduler:
+        assert self.scheduler is not None
+        return self.scheduler
 
     @property
     def full_passes(self) -> int:
@@ -257,7 +257,7 @@ class Inside(Daemon):
     @property
     def state(self) -> str:
         assert self.failure is None, self.failure
-        return self.presence.state
+        return self.heartbeat.state
 
     def wait(self, *states: str, deadline: float = DEADLINE) -> None:
         until(lambda: self.state.startswith(states), f"{states}: {self.state}", deadline)

@@ -12,13 +12,13 @@ from signet_sync.formats.paths import DEFAULT_AGENT, MEMORY
 from signet_sync.sync.workspace import Workspace
 
 
-def plant(workspace: Workspace, now_us: int) -> list[str]:
+def make_entities(workspace: Workspace, now_us: int) -> list[str]:
     """Makes the sample entities of an indexed sample workspace; returns the paths of their profiles."""
     samples = tomllib.loads((package_files("signet_sync.admin.demo") / "demo_entities.toml").read_text("utf-8"))
-    return [_plant(workspace, sample, now_us) for sample in samples["entity"]]
+    return [_make_entity(workspace, sample, now_us) for sample in samples["entity"]]
 
 
-def _plant(workspace: Workspace, sample: dict[str, Any], now_us: int) -> str:
+def _make_entity(workspace: Workspace, sample: dict[str, Any], now_us: int) -> str:
     made = operations.create(
         workspace,
         DEFAULT_AGENT,

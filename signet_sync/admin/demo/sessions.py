@@ -43,7 +43,7 @@ def make(root: str) -> None:
     files.create_once(root, MARKER, b"A demo workspace of signet-sync; delete it whenever you like.\n")
 
 
-def tell(workspace: Workspace, now_us: int) -> list[str]:
+def write_sessions(workspace: Workspace, now_us: int) -> list[str]:
     """Ends every sample session as a harness would, and damages two files; returns the paths of the artifacts."""
     samples = tomllib.loads((package_files("signet_sync.admin.demo") / "demo_sessions.toml").read_text("utf-8"))
     written: list[str] = []
@@ -74,20 +74,20 @@ def _session(workspace: Workspace, sample: dict[str, Any], now_us: int) -> dict[
     if "compaction" in sample:
         given = CompactionInput(**who, compaction=sample["compaction"])
         paths["compaction"] = sessions_operations.compact(workspace, given, now_us=end)["compaction"]
-    said = sessions_operations.end(
+    answer = sessions_operations.end(
         workspace, SessionInput(**who, transcript=_dated(sample["transcript"], start, end)), now_us=end
     )
-    return paths | {kind: said[kind] for kind in ("transcript", "summary", "manifest")}
+    return paths | {kind: answer[kind] for kind in ("transcript", "summary", "manifest")}
 
 
 def _dated(text: str, start: int, end: int) -> str:
     """Returns a conversation in the format of harness transcripts, its turns spread over its time."""
     turns = re.split(r"^(User|Assistant): ", text.strip(), flags=re.MULTILINE)[1:]
-    said = list(zip(turns[::2], turns[1::2], strict=True))
-    step = (end - start) // len(said)
+    spoken = list(zip(turns[::2], turns[1::2], strict=True))
+    step = (end - start) // len(spoken)
     return "\n".join(
         f"## {speaker} · {iso(start + number * step)}\n\n{words.strip()}\n"
-        for number, (speaker, words) in enumerate(said)
+        for number, (speaker, words) in enumerate(spoken)
     )
 
 

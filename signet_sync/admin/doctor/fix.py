@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from signet_sync.admin import hooks_install
 from signet_sync.admin.doctor.checks import agent, harness, storage
-from signet_sync.admin.doctor.target import Patient
+from signet_sync.admin.doctor.installation import Installation
 from signet_sync.app.workspace import establish, opened
 from signet_sync.capture import intake
 from signet_sync.capture.worker import due
@@ -29,37 +29,37 @@ _ROUNDS = 3  # opening a folder may reveal further problems
 
 
 @dataclass(slots=True)
-class Healed:
+class Fixes:
     """What was done, and what could not be: sentences for the user."""
 
     done: list[str] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
 
 
-def heal(root: str, database: str, names: Collection[str]) -> Healed:
+def apply(root: str, database: str, names: Collection[str]) -> Fixes:
     """Fixes the findings of these names, each after those on which it depends."""
-    healed = Healed()
-    patient = Patient(root, database)
-    for wanted, mend in _HEALERS:
+    fixes = Fixes()
+    target = Installation(root, database)
+    for wanted, fix in _FIXES:
         if wanted.isdisjoint(names):
             continue
         try:
-            for sentence in mend(patient):
-                healed.done.append(sentence)
+            for sentence in fix(target):
+                fixes.done.append(sentence)
         except SignetSyncError as error:
-            healed.failed.append(f"{', '.join(sorted(wanted & set(names)))}: {error.message} ({error.hint})")
+            fixes.failed.append(f"{', '.join(sorted(wanted & set(names)))}: {error.message} ({error.hint})")
         except OSError as error:
             where = f"{error.filename}: " if error.filename else ""
-            healed.failed.append(f"{', '.join(sorted(wanted & set(names)))}: {where}{reason(error)}")
-        patient = patient.again()
-    return healed
+            fixes.failed.append(f"{', '.join(sorted(wanted & set(names)))}: {where}{reason(error)}")
+        target = target.reread()
+    return fixes
 
 
 # ── our state folder ──
 
 
-def _modes(patient: Patient) -> Iterator[str]:
-    folder = patient.folder.path
+def _modes(target: Installation) -> Iterator[str]:
+    folder = target.folder.path
     count = 0
     for _ in range(_ROUNDS):
         wrong = storage.badly_kept(folder)
@@ -68,60 +68,60 @@ def _modes(patient: Patient) -> Iterator[str]:
             os.chmod(path, wanted)
         count += len(wrong)
     if count:
-        yield f"{folder} and what is in it is yours alone again"
-    for path in (patient.database, f"{patient.database}-wal", f"{patient.database}-shm"):
+        yield f"{folder} and its content are accessible to you alone again"
+    for path in (target.database, f"{target.database}-wal", f"{target.database}-shm"):
         if storage.is_open(path):
             os.chmod(path, 0o600)
-            yield f"{path} is read by nobody else any more"
+            yield f"{path} can no longer be read by others"
 
 
-def _place(patient: Patient) -> Iterator[str]:
-    folder = establish(patient.root)
-    yield f"the state folder {folder.path} knows now that its workspace is {os.path.realpath(patient.root)}"
+def _place(target: Installation) -> Iterator[str]:
+    folder = establish(target.root)
+    yield f"the state folder {folder.path} now names its workspace, {os.path.realpath(target.root)}"
 
 
-def _heartbeat(patient: Patient) -> Iterator[str]:
-    if agent.forget(patient):
-        yield "the heartbeat of an agent that is dead was taken away"
+def _heartbeat(target: Installation) -> Iterator[str]:
+    if agent.delete_heartbeat(target):
+        yield "the heartbeat of a dead agent was deleted"
 
 
 # ── the index ──
 
 
-def _database(patient: Patient) -> Iterator[str]:
-    if patient.pid is not None and patient.beat.get("database") == patient.database:
-        yield _by_the_agent(patient, patient.pid)
+def _database(target: Installation) -> Iterator[str]:
+    if target.pid is not None and target.heartbeat.get("database") == target.database:
+        yield _by_the_agent(target, target.pid)
         return
-    yield from _pass(patient, rebuild=True)
+    yield from _pass(target, rebuild=True)
 
 
-def _by_the_agent(patient: Patient, pid: int) -> str:
+def _by_the_agent(target: Installation, pid: int) -> str:
     """Lets the running agent do it: exchanging the file under it could lose what it is just writing."""
-    mark_suspect(patient.database)
+    mark_suspect(target.database)
     os.kill(pid, signal.SIGHUP)  # a full pass, which checks every page of a suspect database
     end = time.monotonic() + PATIENCE
-    while is_suspect(patient.database) or _is_degraded(patient):
+    while is_suspect(target.database) or _is_degraded(target):
         if time.monotonic() > end:
             raise WorkspaceError(
-                f"the agent (pid {pid}) was told to look at every page, and has not yet",
-                hint=f"look again in a moment: {patient.command('doctor')}",
+                f"the agent (pid {pid}) was asked to check every page and has not finished",
+                hint=f"wait a moment, then run: {target.command('doctor')}",
             )
         time.sleep(0.1)
-    return f"the agent (pid {pid}) looked at every page of the database and made it anew where it had to"
+    return f"the agent (pid {pid}) checked every page of the database and rebuilt it where necessary"
 
 
-def _is_degraded(patient: Patient) -> bool:
-    return str(patient.again().beat.get("state")).startswith("degraded")
+def _is_degraded(target: Installation) -> bool:
+    return str(target.reread().heartbeat.get("state")).startswith("degraded")
 
 
-def _look_again(patient: Patient) -> Iterator[str]:
-    yield from _pass(patient, rebuild=False)
+def _run_pass(target: Installation) -> Iterator[str]:
+    yield from _pass(target, rebuild=False)
 
 
-def _pass(patient: Patient, *, rebuild: bool) -> Iterator[str]:
+def _pass(target: Installation, *, rebuild: bool) -> Iterator[str]:
     """Makes the pass of `reindex`, including jobs and journalled flows that wait."""
-    settings = patient.settings
-    with opened(patient.root, settings, database=patient.chosen) as workspace:
+    settings = target.settings
+    with opened(target.root, settings, database=target.chosen) as workspace:
         outcome = run_pass_mending(workspace, Request(now_us=now_us(), rebuild=rebuild))
         if outcome.cliff is not None:
             raise Halted(outcome.cliff.message, hint="bring memory/ back")
@@ -132,38 +132,38 @@ def _pass(patient: Patient, *, rebuild: bool) -> Iterator[str]:
     yield "the index was rebuilt from the files" if rebuild else "a full pass brought the index up to date"
     if taken is not None:
         written = sum(captured.wrote for captured in taken.captured)
-        yield f"the spool was worked off: {written} sessions taken in, {len(taken.failed)} failed"
+        yield f"the spool was processed: {written} sessions captured, {len(taken.failed)} failed"
 
 
 # ── service and hooks ──
 
 
-def _hooks(patient: Patient) -> Iterator[str]:
+def _hooks(target: Installation) -> Iterator[str]:
     for outcome in hooks_install.install(
-        patient.root, harness.broken(patient), now=iso(now_us()), environ=patient.environ
+        target.root, harness.broken(target), now=iso(now_us()), environ=target.environ
     ):
         if outcome.error is not None:
             raise outcome.error
-        yield f"the hooks of {outcome.harness} were written anew"
+        yield f"the hooks of {outcome.harness} were rewritten"
         yield from (f"{outcome.harness}, left to you: {line}" for line in outcome.plan.by_hand)
 
 
-def _service(patient: Patient) -> Iterator[str]:
-    unit = patient.unit
+def _service(target: Installation) -> Iterator[str]:
+    unit = target.unit
     if unit is None:
         return
-    done = service.restart(unit, patient.environ)
+    done = service.restart(unit, target.environ)
     if done.by_hand:
         raise WorkspaceError(f"{unit.name} could not be started", hint="; ".join(done.by_hand))
     yield from done.steps
 
 
-_HEALERS: tuple[tuple[frozenset[str], Callable[[Patient], Iterator[str]]], ...] = (
+_FIXES: tuple[tuple[frozenset[str], Callable[[Installation], Iterator[str]]], ...] = (
     (frozenset({"state-mode", "database-mode"}), _modes),
     (frozenset({"moved", "copied"}), _place),
     (frozenset({"stale-heartbeat"}), _heartbeat),
     (frozenset({"database"}), _database),
-    (frozenset({"database-behind", "full-text", "page", "spool", "unfinished"}), _look_again),
+    (frozenset({"database-behind", "full-text", "page", "spool", "unfinished"}), _run_pass),
     (frozenset({"hooks"}), _hooks),
     (frozenset({"service", "version-skew"}), _service),
 )

@@ -1,6 +1,6 @@
 """Runs all checks of an installation: each finding with its remedy; the safe remedies can be applied.
 
-`examine` changes nothing. `fix.heal` applies findings with `fix`; what belongs to the user, or to the whole machine, is
+`examine` changes nothing. `fix.apply` applies findings with `fix`; what belongs to the user or the machine is
 only reported.
 """
 
@@ -12,13 +12,13 @@ from collections.abc import Callable
 from signet_sync.admin.doctor.checks import agent, harness, index, machine, pages, service, settings, storage, vault
 from signet_sync.admin.doctor.finding import Finding as Finding
 from signet_sync.admin.doctor.finding import problem
-from signet_sync.admin.doctor.target import Patient
+from signet_sync.admin.doctor.installation import Installation
 from signet_sync.errors import reason
 
 # Checks that need no workspace, and then those that need one.
 _ALWAYS = (machine.room, vault.workspace, vault.settings)
 _CHECKS = (
-    vault.whereabouts,
+    vault.location,
     vault.file_system,
     storage.modes,
     index.index,
@@ -38,16 +38,20 @@ _CHECKS = (
 
 def examine(root: str, database: str) -> list[Finding]:
     """Runs every check in order; none of them changes anything."""
-    patient = Patient(root, database)
+    target = Installation(root, database)
     checks = (*_ALWAYS, *_CHECKS) if os.path.isdir(root) else _ALWAYS
-    return [machine.python(), machine.sqlite(), *(finding for check in checks for finding in _looked(check, patient))]
+    return [
+        machine.python(),
+        machine.sqlite(),
+        *(finding for check in checks for finding in _findings_of(check, target)),
+    ]
 
 
-def _looked(check: Callable[[Patient], list[Finding]], patient: Patient) -> list[Finding]:
+def _findings_of(check: Callable[[Installation], list[Finding]], target: Installation) -> list[Finding]:
     """Returns the findings of a check; if a disk does not answer, that is the finding."""
     try:
-        return check(patient)
+        return check(target)
     except OSError as error:
         where = f"{error.filename}: " if isinstance(error.filename, str) else ""
-        words = f"could not be looked at: {where}{reason(error)}"
-        return [problem(check.__name__, words, "check permissions and the disk, then look again")]
+        words = f"cannot be examined: {where}{reason(error)}"
+        return [problem(check.__name__, words, "check permissions and the disk, then run doctor again")]

@@ -9,12 +9,12 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 
+from signet_sync.host.folders import home
 from signet_sync.host.harness_settings import hook_file, mcp_server, mcp_server_json
-from signet_sync.host.harness_settings.condition import Condition, Plan, Problem
-from signet_sync.host.harness_settings.folders import home
+from signet_sync.host.harness_settings.condition import Condition, HarnessProblem, SettingsPlan
 from signet_sync.host.harness_settings.hook_groups import Group
 from signet_sync.host.harness_settings.mcp_server import Access
-from signet_sync.host.harness_settings.mcp_server_json import Shape
+from signet_sync.host.harness_settings.mcp_server_json import ServerShape
 from signet_sync.host.harness_settings.program import Program
 from signet_sync.storage.locations import read_json
 
@@ -27,7 +27,7 @@ MANAGED = (
     else "/etc/claude-code/managed-settings.json"
 )
 
-_SHAPE = Shape(("mcpServers",), lambda words: {"type": "stdio", **mcp_server_json.split(words)})
+_SHAPE = ServerShape(("mcpServers",), lambda words: {"type": "stdio", **mcp_server_json.split(words)})
 
 
 def folder(environ: Mapping[str, str]) -> str:
@@ -35,24 +35,26 @@ def folder(environ: Mapping[str, str]) -> str:
     return environ.get("CLAUDE_CONFIG_DIR") or os.path.join(home(environ), ".claude")
 
 
-def install(program: Program, environ: Mapping[str, str], *, trust: bool = False, access: Access | None = None) -> Plan:
+def install(
+    program: Program, environ: Mapping[str, str], *, trust: bool = False, access: Access | None = None
+) -> SettingsPlan:
     """Plans to add our groups to the settings; Claude Code asks for no trust. Raises `ConfigError`."""
     del trust
     hooks = hook_file.merging(_path(environ), _wanted(program))
     servers = mcp_server_json.registering(_servers(environ), _SHAPE, program, access, environ.get("PATH"))
-    return Plan((hooks, *servers))
+    return SettingsPlan((hooks, *servers))
 
 
-def uninstall(environ: Mapping[str, str]) -> Plan:
+def uninstall(environ: Mapping[str, str]) -> SettingsPlan:
     """Plans to remove our groups from the settings and our server from its list. Raises `ConfigError`."""
     hooks = hook_file.stripping(_path(environ))
-    return Plan((hooks, *mcp_server_json.unregistering(_servers(environ), _SHAPE)))
+    return SettingsPlan((hooks, *mcp_server_json.unregistering(_servers(environ), _SHAPE)))
 
 
-def look(program: Program, environ: Mapping[str, str]) -> Condition:
+def condition(program: Program, environ: Mapping[str, str]) -> Condition:
     """Reports which events call us, and which problems prevent it."""
     path = _path(environ)
-    data, ours, problems = hook_file.look(path)
+    data, ours, problems = hook_file.read(path)
     condition = hook_file.condition(
         NAME,
         path,
@@ -62,8 +64,8 @@ def look(program: Program, environ: Mapping[str, str]) -> Condition:
         program=program,
         problems=(*problems, *_silenced(data, path), *_silenced(_managed(), MANAGED)),
     )
-    registered, _, told = mcp_server_json.look(_servers(environ), _SHAPE)
-    return mcp_server.with_server(condition, registered, program, environ.get("PATH"), told)
+    registered, _, server_problems = mcp_server_json.read(_servers(environ), _SHAPE)
+    return mcp_server.with_server(condition, registered, program, environ.get("PATH"), server_problems)
 
 
 def _path(environ: Mapping[str, str]) -> str:
@@ -96,9 +98,10 @@ def _managed() -> object:
     return read_json(MANAGED) or {}
 
 
-def _silenced(data: object, path: str) -> Sequence[Problem]:
+def _silenced(data: object, path: str) -> Sequence[HarnessProblem]:
     settings = data if isinstance(data, dict) else {}
     named = [key for key in ("disableAllHooks", "allowManagedHooksOnly") if settings.get(key) is True]
     return [
-        Problem("hooks-disabled", f'"{key}" in {path} keeps all hooks from running', f"unset {key}") for key in named
+        HarnessProblem("hooks-disabled", f'"{key}" in {path} keeps all hooks from running', f"unset {key}")
+        for key in named
     ]

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from signet_sync.errors import ConfigError
+from signet_sync.host.folders import home
 from signet_sync.host.harness_settings import (
     codex_trust,
     document,
@@ -21,9 +22,8 @@ from signet_sync.host.harness_settings import (
     mcp_server_toml,
     toml_text,
 )
-from signet_sync.host.harness_settings.condition import Condition, Edit, Plan, Problem, Server
-from signet_sync.host.harness_settings.folders import home
-from signet_sync.host.harness_settings.hook_groups import Group, Place
+from signet_sync.host.harness_settings.condition import Condition, Edit, HarnessProblem, Server, SettingsPlan
+from signet_sync.host.harness_settings.hook_groups import Group, HandlerPlace
 from signet_sync.host.harness_settings.mcp_server import Access
 from signet_sync.host.harness_settings.program import Program
 
@@ -39,7 +39,9 @@ def folder(environ: Mapping[str, str]) -> str:
     return os.path.realpath(moved) if moved else os.path.join(home(environ), ".codex")
 
 
-def install(program: Program, environ: Mapping[str, str], *, trust: bool = False, access: Access | None = None) -> Plan:
+def install(
+    program: Program, environ: Mapping[str, str], *, trust: bool = False, access: Access | None = None
+) -> SettingsPlan:
     """Plans to add our groups to `hooks.json`; with `trust` also what Codex writes when a person trusts them.
 
     Raises `ConfigError`.
@@ -55,21 +57,21 @@ def install(program: Program, environ: Mapping[str, str], *, trust: bool = False
     after = mcp_server_toml.merged(after, program, access, passed=passed, path=path, search=environ.get("PATH"))
     edits = (hooks, document.edit(path, config, after)) if trust or access or after != config else (hooks,)
     if not trust:
-        return Plan(edits, by_hand=() if _settled(environ, states) else (f"{_LEFT_OUT}: {_ask(program)}",))
-    told = [
+        return SettingsPlan(edits, by_hand=() if _settled(environ, states) else (f"{_LEFT_OUT}: {_ask(program)}",))
+    trusted = [
         f"{place.event}: {place.own['command']} ({hash_})" for place, hash_ in zip(ours, states.values(), strict=True)
     ]
-    return Plan(edits, trusted=tuple(told))
+    return SettingsPlan(edits, trusted=tuple(trusted))
 
 
-def uninstall(environ: Mapping[str, str]) -> Plan:
+def uninstall(environ: Mapping[str, str]) -> SettingsPlan:
     """Plans to remove our groups from `hooks.json`, and their trust and our server from `config.toml`.
 
     Raises `ConfigError`.
     """
     path = _path(environ)
     hooks = hook_file.stripping(path)
-    data, ours, _ = hook_file.look(path)
+    data, ours, _ = hook_file.read(path)
     config = document.load(_config(environ))
     edits = [hooks]
     if config is not None:
@@ -78,31 +80,32 @@ def uninstall(environ: Mapping[str, str]) -> Plan:
         edits.append(_taken_out(environ, config, mcp_server_toml.without(rest, _config(environ))))
     moved = _events_with_hooks_behind(data, ours)
     if not moved:
-        return Plan(tuple(edits))
-    told = (
-        f"Codex knows hooks by their position and will ask again for those that stood behind ours: {', '.join(moved)}"
-    )
-    return Plan(tuple(edits), by_hand=(told,))
+        return SettingsPlan(tuple(edits))
+    behind = ", ".join(moved)
+    message = f"Codex knows hooks by their position and will ask again for those that came after ours: {behind}"
+    return SettingsPlan(tuple(edits), by_hand=(message,))
 
 
-def look(program: Program, environ: Mapping[str, str]) -> Condition:
+def condition(program: Program, environ: Mapping[str, str]) -> Condition:
     """Reports which events call us, whether Codex trusts them, and which problems prevent them."""
     path = _path(environ)
-    _, ours, problems = hook_file.look(path)
-    told = list(problems)
-    of_server: list[Problem] = []
+    _, ours, problems = hook_file.read(path)
+    wrong = list(problems)
+    of_server: list[HarnessProblem] = []
     trusted = registered = None
     try:
         config = _config_data(environ)
     except ConfigError as error:
-        told.append(Problem("settings-unparsable", f"{error.path}: {error.message}", "mend this"))
+        wrong.append(HarnessProblem("settings-unparsable", f"{error.path}: {error.message}", "correct this"))
     except OSError as error:
-        told.append(Problem("settings-unparsable", f"{error.filename}: {error.strerror}", "check its permissions"))
+        wrong.append(
+            HarnessProblem("settings-unparsable", f"{error.filename}: {error.strerror}", "check its permissions")
+        )
     else:
         trusted = codex_trust.all_trusted(config, codex_trust.wanted(path, ours)) if ours else None
-        told += _silenced(config, _config(environ), bool(ours))
+        wrong += _silenced(config, _config(environ), bool(ours))
         if trusted is False:
-            told.append(Problem("untrusted", _LEFT_OUT, _ask(program)))
+            wrong.append(HarnessProblem("untrusted", _LEFT_OUT, _ask(program)))
         registered, of_server = _server(config, _config(environ))
     condition = hook_file.condition(
         NAME,
@@ -111,7 +114,7 @@ def look(program: Program, environ: Mapping[str, str]) -> Condition:
         ours=ours,
         wanted=_wanted(program),
         program=program,
-        problems=told,
+        problems=wrong,
         trusted=trusted,
     )
     return mcp_server.with_server(condition, registered, program, environ.get("PATH"), of_server)
@@ -158,7 +161,7 @@ def _taken_out(environ: Mapping[str, str], before: str, after: str) -> Edit:
     return document.edit(_config(environ), before, None if made_by_us else after)
 
 
-def _server(config: Mapping[str, Any], path: str) -> tuple[Server | None, list[Problem]]:
+def _server(config: Mapping[str, Any], path: str) -> tuple[Server | None, list[HarnessProblem]]:
     entry = mcp_server_toml.entry(config)
     words = mcp_server_json.words_of(entry)
     if not mcp_server.is_ours(words):
@@ -167,21 +170,25 @@ def _server(config: Mapping[str, Any], path: str) -> tuple[Server | None, list[P
     return Server(path, tuple(words)), off
 
 
-def _silenced(config: Mapping[str, Any], path: str, installed: bool) -> list[Problem]:
+def _silenced(config: Mapping[str, Any], path: str, installed: bool) -> list[HarnessProblem]:
     found = []
     features = config.get("features")
     if isinstance(features, dict) and features.get("hooks") is False:
         found.append(
-            Problem("hooks-disabled", f"features.hooks = false in {path} keeps all hooks from running", "unset it")
+            HarnessProblem(
+                "hooks-disabled", f"features.hooks = false in {path} keeps all hooks from running", "unset it"
+            )
         )
     hooks = config.get("hooks")
     if installed and isinstance(hooks, dict) and set(hooks) - {"state"}:
         found.append(
-            Problem("two-places", f"there are hooks in {path} as well; Codex warns of that at every start", "keep one")
+            HarnessProblem(
+                "two-places", f"there are hooks in {path} as well; Codex warns of that at every start", "keep one"
+            )
         )
     return found
 
 
-def _events_with_hooks_behind(data: object, ours: Sequence[Place]) -> list[str]:
+def _events_with_hooks_behind(data: object, ours: Sequence[HandlerPlace]) -> list[str]:
     hooks = data.get("hooks", {}) if isinstance(data, dict) else {}
     return [place.event for place in ours if place.group + 1 < len(hooks[place.event])]

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from signet_sync.errors import ConfigError
-from signet_sync.host.harness_settings.hook_groups import Place
+from signet_sync.host.harness_settings.hook_groups import HandlerPlace
 from signet_sync.host.harness_settings.toml_text import loaded, newline, parsed, quoted
 
 _TIMEOUT = 600  # seconds: Codex's default for a handler without one
@@ -38,7 +38,7 @@ def trusted_hash(event: str, group: Mapping[str, Any], handler: Mapping[str, Any
     return "sha256:" + hashlib.sha256(canonical.encode()).hexdigest()
 
 
-def wanted(hooks_path: str, ours: Sequence[Place]) -> dict[str, str]:
+def wanted(hooks_path: str, ours: Sequence[HandlerPlace]) -> dict[str, str]:
     """Returns the key and hash of each handler of ours; the key is its position in the file."""
     return {
         f"{hooks_path}:{_snake(place.event)}:{place.group}:{place.handler}": trusted_hash(

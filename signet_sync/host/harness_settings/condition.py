@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class HarnessProblem:
     """A problem to show to a person; `hint` is what to do about it."""
 
     code: str
@@ -33,7 +33,7 @@ class Edit:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class SettingsPlan:
     """A planned installation or removal: files, what is trusted on the user's behalf, what the user has to do."""
 
     edits: tuple[Edit, ...]
@@ -68,7 +68,7 @@ class Condition:
     events: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
     workspace: str | None = None
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[HarnessProblem, ...] = ()
     trusted: bool | None = None
     server: Server | None = None
 

@@ -33,10 +33,10 @@ def parsed(text: str, path: str) -> dict[str, Any]:
             raise unusable(path, "the file is empty", "delete it or write {} into it") from error
         if error.comment:
             what = "a comment; only JSON without comments can be edited safely"
-            raise unusable(path, f"line {error.line}: {what}", "take the comments out") from error
-        raise unusable(path, f"line {error.line}: {error.message}", "mend this") from error
+            raise unusable(path, f"line {error.line}: {what}", "remove the comments") from error
+        raise unusable(path, f"line {error.line}: {error.message}", "correct this") from error
     if not isinstance(data, dict):
-        raise unusable(path, "the file holds no JSON object", "mend this")
+        raise unusable(path, "the file is not a JSON object", "correct this")
     return data
 
 

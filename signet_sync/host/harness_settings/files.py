@@ -31,10 +31,10 @@ def read(path: str) -> bytes | None:
     try:
         status = os.fstat(handle)
         if not stat.S_ISREG(status.st_mode):
-            raise ConfigError("this is no settings file", path=path, hint="move it away, then try again")
+            raise ConfigError("this is not a settings file", path=path, hint="move it away, then try again")
         if status.st_size > LIMIT:
-            size = f"larger than {LIMIT >> 20} MiB, which no settings are"
-            raise ConfigError(size, path=path, hint="look what fills it, then try again; nothing was written")
+            size = f"larger than {LIMIT >> 20} MiB"
+            raise ConfigError(size, path=path, hint="check what fills it, then try again; nothing was written")
         with open(handle, "rb", closefd=False) as file:
             return file.read()
     finally:

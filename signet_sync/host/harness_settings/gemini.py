@@ -5,17 +5,17 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
+from signet_sync.host.folders import home
 from signet_sync.host.harness_settings import document, hook_file, hook_groups, mcp_server, mcp_server_json
-from signet_sync.host.harness_settings.condition import Condition, Plan, Problem
-from signet_sync.host.harness_settings.folders import home
+from signet_sync.host.harness_settings.condition import Condition, HarnessProblem, SettingsPlan
 from signet_sync.host.harness_settings.hook_groups import Group
 from signet_sync.host.harness_settings.mcp_server import Access
-from signet_sync.host.harness_settings.mcp_server_json import Shape
+from signet_sync.host.harness_settings.mcp_server_json import ServerShape
 from signet_sync.host.harness_settings.program import Program
 
 NAME = "gemini"
 _LABEL = "signet-sync"
-_SHAPE = Shape(("mcpServers",), mcp_server_json.split)
+_SHAPE = ServerShape(("mcpServers",), mcp_server_json.split)
 
 
 def folder(environ: Mapping[str, str]) -> str:
@@ -23,29 +23,31 @@ def folder(environ: Mapping[str, str]) -> str:
     return os.path.join(home(environ), ".gemini")
 
 
-def install(program: Program, environ: Mapping[str, str], *, trust: bool = False, access: Access | None = None) -> Plan:
+def install(
+    program: Program, environ: Mapping[str, str], *, trust: bool = False, access: Access | None = None
+) -> SettingsPlan:
     """Plans to add our groups to the settings; hooks in a user's own settings need no trust. Raises `ConfigError`."""
     del trust
     path = _path(environ)
     text = document.load(path)
     hooked = hook_groups.merged(text, _wanted(program), path)
     after = mcp_server_json.merged(hooked, _SHAPE, program, access, path=path, search=environ.get("PATH"))
-    return Plan((document.edit(path, text, after),))
+    return SettingsPlan((document.edit(path, text, after),))
 
 
-def uninstall(environ: Mapping[str, str]) -> Plan:
+def uninstall(environ: Mapping[str, str]) -> SettingsPlan:
     """Plans to remove our groups and our server from the settings. Raises `ConfigError`."""
     path = _path(environ)
     text = document.load(path)
     rest = None if text is None else hook_groups.stripped(text, path)
     after = None if rest is None else mcp_server_json.stripped(rest, _SHAPE, path)
-    return Plan((document.edit(path, text, after),))
+    return SettingsPlan((document.edit(path, text, after),))
 
 
-def look(program: Program, environ: Mapping[str, str]) -> Condition:
+def condition(program: Program, environ: Mapping[str, str]) -> Condition:
     """Reports which events call us, and which problems prevent it."""
     path = _path(environ)
-    data, ours, problems = hook_file.look(path)
+    data, ours, problems = hook_file.read(path)
     condition = hook_file.condition(
         NAME,
         path,
@@ -56,8 +58,8 @@ def look(program: Program, environ: Mapping[str, str]) -> Condition:
         problems=(*problems, *_silenced(data, path)),
     )
     registered, _ = mcp_server_json.found(data, _SHAPE, path)
-    told = _switched_off(data, path) if registered else []
-    return mcp_server.with_server(condition, registered, program, environ.get("PATH"), told)
+    server_problems = _switched_off(data, path) if registered else []
+    return mcp_server.with_server(condition, registered, program, environ.get("PATH"), server_problems)
 
 
 def _path(environ: Mapping[str, str]) -> str:
@@ -70,7 +72,7 @@ def _wanted(program: Program) -> dict[str, Group]:
     return {event: {"hooks": [handler]} for event in ("SessionStart", "BeforeAgent", "AfterAgent", "SessionEnd")}
 
 
-def _silenced(data: object, path: str) -> list[Problem]:
+def _silenced(data: object, path: str) -> list[HarnessProblem]:
     """Finds switches that disable hooks, which newer versions keep in `hooksConfig`, older ones beside the events."""
     found = []
     settings = data if isinstance(data, dict) else {}
@@ -80,17 +82,19 @@ def _silenced(data: object, path: str) -> list[Problem]:
             continue
         if switches.get("enabled") is False:
             found.append(
-                Problem("hooks-disabled", f'"{key}.enabled" in {path} keeps all hooks from running', "unset it")
+                HarnessProblem("hooks-disabled", f'"{key}.enabled" in {path} keeps all hooks from running', "unset it")
             )
         disabled = switches.get("disabled")
         if isinstance(disabled, list) and _LABEL in disabled:
             found.append(
-                Problem("hooks-disabled", f'"{key}.disabled" in {path} names {_LABEL}', "/hooks enable signet-sync")
+                HarnessProblem(
+                    "hooks-disabled", f'"{key}.disabled" in {path} names {_LABEL}', "/hooks enable signet-sync"
+                )
             )
     return found
 
 
-def _switched_off(data: object, path: str) -> list[Problem]:
+def _switched_off(data: object, path: str) -> list[HarnessProblem]:
     rules = data.get("mcp") if isinstance(data, dict) else None
     allowed, excluded = (rules.get(key) if isinstance(rules, dict) else None for key in ("allowed", "excluded"))
     found = []

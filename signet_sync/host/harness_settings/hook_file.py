@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from signet_sync.errors import SignetSyncError
 from signet_sync.host.harness_settings import document, hook_groups
-from signet_sync.host.harness_settings.condition import Condition, Edit, Problem
-from signet_sync.host.harness_settings.hook_groups import Group, Place
+from signet_sync.host.harness_settings.condition import Condition, Edit, HarnessProblem
+from signet_sync.host.harness_settings.hook_groups import Group, HandlerPlace
 from signet_sync.host.harness_settings.program import Program, command_problems, workspace_of
 
 
@@ -23,7 +23,7 @@ def stripping(path: str) -> Edit:
     return document.edit(path, text, None if text is None else hook_groups.stripped(text, path))
 
 
-def look(path: str) -> tuple[object, list[Place], tuple[Problem, ...]]:
+def read(path: str) -> tuple[object, list[HandlerPlace], tuple[HarnessProblem, ...]]:
     """Returns the file's value, our handlers in it, and problems if it cannot be read."""
     try:
         text = document.load(path)
@@ -35,9 +35,11 @@ def look(path: str) -> tuple[object, list[Place], tuple[Problem, ...]]:
     return data, hook_groups.places(data), ()
 
 
-def unparsable(message: str) -> Problem:
+def unparsable(message: str) -> HarnessProblem:
     """Returns the problem of settings that cannot be read."""
-    return Problem("settings-unparsable", message, "until this is mended, hooks can be neither added nor taken out")
+    return HarnessProblem(
+        "settings-unparsable", message, "until this is corrected, hooks can be neither added nor removed"
+    )
 
 
 def condition(
@@ -45,25 +47,25 @@ def condition(
     path: str,
     *,
     found: bool,
-    ours: Sequence[Place],
+    ours: Sequence[HandlerPlace],
     wanted: Mapping[str, Group],
     program: Program,
-    problems: Sequence[Problem] = (),
+    problems: Sequence[HarnessProblem] = (),
     trusted: bool | None = None,
 ) -> Condition:
     """Returns a harness's state from our handlers in its file; problems shared by several handlers are listed once."""
     calling = {place.event for place in ours}
     events = (*(event for event in wanted if event in calling), *sorted(calling - wanted.keys()))
     missing = tuple(event for event in wanted if event not in events)
-    told = list(problems)
+    wrong = list(problems)
     for place in ours:
-        told += command_problems(place.words, program.hook(name), name)
-    if ours and not told and [place for place in ours if place.alone and place.whole != wanted.get(place.event)]:
-        told.append(Problem("outdated", "the hooks were written by another version", program.again(name)))
+        wrong += command_problems(place.words, program.hook(name), name)
+    if ours and not wrong and [place for place in ours if place.alone and place.whole != wanted.get(place.event)]:
+        wrong.append(HarnessProblem("outdated", "the hooks were written by another version", program.again(name)))
     twice = [event for event in wanted if sum(place.event == event for place in ours) > 1]
-    if twice and not told:
-        told.append(Problem("twice", f"called more than once for: {', '.join(twice)}", program.again(name)))
+    if twice and not wrong:
+        wrong.append(HarnessProblem("twice", f"called more than once for: {', '.join(twice)}", program.again(name)))
     if events and missing:
-        told.append(Problem("partly", f"not installed for: {', '.join(missing)}", program.again(name)))
+        wrong.append(HarnessProblem("partly", f"not installed for: {', '.join(missing)}", program.again(name)))
     workspace = workspace_of(ours[0].words) if ours else None
-    return Condition(name, found, path, events, missing, workspace, tuple(dict.fromkeys(told)), trusted)
+    return Condition(name, found, path, events, missing, workspace, tuple(dict.fromkeys(wrong)), trusted)

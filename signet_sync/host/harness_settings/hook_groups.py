@@ -15,7 +15,7 @@ Group = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class HandlerPlace:
     """The position of a handler of ours: its event, the index of its group and its own index in the group."""
 
     event: str
@@ -52,11 +52,11 @@ def _is_ours(handler: object) -> bool:
     return OURS.search(" ".join(map(str, words))) is not None
 
 
-def places(data: object) -> list[Place]:
+def places(data: object) -> list[HandlerPlace]:
     """Returns our handlers in a document's value, in its order; values of another shape are not ours."""
     hooks = data.get("hooks") if isinstance(data, dict) else None
     return [
-        Place(event, g, h, group, handler)
+        HandlerPlace(event, g, h, group, handler)
         for event, groups in (hooks.items() if isinstance(hooks, dict) else ())
         for g, group in enumerate(groups if isinstance(groups, list) else ())
         for h, handler in enumerate(_handlers(group))
@@ -73,7 +73,7 @@ def parsed(text: str, path: str) -> dict[str, Any]:
     """Parses a file of hooks. Raises `ConfigError` with line and remedy if it cannot be edited safely."""
     data = document.parsed(text, path)
     if not isinstance(data.get("hooks", {}), dict):
-        raise document.unusable(path, '"hooks" is no object', "mend this")
+        raise document.unusable(path, '"hooks" is not an object', "correct this")
     return data
 
 
@@ -84,7 +84,7 @@ def merged(text: str | None, wanted: Mapping[str, Group], path: str) -> str:
     """
     if text is None:
         return json_text.new_document({"hooks": {event: [group] for event, group in wanted.items()}})
-    first: dict[str, Place] = {}
+    first: dict[str, HandlerPlace] = {}
     for place in places(parsed(text, path)):
         first.setdefault(place.event, place)
     for event, group in wanted.items():
@@ -111,7 +111,7 @@ def stripped(text: str, path: str) -> str | None:
     return shorter
 
 
-def _refreshed(text: str, place: Place, group: Group) -> str:
+def _refreshed(text: str, place: HandlerPlace, group: Group) -> str:
     if place.alone and place.whole != group:
         return json_text.replaced(text, _group(text, place), group)
     if not place.alone and place.own != group["hooks"][0]:
@@ -133,15 +133,15 @@ def _completed(text: str, lacking: Mapping[str, Group], path: str) -> str:
         elif isinstance(groups.data, list):
             text = json_text.appended(text, groups.value, group)
         else:
-            raise document.unusable(path, f'"hooks.{event}" is no list', "mend this")
+            raise document.unusable(path, f'"hooks.{event}" is not a list', "correct this")
     return text
 
 
-def _group(text: str, place: Place) -> Child:
+def _group(text: str, place: HandlerPlace) -> Child:
     return _steps(text, place)[2]
 
 
-def _steps(text: str, place: Place) -> tuple[Child, Child, Child, Child]:
+def _steps(text: str, place: HandlerPlace) -> tuple[Child, Child, Child, Child]:
     """Returns the path to a handler: the member `hooks`, the event's, the group, the handler."""
     hooks = json_text.member(text, json_text.root(text), "hooks")
     assert hooks is not None
@@ -153,7 +153,7 @@ def _steps(text: str, place: Place) -> tuple[Child, Child, Child, Child]:
     return hooks, groups, group, json_text.children(text, handlers.value)[place.handler]
 
 
-def _cut(text: str, place: Place) -> str | None:
+def _cut(text: str, place: HandlerPlace) -> str | None:
     """Returns the document without one handler and what we added for it; None if nothing else is in it."""
     hooks, groups, group, _ = _steps(text, place)
     if not place.alone:

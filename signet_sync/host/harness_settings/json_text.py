@@ -122,30 +122,30 @@ def new_document(value: Any) -> str:
 
 def appended(text: str, start: int, value: Any, key: str | None = None) -> str:
     """Returns the document with one more value at the end of the object (with `key`) or list at `start`."""
-    look = style(text)
+    layout = style(text)
     inside = children(text, start)
     outer = _line_indent(text, start)
     indent: str | None = None
     if inside:
         lead = text[inside[-2].end + 1 if len(inside) > 1 else start + 1 : inside[-1].start]
         indent = _last_blanks(lead) if "\n" in lead else None
-    elif look.unit is not None:
-        indent = outer + look.unit
-    name = "" if key is None else json.dumps(key) + look.colon
-    item = name + _written(value, look, indent)
+    elif layout.unit is not None:
+        indent = outer + layout.unit
+    name = "" if key is None else json.dumps(key) + layout.colon
+    item = name + _written(value, layout, indent)
     if inside:
-        gap = look.comma[1:] if indent is None else look.newline + indent
+        gap = layout.comma[1:] if indent is None else layout.newline + indent
         return f"{text[: inside[-1].end]},{gap}{item}{text[inside[-1].end :]}"
     if indent is not None:
-        item = f"{look.newline}{indent}{item}{look.newline}{outer}"
+        item = f"{layout.newline}{indent}{item}{layout.newline}{outer}"
     return text[: start + 1] + MARK + item + text[start + 1 :]
 
 
 def replaced(text: str, child: Child, value: Any) -> str:
     """Returns the document with a child's value replaced; on one line if the old value was."""
-    look = style(text)
+    layout = style(text)
     indent = _line_indent(text, child.start) if "\n" in text[child.value : child.end] else None
-    return text[: child.value] + _written(value, look, indent) + text[child.end :]
+    return text[: child.value] + _written(value, layout, indent) + text[child.end :]
 
 
 def without(text: str, start: int, index: int) -> str | None:
@@ -182,12 +182,12 @@ def cut(text: str, steps: Sequence[tuple[int, Child]]) -> str | None:
     return None
 
 
-def _written(value: Any, look: Style, indent: str | None) -> str:
+def _written(value: Any, layout: Style, indent: str | None) -> str:
     if indent is None:
-        return json.dumps(value, ensure_ascii=False, separators=(look.comma, look.colon))
-    unit = "  " if look.unit is None else look.unit
-    text = json.dumps(value, ensure_ascii=False, indent=unit, separators=(",", look.colon))
-    return text.replace("\n", look.newline + indent)
+        return json.dumps(value, ensure_ascii=False, separators=(layout.comma, layout.colon))
+    unit = "  " if layout.unit is None else layout.unit
+    text = json.dumps(value, ensure_ascii=False, indent=unit, separators=(",", layout.colon))
+    return text.replace("\n", layout.newline + indent)
 
 
 def _line_indent(text: str, position: int) -> str:

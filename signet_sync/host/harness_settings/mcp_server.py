@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from importlib.util import find_spec
 
 from signet_sync.errors import ConfigError
-from signet_sync.host.harness_settings.condition import Condition, Problem, Server
+from signet_sync.host.harness_settings.condition import Condition, HarnessProblem, Server
 from signet_sync.host.harness_settings.program import Program, workspace_of
 
 NAME = "signet-sync"
@@ -52,52 +52,60 @@ def wanted(present: Sequence[str], program: Program, access: Access | None, path
 
 
 def with_server(
-    condition: Condition, server: Server | None, program: Program, path: str | None, told: Sequence[Problem] = ()
+    condition: Condition,
+    server: Server | None,
+    program: Program,
+    path: str | None,
+    problems: Sequence[HarnessProblem] = (),
 ) -> Condition:
-    """Returns a harness's state with that of our server; `told` are problems of its settings."""
-    found = list(told)
+    """Returns a harness's state with that of our server; `problems` are problems of its settings."""
+    found = list(problems)
     if server is not None:
         stale = _stale(server.words, program, condition.harness, path)
         found += stale
         if not stale and server.words[0] == program.words[0] and find_spec("mcp") is None:
-            found.append(Problem("server-extra", "the MCP server cannot start: the extra `mcp` is missing", INSTALL))
+            found.append(
+                HarnessProblem("server-extra", "the MCP server cannot start: the extra `mcp` is missing", INSTALL)
+            )
     return replace(condition, server=server, problems=(*condition.problems, *found))
 
 
 def foreign(path: str) -> ConfigError:
     """Returns the error for a person's own server with our name."""
     return ConfigError(
-        f"an MCP server named {NAME} is there already and is not ours",
+        f"an MCP server named {NAME} already exists and is not ours",
         path=path,
         hint="give it another name, then try again; nothing was written",
         code="foreign-server",
     )
 
 
-def unreadable(path: str, message: str) -> Problem:
+def unreadable(path: str, message: str) -> HarnessProblem:
     """Returns the problem of settings that may contain our server and cannot be read."""
-    hint = "until this is mended, the MCP server can be neither added nor taken out"
-    return Problem("settings-unparsable", f"{path}: {message}", hint)
+    hint = "until this is corrected, the MCP server can be neither added nor removed"
+    return HarnessProblem("settings-unparsable", f"{path}: {message}", hint)
 
 
-def switched_off(what: str) -> Problem:
+def switched_off(what: str) -> HarnessProblem:
     """Returns the problem of a server that a person disabled; it stays disabled."""
-    return Problem("server-off", f"{what} keeps the MCP server from being started", "change that to have its tools")
+    return HarnessProblem(
+        "server-off", f"{what} keeps the MCP server from being started", "change that to have its tools"
+    )
 
 
-def _stale(words: Sequence[str], program: Program, harness: str, path: str | None) -> list[Problem]:
+def _stale(words: Sequence[str], program: Program, harness: str, path: str | None) -> list[HarnessProblem]:
     """Returns the problems that a new installation solves."""
     again = program.again(harness)
     if shutil.which(words[0], path=path) is None:
-        return [Problem("server-gone", f"the MCP server is started by {words[0]}, which is not there", again)]
+        return [HarnessProblem("server-gone", f"the MCP server is started by {words[0]}, which does not exist", again)]
     if workspace_of(words) != program.workspace:
         served = workspace_of(words) or "the default workspace"
-        return [Problem("server-elsewhere", f"its MCP server serves {served}", f"{again} points it to this one")]
+        return [HarnessProblem("server-elsewhere", f"its MCP server serves {served}", f"{again} points it to this one")]
     if tuple(words[1:4]) != program.words[1:4]:
         return []  # not written by us: a person's own way to start it is fine
     if words[0] != program.words[0]:
         message = f"the MCP server is started by {words[0]}, not this installation"
-        return [Problem("server-other-python", message, f"{again} changes that")]
+        return [HarnessProblem("server-other-python", message, f"{again} changes that")]
     return []
 
 

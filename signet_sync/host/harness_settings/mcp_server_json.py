@@ -8,7 +8,7 @@ from typing import Any
 
 from signet_sync.errors import SignetSyncError
 from signet_sync.host.harness_settings import document, json_text, mcp_server
-from signet_sync.host.harness_settings.condition import Edit, Problem, Server
+from signet_sync.host.harness_settings.condition import Edit, HarnessProblem, Server
 from signet_sync.host.harness_settings.json_text import Child
 from signet_sync.host.harness_settings.mcp_server import NAME, Access
 from signet_sync.host.harness_settings.program import Program
@@ -17,7 +17,7 @@ Entry = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class ServerShape:
     """How a harness writes a server: the members that lead to it, and the entry for some words."""
 
     way: tuple[str, ...]
@@ -27,7 +27,7 @@ class Shape:
 
 
 def merged(
-    text: str | None, shape: Shape, program: Program, access: Access | None, *, path: str, search: str | None
+    text: str | None, shape: ServerShape, program: Program, access: Access | None, *, path: str, search: str | None
 ) -> str | None:
     """Returns the document with the server that `access` requests, or with ours renewed if needed.
 
@@ -45,7 +45,7 @@ def merged(
     return _written(text, shape, steps, words)
 
 
-def stripped(text: str, shape: Shape, path: str) -> str | None:
+def stripped(text: str, shape: ServerShape, path: str) -> str | None:
     """Returns the document without our server; None if we created it and it has nothing else. Raises `ConfigError`."""
     if NAME not in text:
         return text
@@ -55,21 +55,23 @@ def stripped(text: str, shape: Shape, path: str) -> str | None:
     return json_text.cut(text, steps)
 
 
-def registering(path: str, shape: Shape, program: Program, access: Access | None, search: str | None) -> list[Edit]:
+def registering(
+    path: str, shape: ServerShape, program: Program, access: Access | None, search: str | None
+) -> list[Edit]:
     """Returns the edit of a file with nothing else of ours; none if it does not change. Raises `ConfigError`."""
     text = document.load(path)
     after = merged(text, shape, program, access, path=path, search=search)
     return [] if access is None and after == text else [document.edit(path, text, after)]
 
 
-def unregistering(path: str, shape: Shape) -> list[Edit]:
+def unregistering(path: str, shape: ServerShape) -> list[Edit]:
     """Returns the edit that removes our server from such a file; none if it is not there. Raises `ConfigError`."""
     text = document.load(path)
     after = None if text is None else stripped(text, shape, path)
     return [] if after == text else [document.edit(path, text, after)]
 
 
-def look(path: str, shape: Shape) -> tuple[Server | None, Entry, list[Problem]]:
+def read(path: str, shape: ServerShape) -> tuple[Server | None, Entry, list[HarnessProblem]]:
     """Returns our server in a file, its whole entry, and problems if the file cannot be read."""
     try:
         text = document.load(path) or ""
@@ -81,7 +83,7 @@ def look(path: str, shape: Shape) -> tuple[Server | None, Entry, list[Problem]]:
     return *found(data, shape, path), []
 
 
-def found(data: object, shape: Shape, path: str) -> tuple[Server | None, Entry]:
+def found(data: object, shape: ServerShape, path: str) -> tuple[Server | None, Entry]:
     """Returns our server in a document's value, and its whole entry."""
     value = data
     for name in (*shape.way, NAME):
@@ -106,14 +108,14 @@ def split(words: Sequence[str]) -> Entry:
     return {"command": words[0], "args": list(words[1:])}
 
 
-def _steps(text: str, shape: Shape, path: str) -> list[tuple[int, Child]]:
+def _steps(text: str, shape: ServerShape, path: str) -> list[tuple[int, Child]]:
     """Returns the path to our entry as far as it exists: each object's position, and the member to follow."""
     value: object = document.parsed(text, path)
     start = json_text.root(text)
     steps: list[tuple[int, Child]] = []
     for name in (*shape.way, NAME):
         if not isinstance(value, dict):
-            raise document.unusable(path, f'"{".".join(shape.way[: len(steps)])}" is no object', "mend this")
+            raise document.unusable(path, f'"{".".join(shape.way[: len(steps)])}" is not an object', "correct this")
         child = json_text.member(text, start, name)
         if child is None:
             break
@@ -122,7 +124,7 @@ def _steps(text: str, shape: Shape, path: str) -> list[tuple[int, Child]]:
     return steps
 
 
-def _written(text: str | None, shape: Shape, steps: Sequence[tuple[int, Child]], words: Sequence[str]) -> str:
+def _written(text: str | None, shape: ServerShape, steps: Sequence[tuple[int, Child]], words: Sequence[str]) -> str:
     names = (*shape.way, NAME)
     entry = shape.entry(words)
     if text is not None and len(steps) == len(names):

@@ -122,7 +122,7 @@ def _check(expected: Mapping[str, Any], text: str, path: str) -> None:
         raise ConfigError(
             f"the MCP server {NAME} is written in a way that cannot be edited safely",
             path=path,
-            hint=f"take it out yourself (codex mcp remove {NAME}), then try again; nothing was written",
+            hint=f"remove it yourself (codex mcp remove {NAME}), then try again; nothing was written",
             code="settings-unparsable",
         )
 

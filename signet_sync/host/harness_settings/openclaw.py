@@ -11,16 +11,16 @@ import shlex
 from collections.abc import Mapping
 
 from signet_sync.errors import SignetSyncError
+from signet_sync.host.folders import home
 from signet_sync.host.harness_settings import files, mcp_server, mcp_server_json, script_file
-from signet_sync.host.harness_settings.condition import Condition, Plan, Problem
-from signet_sync.host.harness_settings.folders import home
+from signet_sync.host.harness_settings.condition import Condition, HarnessProblem, SettingsPlan
 from signet_sync.host.harness_settings.mcp_server import Access
 from signet_sync.host.harness_settings.program import Program, command_problems, workspace_of
 
 NAME = "openclaw"
 _EVENTS = ("agent:bootstrap", "command:new", "command:reset", "session:auto-reset", "session:compact:after")
 _SCRIPT, _ABOUT = "openclaw.js", "openclaw.md"
-_ENABLE = "openclaw hooks enable signet-sync  (then start the gateway anew)"
+_ENABLE = "openclaw hooks enable signet-sync  (then restart the gateway)"
 
 
 def folder(environ: Mapping[str, str]) -> str:
@@ -28,36 +28,38 @@ def folder(environ: Mapping[str, str]) -> str:
     return os.path.join(home(environ), ".openclaw")
 
 
-def install(program: Program, environ: Mapping[str, str], *, trust: bool = False, access: Access | None = None) -> Plan:
+def install(
+    program: Program, environ: Mapping[str, str], *, trust: bool = False, access: Access | None = None
+) -> SettingsPlan:
     """Plans to write both files of our hook. Raises `ConfigError` if other files have these names."""
     del trust
     edits = tuple(script_file.writing(path, text) for path, text in _files(program, environ).items())
-    return Plan(edits, by_hand=(_ENABLE, *_registering(program, access)))
+    return SettingsPlan(edits, by_hand=(_ENABLE, *_registering(program, access)))
 
 
-def uninstall(environ: Mapping[str, str]) -> Plan:
+def uninstall(environ: Mapping[str, str]) -> SettingsPlan:
     """Plans to remove both files of our hook."""
     left = f"openclaw mcp unset {mcp_server.NAME}"
-    return Plan(
+    return SettingsPlan(
         tuple(script_file.removing(path) for path in _paths(environ)),
         by_hand=(left,) if _may_be_registered(environ) else (),
     )
 
 
-def look(program: Program, environ: Mapping[str, str]) -> Condition:
+def condition(program: Program, environ: Mapping[str, str]) -> Condition:
     """Reports whether our hook exists and calls this installation; only OpenClaw knows whether it is enabled."""
     path = _paths(environ)[1]
     found = os.path.isdir(folder(environ))
-    texts = {name: script_file.look(name) for name in _paths(environ)}
-    problems = tuple(problem for _, told in texts.values() for problem in told)
+    texts = {name: script_file.read(name) for name in _paths(environ)}
+    problems = tuple(problem for _, unreadable in texts.values() for problem in unreadable)
     text = texts[path][0]
     if text is None:
         return Condition(NAME, found, path, missing=_EVENTS, problems=problems)
     words = script_file.words(text)
-    told = [*problems, *command_problems(words, program.start, NAME)]
-    if not told and {name: known for name, (known, _) in texts.items()} != _files(program, environ):
-        told = [Problem("outdated", "the hook was written by another version", program.again(NAME))]
-    return Condition(NAME, found, path, _EVENTS, (), workspace_of(words), tuple(told))
+    wrong = [*problems, *command_problems(words, program.start, NAME)]
+    if not wrong and {name: known for name, (known, _) in texts.items()} != _files(program, environ):
+        wrong = [HarnessProblem("outdated", "the hook was written by another version", program.again(NAME))]
+    return Condition(NAME, found, path, _EVENTS, (), workspace_of(words), tuple(wrong))
 
 
 def _paths(environ: Mapping[str, str]) -> tuple[str, str]:
@@ -76,8 +78,8 @@ def _registering(program: Program, access: Access | None) -> list[str]:
     # One server serves all chats, groups included: MEMORY.md is available to all only with an explicit scope.
     access = Access(access.agent, access.scope or "shared")
     entry = json.dumps(mcp_server_json.split(program.server(access.flags)), ensure_ascii=False)
-    told = f"(the MCP server, scope {access.scope}; OpenClaw alone edits the list of them)"
-    return [f"{shlex.join(['openclaw', 'mcp', 'set', mcp_server.NAME, entry])}  {told}"]
+    note = f"(the MCP server, scope {access.scope}; OpenClaw alone edits the list of them)"
+    return [f"{shlex.join(['openclaw', 'mcp', 'set', mcp_server.NAME, entry])}  {note}"]
 
 
 def _may_be_registered(environ: Mapping[str, str]) -> bool:

@@ -9,11 +9,11 @@ import os
 from collections.abc import Mapping, Sequence
 
 from signet_sync.errors import SignetSyncError
+from signet_sync.host.folders import home
 from signet_sync.host.harness_settings import document, json_text, mcp_server, mcp_server_json, script_file
-from signet_sync.host.harness_settings.condition import Condition, Plan, Problem
-from signet_sync.host.harness_settings.folders import home
+from signet_sync.host.harness_settings.condition import Condition, HarnessProblem, SettingsPlan
 from signet_sync.host.harness_settings.mcp_server import Access
-from signet_sync.host.harness_settings.mcp_server_json import Shape
+from signet_sync.host.harness_settings.mcp_server_json import ServerShape
 from signet_sync.host.harness_settings.program import Program, command_problems, workspace_of
 
 NAME = "opencode"
@@ -25,8 +25,8 @@ def _entry(words: Sequence[str]) -> dict[str, object]:
     return {"type": "local", "command": list(words)}
 
 
-_OLDER = Shape(("mcp",), _entry, (("enabled", True),))
-_NEWER = Shape(("mcp", "servers"), _entry)
+_OLDER = ServerShape(("mcp",), _entry, (("enabled", True),))
+_NEWER = ServerShape(("mcp", "servers"), _entry)
 
 
 def folder(environ: Mapping[str, str]) -> str:
@@ -34,41 +34,48 @@ def folder(environ: Mapping[str, str]) -> str:
     return os.path.join(environ.get("XDG_CONFIG_HOME") or os.path.join(home(environ), ".config"), "opencode")
 
 
-def install(program: Program, environ: Mapping[str, str], *, trust: bool = False, access: Access | None = None) -> Plan:
+def install(
+    program: Program, environ: Mapping[str, str], *, trust: bool = False, access: Access | None = None
+) -> SettingsPlan:
     """Plans to write our plug-in. Raises `ConfigError` if another file has its name."""
     del trust
     plugin = script_file.writing(_path(environ), script_file.script(_SCRIPT, program))
     path = _servers(environ)
-    return Plan((plugin, *mcp_server_json.registering(path, _shape(path), program, access, environ.get("PATH"))))
+    return SettingsPlan(
+        (plugin, *mcp_server_json.registering(path, _shape(path), program, access, environ.get("PATH")))
+    )
 
 
-def uninstall(environ: Mapping[str, str]) -> Plan:
+def uninstall(environ: Mapping[str, str]) -> SettingsPlan:
     """Plans to remove our plug-in, and our server from the list. Raises `ConfigError`."""
     path = _servers(environ)
-    return Plan((script_file.removing(_path(environ)), *mcp_server_json.unregistering(path, _shape(path))))
+    return SettingsPlan((script_file.removing(_path(environ)), *mcp_server_json.unregistering(path, _shape(path))))
 
 
-def look(program: Program, environ: Mapping[str, str]) -> Condition:
+def condition(program: Program, environ: Mapping[str, str]) -> Condition:
     """Reports whether our plug-in and our server exist and call this installation."""
     path = _servers(environ)
     shape = _shape(path)
-    registered, entry, told = mcp_server_json.look(path, shape)
+    registered, entry, server_problems = mcp_server_json.read(path, shape)
     if entry.get("enabled") is False or entry.get("disabled") is True:
-        told = [*told, mcp_server.switched_off(f'"{".".join((*shape.way, mcp_server.NAME))}" in {path}')]
-    return mcp_server.with_server(_plugged(program, environ), registered, program, environ.get("PATH"), told)
+        server_problems = [
+            *server_problems,
+            mcp_server.switched_off(f'"{".".join((*shape.way, mcp_server.NAME))}" in {path}'),
+        ]
+    return mcp_server.with_server(_plugged(program, environ), registered, program, environ.get("PATH"), server_problems)
 
 
 def _plugged(program: Program, environ: Mapping[str, str]) -> Condition:
     path = _path(environ)
-    text, problems = script_file.look(path)
+    text, problems = script_file.read(path)
     found = os.path.isdir(folder(environ))
     if text is None:
         return Condition(NAME, found, path, missing=_EVENTS, problems=problems)
     words = script_file.words(text)
-    told = command_problems(words, program.start, NAME)
-    if not told and text != script_file.script(_SCRIPT, program):
-        told = [Problem("outdated", "the plug-in was written by another version", program.again(NAME))]
-    return Condition(NAME, found, path, _EVENTS, (), workspace_of(words), tuple(told))
+    wrong = command_problems(words, program.start, NAME)
+    if not wrong and text != script_file.script(_SCRIPT, program):
+        wrong = [HarnessProblem("outdated", "the plug-in was written by another version", program.again(NAME))]
+    return Condition(NAME, found, path, _EVENTS, (), workspace_of(words), tuple(wrong))
 
 
 def _path(environ: Mapping[str, str]) -> str:
@@ -79,7 +86,7 @@ def _servers(environ: Mapping[str, str]) -> str:
     return os.path.join(folder(environ), "opencode.json")
 
 
-def _shape(path: str) -> Shape:
+def _shape(path: str) -> ServerShape:
     """Returns the shape to use: the newer one if the file has it already, else the one that every version reads."""
     try:
         data = json_text.parse(document.load(path) or "{}")

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from signet_sync.errors import UsageError
-from signet_sync.host.harness_settings.condition import Problem
+from signet_sync.host.harness_settings.condition import HarnessProblem
 
 # Every command of ours, of any version, Python and workspace: an installer replaces and removes these.
 OURS = re.compile(
@@ -80,19 +80,21 @@ def workspace_of(words: Sequence[str]) -> str | None:
     return None
 
 
-def command_problems(words: Sequence[str], wanted: Sequence[str], harness: str) -> list[Problem]:
+def command_problems(words: Sequence[str], wanted: Sequence[str], harness: str) -> list[HarnessProblem]:
     """Returns what is wrong with a command of ours in a harness's settings; `wanted` is what we would write now."""
     workspace = workspace_of(wanted)
     place = ["--workspace", workspace] if workspace else []
     again = shlex.join(["signet-sync", *place, "hooks", "install", harness])
     if not words or not os.access(words[0], os.X_OK):
         name = words[0] if words else "a command that cannot be read"
-        return [Problem("python-gone", f"the hooks call {name}, which is not there", again)]
+        return [HarnessProblem("python-gone", f"the hooks call {name}, which does not exist", again)]
     if workspace_of(words) != workspace_of(wanted):
         fed = workspace_of(words) or "the default workspace"
-        return [Problem("other-workspace", f"its sessions go to {fed}", f"{again} points them to this one")]
+        return [HarnessProblem("other-workspace", f"its sessions go to {fed}", f"{again} points them to this one")]
     if words[0] != wanted[0]:
-        return [Problem("other-python", f"the hooks call {words[0]}, not this installation", f"{again} changes that")]
+        return [
+            HarnessProblem("other-python", f"the hooks call {words[0]}, not this installation", f"{again} changes that")
+        ]
     if list(words) != list(wanted):
-        return [Problem("outdated", "the hooks were written by another version", again)]
+        return [HarnessProblem("outdated", "the hooks were written by another version", again)]
     return []

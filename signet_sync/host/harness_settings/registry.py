@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from signet_sync.host.harness_settings import claude_code, codex, gemini, openclaw, opencode
-from signet_sync.host.harness_settings.condition import Condition, Plan
+from signet_sync.host.harness_settings.condition import Condition, SettingsPlan
 from signet_sync.host.harness_settings.mcp_server import Access
 from signet_sync.host.harness_settings.program import Program
 
@@ -21,16 +21,16 @@ class Harness(Protocol):
 
     def install(
         self, program: Program, environ: Mapping[str, str], *, trust: bool = False, access: Access | None = None
-    ) -> Plan:
+    ) -> SettingsPlan:
         """Plans to add our hooks, and with `access` our MCP server; an existing server of ours is renewed in any case.
 
         Raises `ConfigError` for settings that cannot be edited safely.
         """
 
-    def uninstall(self, environ: Mapping[str, str]) -> Plan:
+    def uninstall(self, environ: Mapping[str, str]) -> SettingsPlan:
         """Plans to remove our hooks and our server. Raises `ConfigError` likewise."""
 
-    def look(self, program: Program, environ: Mapping[str, str]) -> Condition:
+    def condition(self, program: Program, environ: Mapping[str, str]) -> Condition:
         """Reports the state; never raises for damaged settings."""
 
 

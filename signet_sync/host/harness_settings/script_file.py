@@ -8,7 +8,7 @@ from importlib import resources
 
 from signet_sync.errors import ConfigError, SignetSyncError
 from signet_sync.host.harness_settings import files
-from signet_sync.host.harness_settings.condition import Edit, Problem
+from signet_sync.host.harness_settings.condition import Edit, HarnessProblem
 from signet_sync.host.harness_settings.program import Program
 
 _OURS = b"signet-sync hooks install"
@@ -41,7 +41,7 @@ def _own(path: str) -> bytes | None:
     raw = files.read(path)
     if raw is not None and _OURS not in raw:
         raise ConfigError(
-            "a file of this name is there already and is not ours",
+            "a file of this name already exists and is not ours",
             path=path,
             hint="move it away, then try again; nothing was written",
             code="foreign-file",
@@ -49,15 +49,15 @@ def _own(path: str) -> bytes | None:
     return raw
 
 
-def look(path: str) -> tuple[str | None, tuple[Problem, ...]]:
+def read(path: str) -> tuple[str | None, tuple[HarnessProblem, ...]]:
     """Returns the text of a file of ours, None if there is none; and problems if it cannot be read."""
     try:
         raw = _own(path)
         return (None if raw is None else files.text(path, raw)), ()
     except SignetSyncError as error:
-        return None, (Problem("foreign-file", error.message, "move it away, so that ours has room"),)
+        return None, (HarnessProblem("foreign-file", error.message, "move it away, so that ours can be written"),)
     except OSError as error:
-        return None, (Problem("foreign-file", f"{error.strerror}", "check its permissions"),)
+        return None, (HarnessProblem("foreign-file", f"{error.strerror}", "check its permissions"),)
 
 
 def words(text: str) -> list[str]:

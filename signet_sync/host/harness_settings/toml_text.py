@@ -16,7 +16,7 @@ def parsed(text: str, path: str) -> dict[str, Any]:
         return loaded(text)
     except (ValueError, RecursionError) as error:
         raise ConfigError(
-            f"{error}", path=path, hint="mend this, then try again; nothing was written", code="settings-unparsable"
+            f"{error}", path=path, hint="correct this, then try again; nothing was written", code="settings-unparsable"
         ) from error
 
 

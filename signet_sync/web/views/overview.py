@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from signet_sync.admin.status import Advice, advice, standing
+from signet_sync.admin.status import Advice, advice, status_document
 from signet_sync.errors import SignetSyncError
 from signet_sync.formats.paths import head_page
 from signet_sync.formats.timestamps import day_of
@@ -57,7 +57,7 @@ class Held(NamedTuple):
 
 def show(ask: Ask) -> Page:
     """Shows the first page; it works in any state of the workspace, and shows what to do."""
-    status = standing(ask.site.place)
+    status = status_document(ask.site.place)
     data: dict[str, Any] = {
         "status": status,
         "tone": tone_of(status["state"], running=status["running"], responding=status["responding"]),

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 
 from signet_sync.admin import hooks_install
 from signet_sync.admin.doctor.finding import Finding, fine, problem, warning
-from signet_sync.admin.doctor.target import Patient
+from signet_sync.admin.doctor.installation import Installation
 from signet_sync.errors import SignetSyncError, reason
 from signet_sync.formats.ids import GUARDS, TRIAL
 from signet_sync.formats.paths import display
-from signet_sync.host.harness_settings.condition import Condition, Problem
+from signet_sync.host.harness_settings.condition import Condition, HarnessProblem
 from signet_sync.host.harness_settings.registry import HARNESSES
 
 # Harnesses allow a hook three to ten seconds, and the user waits for it at a session's start.
@@ -26,39 +26,39 @@ _AGAIN = dict.fromkeys([*_OTHERS, "partly", "twice"], "") | {"untrusted": " --tr
 _SESSION_START = {"hook_event_name": "SessionStart", "session_id": TRIAL, "source": "startup"}
 
 
-def harness(patient: Patient) -> list[Finding]:
+def harness(target: Installation) -> list[Finding]:
     """Reports every harness that delivers its sessions, and what prevents it."""
     try:
-        found = hooks_install.conditions(patient.root, HARNESSES, patient.environ)
+        found = hooks_install.conditions(target.root, HARNESSES, target.environ)
     except SignetSyncError as error:
         return [problem("hooks", error.message, error.hint)]
     plugged = [condition for condition in found if condition.events or condition.server is not None]
     if not plugged:
         if any(condition.found for condition in found):
-            install = patient.command("hooks install auto")
-            return [warning("hooks", "no harness hands its sessions over", install)]
+            install = target.command("hooks install auto")
+            return [warning("hooks", "no harness sends its sessions", install)]
         return [fine("hooks", "no harness is on this machine")]
-    told = [_told(patient, condition, each) for condition in plugged for each in condition.problems]
-    told += _switched_off(patient)
+    findings = [_finding(target, condition, each) for condition in plugged for each in condition.problems]
+    findings += _switched_off(target)
     feeding = [condition for condition in plugged if condition.events]
     tried = [each.harness for each in feeding if _OTHERS.isdisjoint(one.code for one in each.problems)]
-    return [*told, *_tried(patient, tried)]
+    return [*findings, *_tried(target, tried)]
 
 
-def broken(patient: Patient) -> list[str]:
+def broken(target: Installation) -> list[str]:
     """Returns the harnesses whose hooks cannot do anything until they are written again."""
-    found = hooks_install.conditions(patient.root, HARNESSES, patient.environ)
+    found = hooks_install.conditions(target.root, HARNESSES, target.environ)
     return [each.harness for each in found if each.events and any(_is_dead(each, one) for one in each.problems)]
 
 
-def _told(patient: Patient, condition: Condition, one: Problem) -> Finding:
+def _finding(target: Installation, condition: Condition, one: HarnessProblem) -> Finding:
     flags = _AGAIN.get(one.code)
-    remedy = one.hint if flags is None else patient.command(f"hooks install {condition.harness}{flags}")
+    remedy = one.hint if flags is None else target.command(f"hooks install {condition.harness}{flags}")
     kind = problem if one.code in ("python-gone", "server-gone", "server-extra") else warning
     return kind("hooks", f"{condition.harness}: {one.message}", remedy, fix=_is_dead(condition, one))
 
 
-def _is_dead(condition: Condition, one: Problem) -> bool:
+def _is_dead(condition: Condition, one: HarnessProblem) -> bool:
     """Returns whether hooks or server call a program, or feed a workspace, that is gone; the rest may be intended."""
     if not condition.events:
         return False  # installing again would add hooks that the user has not requested
@@ -66,29 +66,29 @@ def _is_dead(condition: Condition, one: Problem) -> bool:
     return one.code in ("python-gone", "server-gone") or astray
 
 
-def _switched_off(patient: Patient) -> list[Finding]:
-    named = [name for name in GUARDS if patient.environ.get(name, "0") not in ("", "0")]
+def _switched_off(target: Installation) -> list[Finding]:
+    named = [name for name in GUARDS if target.environ.get(name, "0") not in ("", "0")]
     return [warning("hooks-off", f"{name} is set: hooks that inherit it do nothing", f"unset {name}") for name in named]
 
 
 # ── called as a harness calls them ──
 
 
-def _tried(patient: Patient, names: Sequence[str]) -> list[Finding]:
+def _tried(target: Installation, names: Sequence[str]) -> list[Finding]:
     """Calls each hook with a session's start that leaves nothing behind; runs the command that we would write now."""
     found = []
     slowest = 0.0
     for name in names:
-        words = hooks_install.program_for(patient.root).hook(name)
+        words = hooks_install.program_for(target.root).hook(name)
         began = time.monotonic()
-        wrong = _called([*words, "--strict"], {**patient.environ})
+        wrong = _called([*words, "--strict"], {**target.environ})
         took = time.monotonic() - began
         slowest = max(slowest, took)
         again = f"echo {shlex.quote(json.dumps(_SESSION_START))} | {shlex.join(words)} --strict"
         if wrong:
             found.append(problem("hook-fails", display(f"{name}: its hook fails: {wrong}"), again))
         elif took > SLOW:
-            words_ = f"{name}: its hook took {took:.1f} s; a harness that does not wait so long goes without"
+            words_ = f"{name}: its hook took {took:.1f} s; a harness that waits less gets no context"
             found.append(warning("hook-slow", words_, f"time ({again})"))
     if not found and names:
         found.append(fine("hooks", f"{', '.join(names)}: answered within {slowest:.1f} s"))
@@ -115,5 +115,5 @@ def _called(words: Sequence[str], environ: dict[str, str]) -> str:
         return reason(error)
     if done.returncode == 0:
         return ""
-    said = done.stderr.decode("utf-8", "replace").strip().splitlines()
-    return said[-1] if said else f"exit code {done.returncode}"
+    complaint = done.stderr.decode("utf-8", "replace").strip().splitlines()
+    return complaint[-1] if complaint else f"exit code {done.returncode}"

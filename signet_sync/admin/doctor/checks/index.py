@@ -8,7 +8,7 @@ import shlex
 import apsw
 
 from signet_sync.admin.doctor.finding import Finding, fine, problem, warning
-from signet_sync.admin.doctor.target import Patient
+from signet_sync.admin.doctor.installation import Installation
 from signet_sync.entities import store as entities_store
 from signet_sync.errors import DatabaseCorrupt, DatabaseError
 from signet_sync.formats.paths import display
@@ -32,82 +32,82 @@ from signet_sync.text.sanitizer import sanitizer_stamp
 _SHOWN = 3  # paths named in a finding
 
 
-def index(patient: Patient) -> list[Finding]:
+def index(target: Installation) -> list[Finding]:
     """Checks every page of the database, full text, open violations, and databases moved aside before."""
-    path = patient.database
+    path = target.database
     if os.path.isdir(path):
         quoted = shlex.quote(path)
-        remedy = f"mv {quoted} {quoted}.aside && {patient.command('reindex')}"
+        remedy = f"mv {quoted} {quoted}.aside && {target.command('reindex')}"
         return [problem("database", f"{path} is a folder", remedy)]
-    is_shut = patient.is_shut_out or (os.path.exists(path) and not os.access(path, os.R_OK | os.W_OK))
-    if is_shut and patient.chosen is None:
+    is_shut = target.is_unreadable or (os.path.exists(path) and not os.access(path, os.R_OK | os.W_OK))
+    if is_shut and target.chosen is None:
         return []  # unknown; another finding names the reason
     if path == ":memory:":
         return [fine("database", "in memory, for one command")]
     try:
         database = Database(path, readonly=True)
     except FileNotFoundError:
-        return [warning("database", "there is no index yet", patient.command("reindex"))]
+        return [warning("database", "there is no index yet", target.command("reindex"))]
     except DatabaseError as error:
-        return [_unusable(patient, error), *_set_aside(path)]
+        return [_unusable(target, error), *_set_aside(path)]
     try:
-        return [*_bytes(patient, database), *_rows(patient, database), *_log(path), *_set_aside(path)]
+        return [*_bytes(target, database), *_rows(target, database), *_log(path), *_set_aside(path)]
     except (apsw.Error, DatabaseError) as error:
-        return [_unusable(patient, error), *_set_aside(path)]
+        return [_unusable(target, error), *_set_aside(path)]
     finally:
         database.connection.close()
 
 
-def _unusable(patient: Patient, error: apsw.Error | DatabaseError) -> Finding:
-    told = note_damage(error, patient.database)
-    if told.code == "database-behind":
-        return warning("database-behind", told.message, patient.command("reindex"), fix=True)
-    if isinstance(told, DatabaseCorrupt) or is_odd(error):
-        return _damaged(patient, told.message)
-    return problem("database", f"{patient.database}: {told.message}", told.hint)
+def _unusable(target: Installation, error: apsw.Error | DatabaseError) -> Finding:
+    translated = note_damage(error, target.database)
+    if translated.code == "database-behind":
+        return warning("database-behind", translated.message, target.command("reindex"), fix=True)
+    if isinstance(translated, DatabaseCorrupt) or is_odd(error):
+        return _damaged(target, translated.message)
+    return problem("database", f"{target.database}: {translated.message}", translated.hint)
 
 
-def _damaged(patient: Patient, what: str) -> Finding:
-    return problem("database", what, f"{patient.command('reindex')} --full  # moves it aside, rebuilds it", fix=True)
+def _damaged(target: Installation, what: str) -> Finding:
+    return problem("database", what, f"{target.command('reindex')} --full  # moves it aside, rebuilds it", fix=True)
 
 
-def _bytes(patient: Patient, database: Database) -> list[Finding]:
+def _bytes(target: Installation, database: Database) -> list[Finding]:
     problems = database.problems(closely=TABLES) or salvage.implausible_rows(database)
     if problems:
         if database.problems():
             # A pass may never read these pages, so mark the database: the next pass checks all pages. Wrong values need
             # no mark: a rebuild fixes them.
             mark_suspect(database.path)
-        return [_damaged(patient, f"damaged: {problems[0]}")]
+        return [_damaged(target, f"damaged: {problems[0]}")]
     if not (artifacts.text_in_step(database) and line_index.in_step(database)):
-        return [problem("full-text", "out of step with its rows", patient.command("reindex"), fix=True)]
+        return [problem("full-text", "out of step with its rows", target.command("reindex"), fix=True)]
     return [fine("database", database.path)]
 
 
-def _rows(patient: Patient, database: Database) -> list[Finding]:
+def _rows(target: Installation, database: Database) -> list[Finding]:
     found = []
     counts = counts_store.verdict_counts(database)
     open_ = counts.get("violation", 0)
     if open_:
-        words = f"{counted(open_, 'open violation')}: sealed files that changed or went"
-        found.append(problem("vault", words, patient.command("violations list")))
+        words = f"{counted(open_, 'open violation')}: sealed files that changed or are gone"
+        found.append(problem("vault", words, target.command("violations list")))
     if counts.get("invalid"):
-        found.append(warning("vault", f"invalid files: {counts['invalid']}", patient.command("check")))
-    found += _secrets(patient, database)
+        found.append(warning("vault", f"invalid files: {counts['invalid']}", target.command("check")))
+    found += _secrets(target, database)
     drifted = entities_store.drift(database)
     if drifted:
         what = counted(len(drifted), "entity file is", "entity files are")
         words = f"{what} not what their events say, the first {display(drifted[0].path)}: {drifted[0].message}"
-        found.append(problem("entities", words, patient.command("entity drift")))
-    found += _copies(patient, database)
+        found.append(problem("entities", words, target.command("entity drift")))
+    found += _copies(target, database)
     if passes.is_halted(database):
         words = "halted: cliff; most files of memory/ are gone, and nothing was dropped"
-        remedy = f"{patient.command('reindex')} --accept-removals  # where they are gone for good; else bring them back"
+        remedy = f"{target.command('reindex')} --accept-removals  # where they are gone for good; else bring them back"
         found.append(problem("halt", words, remedy))
     return found
 
 
-def _secrets(patient: Patient, database: Database) -> list[Finding]:
+def _secrets(target: Installation, database: Database) -> list[Finding]:
     """Reports artifacts written before the sanitizer could find the secrets that it finds in them now."""
     paths = counts_store.suspected(database)
     if not paths:
@@ -115,19 +115,19 @@ def _secrets(patient: Patient, database: Database) -> list[Finding]:
     shown = ", ".join([*map(display, paths[:_SHOWN]), *(["…"] if len(paths) > _SHOWN else [])])
     words = f"files that seem to hold a secret: {len(paths)} ({shown})"
     if not (artifacts.sanitizer_of_rows(database) or "").startswith(sanitizer_stamp()):
-        words += f"; not all of them were looked at by this version: {patient.command('reindex')}"
+        words += f"; not all of them were checked by this version: {target.command('reindex')}"
     reason = "--reason REASON  # takes it out of the files; index and pages leave it out already"
-    return [warning("secrets", words, f"{patient.command('redact')} --all {reason}")]
+    return [warning("secrets", words, f"{target.command('redact')} --all {reason}")]
 
 
-def _copies(patient: Patient, database: Database) -> list[Finding]:
+def _copies(target: Installation, database: Database) -> list[Finding]:
     """Reports copies that a sync service put beside files: either of the two may have the text the user wants."""
     paths = [one.path for one in counts_store.problems(database) if one.code == "conflict-copy"]
-    paths += [one.path for one in conflict_copies.find(patient.root)]
+    paths += [one.path for one in conflict_copies.find(target.root)]
     if not paths:
         return []
     words = f"conflict copies of a sync service: {len(paths)}, the first {display(min(paths))}"
-    remedy = f"{patient.command('reindex')}  # lists them; keep what you want, delete the rest"
+    remedy = f"{target.command('reindex')}  # lists them; keep what you want, delete the rest"
     return [warning("copies", words, remedy)]
 
 
@@ -146,7 +146,7 @@ def _set_aside(path: str) -> list[Finding]:
         warning(
             "database-aside",
             f"a damaged one was moved aside: {os.path.basename(name)}; its readable rows were taken over",
-            f"rm {shlex.quote(name)}*  # and look whether the disk is well",
+            f"rm {shlex.quote(name)}*  # and check the disk",
         )
         for name in list_set_aside(path)
     ]

@@ -12,12 +12,11 @@ from contextlib import suppress
 import apsw
 
 from signet_sync.admin.doctor.finding import Finding, fine, problem, span, warning
-from signet_sync.admin.doctor.target import Patient, mount_of
-from signet_sync.errors import DatabaseError
+from signet_sync.admin.doctor.installation import Installation, mount_of
 from signet_sync.formats.paths import MEMORY
 from signet_sync.formats.timestamps import SECOND, parse_instant
 from signet_sync.storage import state_dir
-from signet_sync.storage.database.connection import MINIMUM_SQLITE, Database
+from signet_sync.storage.database.connection import MINIMUM_SQLITE
 from signet_sync.sync.store import counts
 from signet_sync.sync.watcher import Watcher
 
@@ -44,10 +43,10 @@ def sqlite() -> Finding:
 # ── disk space ──
 
 
-def room(patient: Patient) -> list[Finding]:
+def room(target: Installation) -> list[Finding]:
     """Checks free bytes and inodes on the disks of workspace and database."""
     found = []
-    for what, path in (("workspace", patient.root), ("state folder", os.path.dirname(patient.database))):
+    for what, path in (("workspace", target.root), ("state folder", os.path.dirname(target.database))):
         try:
             place = _existing(path)
             left = os.statvfs(place)
@@ -72,17 +71,17 @@ def _existing(path: str) -> str:
 # ── watches ──
 
 
-def watches(patient: Patient) -> list[Finding]:
+def watches(target: Installation) -> list[Finding]:
     """Checks that changes can be watched: the limits, and one watch set as the agent sets it."""
-    if not os.path.isdir(patient.root):
+    if not os.path.isdir(target.root):
         return []  # reported by another check
-    if patient.settings.watch_mode != "auto":
-        return [fine("watches", f"watch.mode is {patient.settings.watch_mode}")]
-    if not _can_watch(patient.root):
-        told = "the agent polls" if patient.alive else "an agent would poll"
-        return [warning("watches", f"the system has no watches left: {told}, which is slower", _more_watches())]
-    if patient.alive and patient.beat.get("watch") == "polling":
-        return [fine("watches", "there were none left when the agent asked; it takes them back within a minute")]
+    if target.settings.watch_mode != "auto":
+        return [fine("watches", f"watch.mode is {target.settings.watch_mode}")]
+    if not _can_watch(target.root):
+        consequence = "the agent polls" if target.alive else "an agent would poll"
+        return [warning("watches", f"the system has no watches left: {consequence}, which is slower", _more_watches())]
+    if target.alive and target.heartbeat.get("watch") == "polling":
+        return [fine("watches", "none were left when the agent tried; it tries again within a minute")]
     small = [f"fs.inotify.{name} is only {value}" for name, value in _limits() if value < _LIMITS[name] // 64]
     if small:
         return [warning("watches", "; ".join(small), _more_watches())]
@@ -114,30 +113,21 @@ def _more_watches() -> str:
 # ── the clock ──
 
 
-def clock(patient: Patient) -> list[Finding]:
+def clock(target: Installation) -> list[Finding]:
     """Reports files dated later than now: the clock was wrong then, or is now."""
-    return [*_last_pass(patient), *_dated_ahead(patient)] or [fine("clock", "nothing is dated in the future")]
+    return [*_last_pass(target), *_dated_ahead(target)] or [fine("clock", "nothing is dated in the future")]
 
 
-def _last_pass(patient: Patient) -> Iterator[Finding]:
-    said = (state_dir.read_json(os.path.join(patient.folder.path, "last-pass.json")) or {}).get("last_full_pass")
-    ahead = (parse_instant(str(said)) or 0) / SECOND - patient.now
+def _last_pass(target: Installation) -> Iterator[Finding]:
+    last = (state_dir.read_json(os.path.join(target.folder.path, "last-pass.json")) or {}).get("last_full_pass")
+    ahead = (parse_instant(str(last)) or 0) / SECOND - target.now
     if ahead > AHEAD:
-        words = f"the last pass is dated {said}, {span(ahead)} ahead: this machine's clock was wrong then, or is now"
-        yield warning("clock", words, f"{_set_clock()} && {patient.command('reindex')}")
+        words = f"the last pass is dated {last}, {span(ahead)} ahead: this machine's clock was wrong then, or is now"
+        yield warning("clock", words, f"{_set_clock()} && {target.command('reindex')}")
 
 
-def _dated_ahead(patient: Patient) -> Iterator[Finding]:
-    try:
-        database = Database(patient.database, readonly=True)
-    except (FileNotFoundError, DatabaseError):
-        return  # reported by another check
-    try:
-        ahead = counts.dated_after(database, int((patient.now + AHEAD) * SECOND))
-    except (apsw.Error, DatabaseError):
-        return
-    finally:
-        database.connection.close()
+def _dated_ahead(target: Installation) -> Iterator[Finding]:
+    ahead = target.query(lambda database: counts.dated_after(database, int((target.now + AHEAD) * SECOND)))
     if ahead is not None:
         path, when = ahead
         words = f"{path} is dated in the future ({when}): the clock of the machine that wrote it was wrong, or ours is"

@@ -6,36 +6,36 @@ import shutil
 from importlib.util import find_spec
 
 from signet_sync.admin.doctor.finding import Finding, fine, problem, warning
-from signet_sync.admin.doctor.target import Patient
+from signet_sync.admin.doctor.installation import Installation
 from signet_sync.errors import SignetSyncError
 from signet_sync.history.git import repository
 from signet_sync.llm import providers, synthesis
 
 
-def model(patient: Patient) -> list[Finding]:
+def model(target: Installation) -> list[Finding]:
     """Checks that the configured language model can be called; nothing is sent to it."""
     try:
-        provider = synthesis.provider_for(patient.settings, patient.root, patient.environ)
+        provider = synthesis.provider_for(target.settings, target.root, target.environ)
     except SignetSyncError as error:
-        return [warning("language-model", f"none is asked: {error.message}", error.hint)]
+        return [warning("language-model", f"none is used: {error.message}", error.hint)]
     if isinstance(provider, providers.CommandProvider) and shutil.which(provider.command[0]) is None:
-        words = f"the program {provider.command[0]} is not there, or may not be run"
+        words = f"the program {provider.command[0]} does not exist or is not executable"
         return [warning("language-model", words, "name it by its full path in synthesis.command")]
     if isinstance(provider, providers.NullProvider):
         return [fine("language-model", "none; summaries are made by rules")]
     return [fine("language-model", provider.name)]
 
 
-def history(patient: Patient) -> list[Finding]:
+def history(target: Installation) -> list[Finding]:
     """Checks that the history can be written if it is enabled, without opening the repository."""
-    if not patient.settings.history_enabled:
+    if not target.settings.history_enabled:
         return [fine("history", "off")]
     if find_spec("pygit2") is None:
         return [problem("history", "it is on, but the extra `git` is missing", "pip install 'signet-sync[git]'")]
-    standing = repository.inspect(patient.root, patient.folder.key)
-    if standing.state == "unsafe":
-        return [problem("history", f"it is not written: {standing.reason}", standing.hint)]
-    ours = standing.state == "ours" or (standing.state == "none" and not standing.outer)
-    if patient.settings.history_adopt or ours:
+    found = repository.inspect(target.root, target.folder.key)
+    if found.state == "unsafe":
+        return [problem("history", f"it is not written: {found.reason}", found.hint)]
+    ours = found.state == "ours" or (found.state == "none" and not found.outer)
+    if target.settings.history_adopt or ours:
         return [fine("history", "on")]
-    return [warning("history", f"it is not written: {standing.reason}", standing.hint)]
+    return [warning("history", f"it is not written: {found.reason}", found.hint)]

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 from signet_sync.admin.doctor.finding import Finding, fine, problem, span, warning
-from signet_sync.admin.doctor.target import Patient
+from signet_sync.admin.doctor.installation import Installation
 from signet_sync.capture import spool
 from signet_sync.sessions import journal, live_files
 from signet_sync.text.phrases import counted
@@ -21,15 +21,15 @@ LONG = 3600.0
 FULL_JOBS, FULL_BYTES = 1000, 64 * 1024 * 1024
 
 
-def modes(patient: Patient) -> list[Finding]:
+def modes(target: Installation) -> list[Finding]:
     """Checks that state folder and database belong to the user, and that nobody else has access."""
-    folder = patient.folder.path
+    folder = target.folder.path
     quoted = shlex.quote(folder)
     if not os.path.isdir(folder):
         return _room_for(folder)
     strange = [path for path in _all(folder) if not _is_ours(path)]
     if strange:
-        words = f"{strange[0]} belongs to somebody else: a command was run as another user"
+        words = f"{strange[0]} belongs to another user: a command was run as another user"
         return [problem("state-owner", words, f'sudo chown -R "$USER" {quoted}')]
     found = []
     wrong = badly_kept(folder)
@@ -39,10 +39,10 @@ def modes(patient: Patient) -> list[Finding]:
         if closed is not None:
             found.append(problem("state-mode", f"we are kept out of {closed} by its mode", remedy, fix=True))
         else:
-            found.append(warning("state-mode", f"others may look into {wrong[0]}", remedy, fix=True))
-    if os.path.isfile(patient.database) and is_open(patient.database):
-        remedy = f"chmod 600 {shlex.quote(patient.database)}"
-        found.append(warning("database-mode", "others may read the database", remedy, fix=True))
+            found.append(warning("state-mode", f"other users can read {wrong[0]}", remedy, fix=True))
+    if os.path.isfile(target.database) and is_open(target.database):
+        remedy = f"chmod 600 {shlex.quote(target.database)}"
+        found.append(warning("database-mode", "other users can read the database", remedy, fix=True))
     return found
 
 
@@ -101,47 +101,47 @@ def _lets_owner(path: str) -> bool:
 # ── what waits to be processed ──
 
 
-def waiting(patient: Patient) -> list[Finding]:
+def waiting(target: Installation) -> list[Finding]:
     """Reports unprocessed jobs of hooks, unfinished ends of sessions, damaged live turns."""
-    return [*_spool(patient), *_journal(patient), *_live(patient)]
+    return [*_spool(target), *_journal(target), *_live(target)]
 
 
-def _spool(patient: Patient) -> Iterator[Finding]:
-    folder = patient.folder.spool
+def _spool(target: Installation) -> Iterator[Finding]:
+    folder = target.folder.spool
     count, size = spool.size(folder)
     count -= spool.marked(folder)
-    age = patient.now - (spool.oldest(folder) or patient.now)
-    words = f"{count} of what hooks handed over wait in the spool, the oldest for {span(age)}"
-    if count and not patient.alive and age > MOMENT:
-        yield warning("spool", f"{words}, and nobody takes it in", patient.command("reindex"), fix=True)
+    age = target.now - (spool.oldest(folder) or target.now)
+    words = f"jobs of hooks that wait in the spool: {count}, the oldest for {span(age)}"
+    if count and not target.alive and age > MOMENT:
+        yield warning("spool", f"{words}, and no agent runs to process them", target.command("reindex"), fix=True)
     elif count and age > LONG:
-        yield warning("spool", f"{words}, although an agent is alive", patient.command("logs intake"))
+        yield warning("spool", f"{words}, although an agent runs", target.command("logs intake"))
     elif count > FULL_JOBS or size > FULL_BYTES:
-        yield warning("spool", f"{words}: {size / 1_000_000:.0f} MB in all", patient.command("logs intake"))
+        yield warning("spool", f"{words}: {size / 1_000_000:.0f} MB in all", target.command("logs intake"))
     else:
         yield fine("spool", "nothing waits too long")
     lost = spool.given_up(folder)
     if lost:
-        words = f"{lost} of what hooks handed over could not be taken in; they go after {spool.BAD_DAYS} days"
-        remedy = f"{patient.command('logs intake')}  # says why; import HARNESS reads its transcripts once more"
+        words = f"jobs of hooks that could not be processed: {lost}; they are deleted after {spool.BAD_DAYS} days"
+        remedy = f"{target.command('logs intake')}  # says why; import HARNESS reads its transcripts once more"
         yield warning("spool-given-up", words, remedy)
 
 
-def _journal(patient: Patient) -> Iterator[Finding]:
+def _journal(target: Installation) -> Iterator[Finding]:
     old = []
-    for key in journal.keys(patient.folder.journal):
+    for key in journal.keys(target.folder.journal):
         with suppress(OSError):
-            began = os.stat(os.path.join(patient.folder.journal, f"{key}.json")).st_mtime
-            if patient.now - began > MOMENT:
+            began = os.stat(os.path.join(target.folder.journal, f"{key}.json")).st_mtime
+            if target.now - began > MOMENT:
                 old.append(began)
     if old:
-        age = span(patient.now - min(old))
-        words = f"endings of sessions that were begun and not finished: {len(old)}, the oldest {age} ago"
-        yield warning("unfinished", words, patient.command("reindex"), fix=True)
+        age = span(target.now - min(old))
+        words = f"ends of sessions that were begun and not finished: {len(old)}, the oldest {age} ago"
+        yield warning("unfinished", words, target.command("reindex"), fix=True)
 
 
-def _live(patient: Patient) -> Iterator[Finding]:
-    folder = patient.folder.live
+def _live(target: Installation) -> Iterator[Finding]:
+    folder = target.folder.live
     aside = live_files.damaged_files(folder)
     damaged = []
     for name in live_files.names(folder):
@@ -152,5 +152,5 @@ def _live(patient: Patient) -> Iterator[Finding]:
     found = [os.path.join(folder, name) for name in (*damaged, *aside)]
     if found:
         words = f"live turns that cannot be read: lines of {counted(len(found), 'file')}"
-        remedy = f"look into {shlex.quote(found[0])}  # what can be read is kept; the session's transcript has the rest"
+        remedy = f"open {shlex.quote(found[0])}  # what can be read is kept; the session's transcript has the rest"
         yield warning("live", words, remedy)

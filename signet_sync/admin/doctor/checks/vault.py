@@ -11,17 +11,14 @@ import stat
 import sys
 from collections.abc import Iterator
 
-import apsw
-
 from signet_sync.admin.doctor.finding import Finding, fine, problem, span, warning
-from signet_sync.admin.doctor.target import Patient, give_back
-from signet_sync.errors import DatabaseError, SignetSyncError
+from signet_sync.admin.doctor.installation import Installation, access_command
+from signet_sync.errors import SignetSyncError
 from signet_sync.formats.paths import MEMORY, SETTINGS, display
 from signet_sync.formats.snapshot import Found
 from signet_sync.pages.signet_daemon import HOLD, daemon_pid, replaced
 from signet_sync.settings import model
 from signet_sync.storage import files, state_dir
-from signet_sync.storage.database.connection import Database
 from signet_sync.storage.locations import base, identified, read_id, user_file
 from signet_sync.sync.store import counts
 
@@ -30,34 +27,34 @@ OBSIDIAN = ".obsidian/app.json"
 _OBSIDIAN_LIMIT = 1 << 20  # bytes
 
 
-def workspace(patient: Patient) -> list[Finding]:
+def workspace(target: Installation) -> list[Finding]:
     """Checks that the folders exist and can be used."""
-    root = patient.root
+    root = target.root
     quoted = shlex.quote(root)
     if os.path.islink(root) and not os.path.exists(root):
-        words = f"{root} is a link to {os.readlink(root)}, which is not there"
+        words = f"{root} is a link to {os.readlink(root)}, which does not exist"
         return [problem("workspace", words, f"ls -l {quoted}  # bring back what it leads to, or: unlink {quoted}")]
     if os.path.lexists(root) and not os.path.isdir(root):
         return [problem("workspace", f"{root} is not a folder", "signet-sync --workspace FOLDER doctor")]
     if not os.path.isdir(root):
-        return [problem("workspace", f"{root} does not exist", f"{patient.command('init')}  # or give --workspace")]
+        return [problem("workspace", f"{root} does not exist", f"{target.command('init')}  # or give --workspace")]
     found = [fine("workspace", root)]
     if not os.access(root, os.R_OK | os.W_OK | os.X_OK):
         words = "the workspace cannot be written; check works where it can be read"
-        found.append(problem("permissions", words, give_back(root, "u+rwx")))
-    return [*found, *_as_root(patient), *_memory(patient, quoted)]
+        found.append(problem("permissions", words, access_command(root, "u+rwx")))
+    return [*found, *_as_root(target), *_memory(target, quoted)]
 
 
-def _memory(patient: Patient, quoted: str) -> Iterator[Finding]:
-    memory = os.path.join(patient.root, MEMORY)
+def _memory(target: Installation, quoted: str) -> Iterator[Finding]:
+    memory = os.path.join(target.root, MEMORY)
     try:
         mode = os.lstat(memory).st_mode
     except FileNotFoundError:
-        if os.path.isfile(patient.database):
+        if os.path.isfile(target.database):
             remedy = f"ls -la {quoted}  # bring memory/ back: mount it, or let the sync end"
-            yield warning("memory", "memory/ was here and is not any more", remedy)
+            yield warning("memory", "memory/ is missing", remedy)
         else:
-            yield warning("memory", "there is no memory/ yet", patient.command("init"))
+            yield warning("memory", "there is no memory/ yet", target.command("init"))
     except OSError:
         return  # the parent folder denies access, which is reported already
     else:
@@ -68,17 +65,17 @@ def _memory(patient: Patient, quoted: str) -> Iterator[Finding]:
             yield problem("memory", "memory/ is not a real folder", remedy)
 
 
-def _as_root(patient: Patient) -> Iterator[Finding]:
+def _as_root(target: Installation) -> Iterator[Finding]:
     """Reports running as root in a user's workspace: the user could not change the files written."""
-    owner = os.stat(patient.root).st_uid
+    owner = os.stat(target.root).st_uid
     if os.geteuid() != 0 or owner == 0:
         return
     try:
         name = pwd.getpwuid(owner).pw_name
     except KeyError:
         name = f"#{owner}"
-    words = f"the workspace belongs to {name}, and you are root: what a command writes now is not {name}'s"
-    command = shlex.join(["sudo", "-Hu", name, "signet-sync", "--workspace", patient.root, "doctor"])
+    words = f"the workspace belongs to {name}, and you are root: files written now will not belong to {name}"
+    command = shlex.join(["sudo", "-Hu", name, "signet-sync", "--workspace", target.root, "doctor"])
     yield warning("root", words, command)
 
 
@@ -97,49 +94,49 @@ def _reading(memory: str) -> Iterator[Finding]:
         yield problem("memory", f"memory/ cannot be listed: {error.strerror}", _to_list(memory, error))
         return
     if os.access(os.path.dirname(memory), os.W_OK) and not os.access(memory, os.W_OK):
-        words = "memory/ cannot be written: no session that ends can be kept"
-        yield problem("permissions", words, give_back(memory, "u+rwx"))
+        words = "memory/ cannot be written: no session can be saved"
+        yield problem("permissions", words, access_command(memory, "u+rwx"))
     if closed:
         first = f"{MEMORY}/{os.path.basename(min(closed))}"
         words = first if len(closed) == 1 else f"{len(closed)} files in memory/, the first {first},"
         names = "" if len(closed) == 1 else f"{shlex.quote(memory)}/*.md"
-        yield problem("unreadable", f"{display(words)} cannot be read", give_back(closed[0], "u+r", names))
+        yield problem("unreadable", f"{display(words)} cannot be read", access_command(closed[0], "u+r", names))
 
 
 def _to_list(memory: str, error: OSError) -> str:
     if sys.platform == "darwin" and error.errno == errno.EPERM:
         # macOS asks once, for a program with a window; a service is refused silently.
-        return f"System Settings, Privacy & Security, Full Disk Access: add {sys.executable}, then start the agent anew"
-    return give_back(memory, "u+rwx")
+        return f"System Settings, Privacy & Security, Full Disk Access: add {sys.executable}, then restart the agent"
+    return access_command(memory, "u+rwx")
 
 
 # ── the file system ──
 
 
-def file_system(patient: Patient) -> list[Finding]:
+def file_system(target: Installation) -> list[Finding]:
     """Checks that vault and database are on this machine, and that names can be swapped."""
-    memory = os.path.join(patient.root, MEMORY)
+    memory = os.path.join(target.root, MEMORY)
     if not os.path.isdir(memory):
         return []
     found = []
-    kind, under = kind_of(memory), kind_of(os.path.dirname(patient.database))
-    if kind in NETWORK and patient.settings.watch_mode == "auto":
+    kind, under = kind_of(memory), kind_of(os.path.dirname(target.database))
+    if kind in NETWORK and target.settings.watch_mode == "auto":
         words = f"memory/ is on {kind}: changes of other machines raise no events"
-        found.append(warning("file-system", words, f"watch.mode = 'polling' in {os.path.join(patient.root, SETTINGS)}"))
+        found.append(warning("file-system", words, f"watch.mode = 'polling' in {os.path.join(target.root, SETTINGS)}"))
     if under in NETWORK:
         words = f"the database is on {under}, where its locks and its log are not safe"
         found.append(problem("file-system", words, "export XDG_STATE_HOME=...  # a folder on a local disk"))
-    able = files.abilities(patient.root)
+    able = files.abilities(target.root)
     if able is not None and not able.swaps:
-        words = f"{kind or 'its disk'} cannot swap two names: a save of yours in the instant of one of ours may be lost"
+        words = f"{kind or 'its disk'} cannot swap two names: what you save while signet-sync does may be lost"
         found.append(warning("file-system", words, "keep the vault on APFS, ext4, btrfs or XFS"))
     if found:
         return found
-    told = [kind or "local"]
+    features = [kind or "local"]
     if able is not None:
-        told += [] if able.cases else ["upper and lower case are one"]
-        told += [] if able.links else ["no hard links, and none are needed"]
-    return [fine("file-system", ", ".join(told))]
+        features += [] if able.cases else ["upper and lower case are one"]
+        features += [] if able.links else ["no hard links, and none are needed"]
+    return [fine("file-system", ", ".join(features))]
 
 
 def kind_of(path: str) -> str:
@@ -161,22 +158,22 @@ def kind_of(path: str) -> str:
 # ── its location ──
 
 
-def whereabouts(patient: Patient) -> list[Finding]:
+def location(target: Installation) -> list[Finding]:
     """Checks whether the workspace was moved, or is a copy of another one on this machine."""
-    real = os.path.realpath(patient.root)
+    real = os.path.realpath(target.root)
     key = read_id(real)
     if key is None:
         return []
-    where = base(patient.environ)
+    where = base(target.environ)
     own = identified(where, real)
     recorded = (state_dir.read_json(os.path.join(where, key, "workspace.json")) or {}).get("path")
     if own is None:
         words = f"it has the id of {recorded}, of which it is a copy; the next command that writes gives it its own"
-        return [warning("copied", words, patient.command("reindex"), fix=True)]
+        return [warning("copied", words, target.command("reindex"), fix=True)]
     if not isinstance(recorded, str) or recorded == real or _same(recorded, real):
         return []
     words = f"it was moved here from {recorded}, and its state folder does not know yet"
-    return [warning("moved", words, patient.command("reindex"), fix=True)]
+    return [warning("moved", words, target.command("reindex"), fix=True)]
 
 
 def _same(one: str, other: str) -> bool:
@@ -189,11 +186,11 @@ def _same(one: str, other: str) -> bool:
 # ── settings and other programs ──
 
 
-def settings(patient: Patient) -> list[Finding]:
+def settings(target: Installation) -> list[Finding]:
     """Checks that every setting is known and in range."""
-    _, remarks = model.load(patient.root, environ=patient.environ, anyway=True)
-    rename = f"mend its name in {os.path.join(patient.root, SETTINGS)}, or take the line out"
-    move = f"move it to {user_file(patient.environ)}"
+    _, remarks = model.load(target.root, environ=target.environ, anyway=True)
+    rename = f"correct its name in {os.path.join(target.root, SETTINGS)}, or remove the line"
+    move = f"move it to {user_file(target.environ)}"
     return [
         problem("settings", str(remark), remark.hint)
         if remark.broken
@@ -202,64 +199,58 @@ def settings(patient: Patient) -> list[Finding]:
     ] or [fine("settings", "every setting is known and in range")]
 
 
-def signet(patient: Patient) -> list[Finding]:
+def signet(target: Installation) -> list[Finding]:
     """Checks whether a Signet daemon would also write MEMORY.md."""
     try:
-        pid = daemon_pid(patient.root)
+        pid = daemon_pid(target.root)
     except (OSError, SignetSyncError):
         return []
     if pid is None:
-        return _replaced(patient)
-    if patient.settings.takeover:
-        return [fine("signet-daemon", f"a Signet daemon (pid {pid}) is alive, and projection.takeover is set")]
-    words = f"a Signet daemon (pid {pid}) is alive on this workspace; pages and manifests are held back"
+        return _replaced(target)
+    if target.settings.takeover:
+        return [fine("signet-daemon", f"a Signet daemon (pid {pid}) runs, and projection.takeover is set")]
+    words = f"a Signet daemon (pid {pid}) runs on this workspace; pages and manifests are held back"
     return [warning("signet-daemon", words, f"kill {pid}  # or, to write beside it: projection.takeover = true")]
 
 
-def _replaced(patient: Patient) -> list[Finding]:
+def _replaced(target: Installation) -> list[Finding]:
     """Reports a page that a Signet, no longer detected, wrote over ours."""
-    if patient.settings.takeover:
+    if target.settings.takeover:
         return []
-    try:
-        database = Database(patient.database, readonly=True)
-    except (FileNotFoundError, DatabaseError):
-        return []  # reported by another check
-    try:
-        path, age = replaced(patient.root, database, counts.agents(database))
-    except (apsw.Error, OSError, SignetSyncError):
-        return []
-    finally:
-        database.connection.close()
+    found = target.query(lambda database: replaced(target.root, database, counts.agents(database)))
+    path, age = found or ("", 0.0)
     if not path:
         return []
-    words = f"Signet replaced {path} after signet-sync had written it, and no daemon of it is alive here"
+    words = f"Signet replaced {path} after signet-sync had written it, and no daemon of it runs here"
     if age >= HOLD:
-        return [warning("signet-daemon", f"{words}; the next pass takes it back", patient.command("reindex"))]
+        return [warning("signet-daemon", f"{words}; the next pass takes it back", target.command("reindex"))]
     words += f"; pages and manifests are held back for another {span(HOLD - age)}"
-    setting = os.path.join(patient.root, SETTINGS)
+    setting = os.path.join(target.root, SETTINGS)
     return [warning("signet-daemon", words, f"stop it wherever it runs; or {setting}: projection.takeover = true")]
 
 
-def obsidian(patient: Patient) -> list[Finding]:
+def obsidian(target: Installation) -> list[Finding]:
     """Checks Obsidian's settings for the vault if it, or a folder around it, is opened in Obsidian."""
-    real = os.path.realpath(patient.root)
-    opened = next((place for place in _vaults(real, patient.environ.get("HOME", "")) if _told(place) is not None), None)
+    real = os.path.realpath(target.root)
+    opened = next(
+        (place for place in _vaults(real, target.environ.get("HOME", "")) if _app_settings(place) is not None), None
+    )
     if opened is None:
         return []
-    told = _told(opened) or {}
-    if told.get("alwaysUpdateLinks") is True:
+    app = _app_settings(opened) or {}
+    if app.get("alwaysUpdateLinks") is True:
         words = f"Obsidian rewrites links by itself ({os.path.join(opened, OBSIDIAN)}), in sealed files, too"
         remedy = "Obsidian: Settings, Files and links, switch off 'Automatically update internal links'"
         return [warning("obsidian", words, remedy)]
     inside = os.path.relpath(real, opened)
     place = "" if inside == "." else f"{inside}/"
-    ignored = told.get("userIgnoreFilters")
+    ignored = app.get("userIgnoreFilters")
     ignored = ignored if isinstance(ignored, list) else []
     shown = [f"{place}{name}/" for name in (MEMORY, "ledger") if not _covers(ignored, f"{place}{name}/")]
     if shown:
         remedy = f"Obsidian: Settings, Files and links, Excluded files: add {' and '.join(shown)}"
         return [fine("obsidian", "search and graph would be quieter without its working files", remedy)]
-    return [fine("obsidian", "it leaves links alone, and working files out of search and graph")]
+    return [fine("obsidian", "it leaves links alone, and its search and graph exclude working files")]
 
 
 def _vaults(real: str, home: str) -> Iterator[str]:
@@ -271,15 +262,15 @@ def _vaults(real: str, home: str) -> Iterator[str]:
         yield real
 
 
-def _told(place: str) -> dict[str, object] | None:
+def _app_settings(place: str) -> dict[str, object] | None:
     found = files.read(place, OBSIDIAN, _OBSIDIAN_LIMIT)
     if not isinstance(found, Found):
         return None
     try:
-        told = json.loads(found.raw)
+        app = json.loads(found.raw)
     except (ValueError, RecursionError):
         return {}
-    return told if isinstance(told, dict) else {}
+    return app if isinstance(app, dict) else {}
 
 
 def _covers(ignored: list[object], path: str) -> bool:

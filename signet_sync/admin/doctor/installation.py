@@ -5,19 +5,25 @@ from __future__ import annotations
 import os
 import shlex
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
+import apsw
+
+from signet_sync.errors import DatabaseError, SignetSyncError
 from signet_sync.host import service
-from signet_sync.host.service import ServiceState
+from signet_sync.host.service_manager import ServiceState
 from signet_sync.settings import model
 from signet_sync.settings.model import Settings
 from signet_sync.storage import state_dir
+from signet_sync.storage.database.connection import Database
 from signet_sync.storage.locations import locate_workspace
 
+_Result = TypeVar("_Result")
 
-def give_back(path: str, mode: str, names: str = "") -> str:
+
+def access_command(path: str, mode: str, names: str = "") -> str:
     """Returns the command that restores the user's access to a path; `names` stand for others in the same state."""
     names = names or shlex.quote(path)
     try:
@@ -37,7 +43,7 @@ def mount_of(path: str) -> str:
     return path
 
 
-class Patient:
+class Installation:
     """A workspace, its state folder and database, its agent and its service.
 
     `chosen` is the database if it is not the one of the state folder; `now` is in seconds since 1970.
@@ -51,9 +57,22 @@ class Patient:
         self.chosen = None if database == self.folder.database else database
         self.now = time.time()
 
-    def again(self) -> Patient:
+    def reread(self) -> Installation:
         """Returns the same workspace as it is now: its state folder may have changed."""
-        return Patient(self.root, self.chosen or state_dir.locate(self.root, self.environ).database, self.environ)
+        return Installation(self.root, self.chosen or state_dir.locate(self.root, self.environ).database, self.environ)
+
+    def query(self, read: Callable[[Database], _Result]) -> _Result | None:
+        """Returns what `read` finds in the index; None if it cannot be read, which a check of its own reports."""
+        try:
+            database = Database(self.database, readonly=True)
+        except (FileNotFoundError, DatabaseError):
+            return None
+        try:
+            return read(database)
+        except (apsw.Error, OSError, SignetSyncError):
+            return None
+        finally:
+            database.connection.close()
 
     def command(self, words: str) -> str:
         """Returns a command line that can be pasted into a shell; names workspace and database only if necessary."""
@@ -63,7 +82,7 @@ class Patient:
         return f"{shlex.join(['signet-sync', *place])} {words}"
 
     @property
-    def is_shut_out(self) -> bool:
+    def is_unreadable(self) -> bool:
         """Returns whether the state folder cannot be read."""
         return state_dir.is_inaccessible(self.folder)
 
@@ -75,23 +94,23 @@ class Patient:
     @cached_property
     def alive(self) -> bool:
         """Returns whether an agent holds the workspace: the kernel's lock decides, whatever files say."""
-        return not self.is_shut_out and state_dir.run_lock_holder(self.folder)
+        return not self.is_unreadable and state_dir.run_lock_holder(self.folder)
 
     @cached_property
-    def beat(self) -> Mapping[str, Any]:
+    def heartbeat(self) -> Mapping[str, Any]:
         """Returns the agent's last heartbeat; empty if there is none."""
         return state_dir.read_heartbeat(self.folder) or {}
 
     @cached_property
-    def silence(self) -> float | None:
+    def heartbeat_age(self) -> float | None:
         """Returns the seconds since the agent's last heartbeat; None without one."""
         return state_dir.silence(self.folder)
 
     @property
     def pid(self) -> int | None:
         """Returns the running agent's process id, from its heartbeat."""
-        pid = self.beat.get("pid") if self.alive else None
-        ours = type(pid) is int and self.beat.get("boot") == state_dir.boot_id() and state_dir.process_alive(pid)
+        pid = self.heartbeat.get("pid") if self.alive else None
+        ours = type(pid) is int and self.heartbeat.get("boot") == state_dir.boot_id() and state_dir.process_alive(pid)
         return pid if ours else None
 
     @cached_property
@@ -106,10 +125,10 @@ class Patient:
         mine = (unit for unit in self.units if unit.workspace and os.path.realpath(unit.workspace) == real)
         return next(mine, None)
 
-    def to_start(self) -> str:
+    def start_command(self) -> str:
         """Returns the command that starts the agent, or restarts it."""
         unit = self.unit
-        dead = unit is not None and service.gone(unit, self.environ) is not None
+        dead = unit is not None and service.missing_program(unit, self.environ) is not None
         if unit is not None and unit.active is not None and not dead:
             return service.restart_command(unit)
         if self.alive:

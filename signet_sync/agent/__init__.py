@@ -1,1 +1,0 @@
-"""Keeps the name under which released versions load all of a newer one, to try it."""

@@ -1,0 +1,148 @@
+"""Renders, installs and removes agents of launchd (macOS), from the template in `launchd/`."""
+
+from __future__ import annotations
+
+import os
+import plistlib
+import re
+import shlex
+import shutil
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from xml.parsers.expat import ExpatError
+
+from signet_sync.host.folders import home
+from signet_sync.host.service_manager import (
+    BASE_NAME,
+    TEMPLATES,
+    ProgramResult,
+    ServiceChange,
+    ServiceState,
+    Steps,
+    call,
+    check_nameable,
+    names_in,
+    option_value,
+    template,
+)
+
+BASE_LABEL = "dev.signet-sync.agent"
+
+
+def render(run: Sequence[str], name: str, environment: Mapping[str, str]) -> str:
+    """Returns the text of an agent; see `service.render`."""
+    for word in (*run, *environment.values()):
+        check_nameable(word)
+    unit = plistlib.loads(template(TEMPLATES["launchd"]).encode("utf-8"))
+    log = os.path.join(os.path.expanduser("~"), "Library", "Logs", name + ".log")
+    unit |= {
+        "Label": _label(name),
+        "ProgramArguments": list(run),
+        "StandardOutPath": log,
+        "StandardErrorPath": log,
+    }
+    unit["EnvironmentVariables"] |= environment
+    return plistlib.dumps(unit, sort_keys=False).decode("utf-8")
+
+
+def _label(name: str) -> str:
+    return BASE_LABEL + name.removeprefix(BASE_NAME).replace("-", ".", 1)
+
+
+def _agents_folder(environ: Mapping[str, str]) -> str:
+    return os.path.join(home(environ), "Library", "LaunchAgents")
+
+
+def _domain() -> str:
+    return f"gui/{os.getuid()}"
+
+
+def install(text: str, name: str, environ: Mapping[str, str]) -> ServiceChange:
+    """Writes, loads and starts an agent."""
+    target = f"{_domain()}/{_label(name)}"
+    path = os.path.join(_agents_folder(environ), _label(name) + ".plist")
+    os.makedirs(os.path.join(home(environ), "Library", "Logs"), exist_ok=True)
+    steps = Steps()
+    steps.write(path, text)
+    was_loaded = call(["launchctl", "bootout", target], environ).ok
+    call(["launchctl", "enable", target], environ)
+    answer = _bootstrap(path, environ)
+    if was_loaded and not answer.ok:
+        time.sleep(2)  # the old one is still ending
+        answer = _bootstrap(path, environ)
+    steps.record(answer, shlex.join(["launchctl", "bootstrap", _domain(), path]), f"loaded and started {_label(name)}")
+    return steps.change("launchd", path, running=_active(_label(name), environ) is True)
+
+
+def _bootstrap(path: str, environ: Mapping[str, str]) -> ProgramResult:
+    return call(["launchctl", "bootstrap", _domain(), path], environ)
+
+
+def uninstall(name: str, environ: Mapping[str, str]) -> ServiceChange:
+    """Stops an agent and removes its file."""
+    path = os.path.join(_agents_folder(environ), _label(name) + ".plist")
+    if not os.path.lexists(path):
+        return ServiceChange("launchd", None, (f"there is no {path}",), (), False)
+    steps = Steps()
+    command = ["launchctl", "bootout", f"{_domain()}/{_label(name)}"]
+    if _active(_label(name), environ) is not False:
+        steps.record(call(command, environ), shlex.join(command), f"stopped {_label(name)}")
+    steps.remove(path)
+    return steps.change("launchd", path, running=_active(_label(name), environ) is True)
+
+
+def _active(label: str, environ: Mapping[str, str]) -> bool | None:
+    """Whether a label is running; None if there is no launchctl. A label that is not loaded is not active."""
+    if shutil.which("launchctl", path=environ.get("PATH", os.defpath)) is None:
+        return None
+    return "state = running" in call(["launchctl", "print", f"{_domain()}/{label}"], environ).out
+
+
+def _our_agents(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    folder = _agents_folder(environ)
+    for file in names_in(folder):
+        found = re.fullmatch(rf"{re.escape(BASE_LABEL)}(?:\.(.+))?\.plist", file)
+        if found:
+            yield "-".join(filter(None, (BASE_NAME, found[1]))), os.path.join(folder, file)
+
+
+def started(path: str) -> list[str]:
+    """Returns the words of the command that a launchd agent starts."""
+    try:
+        with open(path, "rb") as handle:
+            return [str(word) for word in plistlib.load(handle).get("ProgramArguments", [])]
+    except (OSError, plistlib.InvalidFileException, ExpatError, AttributeError):
+        return []
+
+
+def installed(environ: Mapping[str, str]) -> Iterator[ServiceState]:
+    """Yields all our agents of this user."""
+    for name, path in _our_agents(environ):
+        workspace = option_value(started(path), "--workspace")
+        # launchd starts what is in the folder at the next login unless it was disabled by hand.
+        yield ServiceState(name, workspace, path, True, _active(_label(name), environ))
+
+
+def restart_command(state: ServiceState) -> str:
+    """Returns what a person types to start or restart an agent."""
+    return shlex.join(_kickstart(state))
+
+
+def restart(state: ServiceState, environ: Mapping[str, str]) -> ServiceChange:
+    """Starts or restarts an agent."""
+    steps = Steps()
+    _bootstrap(state.path, environ)  # fails if it is loaded, without harm
+    steps.record(call(_kickstart(state), environ), restart_command(state), f"started {state.name}")
+    return steps.change("launchd", state.path, running=_active(_label(state.name), environ) is True)
+
+
+def _kickstart(state: ServiceState) -> list[str]:
+    return ["launchctl", "kickstart", "-k", f"{_domain()}/{_label(state.name)}"]
+
+
+def by_hand_login_only(command: Sequence[str]) -> tuple[str, ...]:
+    """Returns what to do instead of installing a system unit, which macOS does not have."""
+    return (
+        "# on macOS the agent belongs to a login; there is no unit for the whole machine. Without --system:",
+        f"{shlex.join(command)} service install",
+    )

@@ -1,0 +1,184 @@
+"""Calls service managers and writes their files: what systemd and launchd have in common.
+
+Programs of the operating system are called with argument lists and a time limit; a call that fails becomes a command
+for the user (`ServiceChange.by_hand`), never an exception.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import pwd
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import resources
+from typing import Literal
+
+from signet_sync.errors import SignetSyncError, UsageError
+from signet_sync.storage.durable import publish, unlink
+
+Kind = Literal["systemd", "systemd-system", "launchd"]
+BASE_NAME = "signet-sync"
+TEMPLATES: Mapping[Kind, str] = {
+    "systemd": "signet-sync.service",
+    "systemd-system": "signet-sync@.service",
+    "launchd": "dev.signet-sync.agent.plist",
+}
+TIMEOUT = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceChange:
+    """What was done, as sentences (`steps`), and what is left to do, as shell commands (`by_hand`).
+
+    Lines of `by_hand` that begin with `#` explain the command below them. `path` is the unit's file, None if none was
+    written or found; `running` is the state that the service manager reports at the end.
+    """
+
+    kind: str
+    path: str | None
+    steps: tuple[str, ...]
+    by_hand: tuple[str, ...]
+    running: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceState:
+    """A unit of ours. `enabled` and `active` are None if the service manager is not available."""
+
+    name: str
+    workspace: str | None
+    path: str
+    enabled: bool | None
+    active: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramResult:
+    """What a program of the operating system returned: whether it succeeded, its output, the reason if it failed."""
+
+    ok: bool
+    out: str
+    err: str
+
+
+@dataclass(slots=True)
+class Steps:
+    """Collects what was done, and what is left to the user."""
+
+    done: list[str] = field(default_factory=list)
+    by_hand: list[str] = field(default_factory=list)
+
+    def record(self, result: ProgramResult, command: str, done: str = "") -> bool:
+        """Records a call of the service manager: a step, or the same command for the user, with the reason."""
+        if result.ok:
+            self.done += [done] if done else []
+        else:
+            self.by_hand += ["# not done: " + result.err, command]
+        return result.ok
+
+    def write(self, path: str, text: str, why: str = "") -> None:
+        """Writes a service manager's file completely or not at all."""
+        data = text.encode("utf-8")
+        with contextlib.suppress(FileNotFoundError), open(path, "rb") as old:
+            if old.read() == data:
+                self.done.append(f"{why}{path} is up to date")
+                return
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        os.close(publish(path, data, 0o644))
+        self.done.append(f"{why}wrote {path}")
+
+    def remove(self, path: str) -> None:
+        """Removes a file if it exists."""
+        if unlink(path):
+            self.done.append(f"removed {path}")
+
+    def change(self, kind: Kind, path: str, *, running: bool) -> ServiceChange:
+        """Returns what was done, and what is left."""
+        return ServiceChange(kind, path, tuple(self.done), tuple(self.by_hand), running)
+
+
+def template(name: str) -> str:
+    """Returns the text of a shipped unit, from the installed package or the checkout. Raises `SignetSyncError`."""
+    packaged = resources.files("signet_sync.host").joinpath("units", name)
+    if packaged.is_file():
+        return packaged.read_text(encoding="utf-8")
+    checkout = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    path = os.path.join(checkout, "launchd" if name.endswith(".plist") else "systemd", name)
+    try:
+        with open(path, encoding="utf-8") as handle:
+            return handle.read()
+    except FileNotFoundError as error:
+        raise SignetSyncError(
+            "the unit is not part of this installation", path=path, hint="install signet-sync again"
+        ) from error
+
+
+def check_nameable(text: str) -> None:
+    """Raises `UsageError` for a path that no unit can contain."""
+    if any(ord(c) < 0x20 or 0x7F <= ord(c) < 0xA0 or 0xD800 <= ord(c) < 0xE000 for c in text):
+        raise UsageError(
+            "a service cannot name a path with control characters or broken text",
+            path=text,
+            hint="rename the folder, or start `signet-sync run` by other means",
+        )
+
+
+def is_root() -> bool:
+    """Returns whether this process may change system units."""
+    return os.geteuid() == 0
+
+
+def user_name() -> str:
+    """Returns the user's login name, or the number if there is none."""
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return str(os.getuid())
+
+
+def call(command: Sequence[str], environ: Mapping[str, str], timeout: float = TIMEOUT) -> ProgramResult:
+    """Runs a program of the operating system; a missing program, an error and a timeout are answers, too."""
+    program = shutil.which(command[0], path=environ.get("PATH", os.defpath))
+    if program is None:
+        return ProgramResult(False, "", f"there is no {command[0]} on this machine")
+    try:
+        ended = subprocess.run(
+            [program, *command[1:]],
+            env=with_runtime_folder(environ),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=timeout,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return ProgramResult(False, "", f"{command[0]} did not answer within {timeout:g} s")
+    except OSError as error:
+        return ProgramResult(False, "", f"{command[0]}: {error.strerror}")
+    said = ended.stderr.decode("utf-8", "replace").split("\n")[0].strip()
+    return ProgramResult(
+        ended.returncode == 0, ended.stdout.decode("utf-8", "replace"), said or f"exit {ended.returncode}"
+    )
+
+
+def with_runtime_folder(environ: Mapping[str, str]) -> dict[str, str]:
+    """Adds the variable that locates a user's manager and bus, which `su`, cron and system units lose."""
+    folder = f"/run/user/{os.getuid()}"
+    known = {"XDG_RUNTIME_DIR": folder} if os.path.isdir(folder) else {}
+    return known | dict(environ)
+
+
+def option_value(words: Sequence[str], flag: str) -> str | None:
+    """Returns the word that follows `flag`."""
+    return next((value for word, value in itertools.pairwise(words) if word == flag), None)
+
+
+def names_in(folder: str) -> list[str]:
+    """Returns the names in a folder, in order; empty if it cannot be read."""
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:
+        return []
