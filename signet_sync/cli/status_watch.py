@@ -15,7 +15,8 @@ from typing import Any
 import click
 
 from signet_sync.cli.formats.status import lines, summary
-from signet_sync.formats.timestamps import instant_of, iso
+from signet_sync.cli.main import present_us
+from signet_sync.formats.timestamps import iso
 
 Document = Mapping[str, Any]
 
@@ -92,6 +93,4 @@ class _Screen:
 
 
 def _now() -> str:
-    from datetime import UTC, datetime
-
-    return iso(instant_of(datetime.now(UTC)))
+    return iso(present_us())

@@ -21,7 +21,7 @@ _LEVELS = {"invalid": "error", "violation": "error", "tombstoned": "error", "ign
 _SILENT = ("foreign-name", "temporary")
 
 
-class Entry(NamedTuple):
+class ReportEntry(NamedTuple):
     """One line of any form; `level` is `error`, `warning` or `note`."""
 
     level: str
@@ -31,15 +31,17 @@ class Entry(NamedTuple):
     text: str
 
 
-def entries(document: dict[str, Any], below: str) -> Iterator[Entry]:
+def entries(document: dict[str, Any], below: str) -> Iterator[ReportEntry]:
     """Yields problems, then notes; a problem in the baseline is a note, a note that fails is a problem."""
     for found in document["problems"]:
         if found["code"] not in _SILENT:
             text = found["message"] + (f" → {found['hint']}" if found["hint"] else "")
             level = "note" if "known" in found else _LEVELS[found["verdict"]]
-            yield Entry(level, found["code"], below + found["path"], found.get("line", 1), text)
+            yield ReportEntry(level, found["code"], below + found["path"], found.get("line", 1), text)
     for found in document["notes"]:
-        yield Entry("error" if "fails" in found else "note", found["code"], below + found["path"], 1, found["message"])
+        yield ReportEntry(
+            "error" if "fails" in found else "note", found["code"], below + found["path"], 1, found["message"]
+        )
 
 
 def _escape(text: str, *, in_property: bool = False) -> str:
@@ -127,7 +129,7 @@ def junit(document: dict[str, Any], below: str) -> str:
     )
 
 
-def _case(entry: Entry) -> str:
+def _case(entry: ReportEntry) -> str:
     path, code, text = (_NOT_XML.sub("\ufffd", part) for part in (entry.path, entry.code, entry.text))
     kind = "failure" if entry.level == "error" else "skipped"
     named = f'classname={quoteattr(code)} name={quoteattr(path)} file={quoteattr(path)} line="{entry.line}"'
