@@ -17,8 +17,7 @@ from signet_sync.text.phrases import counted
 from signet_sync.text.sentences import flatten
 from signet_sync.text.word_forms import STOP_WORDS
 
-_DREAM = """Sweep an agent's memories: those that recall found often, by several queries, are promoted into the section
-Dreamed of MEMORY.md.
+_DREAM = """Sweep an agent's memories: those that recall found often, by several queries, are promoted into MEMORY.md.
 
 \b
 A memory is promoted after 3 hits by 2 queries (dream.min_…). DREAMS.md records what was promoted, when

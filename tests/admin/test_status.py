@@ -217,7 +217,7 @@ def test_a_session_at_work_is_no_job_that_waits(indexed: Vault) -> None:
         spool.put(spool_folder, job)
     intake = status(indexed)["intake"]
     assert (intake["waiting"], intake["at_work"]) == (1, 1)
-    assert "1 job waiting · 1 session lately at work" in indexed.call("status").out
+    assert "1 job waiting · 1 session active recently" in indexed.call("status").out
 
 
 # ── logs ──

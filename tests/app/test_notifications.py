@@ -313,7 +313,7 @@ def test_a_unit_that_failed_is_told_whatever_the_settings_are(desk: Desk) -> Non
     own_settings('[notify]\ncommand = ["tell-me"]\n[reconcile]\ninterval = "soon"\n')
     answer = call("notify", "--unit", "signet-sync-notes-0a1b2c3d.service")
     assert answer.code == 0
-    assert "the service signet-sync-notes-0a1b2c3d.service ended by an error" in desk.texts()[0]
+    assert "the service signet-sync-notes-0a1b2c3d.service failed" in desk.texts()[0]
     own_settings("[notify\n")
     answer = call("notify", "--unit", "signet-sync.service")
     assert answer.code == 0 and "signet-sync doctor" in answer.err, "the journal has it at least"

@@ -110,7 +110,7 @@ def test_what_is_remembered_twice_is_written_once(vault: Vault) -> None:
     assert more["tags"] == ["editor", "style"] and more["private"]
     assert remember(vault, "Use tabs, never blanks.")["private"], "private stays private"
     assert remember(vault, "Use tabs, never blanks.", "--type", "decision")["id"] != first["id"]
-    assert "remembered already as ^" in vault.call("remember", "Use tabs, never blanks.", "--now", NOW).out
+    assert "already remembered as ^" in vault.call("remember", "Use tabs, never blanks.", "--now", NOW).out
 
 
 def test_line_breaks_stay(vault: Vault) -> None:
@@ -411,7 +411,7 @@ def test_a_memory_is_pinned_and_unpinned(vault: Vault) -> None:
     pinned = vault.page()
     vault.reindex("--full")
     assert vault.rows("select id from pins") == [(memory,)] and vault.page() == pinned
-    assert vault.call("pin", memory).out == f"pinned already: ^{memory}\n"
+    assert vault.call("pin", memory).out == f"already pinned: ^{memory}\n"
     assert ask("unpin", memory) == {"id": memory, "pinned": False, "changed": True}
     assert ask("unpin", memory) == {"id": memory, "pinned": False, "changed": False}
     assert vault.page() != pinned
