@@ -345,7 +345,7 @@ class Daemon:
 
     # ── settings ──
 
-    def _configure(self) -> list[model.Remark]:
+    def _configure(self) -> list[model.SettingsRemark]:
         """Reads the settings; returns the problems with them, which stop nothing. Raises `ConfigError` for flags."""
         self._settings_files = model.shapes(self.options.root)
         self.settings, remarks = model.load(self.options.root, flags=self.options.flags, anyway=True)
@@ -378,7 +378,7 @@ class Daemon:
         self.notifier.ready()
 
 
-def _log_remarks(remarks: list[model.Remark]) -> None:
+def _log_remarks(remarks: list[model.SettingsRemark]) -> None:
     for remark in remarks:
         logger.warning("{}", remark)
 

@@ -14,7 +14,7 @@ from signet_sync.errors import ConfigError, UsageError
 from signet_sync.formats.ids import require_agent
 
 if TYPE_CHECKING:
-    from signet_sync.mcp_server.memory import Memory
+    from signet_sync.mcp_server.memory import ServedMemory
 
 _TOKEN = "SIGNET_MCP_TOKEN"  # noqa: S105 -- the name of a variable
 _SHORTEST = 16  # characters of a token chosen by a person
@@ -49,11 +49,11 @@ def mcp(context: Context, scope: str, read_only: bool, http: bool, port: int | N
         from signet_sync.host.harness_settings.mcp_server import INSTALL
 
         raise ConfigError("the server needs the extra `mcp`, which is not installed", hint=INSTALL) from None
-    from signet_sync.mcp_server.memory import Memory
+    from signet_sync.mcp_server.memory import ServedMemory
     from signet_sync.mcp_server.server import made
 
     context.log_to_person()
-    memory = Memory(context.place(anyway=True), context.agent, shared=scope == "shared", read_only=read_only)
+    memory = ServedMemory(context.place(anyway=True), context.agent, shared=scope == "shared", read_only=read_only)
     if http:
         return _over_http(context, memory, port or 0)
     from signet_sync.mcp_server import stdio as mcp_server_stdio
@@ -65,7 +65,7 @@ def mcp(context: Context, scope: str, read_only: bool, http: bool, port: int | N
     return mcp_server_stdio.serve(made(memory))
 
 
-def _over_http(context: Context, memory: Memory, port: int) -> int:
+def _over_http(context: Context, memory: ServedMemory, port: int) -> int:
     from signet_sync.mcp_server import http as mcp_server_http
     from signet_sync.mcp_server.server import made
 

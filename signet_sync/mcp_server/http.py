@@ -41,7 +41,7 @@ def bound(port: int) -> socket.socket:
     return listening
 
 
-def app_of(server: Server[Any], port: int, token: str) -> Guard:
+def app_of(server: Server[Any], port: int, token: str) -> TokenGuard:
     """Returns the server as an application, guarded."""
     hosts = [f"{HOST}:{port}", f"localhost:{port}"]
     origins = [f"http://{host}" for host in hosts]
@@ -51,7 +51,7 @@ def app_of(server: Server[Any], port: int, token: str) -> Guard:
         max_sessions=_MOST_SESSIONS,
         transport_security=TransportSecuritySettings(allowed_hosts=hosts, allowed_origins=origins),
     )
-    return Guard(app, hosts, origins, token)
+    return TokenGuard(app, hosts, origins, token)
 
 
 def serve(server: Server[Any], listening: socket.socket, token: str) -> int:
@@ -73,7 +73,7 @@ def serve(server: Server[Any], listening: socket.socket, token: str) -> int:
     return 130 if signal.SIGINT in got else 0
 
 
-class Guard:
+class TokenGuard:
     """Accepts only requests of programs on this machine that have the token.
 
     A page in a browser has no token, sends another origin, or, if its name was rebound to this machine, another host.

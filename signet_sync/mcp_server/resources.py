@@ -9,7 +9,7 @@ from mcp_types import ListResourcesResult, ReadResourceResult, Resource, Resourc
 from signet_sync.errors import UsageError
 from signet_sync.formats.paths import agent_folder
 from signet_sync.mcp_server.dispatch import marked
-from signet_sync.mcp_server.memory import Memory
+from signet_sync.mcp_server.memory import ServedMemory
 from signet_sync.pages import readable
 
 SCHEME = "signet://"
@@ -32,7 +32,7 @@ def path_of(uri: str) -> str:
     return unquote(rest)
 
 
-def listed(memory: Memory, cursor: str | None) -> ListResourcesResult:
+def listed(memory: ServedMemory, cursor: str | None) -> ListResourcesResult:
     """Returns a page of the list: MEMORY.md, entity files, artifacts with the newest first. Raises `UsageError`."""
     after = "" if cursor is None else path_of(cursor)
     found = readable.listing(memory.place, memory.agent_id, after, PAGE + 1)
@@ -44,7 +44,7 @@ def listed(memory: Memory, cursor: str | None) -> ListResourcesResult:
     return ListResourcesResult(resources=resources, next_cursor=following)
 
 
-def templates(memory: Memory) -> list[ResourceTemplate]:
+def templates(memory: ServedMemory) -> list[ResourceTemplate]:
     """Returns the templates for URIs of artifacts and entity files."""
     entities = f"{agent_folder(memory.agent_id)}entities/{{kind}}/{{folder}}/{{file}}"
     return [
@@ -59,7 +59,7 @@ def _template(name: str, path: str, description: str) -> ResourceTemplate:
     )
 
 
-def read(memory: Memory, uri: str) -> ReadResourceResult:
+def read(memory: ServedMemory, uri: str) -> ReadResourceResult:
     """Returns a file of the agent, marked as data. Raises `UsageError`, `WorkspaceError`, `DatabaseError`."""
     path = path_of(uri)
     found = readable.read(memory.place, memory.agent_id, path, LARGEST)

@@ -422,7 +422,7 @@ def environment_name(f: Field[Any]) -> str:
     return "SIGNET_" + str(f.metadata["key"]).replace(".", "_").upper()
 
 
-class Remark(NamedTuple):
+class SettingsRemark(NamedTuple):
     """Something in a file or variable (`place`) that was not taken as written: ignored, or `broken` and replaced."""
 
     place: str
@@ -438,7 +438,7 @@ class Remark(NamedTuple):
         return f"{said}; the last good value or the default counts{'' if own else ', and no model is asked'}"
 
 
-def agent_rules(root: Path, environ: Mapping[str, str] = os.environ) -> tuple[tuple[str, ...], list[Remark]]:
+def agent_rules(root: Path, environ: Mapping[str, str] = os.environ) -> tuple[tuple[str, ...], list[SettingsRemark]]:
     """Loads the setting `agents.projects` only, without the cost of all others: a hook needs nothing else."""
     layers = _Layers(root, environ, anyway=True, only="agents_projects")
     rules: Any = (layers.of_workspace() | layers.of_person()).get("agents_projects", ())
@@ -478,7 +478,7 @@ def load(
     flags: Mapping[str, object] | None = None,
     environ: Mapping[str, str] = os.environ,
     anyway: bool = False,
-) -> tuple[Settings, list[Remark]]:
+) -> tuple[Settings, list[SettingsRemark]]:
     """Loads the settings of a workspace, with one remark per value that was ignored or could not be used.
 
     `flags` are keyed by field name. Raises `ConfigError` with the file, the key and the allowed values for what a
@@ -506,14 +506,14 @@ def load(
     return settings, layers.remarks
 
 
-def faults(root: Path, environ: Mapping[str, str] = os.environ) -> list[Remark]:
+def faults(root: Path, environ: Mapping[str, str] = os.environ) -> list[SettingsRemark]:
     """Lists what cannot be used in the workspace's own file; the person's settings are not examined."""
     layers = _Layers(root, environ, anyway=True)
     layers.within_budget(layers.of_workspace(), {})
     return [remark for remark in layers.remarks if remark.broken]
 
 
-def told(remarks: Iterable[Remark]) -> str:
+def told(remarks: Iterable[SettingsRemark]) -> str:
     """Returns what cannot be used of the settings, on one line; empty if all can."""
     broken = [remark for remark in remarks if remark.broken]
     more = f" (and {len(broken) - 1} more)" if len(broken) > 1 else ""
@@ -581,7 +581,7 @@ class _Layers:
         only: str = "",
         kept: Mapping[str, object] | None = None,
     ) -> None:
-        self.remarks: list[Remark] = []
+        self.remarks: list[SettingsRemark] = []
         self.doubtful = False
         self._root, self._environ, self._anyway = root, environ, anyway
         self._kept = kept
@@ -597,19 +597,19 @@ class _Layers:
         if not self._anyway:
             raise error
         self.doubtful = True
-        self.remarks.append(Remark(error.path or place, error.message, error.hint, True))
+        self.remarks.append(SettingsRemark(error.path or place, error.message, error.hint, True))
 
     def of_workspace(self) -> dict[str, object]:
         """Returns what the workspace's own file sets."""
 
         def broken(error: ConfigError) -> None:
-            self.remarks.append(Remark(WORKSPACE_FILE, error.message, error.hint, True))
+            self.remarks.append(SettingsRemark(WORKSPACE_FILE, error.message, error.hint, True))
 
         def unknown(key: str, known: Field[Any] | None) -> None:
             # The file may come from a stranger and hold thousands of names: not each is worth a search.
             meant = _alike(key, self._by_key) if known is None and len(self.remarks) < _SEARCHES else ""
             why = f"{UNKNOWN}{meant}" if known is None else "a workspace may not set this"
-            self.remarks.append(Remark(WORKSPACE_FILE, f"{display(key)} ignored: {why}", "", False))
+            self.remarks.append(SettingsRemark(WORKSPACE_FILE, f"{display(key)} ignored: {why}", "", False))
 
         return self._of_file(os.path.join(self._root, WORKSPACE_FILE), _OF_WORKSPACE, broken, unknown)
 
@@ -686,7 +686,7 @@ class _Layers:
         refused = _excess(own | others) if _SHARES & own.keys() else None
         if refused is None:
             return own
-        self.remarks.append(Remark(WORKSPACE_FILE, refused.message, refused.hint, True))
+        self.remarks.append(SettingsRemark(WORKSPACE_FILE, refused.message, refused.hint, True))
         return _without_shares(own)
 
 
@@ -858,7 +858,7 @@ def _typed(expected: type, value: object) -> object:
 # --- which model writes summaries and sentences ---------------------------------------------------------------------
 
 
-class Block(NamedTuple):
+class ModelChoice(NamedTuple):
     """The resolved model for summaries and sentences: none (`kind` is "none", see `why`), a server, or a program.
 
     `timeout` is seconds; at most one of `api_key_env` and `api_key_file` is set.
@@ -886,7 +886,7 @@ def asks_signet(settings: Settings) -> bool:
     return not named and bool(settings.extraction_endpoint or settings.extraction_command)
 
 
-def resolve(settings: Settings, agent_yaml: Mapping[str, Any] | None) -> Block:
+def resolve(settings: Settings, agent_yaml: Mapping[str, Any] | None) -> ModelChoice:
     """Resolves the synthesis block (seed 001, *Provider Resolution*).
 
     Explicit settings win; without a provider of its own it is the extraction block, with its own model and timeout
@@ -917,8 +917,8 @@ def resolve(settings: Settings, agent_yaml: Mapping[str, Any] | None) -> Block:
     return _nobody(why or f"agent.yaml names {display(name[:60])}, for which there are no settings of yours")
 
 
-def _nobody(why: str) -> Block:
-    return Block(kind="none", why=why)
+def _nobody(why: str) -> ModelChoice:
+    return ModelChoice(kind="none", why=why)
 
 
 def _refuse_halves(settings: Settings) -> None:
@@ -930,14 +930,14 @@ def _refuse_halves(settings: Settings) -> None:
             )
 
 
-def _given(settings: Settings, block: str, provider: str, model: str, timeout: float) -> Block:
+def _given(settings: Settings, block: str, provider: str, model: str, timeout: float) -> ModelChoice:
     """Returns one block of the settings as it is written; raises if it lacks what its provider needs."""
     if provider == "none":
         return _nobody(f"{block}.provider is none")
     if provider == "command":
         command: tuple[str, ...] = getattr(settings, f"{block}_command")
         _check_command(block, command)
-        return Block(kind="command", provider=provider, command=command, timeout=timeout)
+        return ModelChoice(kind="command", provider=provider, command=command, timeout=timeout)
     endpoint, usual_key = SERVERS[provider]
     own: str = getattr(settings, f"{block}_endpoint")
     key_env: str = getattr(settings, f"{block}_api_key_env")
@@ -952,7 +952,7 @@ def _given(settings: Settings, block: str, provider: str, model: str, timeout: f
         )
     _check_endpoint(block, own or endpoint)
     _check_key_file(block, key_file)
-    return Block(
+    return ModelChoice(
         kind="http",
         provider=provider,
         model=model,

@@ -24,8 +24,8 @@ from signet_sync.web import formatting, views
 from signet_sync.web.layout import Frame
 from signet_sync.web.links import Links
 from signet_sync.web.live_updates import Events
-from signet_sync.web.request import Ask, Page, Site, View
-from signet_sync.web.security import TOKEN, Guard, Keys, query_of
+from signet_sync.web.request import Site, View, ViewRequest, WebPage
+from signet_sync.web.security import TOKEN, BrowserGuard, Keys, query_of
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
@@ -47,7 +47,9 @@ def make(
 ) -> ASGIApp:
     """Returns the application behind its guard; `ending` ends the streams when set, `listed` replaces our views."""
     keys = Keys(token) if isinstance(token, str) else token
-    return Guard(_Pages(site, collected() if listed is None else listed, ending or asyncio.Event()).app, keys, port)
+    return BrowserGuard(
+        _Pages(site, collected() if listed is None else listed, ending or asyncio.Event()).app, keys, port
+    )
 
 
 def collected() -> list[Listed]:
@@ -95,7 +97,7 @@ class _Pages:
             page = _trouble(503, message, "check permissions and free space, then try again", str(error.filename or ""))
         return self._shown(frame, ask, page)
 
-    def _ask(self, request: Request, frame: Frame) -> Ask:
+    def _ask(self, request: Request, frame: Frame) -> ViewRequest:
         """Builds the request for a view. Raises `UsageError` for an agent without a memory here."""
         query = dict(query_of(request.scope))
         agent = query.get("agent") or self._site.agent
@@ -106,12 +108,12 @@ class _Pages:
                 code="unknown-agent",
             )
         given = {name: value for name, value in query.items() if name not in _CARRIED}
-        return Ask(self._site, agent, dict(request.path_params), given, now_us())
+        return ViewRequest(self._site, agent, dict(request.path_params), given, now_us())
 
-    def _plain_ask(self) -> Ask:
-        return Ask(self._site, self._site.agent, {}, {}, now_us())
+    def _plain_ask(self) -> ViewRequest:
+        return ViewRequest(self._site, self._site.agent, {}, {}, now_us())
 
-    def _shown(self, frame: Frame, ask: Ask, page: Page) -> Response:
+    def _shown(self, frame: Frame, ask: ViewRequest, page: WebPage) -> Response:
         values: dict[str, Any] = {
             **page.data,
             "data": page.data,
@@ -154,12 +156,12 @@ class _Static(StaticFiles):
         return response
 
 
-def _told(error: SignetSyncError) -> Page:
+def _told(error: SignetSyncError) -> WebPage:
     """Shows an error of ours as a page: 404 for what is unknown, 400 for a wrong request, else 503."""
     status = 404 if error.code.startswith(("unknown", "no-such")) else 400 if isinstance(error, UsageError) else 503
     return _trouble(status, error.message, error.hint, error.path or "")
 
 
-def _trouble(status: int, message: str, hint: str, path: str = "") -> Page:
+def _trouble(status: int, message: str, hint: str, path: str = "") -> WebPage:
     title = "Not found" if status == 404 else "That did not work"
-    return Page("error", title, {"message": message, "hint": hint, "path": path}, status)
+    return WebPage("error", title, {"message": message, "hint": hint, "path": path}, status)

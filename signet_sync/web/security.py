@@ -59,7 +59,7 @@ class Keys:
         return _same(given, self.cookie)
 
 
-class Guard:
+class BrowserGuard:
     """Refuses requests without access, and puts the same headers on every answer."""
 
     def __init__(self, page: ASGIApp, keys: Keys, port: int) -> None:

@@ -38,7 +38,7 @@ from signet_sync.history import agent_view
 from signet_sync.history.agent_view import SOMEBODY
 from signet_sync.mcp_server import dispatch, resources, server, tools
 from signet_sync.mcp_server import http as mcp_server_http
-from signet_sync.mcp_server.memory import Memory
+from signet_sync.mcp_server.memory import ServedMemory
 from signet_sync.mcp_server.stdio import _Messages
 from signet_sync.mcp_server.write_tools import _said
 from signet_sync.pages import readable
@@ -62,9 +62,9 @@ class Machine:
     vault: Vault
     environ: Mapping[str, str]
 
-    def memory(self, **given: Any) -> Memory:
+    def memory(self, **given: Any) -> ServedMemory:
         """The memory of an agent of the workspace."""
-        return Memory(Context(str(self.vault.root)).place(), given.pop("agent_id", "default"), **given)
+        return ServedMemory(Context(str(self.vault.root)).place(), given.pop("agent_id", "default"), **given)
 
     def end(self, session: str, words: str, agent: str = "default") -> None:
         """Writes a session of a few words into the vault."""
@@ -146,12 +146,12 @@ def talk(built: Machine) -> Iterator[Talk]:
         yield begun
 
 
-def asked(memory: Memory, name: str, **arguments: Any) -> CallToolResult:
+def asked(memory: ServedMemory, name: str, **arguments: Any) -> CallToolResult:
     """A tool called in this process."""
     return tools.call(memory, tools.offered(memory)[name], arguments)
 
 
-def document(memory: Memory, name: str, **arguments: Any) -> dict[str, Any]:
+def document(memory: ServedMemory, name: str, **arguments: Any) -> dict[str, Any]:
     """What a tool that has to answer answers."""
     found = asked(memory, name, **arguments)
     assert not found.is_error, found
@@ -283,7 +283,7 @@ def test_hints_for_agents_name_tools_and_no_flags(machine: Machine) -> None:
 def test_what_should_not_happen_is_logged_and_answered_plainly(
     machine: Machine, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def act(memory: Memory, given: Any) -> dict[str, Any]:
+    def act(memory: ServedMemory, given: Any) -> dict[str, Any]:
         raise ZeroDivisionError("the words of /a/private/place")
 
     broken = replace(tools.offered(machine.memory())["memory_stats"], act=act)
@@ -397,7 +397,7 @@ def without_the_question(answer: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in answer.items() if key not in ("query", "error")}
 
 
-def everything(memory: Memory, word: str) -> list[str]:
+def everything(memory: ServedMemory, word: str) -> list[str]:
     """All that a memory tells when it is asked about a word in every way there is, as texts."""
     offered = tools.offered(memory)
     texts = [
@@ -408,7 +408,7 @@ def everything(memory: Memory, word: str) -> list[str]:
     return texts if memory.shared else [*texts, *(one.text for one in pages(memory))]
 
 
-def pages(memory: Memory) -> Iterator[Any]:
+def pages(memory: ServedMemory) -> Iterator[Any]:
     """Every resource of a memory, read."""
     listed = resources.listed(memory, None)
     for one in listed.resources:

@@ -22,9 +22,9 @@ from signet_sync.sync.store.sessions import SessionRef
 from signet_sync.web import markdown
 from signet_sync.web.commands import told
 from signet_sync.web.link_targets import of_names
-from signet_sync.web.markdown import Block, Span
+from signet_sync.web.markdown import MarkdownBlock, MarkdownSpan
 from signet_sync.web.paging import portion
-from signet_sync.web.request import Ask, Page, View
+from signet_sync.web.request import View, ViewRequest, WebPage
 
 EVENTS = 40  # on a page
 _WHOLE = "*"
@@ -35,12 +35,12 @@ class Card(NamedTuple):
     """An entity in the list, its number of open proposals, and whether one of its files has drifted."""
 
     entity: Listed
-    line: Sequence[Span]
+    line: Sequence[MarkdownSpan]
     proposals: int
     drifted: bool
 
 
-class Source(NamedTuple):
+class EvidenceLink(NamedTuple):
     """The line of an artifact that is the evidence; without `session` the artifact is no longer indexed."""
 
     path: str
@@ -48,7 +48,7 @@ class Source(NamedTuple):
     session: SessionRef | None
 
 
-class Item(NamedTuple):
+class ItemView(NamedTuple):
     """An item of a list; evidence has a quote and the reason it matters, any other item its words as spans.
 
     `at` is when it was written, if the item contains that.
@@ -56,33 +56,33 @@ class Item(NamedTuple):
 
     number: int
     at: str
-    spans: Sequence[Span]
+    spans: Sequence[MarkdownSpan]
     quote: str
     why: str
-    source: Source | None
+    source: EvidenceLink | None
     event: Event | None
 
 
-class Section(NamedTuple):
+class SectionView(NamedTuple):
     """A section for display: a narrative has blocks, a list items. `raw` is a file that could not be parsed."""
 
     name: str
     heading: str
     notes: bool
-    blocks: Sequence[Block]
-    items: Sequence[Item] | None
+    blocks: Sequence[MarkdownBlock]
+    items: Sequence[ItemView] | None
     pinned: bool
     locked: bool
     log: bool
     raw: str = ""
 
 
-class Waiting(NamedTuple):
+class ProposalView(NamedTuple):
     """A proposal with the commands that answer it."""
 
     proposal: Proposal
-    blocks: Sequence[Block]
-    source: Source | None
+    blocks: Sequence[MarkdownBlock]
+    source: EvidenceLink | None
     approve: str
     reject: str
 
@@ -95,16 +95,16 @@ class Drifted(NamedTuple):
     keep_events: str
 
 
-class Told(NamedTuple):
+class EventView(NamedTuple):
     """An event, its subject, and its evidence."""
 
     event: Event
     state: str
     about: str
-    sources: Sequence[Source]
+    sources: Sequence[EvidenceLink]
 
 
-def entities(ask: Ask) -> Page:
+def entities(ask: ViewRequest) -> WebPage:
     """Shows all entities of the agent, by kind."""
     with queries.looking(ask.site.place, ask.agent, ask.now_us) as garden:
         found = queries.listed(garden)
@@ -117,7 +117,7 @@ def entities(ask: Ask) -> Page:
         (heading, [_card(one, proposed, drifted) for one in found if one.kind == kind])
         for kind, heading in _KINDS.items()
     ]
-    return Page(
+    return WebPage(
         "entities",
         "Entities",
         {
@@ -135,7 +135,7 @@ def _card(one: Listed, proposed: Mapping[str, int], drifted: Collection[str]) ->
     return Card(one, markdown.spans(one.line), proposed.get(one.id, 0), one.id in drifted)
 
 
-def entity(ask: Ask) -> Page:
+def entity(ask: ViewRequest) -> WebPage:
     """Shows one entity. Raises `UsageError` if the agent has none of this name, or several."""
     with queries.looking(ask.site.place, ask.agent, ask.now_us) as garden:
         row = queries.known(garden, ask.path["entity"])
@@ -157,7 +157,7 @@ def entity(ask: Ask) -> Page:
             "locked": _WHOLE in shown.locks,
         }
         links = of_names(garden.workspace.database, ask.agent, _targets(sections, proposals))
-    return Page(
+    return WebPage(
         "entity",
         shown.title,
         {
@@ -171,7 +171,7 @@ def entity(ask: Ask) -> Page:
     )
 
 
-def _drifted(ask: Ask, remark: Remark) -> Drifted:
+def _drifted(ask: ViewRequest, remark: Remark) -> Drifted:
     """Composes the commands, which name the notes or the event log if the drift is there."""
     notes = ["--notes"] if remark.path.endswith("/notes.md") else []
     keep_file, keep_events = (
@@ -192,7 +192,7 @@ def _title(database: Database, agent_id: str, entity_id: str) -> str:
     return found[0].title if len(found) == 1 else entity_id
 
 
-def _targets(sections: Iterable[Section], proposals: Iterable[Waiting]) -> set[str]:
+def _targets(sections: Iterable[SectionView], proposals: Iterable[ProposalView]) -> set[str]:
     """Returns the destinations of all links on the page."""
     found = set()
     for section in sections:
@@ -215,13 +215,13 @@ class _Look:
         )
         self._known: dict[str, SessionRef | None] = {}
 
-    def section(self, one: ShownSection) -> Section:
+    def section(self, one: ShownSection) -> SectionView:
         """Returns a section with its items parsed."""
         raw = one.text if not one.name else ""
         items = None if one.items is None else [self._item(item) for item in one.items]
         blocks = [] if raw or items else markdown.blocks(markdown.numbered(one.text, 1))
         name = anchor_of(one.name)
-        return Section(
+        return SectionView(
             one.name,
             one.heading,
             one.name.startswith("notes/"),
@@ -233,41 +233,41 @@ class _Look:
             raw,
         )
 
-    def _item(self, item: ShownItem) -> Item:
+    def _item(self, item: ShownItem) -> ItemView:
         tokens = tokens_in(item.text)
         event = self._events.get(tokens[-1].text) if tokens else None
         said = read_item(item.text)
         if said is None:
             at, dash, words = item.text.partition(" — ")
             dated = bool(dash) and parse_instant(at) is not None
-            return Item(
+            return ItemView(
                 item.number, at if dated else "", markdown.spans(words if dated else item.text), "", "", None, event
             )
         source = self._source(event.evidence[0]) if event is not None and event.evidence else None
         if source is None and said.path is not None:
             source = self._source(said.path)
-        return Item(item.number, "", (), said.quote, said.why, source, event)
+        return ItemView(item.number, "", (), said.quote, said.why, source, event)
 
-    def waiting(self, ask: Ask, one: Proposal) -> Waiting:
+    def waiting(self, ask: ViewRequest, one: Proposal) -> ProposalView:
         """Returns a proposal with the commands that answer it."""
         blocks = markdown.blocks(markdown.numbered(one.text, 1))
         source = self._source(one.source) if one.source else None
         approve, reject = (told(ask, "entity", word, one.id) for word in ("approve", "reject"))
-        return Waiting(one, blocks, source, approve, reject)
+        return ProposalView(one, blocks, source, approve, reject)
 
-    def told(self, one: Logged) -> Told:
+    def told(self, one: Logged) -> EventView:
         """Returns an event as a line of the log."""
         sources = [self._source(rests) for rests in one.event.evidence]
-        return Told(one.event, one.state, queries.about(one.event), sources)
+        return EventView(one.event, one.state, queries.about(one.event), sources)
 
-    def _source(self, rests: str) -> Source:
+    def _source(self, rests: str) -> EvidenceLink:
         """Parses `PATH#LINE`."""
         path, _, line = rests.partition("#")
         if path not in self._known:
             database = self._garden.workspace.database
             self._known[path] = sessions.of_paths(database, self._garden.agent_id, [path]).get(path)
         number = int(line) if line.isascii() and line.isdigit() and len(line) < 10 else None
-        return Source(path, number, self._known[path])
+        return EvidenceLink(path, number, self._known[path])
 
 
 VIEWS: list[tuple[str, str, View]] = [("/entities", "entities", entities), ("/entities/{entity}", "entity", entity)]

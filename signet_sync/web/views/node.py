@@ -18,11 +18,11 @@ from signet_sync.web.charts import axis as charts_axis
 from signet_sync.web.charts import graph, lanes
 from signet_sync.web.charts.axis import Axis
 from signet_sync.web.commands import told
-from signet_sync.web.link_targets import Target, of_blocks
-from signet_sync.web.markdown import Block
+from signet_sync.web.link_targets import LinkTarget, of_blocks
+from signet_sync.web.markdown import MarkdownBlock
 from signet_sync.web.paging import portion
 from signet_sync.web.periods import Period, Ways, ways
-from signet_sync.web.request import Ask, Page, View
+from signet_sync.web.request import View, ViewRequest, WebPage
 
 SESSIONS = 50
 BUDGET = 4_000
@@ -40,7 +40,7 @@ class Link(NamedTuple):
     label: str
 
 
-def node(ask: Ask) -> Page:
+def node(ask: ViewRequest) -> WebPage:
     """Shows one node, thread, fact, memory or entity, and its surroundings. Raises `UsageError` if it is unknown."""
     with reading(ask.site.place) as database:
         found = expand(database, ask.agent, ask.path["node"], BUDGET)
@@ -62,16 +62,18 @@ def node(ask: Ask) -> Page:
             "thread": next((Link(one, labels.get(one, one)) for one in _thread(about)), None),
             **_along(database, ask, about),
         }
-    return Page("node", about["label"] or about["id"], data)
+    return WebPage("node", about["label"] or about["id"], data)
 
 
-def _told(database: Database, agent_id: str, about: dict[str, Any]) -> tuple[list[Block], dict[str, Target]]:
+def _told(
+    database: Database, agent_id: str, about: dict[str, Any]
+) -> tuple[list[MarkdownBlock], dict[str, LinkTarget]]:
     """Returns a node's text as Markdown, and the targets of its links; node ids in our own texts are links, too."""
     text: str = about["text"]
     named = [] if about["kind"] in _WRITTEN else _NAMED.findall(text)
     linked = _NAMED.sub(r"[[\g<0>]]", text) if named else text
     blocks = markdown.blocks(markdown.numbered(linked, 1))
-    return blocks, of_blocks(database, agent_id, blocks) | {one: Target("node", {"node": one}) for one in named}
+    return blocks, of_blocks(database, agent_id, blocks) | {one: LinkTarget("node", {"node": one}) for one in named}
 
 
 def _thread(about: dict[str, Any]) -> Sequence[str]:
@@ -82,7 +84,7 @@ def _thread(about: dict[str, Any]) -> Sequence[str]:
 # ── in its thread ──
 
 
-def _along(database: Database, ask: Ask, about: dict[str, Any]) -> dict[str, Any]:
+def _along(database: Database, ask: ViewRequest, about: dict[str, Any]) -> dict[str, Any]:
     """Returns the lane of the node's thread in the node's period; for a thread also its sessions."""
     head = next(iter(timeline.heads(database, ask.agent, _thread(about)).values()), None)
     if head is None:
@@ -110,7 +112,7 @@ def _period(about: dict[str, Any]) -> str:
     return quarter_of(week) if about.get("level") == "epoch" else week
 
 
-def _sessions(database: Database, ask: Ask, head: Head, axis: Axis, held: int) -> dict[str, Any]:
+def _sessions(database: Database, ask: ViewRequest, head: Head, axis: Axis, held: int) -> dict[str, Any]:
     chosen = portion(range(held), ask.query.get("page"), SESSIONS)
     found = timeline.spots(
         database, ask.agent, head.thread_id, axis.first_us, axis.last_us, limit=SESSIONS, skip=chosen.first

@@ -20,10 +20,10 @@ from signet_sync.sync.read_only import reading
 from signet_sync.sync.store import counts
 from signet_sync.web.charts.calendar import Calendar, calendar
 from signet_sync.web.layout import tone_of
-from signet_sync.web.link_targets import Target, targets
+from signet_sync.web.link_targets import LinkTarget, targets
 from signet_sync.web.live_sessions import Running, every
-from signet_sync.web.page_lines import Section, sections
-from signet_sync.web.request import Ask, Page, View
+from signet_sync.web.page_lines import PageSection, sections
+from signet_sync.web.request import View, ViewRequest, WebPage
 
 LATEST = 8  # sessions
 WRONG = 5  # files
@@ -34,7 +34,7 @@ _MADE = {"init": "the command makes it; --workspace names another one", "reindex
 _LEDGER = "Session Ledger"  # the beginning of the heading after which MEMORY.md lists what the overview shows elsewhere
 
 
-class Wrong(NamedTuple):
+class FileProblem(NamedTuple):
     """A file with a problem, and what a person can do about it."""
 
     path: str
@@ -43,7 +43,7 @@ class Wrong(NamedTuple):
     hint: str
 
 
-class Held(NamedTuple):
+class IndexSummary(NamedTuple):
     """What the index contains of the agent."""
 
     sessions: int
@@ -51,11 +51,11 @@ class Held(NamedTuple):
     days: Calendar
     latest: list[session_list.Entry]
     running: list[Running]
-    wrong: list[Wrong]
+    wrong: list[FileProblem]
     notes: list[tuple[str, int]]
 
 
-def show(ask: Ask) -> Page:
+def show(ask: ViewRequest) -> WebPage:
     """Shows the first page; it works in any state of the workspace, and shows what to do."""
     status = standing(ask.site.place)
     data: dict[str, Any] = {
@@ -72,10 +72,10 @@ def show(ask: Ask) -> Page:
         with reading(ask.site.place) as database:
             data["held"] = _held(database, ask)
             data["targets"] = targets(database, ask.agent, data["head"])
-    return Page("overview", "Overview", data)
+    return WebPage("overview", "Overview", data)
 
 
-def _advice(ask: Ask, status: dict[str, Any]) -> list[Advice]:
+def _advice(ask: ViewRequest, status: dict[str, Any]) -> list[Advice]:
     """Returns what a person should do now, most important first."""
     told = []
     if status["trouble"]:
@@ -95,22 +95,22 @@ def _advice(ask: Ask, status: dict[str, Any]) -> list[Advice]:
     return told
 
 
-def _first_step(ask: Ask, status: dict[str, Any]) -> str:
+def _first_step(ask: ViewRequest, status: dict[str, Any]) -> str:
     """Returns the command that creates a missing workspace or index."""
     if not os.path.lexists(ask.site.place.root):
         return "init"
     return "" if os.path.exists(status["database"]) else "reindex"
 
 
-def _held(database: Database, ask: Ask) -> Held:
+def _held(database: Database, ask: ViewRequest) -> IndexSummary:
     sessions, artifacts = counts.counts_of(database, ask.agent)
     wrong = [
-        Wrong(one.path, one.verdict, one.message, hint_for(one.code, one.path))
+        FileProblem(one.path, one.verdict, one.message, hint_for(one.code, one.path))
         for one in counts.problems(database)
         if one.verdict in _WRONG and one.agent_id in (None, ask.agent)
     ]
     notes = Counter(one.code for one in counts.notes(database, ask.now_us) if one.agent_id in (None, ask.agent))
-    return Held(
+    return IndexSummary(
         sessions,
         artifacts,
         calendar(pages.days(database, ask.agent), day_of(ask.now_us)),
@@ -121,7 +121,7 @@ def _held(database: Database, ask: Ask) -> Held:
     )
 
 
-def read_page(ask: Ask) -> list[Section]:
+def read_page(ask: ViewRequest) -> list[PageSection]:
     """Returns the sections of the agent's MEMORY.md; empty if there is none."""
     try:
         found = readable.read(ask.site.place, ask.agent, head_page(ask.agent), PAGE)
@@ -130,7 +130,7 @@ def read_page(ask: Ask) -> list[Section]:
     return sections(found.text)
 
 
-def _head(page: list[Section]) -> list[Section]:
+def _head(page: list[PageSection]) -> list[PageSection]:
     """Returns the first lines of the sections that no other part of the overview shows."""
     shown = []
     for section in page:
@@ -142,12 +142,12 @@ def _head(page: list[Section]) -> list[Section]:
     return shown
 
 
-def page(ask: Ask) -> Page:
+def page(ask: ViewRequest) -> WebPage:
     """Shows the whole of MEMORY.md, with links to our pages."""
     found = read_page(ask)
     with reading(ask.site.place) as database:
-        led: Mapping[str, Target] = targets(database, ask.agent, found)
-    return Page("page", "MEMORY.md", {"sections": found, "targets": led, "path": head_page(ask.agent)})
+        led: Mapping[str, LinkTarget] = targets(database, ask.agent, found)
+    return WebPage("page", "MEMORY.md", {"sections": found, "targets": led, "path": head_page(ask.agent)})
 
 
 VIEWS: list[tuple[str, str, View]] = [("/", "overview", show), ("/page", "page", page)]

@@ -23,7 +23,7 @@ from signet_sync.sync.read_only import reading
 from signet_sync.text.word_forms import STOP_WORDS
 from signet_sync.web.commands import told
 from signet_sync.web.paging import portion
-from signet_sync.web.request import Ask, Page, View
+from signet_sync.web.request import View, ViewRequest, WebPage
 
 MEMORIES = 20  # on a page
 SWEEPS = 8
@@ -37,7 +37,7 @@ _A_DAY = DAY // SECOND
 _UNITS = (("day", _A_DAY), ("hour", 3600), ("minute", 60))
 
 
-class Row(NamedTuple):
+class RecalledRow(NamedTuple):
     """A memory in a list: its words, its score with its parts, and how often it was found."""
 
     id: str
@@ -61,11 +61,11 @@ class Question(NamedTuple):
     found: list[tuple[str, str, int]]
 
 
-class Sweep(NamedTuple):
+class PromotingSweep(NamedTuple):
     """A sweep that promoted something; `forgotten`: how many of these memories were forgotten since."""
 
     sweep: SweepView
-    risen: list[Row]
+    risen: list[RecalledRow]
     forgotten: int
 
 
@@ -86,7 +86,7 @@ class Gate(NamedTuple):
     passed: bool
 
 
-class Day(NamedTuple):
+class HitDay(NamedTuple):
     """A day of the chart: how often the memory was found, and the bar's height from 0 to 1."""
 
     day: str
@@ -94,7 +94,7 @@ class Day(NamedTuple):
     height: float
 
 
-def recall(ask: Ask) -> Page:
+def recall(ask: ViewRequest) -> WebPage:
     """Shows everything that was recalled, and the promotions that followed."""
     settings = ask.site.place.settings()
     gates, weights = promotion.gates(settings), promotion.weights(settings)
@@ -116,7 +116,7 @@ def recall(ask: Ask) -> Page:
             "questions": _questions(database, ask.agent, texts),
             "sweeps": sweeps.each(lambda run: _told(run, database, texts, weights)),
         }
-    return Page(
+    return WebPage(
         "recall",
         "Recall",
         {
@@ -163,9 +163,9 @@ def _brief(text: str, most: int) -> str:
     return said if len(said) <= most and len(text) <= 4 * most else f"{said[:most]}…"
 
 
-def _row(one: Recalled, texts: _Texts, weights: Weights) -> Row:
+def _row(one: Recalled, texts: _Texts, weights: Weights) -> RecalledRow:
     memory = one.memory
-    return Row(
+    return RecalledRow(
         memory.memory_id,
         *texts(memory.memory_id),
         memory.score,
@@ -203,16 +203,16 @@ def _runs(sweeps: Iterable[SweepView]) -> list[SweepView | Quiet]:
     return found
 
 
-def _told(run: SweepView | Quiet, database: Database, texts: _Texts, weights: Weights) -> Sweep | Quiet:
+def _told(run: SweepView | Quiet, database: Database, texts: _Texts, weights: Weights) -> PromotingSweep | Quiet:
     if isinstance(run, Quiet):
         return run
     risen = promotions.of_sweep(database, texts.agent_id, run.id)
-    return Sweep(run, [_risen(one, texts, weights) for one in risen], max(run.promoted - len(risen), 0))
+    return PromotingSweep(run, [_risen(one, texts, weights) for one in risen], max(run.promoted - len(risen), 0))
 
 
-def _risen(view: DreamView, texts: _Texts, weights: Weights) -> Row:
+def _risen(view: DreamView, texts: _Texts, weights: Weights) -> RecalledRow:
     """Returns a promotion with its parts at the time and today's weights."""
-    return Row(
+    return RecalledRow(
         view.memory_id,
         *texts(view.memory_id),
         view.score,
@@ -232,7 +232,7 @@ def _parts_then(view: DreamView, weights: Weights) -> tuple[Part, ...]:
 # ── one memory ──
 
 
-def memory(ask: Ask) -> Page:
+def memory(ask: ViewRequest) -> WebPage:
     """Shows all about one memory. Raises `UsageError` if the agent has none of this id."""
     settings = ask.site.place.settings()
     gates, weights = promotion.gates(settings), promotion.weights(settings)
@@ -260,7 +260,7 @@ def memory(ask: Ask) -> Page:
             "angles": recall_events.angles_of(database, ask.agent, wanted, ANGLES),
             "days": _days(recall_events.days_of(database, ask.agent, wanted), ask.now_us),
         }
-    return Page(
+    return WebPage(
         "memory",
         _brief(found.content, 80) or wanted,
         {
@@ -287,14 +287,14 @@ def _gates(signals: Signals, queries: int, score: float, gates: Gates) -> list[G
     return [*found, Gate("score", f"{score:.2f}", f"{gates.score:.2f}", score >= gates.score)]
 
 
-def _days(hits: dict[int, int], now_us: int) -> list[Day]:
+def _days(hits: dict[int, int], now_us: int) -> list[HitDay]:
     """Returns every day from the first hit until now, at most the last few months."""
     if not hits:
         return []
     today = max(now_us // DAY * DAY, max(hits))
     first = max(min(hits), today - (DAYS - 1) * DAY)
     most = max(hits.values())
-    return [Day(day_of(at), hits.get(at, 0), hits.get(at, 0) / most) for at in range(first, today + DAY, DAY)]
+    return [HitDay(day_of(at), hits.get(at, 0), hits.get(at, 0) / most) for at in range(first, today + DAY, DAY)]
 
 
 VIEWS: list[tuple[str, str, View]] = [("/recall", "recall", recall), ("/recall/{memory}", "memory", memory)]

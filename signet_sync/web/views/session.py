@@ -15,12 +15,12 @@ from signet_sync.sync.store import sessions
 from signet_sync.sync.store.sessions import SessionFile, SessionRef
 from signet_sync.text.sentences import basename
 from signet_sync.web import commands
-from signet_sync.web.artifact_page import Artifact, Wish, opened
+from signet_sync.web.artifact_page import ArtifactView, PartRequest, opened
 from signet_sync.web.graph_context import NOWHERE, lineage_of, resting
 from signet_sync.web.link_targets import of_blocks
 from signet_sync.web.live_sessions import buffers, said
-from signet_sync.web.markdown import Block
-from signet_sync.web.request import Ask, Page, View
+from signet_sync.web.markdown import MarkdownBlock
+from signet_sync.web.request import View, ViewRequest, WebPage
 
 _TROUBLE = ("violation", "invalid")
 # For a session without files.
@@ -46,7 +46,7 @@ class Stretch(NamedTuple):
         return self.paths.get("transcript") or next(iter(self.paths.values()))
 
 
-def session(ask: Ask) -> Page:
+def session(ask: ViewRequest) -> WebPage:
     """Shows a session that has files or is running; else a page that explains what happened to it, and what to do."""
     token, session_id = ask.path["token"], ask.path["session"]
     with reading(ask.site.place) as database:
@@ -62,7 +62,7 @@ def session(ask: Ask) -> Page:
 # ── sessions with files ──
 
 
-def _told(ask: Ask, database: Database, ref: SessionRef, live: Sequence[LiveSession]) -> Page:
+def _told(ask: ViewRequest, database: Database, ref: SessionRef, live: Sequence[LiveSession]) -> WebPage:
     held = sessions.files(database, ref)
     strays = outcomes.strays(database, ref)
     document = open_session.describe_one(database, ref) if held else None
@@ -94,7 +94,7 @@ def _told(ask: Ask, database: Database, ref: SessionRef, live: Sequence[LiveSess
     return _page(ask, database, title, data)
 
 
-def _head(ask: Ask, ref: SessionRef, document: dict[str, Any] | None, title: str) -> dict[str, Any]:
+def _head(ask: ViewRequest, ref: SessionRef, document: dict[str, Any] | None, title: str) -> dict[str, Any]:
     project = document and document["project"]
     return {
         "heading": title,
@@ -124,13 +124,13 @@ def _stretches(held: Iterable[SessionFile]) -> list[Stretch]:
     return stretches
 
 
-def _asked_path(ask: Ask, codes: dict[str, str]) -> str | None:
+def _asked_path(ask: ViewRequest, codes: dict[str, str]) -> str | None:
     """Returns the requested file of the session, if any: by its path or its name."""
     wanted = ask.query.get("path", "")
     return next((path for path in (wanted, f"memory/{wanted}") if path in codes), None)
 
 
-def _missed(ask: Ask, path: str | None) -> str | None:
+def _missed(ask: ViewRequest, path: str | None) -> str | None:
     return None if path else ask.query.get("path") or None
 
 
@@ -142,8 +142,8 @@ def _chosen(stretches: list[Stretch], path: str | None) -> Stretch | None:
 
 
 def _shown(
-    ask: Ask, database: Database, chosen: Stretch | None, path: str | None, codes: dict[str, str]
-) -> list[Artifact]:
+    ask: ViewRequest, database: Database, chosen: Stretch | None, path: str | None, codes: dict[str, str]
+) -> list[ArtifactView]:
     """Returns the files to read: summary and transcript of a segment, a compaction, or a file that is not indexed.
 
     The requested one, else the last, is shown by part; its first part is preceded by the beginning of the summary.
@@ -165,33 +165,39 @@ def _kind_of(path: str) -> str:
     return name.kind if name else "file"
 
 
-def _opened(ask: Ask, database: Database, path: str, kind: str, codes: dict[str, str], *, first: bool) -> Artifact:
+def _opened(
+    ask: ViewRequest, database: Database, path: str, kind: str, codes: dict[str, str], *, first: bool
+) -> ArtifactView:
     if not first:
-        return opened(ask.site.place, database, path, kind, codes[path], mark="S", wish=Wish())
+        return opened(ask.site.place, database, path, kind, codes[path], mark="S", wish=PartRequest())
     line, of_body = _number(ask, "line"), False
     if not line:
         line, of_body = _number(ask, "body"), True
-    wish = Wish(_number(ask, "part") - 1, line, of_body)
+    wish = PartRequest(_number(ask, "part") - 1, line, of_body)
     return opened(ask.site.place, database, path, kind, codes[path], mark="L", wish=wish)
 
 
-def _number(ask: Ask, name: str) -> int:
+def _number(ask: ViewRequest, name: str) -> int:
     text = ask.query.get(name, "")
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
 
 
-def _manifest(ask: Ask, database: Database, document: dict[str, Any] | None, codes: dict[str, str]) -> Artifact | None:
+def _manifest(
+    ask: ViewRequest, database: Database, document: dict[str, Any] | None, codes: dict[str, str]
+) -> ArtifactView | None:
     path = document and document["manifest"]
-    return opened(ask.site.place, database, path, "manifest", codes[path], mark="M", wish=Wish()) if path else None
+    return (
+        opened(ask.site.place, database, path, "manifest", codes[path], mark="M", wish=PartRequest()) if path else None
+    )
 
 
-def _every_block(data: dict[str, Any]) -> Iterable[Block]:
+def _every_block(data: dict[str, Any]) -> Iterable[MarkdownBlock]:
     read = [artifact for artifact in (*data["shown"], data["manifest"]) if artifact is not None]
     for turn in (*(turn for artifact in read for turn in artifact.turns), *data["live"]):
         yield from turn.blocks
 
 
-def _only_running(ask: Ask, database: Database, token: str, live: Sequence[LiveSession]) -> Page:
+def _only_running(ask: ViewRequest, database: Database, token: str, live: Sequence[LiveSession]) -> WebPage:
     newest = live[0]
     ref = SessionRef(ask.agent, token, newest.session_id or newest.session_key, newest.session_key)
     data = _NOTHING | _head(ask, ref, None, newest.session_key)
@@ -199,15 +205,15 @@ def _only_running(ask: Ask, database: Database, token: str, live: Sequence[LiveS
     return _page(ask, database, newest.session_key, data)
 
 
-def _page(ask: Ask, database: Database, title: str, data: dict[str, Any]) -> Page:
+def _page(ask: ViewRequest, database: Database, title: str, data: dict[str, Any]) -> WebPage:
     links = of_blocks(database, ask.agent, _every_block(data))
-    return Page("session", title, data | {"links": links})
+    return WebPage("session", title, data | {"links": links})
 
 
 # ── missing sessions ──
 
 
-def _missing(ask: Ask, removed_at: str | None) -> Page:
+def _missing(ask: ViewRequest, removed_at: str | None) -> WebPage:
     name = ask.path["session"]
     data = {
         "name": name,
@@ -215,7 +221,7 @@ def _missing(ask: Ask, removed_at: str | None) -> Page:
         "undo": commands.told(ask, "remove", "--undo", name),
         "look": commands.told(ask, "reindex", own_agent=False),
     }
-    return Page("session_missing", "No such session", data, 404)
+    return WebPage("session_missing", "No such session", data, 404)
 
 
 VIEWS: list[tuple[str, str, View]] = [("/sessions/{token}/{session:path}", "session", session)]

@@ -16,13 +16,13 @@ from signet_sync.sync.read_only import reading
 from signet_sync.text.sentences import basename
 from signet_sync.web.dates import called
 from signet_sync.web.live_sessions import every
-from signet_sync.web.request import Ask, Page, View
+from signet_sync.web.request import View, ViewRequest, WebPage
 
 _PAGE = 100
 _LONGEST = 1_000  # characters of a query
 
 
-class Asked(NamedTuple):
+class FilterForm(NamedTuple):
     """The filter as written in the form, the parsed filter, and its invalid fields."""
 
     written: dict[str, str]
@@ -35,7 +35,7 @@ class Asked(NamedTuple):
         return self.wanted != Filter()
 
 
-class Day(NamedTuple):
+class SessionDay(NamedTuple):
     """A day of the list: date, name, total of sessions (None: the list is filtered)."""
 
     day: str
@@ -52,7 +52,7 @@ class Option(NamedTuple):
     chosen: bool
 
 
-def sessions(ask: Ask) -> Page:
+def sessions(ask: ViewRequest) -> WebPage:
     """Shows the list; with a cursor (`after`) what follows that position."""
     asked = _asked(ask)
     after = _cursor(ask.query.get("after", ""))
@@ -74,13 +74,13 @@ def sessions(ask: Ask) -> Page:
             "live": {one.session_id for one in running},
             "import_command": ask.site.place.command_line("import claude-code"),
         }
-    return Page("sessions", "Sessions", data)
+    return WebPage("sessions", "Sessions", data)
 
 
 # ── request ──
 
 
-def _asked(ask: Ask) -> Asked:
+def _asked(ask: ViewRequest) -> FilterForm:
     names = ("q", "project", "harness", "from", "to", "day")
     # Text that is not UTF-8 is in no index, and cannot be searched.
     written = {name: ask.query.get(name, "").strip().encode("utf-8", "replace").decode() for name in names}
@@ -90,7 +90,7 @@ def _asked(ask: Ask) -> Asked:
     since = max((day for day in (days["from"], days["day"]) if day is not None), default=None)
     until = min((day + DAY for day in (days["to"], days["day"]) if day is not None), default=None)
     wanted = Filter(written["q"], written["project"] or None, written["harness"] or None, since, until)
-    return Asked({name: text for name, text in written.items() if text}, wanted, faults)
+    return FilterForm({name: text for name, text in written.items() if text}, wanted, faults)
 
 
 def _day(text: str, faults: list[str]) -> int | None:
@@ -117,11 +117,11 @@ def _written(cursor: Cursor) -> str:
 # ── display ──
 
 
-def _days(database: Database, agent_id: str, asked: Asked, shown: Shown) -> list[Day]:
+def _days(database: Database, agent_id: str, asked: FilterForm, shown: Shown) -> list[SessionDay]:
     found = [(day, list(entries)) for day, entries in groupby(shown.entries, key=lambda entry: entry.day)]
     whole = asked.wanted._replace(since_us=None, until_us=None) == Filter()
     counts = session_list.on_days(database, agent_id, [day for day, _ in found]) if whole else {}
-    return [Day(day, _name_of(day), counts.get(day), entries) for day, entries in found]
+    return [SessionDay(day, _name_of(day), counts.get(day), entries) for day, entries in found]
 
 
 def _name_of(day: str) -> str:

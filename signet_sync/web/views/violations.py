@@ -19,7 +19,7 @@ from signet_sync.text.sentences import flatten
 from signet_sync.web.commands import WORDS, told
 from signet_sync.web.diff import Differing, differing
 from signet_sync.web.paging import Portion, portion
-from signet_sync.web.request import Ask, Page, View
+from signet_sync.web.request import View, ViewRequest, WebPage
 
 SEALED = 60  # sealed files on a page
 SHOWN = 8  # files of one code, unless that code is requested
@@ -33,7 +33,7 @@ _LEFT_ALONE = ("foreign-name", "temporary")
 _TONES = {"invalid": "bad", "violation": "bad", "tombstoned": "warn"}
 
 
-class Healing(NamedTuple):
+class Repair(NamedTuple):
     """What a command does, and the command."""
 
     does: str
@@ -44,7 +44,7 @@ class Sealed(NamedTuple):
     """An open violation and the commands that resolve it."""
 
     violation: OpenViolation
-    healing: list[Healing]
+    healing: list[Repair]
 
 
 class Save(NamedTuple):
@@ -56,11 +56,11 @@ class Save(NamedTuple):
     found_at: str
     in_all: int
     message: str
-    healing: list[Healing]
+    healing: list[Repair]
     files: list[Sealed]
 
 
-class Group(NamedTuple):
+class ViolationGroup(NamedTuple):
     """Files that are not indexed for one reason, as many as are shown; `message` is set if all share it."""
 
     verdict: str
@@ -71,7 +71,7 @@ class Group(NamedTuple):
     files: Portion[dict[str, str]]
 
 
-def violations(ask: Ask) -> Page:
+def violations(ask: ViewRequest) -> WebPage:
     """Shows all problems; with `code` every file of one code."""
     with reading(ask.site.place) as database:
         found = batches(database, ask.agent)[::-1]
@@ -81,7 +81,7 @@ def violations(ask: Ask) -> Page:
         drifted = len(entities_store.drift(database, ask.agent))
     code = ask.query.get("code")
     shown = portion([one for batch in found for one in batch.files], ask.query.get("page"), SEALED)
-    return Page(
+    return WebPage(
         "violations",
         "Problems",
         {
@@ -101,7 +101,7 @@ def violations(ask: Ask) -> Page:
     )
 
 
-def _saves(ask: Ask, found: list[Batch], of_all: dict[str, Batch], shown: Portion[OpenViolation]) -> list[Save]:
+def _saves(ask: ViewRequest, found: list[Batch], of_all: dict[str, Batch], shown: Portion[OpenViolation]) -> list[Save]:
     wanted = {one.path for one in shown.rows}
     saves = []
     for batch in found:
@@ -115,38 +115,38 @@ def _saves(ask: Ask, found: list[Batch], of_all: dict[str, Batch], shown: Portio
     return saves
 
 
-def _together(ask: Ask, batch: Batch) -> list[Healing]:
+def _together(ask: ViewRequest, batch: Batch) -> list[Repair]:
     """Returns the commands that resolve the violations of a batch at once."""
     found, chosen = [], ("--batch", batch.id)
     if all(one.restorable for one in batch.files):
         command = told(ask, "violations", "restore", *chosen, own_agent=False)
-        found.append(Healing("All of them, back as they were sealed", command))
+        found.append(Repair("All of them, back as they were sealed", command))
     if all(one.acceptable for one in batch.files):
         words = "All of them, accepted as they are now"
         if all(one.code == "vanished" for one in batch.files):
             words = "All of them, accepted as gone; their seals stay"
         command = told(ask, "violations", "accept", *chosen, "--reason", WORDS, own_agent=False)
-        found.append(Healing(words, command))
+        found.append(Repair(words, command))
     return found
 
 
-def healing(ask: Ask, one: OpenViolation) -> list[Healing]:
+def healing(ask: ViewRequest, one: OpenViolation) -> list[Repair]:
     """Returns the commands that resolve a violation, the harmless one first."""
     found = []
     if one.restorable:
         words = "Writes the file back as it was sealed" if one.code == "vanished" else "Puts back the sealed content"
-        found.append(Healing(words, told(ask, "violations", "restore", one.path, own_agent=False)))
+        found.append(Repair(words, told(ask, "violations", "restore", one.path, own_agent=False)))
     if one.acceptable:
         words = "Settles that it is gone; its seal stays" if one.code == "vanished" else "Seals what the file holds now"
         command = told(ask, "violations", "accept", one.path, "--reason", WORDS, own_agent=False)
-        found.append(Healing(words, command))
+        found.append(Repair(words, command))
     if one.code == "vanished" and one.session_id:
         command = told(ask, "remove", one.session_id, "--reason", WORDS)
-        found.append(Healing("Makes it official: the whole session is removed, for good", command))
+        found.append(Repair("Makes it official: the whole session is removed, for good", command))
     return found
 
 
-def _others(database: Database, ask: Ask, sealed: Collection[str]) -> list[dict[str, str]]:
+def _others(database: Database, ask: ViewRequest, sealed: Collection[str]) -> list[dict[str, str]]:
     """Returns all other files that are not indexed: those of the agent, and those whose agent is unknown."""
     found = [
         problem(one.path, one.verdict, one.code, one.message)
@@ -160,7 +160,7 @@ def _others(database: Database, ask: Ask, sealed: Collection[str]) -> list[dict[
     ]
 
 
-def _groups(others: Iterable[dict[str, str]], wanted: str | None, page: str | None) -> list[Group]:
+def _groups(others: Iterable[dict[str, str]], wanted: str | None, page: str | None) -> list[ViolationGroup]:
     """Groups files by reason, those to act on first; with `wanted` only one code, page by page."""
 
     def reason(one: dict[str, str]) -> tuple[bool, int, str]:
@@ -176,11 +176,11 @@ def _groups(others: Iterable[dict[str, str]], wanted: str | None, page: str | No
             shown = portion(files, None, SHOWN) if wanted is None else portion(files, page, OF_CODE)
             said = {one["message"] for one in files}
             hint = "" if code in _LEFT_ALONE else hint_for(code, "PATH")
-            groups.append(Group(verdict, code, tone, said.pop() if len(said) == 1 else "", hint, shown))
+            groups.append(ViolationGroup(verdict, code, tone, said.pop() if len(said) == 1 else "", hint, shown))
     return groups
 
 
-def show(ask: Ask) -> Page:
+def show(ask: ViewRequest) -> WebPage:
     """Shows one violation: what changed, line by line. Raises `UsageError` if the path is no violation of the agent."""
     place = ask.site.place
     path = ask.query.get("path", "")
@@ -194,7 +194,7 @@ def show(ask: Ask) -> Page:
             )
         changed = difference(database, place.root, path, place.settings().max_file_bytes) if found.restorable else None
     compared = None if changed is None or _too_long(changed) else differing(changed.before(), changed.after())
-    return Page(
+    return WebPage(
         "violation",
         path.rpartition("/")[2],
         {
