@@ -268,14 +268,13 @@ def _bring_in(
 
 def _confirm(context: Context, coming: dict[str, int], sifted: Sifted, *, yes: bool) -> None:
     """Asks a person on a terminal; a removal that deletes files needs an answer everywhere."""
-
-    def listing() -> None:
-        for path in sifted.goes:
-            click.echo(f"  {path}", err=True)
-
+    if yes:
+        return
     if sifted.goes:
+        for path in () if context.as_json else sifted.goes:
+            click.echo(f"  {path}", err=True)
         files = counted(len(sifted.goes), "file")
-        confirm(context, f"a removal in it covers files here: delete {files} for good?", yes=yes, listing=listing)
+        confirm(context, f"a removal in it covers files here: delete {files} for good?", yes=yes)
     elif any(coming.values()) and not context.as_json and sys.stdin.isatty():
         confirm(context, f"add {_in_words(coming)}?", yes=yes)
 

@@ -43,9 +43,9 @@ def read_json(source: str, command: str) -> Any:
     except json.JSONDecodeError as error:
         problem = f"the input is not JSON: {error}"
     except RecursionError:
-        problem = "the input cannot be parsed: it is nested too deeply"
+        problem = "the input is not JSON that can be parsed: it is nested too deeply"
     except ValueError:
-        problem = "the input cannot be parsed: a number has too many digits"
+        problem = "the input is not JSON that can be parsed: a number has too many digits"
     raise UsageError(
         problem,
         path=None if source == "-" else source,

@@ -10,7 +10,6 @@ import click
 from signet_sync.cli.input import read_json
 from signet_sync.cli.main import Context, json_option, pass_context, present_us, show_redactions
 from signet_sync.errors import UsageError
-from signet_sync.sessions import operations as sessions_operations
 from signet_sync.sessions.input import CompactionInput, SessionInput, compaction_input, session_input
 from signet_sync.sessions.model_proposals import proposer
 from signet_sync.settings import model
@@ -125,6 +124,8 @@ def _document(source: str, agent: str | None, command: str) -> Any:
 
 
 def _write(context: Context, given: SessionInput | CompactionInput) -> None:
+    from signet_sync.sessions import operations as sessions_operations  # not for --help
+
     settings = context.settings(anyway=True)
     if asks_anybody(settings):
         context.log_to_person()

@@ -64,7 +64,7 @@ class PartRequest:
 
 
 def opened(
-    place: Place, database: Database, path: str, kind: str, code: str, *, mark: str, wish: PartRequest
+    place: Place, database: Database, path: str, kind: str, code: str, *, mark: str, wanted: PartRequest
 ) -> ArtifactView:
     """Reads a file of the vault safely; secrets and control characters are removed as everywhere."""
     found = files.read(place.root, path, place.settings().max_file_bytes)
@@ -73,8 +73,8 @@ def opened(
     fields, body, first = _taken_apart(found.raw)
     text = _clean_text(database, path, found, body)
     script = transcript.cut(text, first, spoken=kind == "transcript")
-    line = wish.line + (first - 1) * wish.of_body if wish.line > 0 else 0
-    part = script.part_of(line) if line else min(max(wish.part, 0), max(len(script.parts) - 1, 0))
+    line = wanted.line + (first - 1) * wanted.of_body if wanted.line > 0 else 0
+    part = script.part_of(line) if line else min(max(wanted.part, 0), max(len(script.parts) - 1, 0))
     return ArtifactView(path, kind, code, mark, script, part, transcript.read(script, part), fields, line)
 
 

@@ -11,10 +11,10 @@ from signet_sync.web.request import ViewRequest
 WORDS = "…"
 
 
-def told(ask: ViewRequest, *words: str, own_agent: bool = True) -> str:
+def command_line(request: ViewRequest, *words: str, own_agent: bool = True) -> str:
     """Returns a command line that can be pasted into a shell, whatever its words contain.
 
     It names the agent if that is not the default one and the command accepts it (`own_agent`).
     """
-    agent = ["--agent", ask.agent] if own_agent and ask.agent != DEFAULT_AGENT else []
-    return ask.site.place.command_line(shlex.join([*words, *agent]))
+    agent = ["--agent", request.agent] if own_agent and request.agent != DEFAULT_AGENT else []
+    return request.site.place.command_line(shlex.join([*words, *agent]))

@@ -62,7 +62,7 @@ def buffers(
     ]
 
 
-def said(database: Database, agent_id: str, of: Sequence[LiveSession]) -> list[RunningTurn]:
+def turns_of(database: Database, agent_id: str, of: Sequence[LiveSession]) -> list[RunningTurn]:
     """Returns the newest turns, as many as a page shows."""
     every = [turn for one in of for turn in live.transcript(database, agent_id, one.session_key, one.session_id)]
     room = _CHARACTERS

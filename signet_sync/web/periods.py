@@ -20,9 +20,9 @@ class Period(NamedTuple):
     until: str
 
     @classmethod
-    def of(cls, ask: ViewRequest) -> Period:
+    def of(cls, request: ViewRequest) -> Period:
         """Reads it from the query."""
-        return cls(ask.query.get("at", "").strip(), ask.query.get("until", "").strip())
+        return cls(request.query.get("at", "").strip(), request.query.get("until", "").strip())
 
     def axis(self, extent: Extent, now_us: int) -> Axis:
         """Returns its time axis. Raises `UsageError` if it is neither a quarter nor a week."""

@@ -105,7 +105,7 @@ def test_claude_code_and_back_to_the_byte(home: Path, vault: Vault) -> None:
     assert path.read_text() == SETTINGS
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
     assert fed(vault) == {}
-    assert "nothing of signet-sync" in good(call("hooks", "uninstall", "claude-code")).out
+    assert "nothing to remove" in good(call("hooks", "uninstall", "claude-code")).out
     assert [entry.name for entry in path.parent.iterdir()] == ["settings.json"]
 
 
@@ -399,7 +399,7 @@ def test_codex_asks_again_for_hooks_that_move_up(home: Path, vault: Vault) -> No
 def test_trust_is_for_codex(home: Path, vault: Vault) -> None:
     answer = call("hooks", "install", "claude-code", "--trust")
     assert answer.code == 2
-    assert "only Codex" in answer.err
+    assert "Codex only" in answer.err
 
 
 def test_a_broken_config_of_codex_stops_only_the_trust(home: Path, vault: Vault) -> None:

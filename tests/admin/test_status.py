@@ -248,7 +248,7 @@ def test_logs_of_hooks_and_intake(indexed: Vault) -> None:
 def test_logs_before_anything_was_logged_says_where_they_will_be(vault: Vault) -> None:
     answer = vault.call("logs")
     assert answer.code == 2
-    assert "signet-sync run writes the log" in answer.err
+    assert "it is written by signet-sync run" in answer.err
     assert vault.call("logs", "--json").json["exists"] is False
 
 

@@ -296,7 +296,7 @@ def test_a_try_says_whether_it_arrived(desk: Desk) -> None:
     assert desk.told() == [["-x", "Hello"]]
     (desk.bin / "tell-me").unlink()
     missed = call("notify", "Hello")
-    assert missed.code == 1 and "not told: there is no program tell-me" in missed.err
+    assert missed.code == 1 and "not sent: there is no program tell-me" in missed.err
     for wrong in ([], ["x", "--unit", "y"]):
         assert call("notify", *wrong).code == 2
 

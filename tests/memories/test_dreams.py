@@ -470,7 +470,7 @@ def test_a_dry_run_shows_what_would_rise_and_writes_nothing(vault: Vault) -> Non
     told = dream(vault, "--dry-run")
     answer = done(vault, "dream", "--dry-run", "--now", NOW)
     assert (told["dry_run"], promoted(told)) == (True, [luis])
-    assert "1 would rise into MEMORY.md" in answer.out and LUIS in answer.out
+    assert "1 would be promoted into MEMORY.md" in answer.out and LUIS in answer.out
     assert (tree(vault.root), tree(vault.state, but=("signet-sync.db-shm",))) == before
     assert promoted(dream(vault)) == promoted(told)
 

@@ -499,7 +499,7 @@ def test_telemetry_shows_and_resets_nodes_and_leaves_pins(vault: Vault) -> None:
         ],
     }
     shown = vault.call("telemetry", "show").out
-    assert f"^{memory}  Ada lets" in shown and "(gone)" in shown
+    assert f"^{memory}  Ada lets" in shown and "(deleted)" in shown
     assert vault.call("telemetry", "reset", "--yes", "--agent", "default", "--json").json == {"reset": 2}
     assert vault.rows("select agent_id from node_telemetry") == [("scout",)]
     assert vault.rows("select id from pins") == [(memory,)]

@@ -267,7 +267,7 @@ def test_a_line_and_all_of_them_are_bounded(vault: Vault, monkeypatch: pytest.Mo
     ("key", "options", "told"),
     [
         (" ", (), "session_key must be"),
-        (KEY, ("--agent", "No One"), "is not a valid agent id"),
+        (KEY, ("--agent", "No One"), "does not name an agent"),
     ],
 )
 def test_names_are_those_of_an_ending(vault: Vault, key: str, options: tuple[str, ...], told: str) -> None:

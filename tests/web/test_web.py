@@ -112,7 +112,7 @@ def test_without_token_or_cookie_a_plain_page_says_how_to_get_in(vault: Vault) -
     ):
         answer = client(vault.root).get(path)
         assert answer.status_code == 403, path
-        assert "Open the whole address that signet-sync ui has printed" in answer.text
+        assert "Open the complete address that signet-sync ui printed" in answer.text
         assert "lantern" not in answer.text
     assert client(vault.root).get("/", headers={"cookie": f"signet-sync-{PORT}=guess; x=\x7f"}).status_code == 403
 
@@ -282,7 +282,7 @@ def test_errors_say_what_happened_and_what_to_do(vault: Vault) -> None:
     missing = someone.get("/nowhere")
     assert "There is nothing at this address." in missing.text and 'href="/page"' not in missing.text
     unknown = someone.get("/?agent=nobody")
-    assert unknown.status_code == 404 and "No agent here is called nobody." in unknown.text
+    assert unknown.status_code == 404 and "Unknown agent: nobody." in unknown.text
     shut = someone.get("/unreadable")
     assert shut.status_code == 503 and "Permission denied" in shut.text and "/somewhere/&lt;b&gt;" in shut.text
 
@@ -414,7 +414,7 @@ def test_the_overview_says_what_is_wrong_and_what_to_do(vault: Vault) -> None:
     assert [(one.path, one.verdict) for one in data["held"].wrong] == [(path, "violation")]
     assert data["held"].wrong[0].hint == f"signet-sync violations show {path}, then restore or accept it"
     assert [(one.message, command) for one, command in data["advice"]] == [
-        ("no agent runs, so what changes in the vault is not taken in", "signet-sync run")
+        ("no agent is running, so changes in the vault are not indexed", "signet-sync run")
     ]
     assert not overview.show(asked(vault.root, "other")).data["held"].wrong
 

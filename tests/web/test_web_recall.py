@@ -126,7 +126,7 @@ def test_sweeps_are_told_newest_first_quiet_ones_as_one(vault: Vault) -> None:
     quiet, sweep = recall.recall(asked(vault.root)).data["sweeps"].rows
     assert isinstance(quiet, Quiet) and quiet.sweeps == 2
     assert isinstance(sweep, PromotingSweep) and [row.text for row in sweep.risen] == [RISEN] and sweep.forgotten == 1
-    # As it was then: what was found since does not count.
+    # At that time: what was found since does not count.
     assert (sweep.risen[0].hits, sweep.risen[0].queries, sweep.risen[0].days) == (3, 2, 2)
 
 

@@ -101,8 +101,8 @@ def _targets(
     for cell in axis.cells:
         key, sessions = cell.key, by_cell[cell.key]
         if key in condensed:
-            told = condensed[key].label.partition(": ")[2]
-            title = f"{label}, {cell.title}: {counted(sessions, 'session')}. {told}"
+            summary = condensed[key].label.partition(": ")[2]
+            title = f"{label}, {cell.title}: {counted(sessions, 'session')}. {summary}"
             targets[key] = MarkTarget(_CONDENSED[axis.level], title, node=condensed[key].id)
         elif key in single:
             targets[key] = _session(label, single[key])._replace(kind="one")

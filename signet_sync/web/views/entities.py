@@ -20,7 +20,7 @@ from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store import sessions
 from signet_sync.sync.store.sessions import SessionRef
 from signet_sync.web import markdown
-from signet_sync.web.commands import told
+from signet_sync.web.commands import command_line
 from signet_sync.web.link_targets import of_names
 from signet_sync.web.markdown import MarkdownBlock, MarkdownSpan
 from signet_sync.web.paging import portion
@@ -104,13 +104,13 @@ class EventView(NamedTuple):
     sources: Sequence[EvidenceLink]
 
 
-def entities(ask: ViewRequest) -> WebPage:
+def entities(request: ViewRequest) -> WebPage:
     """Shows all entities of the agent, by kind."""
-    with queries.looking(ask.site.place, ask.agent, ask.now_us) as garden:
+    with queries.looking(request.site.place, request.agent, request.now_us) as garden:
         found = queries.listed(garden)
         proposed = Counter(one.entity_id for one in proposals.waiting(garden))
         queue = queries.queued(garden)
-        chain = entities_store.chain(garden.workspace.database, ask.agent)
+        chain = entities_store.chain(garden.workspace.database, request.agent)
     drifted = {one.id for one in queue}
     known = {one.id for one in found}
     kinds = [
@@ -123,10 +123,10 @@ def entities(ask: ViewRequest) -> WebPage:
         {
             "kinds": [(heading, cards) for heading, cards in kinds if cards],
             # An entity whose profile is gone or unreadable is in no list.
-            "lost": [_drifted(ask, one) for one in queue if one.id not in known],
+            "lost": [_drifted(request, one) for one in queue if one.id not in known],
             "events": chain.events if chain is not None else 0,
-            "create": told(ask, "entity", "create", "user", "NAME"),
-            "verify": told(ask, "entity", "verify"),
+            "create": command_line(request, "entity", "create", "user", "NAME"),
+            "verify": command_line(request, "entity", "verify"),
         },
     )
 
@@ -135,28 +135,28 @@ def _card(one: Listed, proposed: Mapping[str, int], drifted: Collection[str]) ->
     return Card(one, markdown.spans(one.line), proposed.get(one.id, 0), one.id in drifted)
 
 
-def entity(ask: ViewRequest) -> WebPage:
+def entity(request: ViewRequest) -> WebPage:
     """Shows one entity. Raises `UsageError` if the agent has none of this name, or several."""
-    with queries.looking(ask.site.place, ask.agent, ask.now_us) as garden:
-        row = queries.known(garden, ask.path["entity"])
+    with queries.looking(request.site.place, request.agent, request.now_us) as garden:
+        row = queries.known(garden, request.path["entity"])
         shown = queries.shown(garden, row)
         logged = queries.logged(garden, row.id)
-        page = portion(logged, ask.query.get("page"), EVENTS)
-        look = _Look(garden, logged, shown)
-        sections = [look.section(one) for one in shown.sections]
-        proposals = [look.waiting(ask, one) for one in shown.proposals]
+        page = portion(logged, request.query.get("page"), EVENTS)
+        reader = _EntityReader(garden, logged, shown)
+        sections = [reader.section(one) for one in shown.sections]
+        proposals = [reader.proposal(request, one) for one in shown.proposals]
         data = {
             "entity": shown,
             "sections": sections,
             "proposals": proposals,
-            "drifted": [_drifted(ask, one) for one in queries.queued(garden) if one.id == row.id],
+            "drifted": [_drifted(request, one) for one in queries.queued(garden) if one.id == row.id],
             "lint": queries.untidy(garden, row),
-            "log": page.each(look.told),
+            "log": page.each(reader.event),
             "beside": _beside(garden, row),
             "pinned": _WHOLE in shown.pins,
             "locked": _WHOLE in shown.locks,
         }
-        links = of_names(garden.workspace.database, ask.agent, _targets(sections, proposals))
+        links = of_names(garden.workspace.database, request.agent, _targets(sections, proposals))
     return WebPage(
         "entity",
         shown.title,
@@ -164,18 +164,18 @@ def entity(ask: ViewRequest) -> WebPage:
             **data,
             "links": links,
             "updated_us": row.updated_us,
-            "pin": told(ask, "entity", "unpin" if data["pinned"] else "pin", row.id),
-            "lock": told(ask, "entity", "unlock" if data["locked"] else "lock", row.id),
-            "replay": told(ask, "entity", "replay", row.id, "--check"),
+            "pin": command_line(request, "entity", "unpin" if data["pinned"] else "pin", row.id),
+            "lock": command_line(request, "entity", "unlock" if data["locked"] else "lock", row.id),
+            "replay": command_line(request, "entity", "replay", row.id, "--check"),
         },
     )
 
 
-def _drifted(ask: ViewRequest, remark: Remark) -> Drifted:
+def _drifted(request: ViewRequest, remark: Remark) -> Drifted:
     """Composes the commands, which name the notes or the event log if the drift is there."""
     notes = ["--notes"] if remark.path.endswith("/notes.md") else []
     keep_file, keep_events = (
-        told(ask, "entity", "resolve", remark.id or LEDGER, "--keep", keep, *notes, "--actor", "maintainer")
+        command_line(request, "entity", "resolve", remark.id or LEDGER, "--keep", keep, *notes, "--actor", "maintainer")
         for keep in ("file", "events")
     )
     return Drifted(remark, keep_file, keep_events)
@@ -203,7 +203,7 @@ def _targets(sections: Iterable[SectionView], proposals: Iterable[ProposalView])
     return found
 
 
-class _Look:
+class _EntityReader:
     """One entity while its page is built: its events by token, and the sessions of its evidence."""
 
     def __init__(self, garden: Garden, logged: Sequence[Logged], shown: Shown) -> None:
@@ -236,26 +236,26 @@ class _Look:
     def _item(self, item: ShownItem) -> ItemView:
         tokens = tokens_in(item.text)
         event = self._events.get(tokens[-1].text) if tokens else None
-        said = read_item(item.text)
-        if said is None:
+        evidence = read_item(item.text)
+        if evidence is None:
             at, dash, words = item.text.partition(" — ")
             dated = bool(dash) and parse_instant(at) is not None
             return ItemView(
                 item.number, at if dated else "", markdown.spans(words if dated else item.text), "", "", None, event
             )
         source = self._source(event.evidence[0]) if event is not None and event.evidence else None
-        if source is None and said.path is not None:
-            source = self._source(said.path)
-        return ItemView(item.number, "", (), said.quote, said.why, source, event)
+        if source is None and evidence.path is not None:
+            source = self._source(evidence.path)
+        return ItemView(item.number, "", (), evidence.quote, evidence.why, source, event)
 
-    def waiting(self, ask: ViewRequest, one: Proposal) -> ProposalView:
+    def proposal(self, request: ViewRequest, one: Proposal) -> ProposalView:
         """Returns a proposal with the commands that answer it."""
         blocks = markdown.blocks(markdown.numbered(one.text, 1))
         source = self._source(one.source) if one.source else None
-        approve, reject = (told(ask, "entity", word, one.id) for word in ("approve", "reject"))
+        approve, reject = (command_line(request, "entity", word, one.id) for word in ("approve", "reject"))
         return ProposalView(one, blocks, source, approve, reject)
 
-    def told(self, one: Logged) -> EventView:
+    def event(self, one: Logged) -> EventView:
         """Returns an event as a line of the log."""
         sources = [self._source(rests) for rests in one.event.evidence]
         return EventView(one.event, one.state, queries.about(one.event), sources)

@@ -46,29 +46,29 @@ class PictureRequest(NamedTuple):
     page: str
 
     @classmethod
-    def of(cls, ask: ViewRequest) -> PictureRequest:
+    def of(cls, request: ViewRequest) -> PictureRequest:
         """Reads it from the query."""
-        order = "newest" if ask.query.get("sort") == "newest" else ""
-        return cls(Period.of(ask), ask.query.get("q", "").strip(), order, ask.query.get("page", ""))
+        order = "newest" if request.query.get("sort") == "newest" else ""
+        return cls(Period.of(request), request.query.get("q", "").strip(), order, request.query.get("page", ""))
 
 
-def graph(ask: ViewRequest) -> WebPage:
+def graph(request: ViewRequest) -> WebPage:
     """Shows the picture of all threads. Raises `UsageError` for an invalid period."""
-    wish = PictureRequest.of(ask)
+    asked = PictureRequest.of(request)
     title = "Graph"
-    with reading(ask.site.place) as database:
-        extent = timeline.extent(database, ask.agent)
+    with reading(request.site.place) as database:
+        extent = timeline.extent(database, request.agent)
         if not extent.sessions:
             return WebPage("graph", title, {"extent": extent})
-        axis = wish.period.axis(extent, ask.now_us)
-        if wish.period.at:
-            title = f"Graph, {charts_axis.titled(wish.period.at)}"
-        return WebPage("graph", title, _picture(database, ask.agent, axis, extent, wish))
+        axis = asked.period.axis(extent, request.now_us)
+        if asked.period.at:
+            title = f"Graph, {charts_axis.titled(asked.period.at)}"
+        return WebPage("graph", title, _picture(database, request.agent, axis, extent, asked))
 
 
-def _picture(database: Database, agent_id: str, axis: Axis, extent: Extent, wish: PictureRequest) -> dict[str, Any]:
-    active = _active(database, agent_id, axis, wish)
-    chosen = portion(active, wish.page, LANES)
+def _picture(database: Database, agent_id: str, axis: Axis, extent: Extent, asked: PictureRequest) -> dict[str, Any]:
+    active = _active(database, agent_id, axis, asked)
+    chosen = portion(active, asked.page, LANES)
     heads = timeline.heads(database, agent_id, (thread_id for thread_id, *_ in chosen.rows))
     held = {thread_id: lanes.counts(database, agent_id, thread_id, axis) for thread_id in heads}
     peak = charts_graph.peak_of(held.values())
@@ -81,27 +81,27 @@ def _picture(database: Database, agent_id: str, axis: Axis, extent: Extent, wish
     every = lanes.counts(database, agent_id, None, axis)
     return {
         "extent": extent,
-        "wish": wish,
-        "at": wish.period.at or None,
+        "asked": asked,
+        "at": asked.period.at or None,
         "scene": lanes.scene(axis),
         "everything": lanes.everything(axis, every),
         "all": sum(every.values()),
         "shown": sum(sessions for _, sessions, _ in active),
         "rows": rows,
-        "rest": None if wish.words else _rest(axis, every, held.values(), len(active) - len(rows)),
+        "rest": None if asked.words else _rest(axis, every, held.values(), len(active) - len(rows)),
         "portion": chosen,
-        "ways": ways(wish.period, axis, extent),
+        "ways": ways(asked.period, axis, extent),
     }
 
 
-def _active(database: Database, agent_id: str, axis: Axis, wish: PictureRequest) -> list[tuple[str, int, int]]:
+def _active(database: Database, agent_id: str, axis: Axis, asked: PictureRequest) -> list[tuple[str, int, int]]:
     """Returns the threads with sessions in this period whose names contain the words, in the requested order."""
     active = timeline.activity(database, agent_id, axis.first_us, axis.last_us)
-    if wish.words:
-        words = wish.words.casefold().split()
+    if asked.words:
+        words = asked.words.casefold().split()
         labels = timeline.labels(database, agent_id)
         active = [one for one in active if all(word in labels.get(one[0], "").casefold() for word in words)]
-    return sorted(active, key=lambda one: (-one[2], one[0])) if wish.order == "newest" else active
+    return sorted(active, key=lambda one: (-one[2], one[0])) if asked.order == "newest" else active
 
 
 def _rest(axis: Axis, every: lanes.Counts, shown: Iterable[lanes.Counts], threads: int) -> Rest | None:

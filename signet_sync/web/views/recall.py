@@ -21,7 +21,7 @@ from signet_sync.pages.dreams_page import DreamView, SweepView
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.read_only import reading
 from signet_sync.text.word_forms import STOP_WORDS
-from signet_sync.web.commands import told
+from signet_sync.web.commands import command_line
 from signet_sync.web.paging import portion
 from signet_sync.web.request import View, ViewRequest, WebPage
 
@@ -94,27 +94,29 @@ class HitDay(NamedTuple):
     height: float
 
 
-def recall(ask: ViewRequest) -> WebPage:
+def recall(request: ViewRequest) -> WebPage:
     """Shows everything that was recalled, and the promotions that followed."""
-    settings = ask.site.place.settings()
+    settings = request.site.place.settings()
     gates, weights = promotion.gates(settings), promotion.weights(settings)
-    with reading(ask.site.place) as database:
-        texts = _Texts(database, ask.agent)
-        numbers = stats(database, ask.agent, ask.now_us)
-        found = promotion.recalled(database, settings, ask.agent, ask.now_us)
+    with reading(request.site.place) as database:
+        texts = _Texts(database, request.agent)
+        numbers = stats(database, request.agent, request.now_us)
+        found = promotion.recalled(database, settings, request.agent, request.now_us)
         waiting = [one for one in found if not one.risen]
         ready = [one for one in waiting if not one.lacks][: gates.most]
         near = sorted((one for one in waiting if one.lacks), key=lambda one: len(one.lacks))[: promotion.NEAR]
-        shown = portion(found, ask.query.get("page"), MEMORIES)
-        sweeps = portion(_runs(promotions.numbers_of_sweeps(database, ask.agent)), ask.query.get("sweeps"), SWEEPS)
+        shown = portion(found, request.query.get("page"), MEMORIES)
+        sweeps = portion(
+            _runs(promotions.numbers_of_sweeps(database, request.agent)), request.query.get("sweeps"), SWEEPS
+        )
         data = {
             "numbers": numbers,
             "tags": [(tag, hits) for tag, hits in numbers.top_concept_tags_7d if tag not in STOP_WORDS],
             "ready": [_row(one, texts, weights) for one in ready],
             "near": [_row(one, texts, weights) for one in near],
             "recalled": shown.each(lambda one: _row(one, texts, weights)),
-            "questions": _questions(database, ask.agent, texts),
-            "sweeps": sweeps.each(lambda run: _told(run, database, texts, weights)),
+            "questions": _questions(database, request.agent, texts),
+            "sweeps": sweeps.each(lambda run: _sweep_row(run, database, texts, weights)),
         }
     return WebPage(
         "recall",
@@ -126,9 +128,9 @@ def recall(ask: ViewRequest) -> WebPage:
             "most": sum(weights),
             "half_life": settings.recall_half_life_days,
             "every": _every(settings.dream_interval) if settings.dream_enabled else "",
-            "dream": told(ask, "dream"),
-            "remember": told(ask, "remember", "Deploys happen on Tuesdays, after the backup."),
-            "ask_recall": told(ask, "recall", "when do we deploy?"),
+            "dream": command_line(request, "dream"),
+            "remember": command_line(request, "remember", "Deploys happen on Tuesdays, after the backup."),
+            "ask_recall": command_line(request, "recall", "when do we deploy?"),
         },
     )
 
@@ -159,8 +161,8 @@ class _Texts:
 
 def _brief(text: str, most: int) -> str:
     """Returns the beginning of a text, on one line."""
-    said = " ".join(text[: 4 * most].split())
-    return said if len(said) <= most and len(text) <= 4 * most else f"{said[:most]}…"
+    line = " ".join(text[: 4 * most].split())
+    return line if len(line) <= most and len(text) <= 4 * most else f"{line[:most]}…"
 
 
 def _row(one: Recalled, texts: _Texts, weights: Weights) -> RecalledRow:
@@ -203,7 +205,7 @@ def _runs(sweeps: Iterable[SweepView]) -> list[SweepView | Quiet]:
     return found
 
 
-def _told(run: SweepView | Quiet, database: Database, texts: _Texts, weights: Weights) -> PromotingSweep | Quiet:
+def _sweep_row(run: SweepView | Quiet, database: Database, texts: _Texts, weights: Weights) -> PromotingSweep | Quiet:
     if isinstance(run, Quiet):
         return run
     risen = promotions.of_sweep(database, texts.agent_id, run.id)
@@ -232,33 +234,33 @@ def _parts_then(view: DreamView, weights: Weights) -> tuple[Part, ...]:
 # ── one memory ──
 
 
-def memory(ask: ViewRequest) -> WebPage:
+def memory(request: ViewRequest) -> WebPage:
     """Shows all about one memory. Raises `UsageError` if the agent has none of this id."""
-    settings = ask.site.place.settings()
+    settings = request.site.place.settings()
     gates, weights = promotion.gates(settings), promotion.weights(settings)
-    wanted = ask.path["memory"].removeprefix("^")
-    with reading(ask.site.place) as database:
-        found = memories.get(database, ask.agent, wanted)
+    wanted = request.path["memory"].removeprefix("^")
+    with reading(request.site.place) as database:
+        found = memories.get(database, request.agent, wanted)
         if found is None:
             raise UsageError(
-                f"agent {ask.agent} remembers nothing called {wanted[:60]}",
-                hint="it may have been forgotten; the list of recalled memories shows what there is",
+                f"agent {request.agent} has no memory {wanted[:60]}",
+                hint="it may have been forgotten; see the list of recalled memories",
                 code="unknown-memory",
             )
-        texts = _Texts(database, ask.agent)
-        now = next(iter(promotion.recalled(database, settings, ask.agent, ask.now_us, wanted)), None)
-        then = promotions.view_of(database, ask.agent, wanted)
-        rose = promotions.of_memory(database, ask.agent, wanted)
+        texts = _Texts(database, request.agent)
+        now = next(iter(promotion.recalled(database, settings, request.agent, request.now_us, wanted)), None)
+        then = promotions.view_of(database, request.agent, wanted)
+        rose = promotions.of_memory(database, request.agent, wanted)
         data = {
             "memory": found,
-            "pinned": pins.is_pinned(database, ask.agent, wanted),
-            "sources": neighbours.sources_of_memory(database, ask.agent, wanted),
+            "pinned": pins.is_pinned(database, request.agent, wanted),
+            "sources": neighbours.sources_of_memory(database, request.agent, wanted),
             "row": None if now is None else _row(now, texts, weights),
             "gates": [] if now is None else _gates(now.memory.signals, now.memory.queries, now.memory.score, gates),
             "then": None if then is None else _risen(then, texts, weights),
             "rose_us": None if rose is None else rose[0],
-            "angles": recall_events.angles_of(database, ask.agent, wanted, ANGLES),
-            "days": _days(recall_events.days_of(database, ask.agent, wanted), ask.now_us),
+            "angles": recall_events.angles_of(database, request.agent, wanted, ANGLES),
+            "days": _days(recall_events.days_of(database, request.agent, wanted), request.now_us),
         }
     return WebPage(
         "memory",
@@ -270,9 +272,9 @@ def memory(ask: ViewRequest) -> WebPage:
             and abs(sum(one.adds for one in _parts_then(then, weights)) - then.score) > _ROUNDED,
             "most": sum(weights),
             "least": gates.score,
-            "forget": told(ask, "forget", wanted),
-            "pin": told(ask, "unpin" if data["pinned"] else "pin", wanted),
-            "expand": told(ask, "expand", wanted),
+            "forget": command_line(request, "forget", wanted),
+            "pin": command_line(request, "unpin" if data["pinned"] else "pin", wanted),
+            "expand": command_line(request, "expand", wanted),
         },
     )
 

@@ -52,27 +52,27 @@ class Option(NamedTuple):
     chosen: bool
 
 
-def sessions(ask: ViewRequest) -> WebPage:
+def sessions(request: ViewRequest) -> WebPage:
     """Shows the list; with a cursor (`after`) what follows that position."""
-    asked = _asked(ask)
-    after = _cursor(ask.query.get("after", ""))
-    with reading(ask.site.place) as database:
-        shown = session_list.page(database, ask.agent, asked.wanted, after, _PAGE)
-        pieces = session_list.said(database, ask.agent, asked.wanted.query, shown.entries, loose=shown.loose)
-        running = every(database, ask.agent)
+    asked = _asked(request)
+    after = _cursor(request.query.get("after", ""))
+    with reading(request.site.place) as database:
+        shown = session_list.page(database, request.agent, asked.wanted, after, _PAGE)
+        pieces = session_list.said(database, request.agent, asked.wanted.query, shown.entries, loose=shown.loose)
+        running = every(database, request.agent)
         data: dict[str, Any] = {
             "asked": asked,
-            "days": _days(database, ask.agent, asked, shown),
+            "days": _days(database, request.agent, asked, shown),
             "shown": shown,
             "said": {cursor: marked(piece, asked.wanted.query) for cursor, piece in pieces.items()},
             "older": _written(shown.entries[-1].cursor) if shown.more else None,
             "is_first": after is None,
-            "projects": _project_options(database, ask.agent, asked.wanted.project),
-            "harnesses": _harness_options(database, ask.agent, asked.wanted.harness),
+            "projects": _project_options(database, request.agent, asked.wanted.project),
+            "harnesses": _harness_options(database, request.agent, asked.wanted.harness),
             "running": [] if asked.is_filter or after else running,
-            "invalid": session_list.with_invalid_files(database, ask.agent),
+            "invalid": session_list.with_invalid_files(database, request.agent),
             "live": {one.session_id for one in running},
-            "import_command": ask.site.place.command_line("import claude-code"),
+            "import_command": request.site.place.command_line("import claude-code"),
         }
     return WebPage("sessions", "Sessions", data)
 
@@ -80,10 +80,10 @@ def sessions(ask: ViewRequest) -> WebPage:
 # ── request ──
 
 
-def _asked(ask: ViewRequest) -> FilterForm:
+def _asked(request: ViewRequest) -> FilterForm:
     names = ("q", "project", "harness", "from", "to", "day")
     # Text that is not UTF-8 is in no index, and cannot be searched.
-    written = {name: ask.query.get(name, "").strip().encode("utf-8", "replace").decode() for name in names}
+    written = {name: request.query.get(name, "").strip().encode("utf-8", "replace").decode() for name in names}
     written["q"] = written["q"][:_LONGEST]
     faults: list[str] = []
     days = {name: _day(written[name], faults) for name in ("from", "to", "day")}
@@ -138,9 +138,9 @@ def _project_options(database: Database, agent_id: str, chosen: str | None) -> l
     for project, count in counted:
         # Two projects of one name are distinguished by their paths.
         name = "no project" if project is None else basename(project)
-        told = project if project and names.count(name) > 1 else name
+        label = project if project and names.count(name) > 1 else name
         value = session_list.NONE if project is None else project
-        options.append(Option(value, f"{told} ({count:,})", value == chosen))
+        options.append(Option(value, f"{label} ({count:,})", value == chosen))
     return _with_chosen(options, chosen)
 
 
