@@ -30,7 +30,7 @@ from signet_sync.pages import stage as pages_stage
 from signet_sync.pages.store import pages
 from signet_sync.sessions import live_files
 from signet_sync.settings.model import DEFAULT_WORKSPACE, Settings
-from signet_sync.storage import files, state_dir
+from signet_sync.storage import clock, files, state_dir
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.safe_paths import require_root
 from signet_sync.sync import damage
@@ -210,8 +210,8 @@ def _last_pass(workspace: Workspace, now_us: int) -> None:
             path="memory",
             hint="bring memory/ back, or: signet-sync reindex --accept-removals; then eject again",
         )
-    if next(due(workspace, pages_stage.now_us()), None) is not None:
-        intake.take(workspace, now_us=pages_stage.now_us)
+    if next(due(workspace, clock.now_us()), None) is not None:
+        intake.take(workspace, now_us=clock.now_us)
         damage.run_pass_mending(workspace, request)
 
 

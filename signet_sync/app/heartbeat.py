@@ -9,8 +9,8 @@ from contextlib import suppress
 
 from signet_sync.formats.timestamps import iso
 from signet_sync.host.sd_notify import Notifier
-from signet_sync.pages.stage import now_us
 from signet_sync.storage import state_dir
+from signet_sync.storage.clock import now_us
 from signet_sync.storage.state_dir import StateFolder
 from signet_sync.text.sanitizer import redact
 

@@ -29,9 +29,9 @@ from signet_sync.history.scheduler import Committing
 from signet_sync.memories import promotion
 from signet_sync.pages import signet_daemon
 from signet_sync.pages import stage as pages_stage
-from signet_sync.pages.stage import now_us
 from signet_sync.sessions import journal
 from signet_sync.settings.model import asks_anybody
+from signet_sync.storage.clock import now_us
 from signet_sync.storage.database import full_text_merges
 from signet_sync.sync import engine, outbox, quarantine
 from signet_sync.sync.gc_control import set_apart

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import click
 
-from signet_sync.cli.main import Context, agent_option, json_option, now_option, pass_context, present_us
+from signet_sync.cli.main import Context, agent_option, json_option, now_option, pass_context
 from signet_sync.formats.paths import display
 from signet_sync.formats.timestamps import SECOND, iso
 from signet_sync.history import operations as history_operations
 from signet_sync.history.commit import Commit
 from signet_sync.history.operations import SHORT, Checkpoint, Listed
 from signet_sync.history.restore import restore as restore_file
+from signet_sync.storage.clock import now_us
 from signet_sync.text.phrases import counted
 
 
@@ -108,7 +109,7 @@ def close_sessions(context: Context) -> int:
     """Commit sessions that ended and memories that were promoted since the last time; the agent calls this."""
     with context.opened() as workspace:
         commits = [
-            act(workspace, present_us()) for act in (history_operations.after_dreams, history_operations.after_sessions)
+            act(workspace, now_us()) for act in (history_operations.after_dreams, history_operations.after_sessions)
         ]
     for done in commits:
         if done is not None and not done.ok:

@@ -18,6 +18,7 @@ from signet_sync.formats.paths import DEFAULT_AGENT, display
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
 
     from click.shell_completion import CompletionItem
 
@@ -146,7 +147,9 @@ class Context:
     def now_us(self) -> int:
         """`--now` as microseconds since 1970 UTC; without it the time of the first call."""
         if self.now is None:
-            self.now = present_us()
+            from signet_sync.storage.clock import now_us
+
+            self.now = now_us()
         return self.now
 
     @property
@@ -215,7 +218,13 @@ class Context:
 
         from signet_sync.sync.read_only import Place
 
-        return Place(self.root, self.chosen_database, partial(self.settings, anyway=anyway), self.command_line)
+        def opener(*given: Any, **options: Any) -> AbstractContextManager[Workspace]:
+            from signet_sync.app.workspace import opened
+
+            return opened(*given, **options)
+
+        settings = partial(self.settings, anyway=anyway)
+        return Place(self.root, self.chosen_database, settings, self.command_line, opener)
 
     def settings(self, *, anyway: bool = False) -> Settings:
         """Returns the settings; prints problems of the workspace's own file to stderr.
@@ -380,15 +389,6 @@ _UNSAFE = re.compile("[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
 def _json(document: Any, *, indent: int | None = None) -> bytes:
     text = json.dumps(document, ensure_ascii=False, indent=indent)
     return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text).encode("utf-8", "backslashreplace")
-
-
-def present_us() -> int:
-    """Returns the present as microseconds since 1970 UTC."""
-    from datetime import UTC, datetime
-
-    from signet_sync.formats.timestamps import instant_of
-
-    return instant_of(datetime.now(UTC))
 
 
 def confirm(context: Context, question: str, *, yes: bool, listing: Callable[[], object] | None = None) -> None:

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 import click
 
+from signet_sync.capture.catch_up import catch_up
 from signet_sync.cli.main import Context, agent_option, json_option, now_option, pass_context
 from signet_sync.recall import operations as recall_operations
 from signet_sync.recall.operations import Hit
-from signet_sync.sync.read_only import catch_up, reading
+from signet_sync.sync.read_only import reading
 
 
 @click.command()

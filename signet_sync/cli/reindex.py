@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from signet_sync.cli.main import Context, json_option, now_option, pass_context, present_us
+from signet_sync.cli.main import Context, json_option, now_option, pass_context
 from signet_sync.text.phrases import counted
 
 if TYPE_CHECKING:
@@ -61,36 +61,37 @@ def _pass(
 
     if look is not None:
         unchanged.drop(look)
-    settings, now_us = context.settings(), context.now_us
+    settings, instant = context.settings(), context.now_us
     until = None
     with opened(context.root, settings, database=context.chosen_database, touch_nothing=index_only) as workspace:
         with progress_bar("indexing", show=not context.as_json and not context.quiet) as advance:
-            request = Request(now_us=now_us, rebuild=full, accept_removals=accept_removals, progress=advance)
+            request = Request(now_us=instant, rebuild=full, accept_removals=accept_removals, progress=advance)
             outcome = run_pass_mending(workspace, request)
         if not index_only and outcome.cliff is None and _take_spool(context, workspace):
-            outcome = run_pass_mending(workspace, Request(now_us=now_us))
-        document = report.reindexed(workspace, outcome, now_us, agent=agent, rebuild=full)
+            outcome = run_pass_mending(workspace, Request(now_us=instant))
+        document = report.reindexed(workspace, outcome, instant, agent=agent, rebuild=full)
         if look is not None and not outcome.read:
-            until = unchanged.lasts_until(workspace, now_us)
+            until = unchanged.lasts_until(workspace, instant)
     if look is not None and not context.warnings:
-        unchanged.keep(look, outcome, document, now_us, until)
+        unchanged.keep(look, outcome, document, instant, until)
     return document
 
 
 def _take_spool(context: Context, workspace: Workspace) -> bool:
     """Captures what hooks spooled, if no agent has done so; returns whether anything was written."""
     from signet_sync.capture import spool
+    from signet_sync.storage.clock import now_us
 
-    if not spool.jobs(workspace.state.spool, present_us()):
+    if not spool.jobs(workspace.state.spool, now_us()):
         return False  # the usual case, in which the worker is not imported
     from signet_sync.capture.worker import due
 
-    if next(due(workspace, present_us()), None) is None:
+    if next(due(workspace, now_us()), None) is None:
         return False
     from signet_sync.capture import intake
 
     context.log_to_person()
-    done = intake.take(workspace, now_us=present_us)
+    done = intake.take(workspace, now_us=now_us)
     written = sum(captured.wrote for captured in done.captured)
     failed = f", {len(done.failed)} failed" if done.failed else ""
     context.say(f"{counted(written, 'session')} captured from hooks{failed}")

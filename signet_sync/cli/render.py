@@ -9,6 +9,7 @@ from signet_sync.errors import SignetSyncError, UsageError
 from signet_sync.formats.paths import head_page
 from signet_sync.pages import stage as pages_stage
 from signet_sync.storage import state_dir
+from signet_sync.sync.publishing import publish_pages
 from signet_sync.sync.read_only import require_index
 from signet_sync.sync.store import counts
 
@@ -34,7 +35,7 @@ def render(context: Context, write: bool) -> int:
         changed = False
         if write:
             with state_dir.workspace_lock(workspace.state):
-                outcome = pages_stage.project(workspace, agents={context.agent}, now_us=context.now_us)
+                outcome = publish_pages(workspace, agents={context.agent}, now_us=context.now_us)
             if outcome.held or outcome.trouble:
                 raise SignetSyncError(
                     outcome.held or outcome.trouble[0], path=head_page(context.agent), hint="see signet-sync status"

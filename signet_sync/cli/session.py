@@ -8,12 +8,13 @@ from typing import Any
 import click
 
 from signet_sync.cli.input import read_json
-from signet_sync.cli.main import Context, json_option, pass_context, present_us, show_redactions
+from signet_sync.cli.main import Context, json_option, pass_context, show_redactions
 from signet_sync.errors import UsageError
 from signet_sync.sessions.input import CompactionInput, SessionInput, compaction_input, session_input
 from signet_sync.sessions.model_proposals import proposer
 from signet_sync.settings import model
 from signet_sync.settings.model import asks_anybody
+from signet_sync.storage.clock import now_us
 
 _END = """Write the end of a session: transcript, summary, manifest, rows and MEMORY.md.
 
@@ -107,9 +108,9 @@ def take_spool(context: Context, sweep: bool) -> None:
         )
         for remark in remarks:
             logger.warning("{}", remark)
-        intake.take(workspace, now_us=present_us, sweep=sweep)
+        intake.take(workspace, now_us=now_us, sweep=sweep)
         logged = len(workspace.events)
-        history_operations.close_sessions(workspace, present_us())
+        history_operations.close_sessions(workspace, now_us())
         for text in workspace.events[logged:]:
             logger.warning("{}", text)
 
@@ -138,7 +139,7 @@ def _write(context: Context, given: SessionInput | CompactionInput) -> None:
         if settings.history_enabled:
             from signet_sync.history import operations as history_operations  # off by default
 
-            history_operations.close_sessions(workspace, present_us())
+            history_operations.close_sessions(workspace, now_us())
     context.answer(answer, lambda: _show(answer))
 
 

@@ -15,8 +15,8 @@ from typing import Any
 import click
 
 from signet_sync.cli.formats.status import lines, summary
-from signet_sync.cli.main import present_us
 from signet_sync.formats.timestamps import iso
+from signet_sync.storage.clock import now_us
 
 Document = Mapping[str, Any]
 
@@ -93,4 +93,4 @@ class _Screen:
 
 
 def _now() -> str:
-    return iso(present_us())
+    return iso(now_us())

@@ -13,8 +13,8 @@ from signet_sync.entities.results import Listed, Logged, Proposal, Remark, Repla
 from signet_sync.entities.store import GardenFile
 from signet_sync.errors import UsageError
 from signet_sync.formats.entity_paths import FILES, Kind, kind_of, parse_path
-from signet_sync.pages import stage as pages_stage
 from signet_sync.storage import state_dir
+from signet_sync.storage.clock import now_us
 from signet_sync.sync.workspace import Workspace
 
 
@@ -150,7 +150,7 @@ def source(workspace: Workspace, agent_id: str, token: str) -> Source:
 
 
 def _open(workspace: Workspace, agent_id: str) -> Garden:
-    return Garden(workspace, agent_id, pages_stage.now_us())
+    return Garden(workspace, agent_id, now_us())
 
 
 def _looked_at(workspace: Workspace, agent_id: str, ref: str, now_us: int) -> tuple[Garden, GardenFile]:

@@ -21,10 +21,10 @@ from signet_sync.graph.store import wordings
 from signet_sync.graph.store.wordings import Unread
 from signet_sync.llm import prompts, synthesis
 from signet_sync.llm.providers import HttpProvider, NullProvider, Provider
-from signet_sync.pages import stage as pages_stage
 from signet_sync.settings.model import Settings
 from signet_sync.storage import state_dir
 from signet_sync.sync import deriving
+from signet_sync.sync.publishing import publish_pages
 from signet_sync.sync.stages import SESSION, Source
 from signet_sync.sync.workspace import Workspace
 
@@ -200,4 +200,4 @@ def rederive(workspace: Workspace, sessions: Collection[tuple[str, str, str]], n
         with workspace.database.transaction():
             deriving.follow(workspace.database, workspace.pipeline, {Source(SESSION, *one) for one in sessions})
         agents = {agent_id for agent_id, _, _ in sessions}
-        pages_stage.project(workspace, agents=agents, now_us=now_us)
+        publish_pages(workspace, agents=agents, now_us=now_us)

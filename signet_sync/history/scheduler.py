@@ -10,7 +10,7 @@ from loguru import logger
 
 from signet_sync.capture.worker import let_go, started
 from signet_sync.history import operations as history_operations
-from signet_sync.pages.stage import now_us
+from signet_sync.storage.clock import now_us
 from signet_sync.sync.workspace import Workspace
 
 # A vault that is never quiet is committed after this many times the quiet time.

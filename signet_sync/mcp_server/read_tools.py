@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from signet_sync.admin.stats import stats as numbers
+from signet_sync.capture.catch_up import catch_up
 from signet_sync.entities import queries
 from signet_sync.entities.results import shown_document
 from signet_sync.errors import UsageError
@@ -15,14 +16,14 @@ from signet_sync.mcp_server import schemas
 from signet_sync.mcp_server.dispatch import Document, answer
 from signet_sync.mcp_server.memory import ServedMemory
 from signet_sync.pages import operations as pages_operations
-from signet_sync.pages.stage import now_us
 from signet_sync.recall import operations as recall_operations
 from signet_sync.recall.expand import expand as follow
 from signet_sync.recall.open_session import describe, newest_paths, running
 from signet_sync.recall.rank import TIERS
 from signet_sync.recall.store import search as search_store
+from signet_sync.storage.clock import now_us
 from signet_sync.storage.safe_paths import require_root
-from signet_sync.sync.read_only import catch_up, count_artifacts, count_nodes, reading
+from signet_sync.sync.read_only import count_artifacts, count_nodes, reading
 
 _MOST_HITS = 50
 _MOST_COMMITS = 100

@@ -12,7 +12,7 @@ from signet_sync.mcp_server.dispatch import Document, answer
 from signet_sync.mcp_server.memory import ServedMemory
 from signet_sync.memories import operations as memories_operations
 from signet_sync.pages.readable import belongs
-from signet_sync.pages.stage import now_us
+from signet_sync.storage.clock import now_us
 from signet_sync.sync.read_only import reading
 from signet_sync.sync.workspace import Workspace
 

@@ -19,10 +19,10 @@ from signet_sync.memories import operations as memories_operations
 from signet_sync.memories import promotion_score
 from signet_sync.memories.promotion_score import Candidate, Gates, Near, Promotion, Weights
 from signet_sync.memories.store import memories, promotions, recall_events
-from signet_sync.pages import stage as pages_stage
 from signet_sync.settings.model import Settings
 from signet_sync.storage import state_dir
 from signet_sync.storage.database.connection import Database
+from signet_sync.sync.publishing import publish_pages
 from signet_sync.sync.store import counts, rules
 from signet_sync.sync.workspace import Workspace, back_up
 from signet_sync.text import tags
@@ -119,7 +119,7 @@ def _sweep(workspace: Workspace, agent_id: str, now_us: int, patience: float) ->
                 candidates=swept.candidates,
                 skipped=swept.skipped,
             )
-        shown = pages_stage.project(workspace, agents={agent_id}, now_us=now_us)
+        shown = publish_pages(workspace, agents={agent_id}, now_us=now_us)
         back_up(workspace, iso(now_us))
     waiting = f"{head_page(agent_id)} follows: {shown.held}" if shown.held else next(iter(shown.trouble), "")
     return replace(swept, waiting=waiting)

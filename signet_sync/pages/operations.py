@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from signet_sync.capture.catch_up import catch_up
 from signet_sync.errors import DatabaseError
 from signet_sync.pages.session_context import Composed, compose
-from signet_sync.sync.read_only import Place, catch_up, count_nodes, reading
+from signet_sync.sync.read_only import Place, count_nodes, reading
 from signet_sync.text.token_estimate import estimate_tokens
 
 

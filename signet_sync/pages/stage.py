@@ -8,7 +8,7 @@ import socket
 import stat
 import time
 import uuid
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 
@@ -29,7 +29,7 @@ from signet_sync.formats.paths import (
     page_agent,
 )
 from signet_sync.formats.snapshot import PAGE_LIMIT, Found, Signature, Trouble
-from signet_sync.formats.timestamps import DAY, instant_of, iso
+from signet_sync.formats.timestamps import DAY, iso
 from signet_sync.memories.score import day_start
 from signet_sync.memories.store import memories, promotions
 from signet_sync.pages import sections, signet_daemon
@@ -44,12 +44,12 @@ from signet_sync.pages.store.pages import PageState
 from signet_sync.settings import model
 from signet_sync.settings.model import half_lives
 from signet_sync.storage import files
+from signet_sync.storage.clock import now_us
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.state_dir import process_alive, process_birth
 from signet_sync.sync import deriving
 from signet_sync.sync.missing_manifests import follow_page
-from signet_sync.sync.publishing import publish
-from signet_sync.sync.request import Outcome, PageOutcome, Pass, Request
+from signet_sync.sync.request import PageOutcome, Pass
 from signet_sync.sync.stages import Change, Publisher
 from signet_sync.sync.store import composed, passes
 from signet_sync.sync.store import counts as counts_store
@@ -117,9 +117,6 @@ class LogPages(Publisher):
             raise SignetSyncError(reason(error), path=dream_page(agent_id)) from error
 
 
-PAGES = (MemoryPages(), LogPages())
-
-
 def _concerned(run: Pass) -> list[str]:
     """Returns the agents whose pages may have to change."""
     outcome, database = run.outcome, run.database
@@ -140,15 +137,6 @@ def _concerned(run: Pass) -> list[str]:
             ):
                 wanted.add(agent)
     return sorted(wanted, key=lambda agent: (agent != DEFAULT_AGENT, agent))
-
-
-def project(workspace: Workspace, *, agents: Collection[str] | None, now_us: int) -> Outcome:
-    """Makes the pages of some agents, or of all (None), equal to the rows; the caller holds the workspace's lock."""
-    everyone = agents is None
-    outcome = Outcome(full=everyone, change=Change(agents=set(agents or ())))
-    run = Pass(workspace, Request(now_us, None if everyone else frozenset()), outcome)
-    publish(run, PAGES)
-    return outcome
 
 
 def _halted(run: Pass) -> str:
@@ -769,10 +757,3 @@ def next_instant(workspace: Workspace) -> int | None:
     """Returns the next instant at which some page changes without an event, in microseconds since 1970 UTC."""
     found: int | None = workspace.database.value("select min(next_us) from pages where next_us is not null")
     return found
-
-
-def now_us() -> int:
-    """Returns the present, in microseconds since 1970 UTC."""
-    from datetime import UTC, datetime
-
-    return instant_of(datetime.now(UTC))

@@ -22,7 +22,6 @@ from signet_sync.history import purge_plan
 from signet_sync.history.git import versions
 from signet_sync.history.git.repository import RepositoryRefused
 from signet_sync.history.purge import Begun
-from signet_sync.pages import stage as pages_stage
 from signet_sync.privacy import past_versions, scrub
 from signet_sync.sessions import live as sessions_live
 from signet_sync.sessions.store import live
@@ -30,6 +29,7 @@ from signet_sync.storage import files, state_dir
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync import engine, text_match
 from signet_sync.sync.planner import judge_tombstone
+from signet_sync.sync.publishing import publish_pages
 from signet_sync.sync.request import Request
 from signet_sync.sync.store import passes, session_texts, sessions
 from signet_sync.sync.store.session_texts import used_elsewhere
@@ -269,7 +269,7 @@ def remove(
     with state_dir.workspace_lock(workspace.state):
         if not passes.is_halted(workspace.database):
             # Save changes in managed blocks to kept copies now, while rows still identify the lines to delete.
-            pages_stage.project(workspace, agents=None, now_us=now_us)
+            publish_pages(workspace, agents=None, now_us=now_us)
         stone = _tombstone(workspace, removal, reason, now_us)
         path = tombstones_files.put(workspace.root, stone)
         with workspace.database.transaction(durable=True):

@@ -31,6 +31,7 @@ from signet_sync.storage import files, state_dir
 from signet_sync.storage.database import wipe
 from signet_sync.storage.durable import sync_folder, unlink
 from signet_sync.sync import text_match
+from signet_sync.sync.publishing import publish_pages
 from signet_sync.sync.request import Pass
 from signet_sync.sync.stages import Eraser
 from signet_sync.sync.store import artifacts, line_index, passes, redactions
@@ -64,7 +65,7 @@ class RemovedWords(Eraser):
                 postponed = False
                 if not passes.is_halted(database):
                     # Changes in managed blocks are saved to kept copies now, while removed lines can be recognised.
-                    kept = pages_stage.project(workspace, agents=None, now_us=run.request.now_us)
+                    kept = publish_pages(workspace, agents=None, now_us=run.request.now_us)
                     run.outcome.rewritten |= kept.rewritten
                     postponed = kept.deferred
                 clean_kept_copies(workspace, removed)

@@ -17,7 +17,6 @@ from signet_sync.formats.filename import artifact_file_name, artifact_name
 from signet_sync.formats.paths import MEMORY, artifact_path
 from signet_sync.formats.session_token import derive_token
 from signet_sync.formats.timestamps import iso, parse_instant
-from signet_sync.pages import stage as pages_stage
 from signet_sync.pages.store import pages
 from signet_sync.sessions import flow as sessions_flow
 from signet_sync.sessions import journal
@@ -28,6 +27,7 @@ from signet_sync.sessions.live_turns import Said, rendered, with_live
 from signet_sync.sessions.states import ARTIFACTS, FlowKind, Proposals, Propose, kinds_of, parts, refusal_key, untold
 from signet_sync.sessions.store import live, results
 from signet_sync.storage import files, state_dir
+from signet_sync.storage.clock import now_us
 from signet_sync.sync import engine
 from signet_sync.sync.planner import Row
 from signet_sync.sync.request import Request
@@ -309,12 +309,12 @@ def refresh(workspace: Workspace, agent_id: str, token: str) -> None:
     def concerns(flow: Flow) -> bool:
         return (flow.document["agent_id"], flow.document["token"]) == (agent_id, token)
 
-    now_us = pages_stage.now_us()
+    instant = now_us()
     with state_dir.workspace_lock(workspace.state, PATIENCE):
         for flow in sessions_flow.resume(workspace, concerns):
             with suppress(UsageError):  # the refusal is recorded
-                _walk(workspace, flow, now_us)
-        _refresh(workspace, agent_id, token, now_us)
+                _walk(workspace, flow, instant)
+        _refresh(workspace, agent_id, token, instant)
 
 
 def _refresh(workspace: Workspace, agent_id: str, token: str, now_us: int) -> None:

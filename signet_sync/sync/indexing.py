@@ -231,13 +231,15 @@ def _apply(run: Pass, plan: Survey, bench: Bench, known: dict[str, Known]) -> No
     quarantine = Quarantine(workspace.state.path, wary=request.wary, anew=request.rebuild and not request.wary)
     with quarantine.watched(), database.transaction():
         conclude = [eraser.erase(run, removed, gathered) for eraser, gathered in erasers]
+        # Before files are judged: what stands under the path of a removed file is judged without the old seal.
+        tokens, rows = tombstones_store.remove_covered(database, removed)
         if request.rebuild:
             database.reset_derived()
         unsettled = read_and_write(run, plan.read, bench, known, quarantine)
         dropped, vanished = _gone(request, gone, known, bench, unsettled)
         named += vanished
         _drop(run, dropped, named, known)
-        tokens, rows = tombstones_store.remove_covered(database, removed)
+        rows += tombstones_store.forget_returned(database)
         missed = {judgement.path for judgement in vanished}
         artifacts.forget_files(database, [one.path for one in outcome.tombstoned if one.path not in missed])
         outcome.removed_rows += rows

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from signet_sync.errors import LeaseBusy, SignetSyncError, reason
-from signet_sync.sync.request import Pass
-from signet_sync.sync.stages import Publisher
+from signet_sync.sync.request import Outcome, Pass, Request
+from signet_sync.sync.stages import Change, Publisher
+from signet_sync.sync.workspace import Workspace
 
 
 def publish(run: Pass, publishers: Iterable[Publisher]) -> None:
@@ -22,3 +23,12 @@ def publish(run: Pass, publishers: Iterable[Publisher]) -> None:
                 run.outcome.deferred = True
                 path = (error.path if isinstance(error, SignetSyncError) else None) or key
                 run.outcome.trouble.append(f"{path}: the page could not be written: {reason(error)}")
+
+
+def publish_pages(workspace: Workspace, *, agents: Collection[str] | None, now_us: int) -> Outcome:
+    """Publishes the files of some agents, or of all (None), outside a pass; the caller holds the workspace's lock."""
+    everyone = agents is None
+    outcome = Outcome(full=everyone, change=Change(agents=set(agents or ())))
+    run = Pass(workspace, Request(now_us, None if everyone else frozenset()), outcome)
+    publish(run, workspace.pipeline.publishers)
+    return outcome

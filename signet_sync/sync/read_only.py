@@ -6,33 +6,30 @@ Imports nothing heavy.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
     from signet_sync.settings.model import Settings
     from signet_sync.storage.database.connection import Database
     from signet_sync.storage.state_dir import StateFolder
     from signet_sync.sync.workspace import Workspace
 
 _PATIENCE = 10.0  # seconds to wait for a removal to finish
-# Transcripts of running sessions longer than this in total are left to the agent.
-_MOST_READ = 64 * 1024 * 1024  # bytes
-_MOMENT_MS = 500
 
 
 class Place(NamedTuple):
     """Names a workspace root (absolute) and its database; None is the default path in the state folder.
 
-    `settings` reads the settings; `command_line` formats a signet-sync command so that it can be pasted.
+    `settings` reads the settings; `command_line` formats a signet-sync command so that it can be pasted; `opener` opens
+    the workspace to write, given root, settings, database and whether nothing else may be touched.
     """
 
     root: str
     chosen: str | None
     settings: Callable[[], Settings]
     command_line: Callable[[str], str]
+    opener: Callable[..., AbstractContextManager[Workspace]]
 
     def state(self) -> StateFolder:
         """Returns the state folder, located without writing."""
@@ -47,9 +44,7 @@ class Place(NamedTuple):
 
     def opened(self, *, touch_nothing: bool = False) -> AbstractContextManager[Workspace]:
         """Opens the workspace to write. Raises `WorkspaceError`, `DatabaseError`."""
-        from signet_sync.app.workspace import opened
-
-        return opened(self.root, self.settings(), database=self.chosen, touch_nothing=touch_nothing)
+        return self.opener(self.root, self.settings(), database=self.chosen, touch_nothing=touch_nothing)
 
 
 @contextmanager
@@ -99,7 +94,7 @@ def _finish_removal(place: Place) -> None:
     Raises `WorkspaceError` if it cannot be completed now.
     """
     from signet_sync.errors import WorkspaceError
-    from signet_sync.pages.stage import now_us
+    from signet_sync.storage.clock import now_us
     from signet_sync.sync import engine
     from signet_sync.sync.request import Request
     from signet_sync.sync.store import counts
@@ -119,42 +114,6 @@ def require_index(place: Place) -> None:
     require_root(place.root)
     with reading(place):
         pass
-
-
-def catch_up(place: Place, agent_id: str) -> None:
-    """Reads what was added to an agent's running sessions since the last read, so that a search finds it.
-
-    Works whether or not an agent is running, also for a session that was killed a moment ago. If nothing was added,
-    nothing is opened to write; what cannot be read or written now is left to the agent.
-    """
-    from signet_sync.capture import spool
-
-    folder = place.state()
-    if not spool.markers(folder.spool):
-        return
-    import apsw
-
-    from signet_sync.capture import worker
-    from signet_sync.errors import SignetSyncError
-    from signet_sync.pages.stage import now_us
-    from signet_sync.sync.workspace import Workspace
-
-    instant = now_us()
-    with suppress(SignetSyncError, OSError, apsw.Error):
-        with reading(place) as database:
-            seen = Workspace(place.root, place.settings(), folder, database, touch_nothing=True)
-            moved = [(job, shape) for job, shape in worker.unheard(seen, instant) if job.agent_id == agent_id]
-        if not moved:
-            return
-        from signet_sync.capture import intake
-
-        left = _MOST_READ
-        with place.opened() as workspace:
-            workspace.database.connection.set_busy_timeout(_MOMENT_MS)
-            for job, shape in sorted(moved, key=lambda one: one[0].at, reverse=True):
-                left -= intake.length(job)
-                if left >= 0:
-                    intake.look(workspace, job, shape, instant)
 
 
 @contextmanager

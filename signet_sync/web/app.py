@@ -19,7 +19,7 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from signet_sync.errors import SignetSyncError, UsageError
-from signet_sync.pages.stage import now_us
+from signet_sync.storage.clock import now_us
 from signet_sync.web import formatting, views
 from signet_sync.web.layout import Frame
 from signet_sync.web.links import Links

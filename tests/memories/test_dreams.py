@@ -29,9 +29,9 @@ from signet_sync.memories import promotion
 from signet_sync.memories.signals import ZERO, Event, Signals, Totals, signals, totals
 from signet_sync.memories.store import memories, promotions, recall_events
 from signet_sync.memories.store.memories import Memory
-from signet_sync.pages.stage import now_us
 from signet_sync.settings.model import Settings
 from signet_sync.storage import state_dir
+from signet_sync.storage.clock import now_us
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store import line_index
 from signet_sync.sync.workspace import Workspace

@@ -23,7 +23,7 @@ from signet_sync.sync import manifests
 STOPS = """
 import os, signal, sys
 from signet_sync.storage import state_dir as state
-from signet_sync.pages import stage as projection
+from signet_sync.sync.publishing import publish_pages
 from signet_sync.sync import engine
 from signet_sync.sync.request import Request
 from signet_sync.app.workspace import opened
@@ -45,7 +45,7 @@ sys.addaudithook(stop)
 PAGE = """
 # Without the workspace's lock: the lease alone is what is tried here.
 with opened(root, Settings(lease_seconds=lease)) as workspace:
-    outcome = projection.project(workspace, agents={"default"}, now_us=now)
+    outcome = publish_pages(workspace, agents={"default"}, now_us=now)
 print(outcome.deferred, outcome.trouble)
 """
 PASS = """

@@ -31,6 +31,7 @@ from signet_sync.settings.model import Settings
 from signet_sync.storage import durable, files, state_dir
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync import manifests
+from signet_sync.sync.publishing import publish_pages
 
 STARTERS = 8
 LANES = 5  # rounds of a race that run beside each other: most of each is waiting
@@ -314,7 +315,7 @@ def _write_page(root: Path, at: int) -> int:
     stops = armed()
     with opened(str(root), Settings(lease_seconds=0.001)) as workspace:
         stops.at = at
-        outcome = pages_stage.project(workspace, agents={"default"}, now_us=EARLIER[0])
+        outcome = publish_pages(workspace, agents={"default"}, now_us=EARLIER[0])
         return int(outcome.deferred)
 
 
@@ -359,7 +360,7 @@ def _taken(workspace: Any, pid: str, now_us: int) -> dict[str, Any]:
     """Writes the page anew; whether the one of this process id held the lease before, and lost it."""
     held = [(owner, fence) for owner, is_held, fence in workspace.database.execute(_LEASE) if is_held]
     mine = [fence for owner, fence in held if owner.split(":")[1] == pid]
-    pages_stage.project(workspace, agents={"default"}, now_us=now_us)
+    publish_pages(workspace, agents={"default"}, now_us=now_us)
     fence = workspace.database.value("select fence from memory_md_heads")
     return {"held": bool(mine), "taken": mine != [] and fence > mine[0]}
 

@@ -9,7 +9,13 @@ import artifacts_fixture as made
 import crash_runner
 import hands
 import pytest
-from workbench import Vault, tree
+from workbench import NOW, Vault, tree
+
+from signet_sync.app.workspace import opened
+from signet_sync.formats.timestamps import parse_instant
+from signet_sync.settings.model import Settings
+from signet_sync.sync import engine
+from signet_sync.sync.request import Request
 
 
 @pytest.fixture
@@ -95,3 +101,70 @@ def test_a_sealed_file_that_goes_because_somebody_wrote_a_removed_session_into_i
         assert vault.problems(vault.reindex(*arguments))[f"memory/{name}"][1] in ("tombstoned", "vanished")
         assert vault.rows("select code from files where path = ?", f"memory/{name}") == [("vanished",)]
     assert vault.call("violations", "restore", "--all", "--yes").code == 0 and (vault.memory / name).read_bytes() == raw
+
+
+def test_a_copy_of_a_manifest_that_was_merged_leaves_no_verdict(vault: Vault) -> None:
+    """It stood among the ignored files until the pass after the next."""
+    manifest = vault / vault.session(1)["manifest"]
+    copy = manifest.with_name(hands.conflict_name(manifest.name, "Dropbox"))
+    copy.write_bytes(manifest.read_bytes())
+    vault.reindex()
+    assert not copy.exists() and vault.dump() == vault.dump_from_scratch()
+
+
+def test_a_manifest_that_a_rebuild_writes_is_linked_in_the_session_log(vault: Vault) -> None:
+    """The row was made before it, and stayed as it was."""
+    (vault / vault.session(1)["manifest"]).unlink()
+    vault.reindex("--full")
+    assert "manifest]]" in vault.rows("select line from ledger_rows")[0][0]
+
+
+def test_a_session_under_the_token_of_a_removed_one_is_no_news_in_every_pass(vault: Vault) -> None:
+    """Its files are read in every pass; the page was composed again each time, and the database written."""
+    who = {"session_key": "one key"}
+    vault.put(made.session(session_id="5e55-two", **who))
+    vault.put(made.tombstone(session_id="5e55-three", session_ids=("5e55-three",), **who), "memory/tombstones")
+    vault.reindex()
+    before = tree(vault.state)
+    vault.reindex()
+    changed = {path for path, found in tree(vault.state).items() if before.get(path) != found}
+    assert not [path for path in changed if path.endswith((".db", "-wal"))]
+
+
+def test_a_page_that_returns_when_all_its_sessions_are_removed_is_withdrawn_by_the_next_look(vault: Vault) -> None:
+    """Nobody's page was looked at before the next full pass."""
+    vault.session(1)
+    vault.reindex()
+    page, raw = vault / "MEMORY.md", (vault / "MEMORY.md").read_bytes()
+    [(session_id,)] = vault.rows("select distinct session_id from memory_artifacts")
+    assert vault.call("remove", session_id, "--reason", "asked for", "--yes").code == 0 and not page.exists()
+    page.write_bytes(raw)
+    with opened(str(vault.root), Settings()) as workspace:
+        engine.run_pass(workspace, Request(parse_instant(NOW) or 0, paths=frozenset({"MEMORY.md"})))
+    assert not page.exists()
+
+
+def test_a_tombstone_that_arrives_alone_covers_files_that_cannot_be_read(vault: Vault) -> None:
+    """They stayed until the next full pass: no row tells whose they are, and their names were known."""
+    summary = vault / vault.session(1)["summary"]
+    summary.write_bytes(b"")
+    vault.reindex()
+    [(agent, token)] = vault.rows("select distinct agent_id, session_token from memory_artifacts")
+    name = f"{agent}--{token}.md"
+    vault.put((name, made.tombstone(token=token)[1]), "memory/tombstones")
+    with opened(str(vault.root), Settings()) as workspace:
+        engine.run_pass(workspace, Request(parse_instant(NOW) or 0, paths=frozenset({f"memory/tombstones/{name}"})))
+    assert not summary.exists()
+
+
+def test_a_foreign_file_under_the_path_of_a_removed_one_keeps_its_verdict(vault: Vault) -> None:
+    """It was judged beside the old seal and then forgotten with it, until the next pass."""
+    who = {"session_id": "5e55-two", "session_key": "one key"}
+    name, raw = made.summary(**who)
+    vault.put((name, raw))
+    vault.reindex()
+    vault.put((name, raw.replace(b'agent_id: "default"', b'agent_id: "scout"')))
+    vault.put(made.tombstone(**who), "memory/tombstones")
+    vault.reindex()
+    assert vault.rows("select code from files where path = ?", f"memory/{name}") == [("token-mismatch",)]
+    assert vault.dump() == vault.dump_from_scratch()

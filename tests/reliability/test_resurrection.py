@@ -393,14 +393,19 @@ def a_journal_that_comes_late(scene: Scene) -> None:
     def die(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    with opened(str(scene.vault.root), Settings()) as workspace, pytest.raises(KeyboardInterrupt):
+    # In another vault: an agent that runs here would finish it under its first name.
+    elsewhere = Vault(scene.before / "elsewhere")
+    with opened(str(elsewhere.root), Settings()) as workspace, pytest.raises(KeyboardInterrupt):
         given = session_input(document(**other), now_us=moment)
         sessions_operations.end(workspace, given, now_us=moment, propose=die)  # type: ignore[arg-type]
     token = made.token_for(session_id="zz")
-    for path in (scene.vault.state / "journal").glob("*.json"):
-        raw = path.read_text().replace('"zz"', f'"{ID}"').replace(token, TOKEN)
-        path.write_text(raw)
-    assert list((scene.vault.state / "journal").glob("*.json"))
+    [path] = (elsewhere.state / "journal").glob("*.json")
+    raw = path.read_text().replace('"zz"', f'"{ID}"').replace(token, TOKEN)
+    shutil.rmtree(elsewhere.root)
+    path.unlink()
+    folder = scene.vault.state / "journal"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    (folder / path.name).write_text(raw)
 
 
 def half_synced(scene: Scene) -> None:

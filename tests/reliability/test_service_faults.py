@@ -27,9 +27,9 @@ from signet_sync import log
 from signet_sync.app import scheduler
 from signet_sync.app.workspace import opened
 from signet_sync.errors import Interrupted
-from signet_sync.pages.stage import now_us
 from signet_sync.settings.model import Settings
 from signet_sync.storage import state_dir
+from signet_sync.storage.clock import now_us
 from signet_sync.sync import quarantine
 from signet_sync.sync.engine import run_pass
 from signet_sync.sync.request import Request

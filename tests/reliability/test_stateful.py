@@ -115,6 +115,11 @@ def body_of(raw: bytes) -> bytes:
     return re.sub(rb"(?m)^(?:\[\[[^\[\]\n]+\]\][ \t]*)+$", b"", raw.replace(b"\r\n", b"\n").partition(b"\n---\n")[2])
 
 
+def is_copy_of(path: str, manifest: str) -> bool:
+    """Whether a path is that of a conflict copy of a manifest."""
+    return path != manifest and re.fullmatch(re.escape(manifest[:-3]) + r"[^\w].*\.md", path) is not None
+
+
 class Machine(RuleBasedStateMachine):
     """One vault of two agents, and what must be true of it.
 
@@ -195,10 +200,11 @@ class Machine(RuleBasedStateMachine):
 
     def is_merged(self, path: str, file: File) -> bool:
         """Whether a conflict copy of a manifest says nothing that the manifest does not say, too."""
-        copy = re.match(r"(memory/.+--[a-z2-7]{16}--manifest)[^\w].*\.md", path)
-        if copy is None or not file.readable:
+        copied = re.match(r"memory/.+--[a-z2-7]{16}--manifest", path)
+        original = f"{copied[0]}.md" if copied else ""
+        if not is_copy_of(path, original) or not file.readable:
             return False
-        manifest = (self.root / f"{copy[1]}.md").read_text()
+        manifest = (self.root / original).read_text()
         return all(line in manifest for line in body_of(file.raw).decode().split("\n"))
 
     def put(self, path: str, file: File, how: str = "in place") -> None:
@@ -558,6 +564,8 @@ class Machine(RuleBasedStateMachine):
             told = self.act(how, step, work)
             if told is not None and session is None:
                 self.own[told.memory.id] = (agent, word.encode())
+        if not self.rows(f"select 1 from memories where content like '%{word}%'"):
+            del self.words[word.encode()]  # refused or cut off: it stands nowhere
 
     @rule(number=ANY, how=HOW, step=STEP)
     def forget(self, number: int, how: str, step: int) -> None:
@@ -608,7 +616,7 @@ class Machine(RuleBasedStateMachine):
 
         def work(workspace: Workspace) -> Any:
             if what == "restore":
-                return integrity_operations.restore(workspace, path)
+                return integrity_operations.restore(workspace, path, self.now)
             return integrity_operations.accept(workspace, path, "mine", self.now)
 
         with self.asked(*AGENTS):
@@ -754,9 +762,11 @@ class Machine(RuleBasedStateMachine):
             raw = place.read_bytes()
             if path.endswith("--manifest.md") and file.readable:
                 theirs, now = body_of(file.raw), body_of(raw)
-                assert raw == file.raw or now == theirs or (file.session in self.flowing and theirs.strip() in now), (
-                    path
+                copies = [one.raw for name, one in [*self.files.items(), *self.bin.items()] if is_copy_of(name, path)]
+                flowed = file.session in self.flowing or all(
+                    line in theirs or any(line in copy for copy in copies) for line in now.split(b"\n")
                 )
+                assert raw == file.raw or now == theirs or (flowed and theirs.strip() in now), path
                 self.files[path] = file._replace(raw=raw)
             else:
                 assert raw == file.raw, f"{path} was altered"

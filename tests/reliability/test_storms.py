@@ -23,8 +23,8 @@ from workbench import Vault, tree
 
 from signet_sync.app.scheduler import Rounds
 from signet_sync.app.workspace import open_workspace
-from signet_sync.pages import stage as pages_stage
 from signet_sync.settings.model import Settings
+from signet_sync.storage.clock import now_us
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.publishing import publish
 from signet_sync.sync.request import Outcome, Pass, Request
@@ -647,8 +647,8 @@ def test_a_vault_that_goes_while_a_pass_runs_leaves_no_page_at_its_mount_point(v
         days = {("default", row[0]) for row in work.database.execute("select distinct day from ledger_rows")}
         change = Change(agents={"default"}, days=days if what == "ledger" else set())
         touched = frozenset(paths if what == "ledger" else ["MEMORY.md"])
-        run = Pass(work, Request(pages_stage.now_us(), touched), Outcome(change=change))
-        publish(run, pages_stage.PAGES)
+        run = Pass(work, Request(now_us(), touched), Outcome(change=change))
+        publish(run, run.workspace.pipeline.publishers)
     finally:
         work.close()
     assert tree(vault.root) == {}

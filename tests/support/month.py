@@ -15,8 +15,8 @@ from signet_sync.memories import operations as memories_operations
 from signet_sync.memories import promotion
 from signet_sync.memories.store import memories
 from signet_sync.memories.store.memories import OWN_WORD, Memory
-from signet_sync.pages import stage as pages_stage
 from signet_sync.recall import operations as recall_operations
+from signet_sync.sync.publishing import publish_pages
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text import tags
 from signet_sync.text.memory import memory_id
@@ -96,7 +96,7 @@ def simulate(workspace: Workspace, *, agents: int, days: int, recalls: int, seed
     last = START + days * DAY + NIGHT
     for name in names:
         told.sweeps[name].append((last, promotion.dream(workspace, name, last)))
-    pages_stage.project(workspace, agents=None, now_us=last)
+    publish_pages(workspace, agents=None, now_us=last)
     return told
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from starlette.testclient import TestClient
 from workbench import NOW, Answer, Vault
 
+from signet_sync.app.workspace import opened
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.settings.model import Settings
 from signet_sync.sync.read_only import Place
@@ -32,6 +33,7 @@ def site(root: Path, agent: str = "default", **settings: Any) -> Site:
             None,
             lambda: Settings(**settings),
             lambda words: f"signet-sync --workspace {shlex.quote(str(root))} {words}",
+            opened,
         ),
         agent,
     )

@@ -19,9 +19,12 @@ from typing import Any
 import artifacts_fixture as made
 import pytest
 
+from signet_sync.app.workspace import opened
 from signet_sync.cli import main
+from signet_sync.settings.model import Settings
 from signet_sync.storage import state_dir
 from signet_sync.storage.database.connection import Database
+from signet_sync.sync.read_only import Place
 from signet_sync.sync.store.artifacts import canonical_dump
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -137,6 +140,11 @@ def tree(root: Path, *, but: Iterable[str] = ()) -> dict[str, tuple[Any, ...]]:
 def contents(root: Path, *, but: Iterable[str] = ()) -> dict[str, str]:
     """The content of every file below a folder, by path, without times and inodes."""
     return {path: found[3] for path, found in tree(root, but=but).items() if not found[0].startswith("0o4")}
+
+
+def place_of(root: Path | str, database: str | None = None) -> Place:
+    """Where a workspace and its index are, as the command line gives it to the page."""
+    return Place(str(root), database, Settings, lambda words: f"signet-sync {words}", opened)
 
 
 class Vault:

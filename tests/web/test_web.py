@@ -20,15 +20,13 @@ from typing import Any
 import pytest
 from agents import seconds, until
 from ui_pages import Elements
-from workbench import NOW, ROOT, Vault, call, cast
+from workbench import NOW, ROOT, Vault, call, cast, place_of
 
 pytest.importorskip("starlette", reason="the extra `ui` is not installed")
 
 from starlette.testclient import TestClient
 
 from signet_sync.formats.timestamps import parse_instant
-from signet_sync.settings.model import Settings
-from signet_sync.sync.read_only import Place
 from signet_sync.web import formatting
 from signet_sync.web.app import collected, make
 from signet_sync.web.charts.calendar import LEVELS, STEP, WEEKS, Calendar, calendar
@@ -66,7 +64,7 @@ def vault(filled: Any, tmp_path: Path) -> Vault:
 
 
 def site(root: Path, agent: str = "default") -> Site:
-    return Site(Place(str(root), None, Settings, lambda words: f"signet-sync {words}"), agent)
+    return Site(place_of(root), agent)
 
 
 def client(root: Path, **given: Any) -> TestClient:

@@ -16,14 +16,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from ui_pages import Elements
-from workbench import Vault
+from workbench import Vault, place_of
 
 from signet_sync.errors import UsageError
 from signet_sync.formats.calendar import week_of
 from signet_sync.formats.timestamps import DAY, instant_of, parse_instant
-from signet_sync.settings.model import Settings
 from signet_sync.storage.database.connection import Database
-from signet_sync.sync.read_only import Place
 from signet_sync.web.charts import axis as charts_axis
 from signet_sync.web.charts import graph
 from signet_sync.web.charts.axis import WIDTH, Axis
@@ -206,7 +204,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown]:
         for one in sessions():
             vault.put(dict([made.summary(**one), made.transcript(**one)]))
         vault.reindex()
-        site = Site(Place(str(vault.root), str(vault.db), Settings, lambda line: f"signet-sync {line}"), "default")
+        site = Site(place_of(vault.root, str(vault.db)), "default")
         client = TestClient(make(site, "t" * 43, 8080), base_url="http://127.0.0.1:8080")
         client.get(f"/?token={'t' * 43}")
         yield Shown(site, client)
@@ -311,7 +309,7 @@ def test_a_removed_session_is_in_no_picture(tmp_path: Path) -> None:
     for number in (1, 2):
         vault.session(number)
     vault.reindex()
-    site = Site(Place(str(vault.root), None, Settings, str), "default")
+    site = Site(place_of(vault.root), "default")
     (gone,) = vault.rows("select node_id from thread_sessions order by latest_us desc limit 1")
     assert vault.call("remove", "5e551001-0000-4000-8000-000000000001", "--reason", "asked", "--yes").code == 0
     assert views_graph.graph(ViewRequest(site, "default", {}, {}, NOW)).data["extent"].sessions == 1
@@ -322,9 +320,7 @@ def test_a_removed_session_is_in_no_picture(tmp_path: Path) -> None:
 def test_an_empty_workspace_says_so(tmp_path: Path) -> None:
     vault = Vault(tmp_path / "vault")
     vault.reindex()
-    page = views_graph.graph(
-        ViewRequest(Site(Place(str(vault.root), None, Settings, str), "default"), "default", {}, {}, NOW)
-    )
+    page = views_graph.graph(ViewRequest(Site(place_of(vault.root), "default"), "default", {}, {}, NOW))
     assert page.data["extent"].sessions == 0
 
 
@@ -350,7 +346,7 @@ def filled(path: Path, threads: int, each: int) -> Site:
                 [(name, f"{us}", name, us, us, week_of(us), f"s-{thread}-{us}") for us in ended],
             )
     database.connection.close()
-    return Site(Place(str(path.parent), str(path), Settings, str), "default")
+    return Site(place_of(path.parent, str(path)), "default")
 
 
 def looked(site: Site) -> tuple[WebPage, int]:

@@ -13,7 +13,7 @@ import artifacts_fixture as made
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from workbench import NOW, Vault, cast, contents, numbered
+from workbench import NOW, Vault, cast, contents, numbered, place_of
 
 pytest.importorskip("starlette", reason="the extra `ui` is not installed")
 
@@ -23,8 +23,6 @@ from signet_sync.formats.timestamps import parse_instant
 from signet_sync.recall.store import session_list
 from signet_sync.recall.store.session_list import Filter
 from signet_sync.sessions.store import live, outcomes
-from signet_sync.settings.model import Settings
-from signet_sync.sync.read_only import Place
 from signet_sync.web import markdown, transcript
 from signet_sync.web.app import collected, make
 from signet_sync.web.links import Links
@@ -106,7 +104,7 @@ def vault(filled: Any, tmp_path: Path) -> Vault:
 
 
 def site(vault: Vault) -> Site:
-    return Site(Place(str(vault.root), None, Settings, lambda words: f"signet-sync {words}"), "default")
+    return Site(place_of(vault.root), "default")
 
 
 def ask(vault: Vault, agent: str = "default", place: dict[str, str] | None = None, /, **query: str) -> ViewRequest:

@@ -18,7 +18,7 @@ from signet_sync.capture.worker import due
 from signet_sync.errors import Halted, SignetSyncError, WorkspaceError, reason
 from signet_sync.formats.timestamps import iso
 from signet_sync.host import service
-from signet_sync.pages.stage import now_us
+from signet_sync.storage.clock import now_us
 from signet_sync.storage.database.connection import is_suspect, suspect
 from signet_sync.sync.damage import run_pass_mending
 from signet_sync.sync.request import Request

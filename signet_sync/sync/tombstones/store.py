@@ -123,7 +123,6 @@ def remove_covered(database: Database, stones: Sequence[Tombstone]) -> tuple[lis
             drop_artifacts(database, stone.agent_id, gone)
             forget_files(database, gone)
         drop_session(database, _covered(stone), "native")
-    removed += _forget_returned(database)
     return touched, removed
 
 
@@ -227,8 +226,8 @@ def _paths(database: Database, scope: str, bindings: Sequence[str]) -> list[str]
     return [row[0] for row in rows]
 
 
-def _forget_returned(database: Database) -> int:
-    """Drops what is known of files that a tombstone covers by their session's other identity; gives the rows dropped.
+def forget_returned(database: Database) -> int:
+    """Deletes rows and seals of files that a tombstone covers by their session's other identity; returns how many rows.
 
     Their names carry another token than the tombstone's, so that only the verdict tells.
     """
