@@ -20,9 +20,9 @@ from signet_sync.text.word_forms import STOP_WORDS
 _DREAM = """Sweep an agent's memories: those that recall found often, by several queries, are promoted into MEMORY.md.
 
 \b
-A memory is promoted after 3 hits by 2 queries (dream.min_…). DREAMS.md records what was promoted, when
-and why; forget removes a memory from both again. The background agent (run) sweeps once a day
-(dream.interval); where none runs, use this command. No language model is asked.
+A memory is promoted after 3 hits by 2 queries (dream.min_…). DREAMS.md records what was
+promoted, when and why; forget removes a memory from both again. The background agent (run)
+sweeps once a day (dream.interval); where none runs, use this command. No language model is asked.
 """
 
 

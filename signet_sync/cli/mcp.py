@@ -12,6 +12,7 @@ import click
 from signet_sync.cli.main import Context, agent_option, pass_context
 from signet_sync.errors import ConfigError, UsageError
 from signet_sync.formats.ids import require_agent
+from signet_sync.host import local_port
 
 if TYPE_CHECKING:
     from signet_sync.mcp_server.memory import ServedMemory
@@ -77,9 +78,9 @@ def _over_http(context: Context, memory: ServedMemory, port: int) -> int:
             code="token-invalid",
         )
     token = chosen or secrets.token_urlsafe(32)
-    listening = mcp_server_http.bound(port)
-    url = f"http://{mcp_server_http.HOST}:{listening.getsockname()[1]}{mcp_server_http.PATH}"
+    listener = local_port.listening(port, code="port-taken")
+    url = f"http://{local_port.HOST}:{listener.getsockname()[1]}{mcp_server_http.PATH}"
     click.echo(f"serving the memory of agent {memory.agent_id} at {url}", err=True)
     if chosen is None:
         click.echo(f"Authorization: Bearer {token}", err=True)
-    return mcp_server_http.serve(made(memory), listening, token)
+    return mcp_server_http.serve(made(memory), listener, token)

@@ -28,7 +28,7 @@ def notify(context: Context, text: str | None, unit: str | None) -> int:
     assert text is not None
     context.log_to_person()
     try:
-        desktop, command = model.notices()
+        desktop, command = model.notification_settings()
     except ConfigError:
         if unit is None:
             raise

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from signet_sync.app import unchanged
+from signet_sync.app.unchanged import Look
 from signet_sync.cli.main import Context, json_option, now_option, pass_context
 from signet_sync.text.phrases import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from signet_sync.app.unchanged import Look
     from signet_sync.sync.workspace import Workspace
 
 
@@ -32,9 +33,6 @@ def reindex(
     context: Context, full: bool, index_only: bool, agent: str | None, strict: bool, accept_removals: bool
 ) -> int:
     """Run one full pass: validate every artifact, update the index, write MEMORY.md and the session log."""
-    # If nothing has changed, none of the modules of a pass is loaded.
-    from signet_sync.app import unchanged
-
     plain = not (full or index_only or agent or accept_removals)
     look = unchanged.Look(context.root, context.chosen_database) if plain else None
     document = unchanged.answer(look, context.now_us) if look is not None else None
@@ -53,7 +51,7 @@ def _pass(
     context: Context, look: Look | None, full: bool, index_only: bool, agent: str | None, accept_removals: bool
 ) -> dict[str, Any]:
     """Runs the pass and returns its document; saves what shows the next one that nothing changed."""
-    from signet_sync.app import unchanged
+    # None of these is loaded if nothing has changed.
     from signet_sync.app.workspace import opened
     from signet_sync.integrity import report
     from signet_sync.sync.damage import run_pass_mending

@@ -13,7 +13,7 @@ from signet_sync.errors import UsageError
 from signet_sync.sessions.input import CompactionInput, SessionInput, compaction_input, session_input
 from signet_sync.sessions.model_proposals import proposer
 from signet_sync.settings import model
-from signet_sync.settings.model import asks_anybody
+from signet_sync.settings.model import may_ask_model
 from signet_sync.storage.clock import now_us
 
 _END = """Write the end of a session: transcript, summary, manifest, rows and MEMORY.md.
@@ -128,7 +128,7 @@ def _write(context: Context, given: SessionInput | CompactionInput) -> None:
     from signet_sync.sessions import operations as sessions_operations  # not for --help
 
     settings = context.settings(anyway=True)
-    if asks_anybody(settings):
+    if may_ask_model(settings):
         context.log_to_person()
     with context.opened(settings=settings) as workspace:
         propose = proposer(settings, context.root, os.environ)

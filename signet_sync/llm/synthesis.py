@@ -27,7 +27,7 @@ _DEPTH = 20  # levels
 
 def block_for(settings: Settings, root: str) -> ModelChoice:
     """Returns the provider's settings, completed from agent.yaml if they ask for it. Raises `ConfigError`."""
-    return model.resolve(settings, _pipeline(root) if model.asks_signet(settings) else None)
+    return model.resolve(settings, _pipeline(root) if model.may_ask_signet(settings) else None)
 
 
 def provider_for(settings: Settings, root: str, environ: Mapping[str, str]) -> Provider:

@@ -26,9 +26,9 @@ LARGEST = 60_000  # characters of an answer as JSON
 _SHORTEST = 200  # characters of a text, entries of a list: the minimum after a cut
 _FIELDS = 100  # of an object; only objects keyed by path have more
 _CUT = " […]"
-_TOO_LARGE = "texts or lists were cut to keep the answer small: a smaller limit or budget shows less, but whole"
+_TOO_LARGE = "texts or lists were cut to keep the answer small; a smaller limit or budget returns less, but complete"
 _MESSAGE = 2_000  # characters
-_WRONG = {"extra_forbidden": "there is no such argument"}
+_WRONG = {"extra_forbidden": "unknown argument"}
 # What hints for people at a command line are called here.
 _TOOLS = {
     EXAMPLE: "entity_edit with `evidence` 'memory/…--transcript.md#34' and `text` 'It is what she waits for.'",
@@ -122,7 +122,7 @@ def _document_of(error: Exception, place: Place) -> Document:
         said = error.strerror or type(error).__name__
         return _error("system", said, "check permissions and free space, then try again", None)
     _log.error("unexpected", exc_info=error)
-    return _error("unexpected", "the server met an unexpected error", "what it prints to stderr says more", None)
+    return _error("unexpected", "unexpected error of the server", "see what it prints to stderr", None)
 
 
 def _wrong(error: ValidationError) -> str:

@@ -51,7 +51,7 @@ def _instant(text: str) -> int:
 def _more(found: int, limit: int, most: int = _MOST_HITS) -> str | None:
     if found < limit:
         return None
-    return "there may be more: a larger `limit` shows it" if limit < most else "there may be more: ask more narrowly"
+    return "there may be more; use a larger `limit`" if limit < most else "there may be more; use a narrower query"
 
 
 def recall(memory: ServedMemory, asked: schemas.RecallArguments) -> Document:
@@ -94,9 +94,9 @@ def context(memory: ServedMemory, asked: schemas.ContextArguments) -> Document:
         )
     more = [f"not read: {trouble}" for trouble in composed.troubles]
     if composed.crowded:
-        more.append("nothing of it fits into `budget`: a larger one shows more")
+        more.append("no section fits into `budget`; increase it")
     elif not composed.text:
-        more.append("there is nothing to tell" if asked.prompt is None else "memory holds nothing on this")
+        more.append("no context yet" if asked.prompt is None else "memory contains nothing about this")
     return answer(pages_operations.document(memory.agent_id, composed, shared=memory.shared), "; ".join(more) or None)
 
 

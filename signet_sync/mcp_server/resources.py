@@ -28,7 +28,7 @@ def path_of(uri: str) -> str:
     """Returns the path that a URI means, relative to the workspace. Raises `UsageError` (`not-found`)."""
     rest = uri.removeprefix(SCHEME).removeprefix("/")
     if not uri.startswith(SCHEME) or len(uri) > _LONGEST_URI or not rest.isprintable():
-        raise UsageError("there is no such resource", hint=f"URIs begin with {SCHEME}/", code="not-found")
+        raise UsageError("unknown resource", hint=f"URIs begin with {SCHEME}/", code="not-found")
     return unquote(rest)
 
 
@@ -48,8 +48,8 @@ def templates(memory: ServedMemory) -> list[ResourceTemplate]:
     """Returns the templates for URIs of artifacts and entity files."""
     entities = f"{agent_folder(memory.agent_id)}entities/{{kind}}/{{folder}}/{{file}}"
     return [
-        _template("artifact", "memory/{name}", "A file of a session: session_open and memory_search tell its name."),
-        _template("entity file", entities, "An entity's profile.md or notes.md: entity_read tells its path."),
+        _template("artifact", "memory/{name}", "A file of a session: see session_open and memory_search for names."),
+        _template("entity file", entities, "An entity's profile.md or notes.md: see entity_read for its path."),
     ]
 
 
@@ -65,5 +65,5 @@ def read(memory: ServedMemory, uri: str) -> ReadResourceResult:
     found = readable.read(memory.place, memory.agent_id, path, LARGEST)
     text = found.text
     if not found.whole:
-        text += f"\n[Cut here. memory_expand and memory_search show other parts; the whole is in {path}.]"
+        text += f"\n[Cut here. memory_expand and memory_search show other parts; the complete file is {path}.]"
     return ReadResourceResult(contents=[TextResourceContents(uri=uri, mime_type=_TYPE, text=marked(text))])

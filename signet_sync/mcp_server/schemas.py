@@ -13,7 +13,7 @@ from signet_sync.text.memory import LONGEST, MOST_TAGS
 
 def _one_line(text: str) -> str:
     if _CONTROL.search(text):
-        raise ValueError("control characters have no place in it")
+        raise ValueError("control characters are not allowed")
     return text
 
 
@@ -49,7 +49,7 @@ class ErrorOutput(ToolOutput):
     code: str = Field(description="Stable, for programs.")
     message: str
     hint: str = Field(description="What to do next.")
-    path: str | None = Field(description="What it is about, relative to the workspace.")
+    path: str | None = Field(description="The file concerned, relative to the workspace.")
 
 
 # ── arguments ──
@@ -62,9 +62,9 @@ class NoArguments(ToolArguments):
 class SearchArguments(ToolArguments):
     """Arguments of `memory_search`."""
 
-    query: Words = Field(description="Words to look for: files that hold all of them, else any of them.")
+    query: Words = Field(description="Words to look for: files that contain all of them, else any of them.")
     kind: filename.Kind | None = Field(None, description="Only files of this kind.")
-    since: Name | None = Field(None, description="Only sessions from this day or time on, ISO 8601: 2026-03-28.")
+    since: Name | None = Field(None, description="Only sessions since this day or time, ISO 8601: 2026-03-28.")
     limit: int = Field(10, ge=1, le=50, description="Most hits.")
 
 
@@ -89,10 +89,10 @@ class ContextArguments(ToolArguments):
     """Arguments of `memory_context`."""
 
     prompt: Words | None = Field(
-        None, description="What you are about to work on. Left out: what a session is told at its start."
+        None, description="What you are about to work on. Default: the context of a session's start."
     )
     budget: int | None = Field(
-        None, ge=50, le=10_000, description="Most tokens (else 800 with a prompt, 10,000 characters without)."
+        None, ge=50, le=10_000, description="Most tokens (default: 800 with a prompt, 10,000 characters without)."
     )
 
 
@@ -100,7 +100,7 @@ class RememberArguments(ToolArguments):
     """Arguments of `memory_remember`."""
 
     text: str = Field(
-        min_length=1, max_length=LONGEST, description="One thought, in words that make sense without this session."
+        min_length=1, max_length=LONGEST, description="One thought, worded so that it makes sense without this session."
     )
     type: Literal["preference", "decision", "constraint", "person", "blocker", "note"] = Field(
         "note", description="What it is; it decides the section of MEMORY.md."
@@ -108,9 +108,9 @@ class RememberArguments(ToolArguments):
     tags: list[Annotated[str, Field(min_length=1, max_length=64)]] = Field(
         [], max_length=MOST_TAGS, description="Words to find it by."
     )
-    private: bool = Field(False, description="True: no context that others read shows it.")
+    private: bool = Field(False, description="True: no shared context shows it.")
     session: Name | None = Field(
-        None, description="The session it comes from (key, id or token); it is removed together with that session."
+        None, description="The session it comes from (key, id or token); removing that session also removes it."
     )
 
 
@@ -131,7 +131,7 @@ class HistoryArguments(ToolArguments):
 
     limit: int = Field(10, ge=1, le=100, description="Most commits, the newest first.")
     include_diff: bool = Field(
-        False, description="True: and what was added from the oldest of them to the newest, as a unified diff."
+        False, description="True: also what was added from the oldest to the newest, as a unified diff."
     )
 
 
@@ -145,7 +145,7 @@ class EntityArguments(ToolArguments):
     """Arguments of `entity_read`."""
 
     id: Name | None = Field(
-        None, description="An entity's id or its beginning, its folder's name, or its title. Left out: all are listed."
+        None, description="An entity's id or its beginning, its folder's name, or its title. Default: all are listed."
     )
     kind: entity_paths.Kind | None = Field(None, description="List only these (without an id).")
 
@@ -154,19 +154,19 @@ class EditArguments(ToolArguments):
     """Arguments of `entity_edit`."""
 
     op: Literal["set", "append", "prune"] = Field(
-        description="set: a narrative section's words anew; append: a paragraph to a narrative, an item to a list; "
-        "prune: take an item out of a list."
+        description="set: replace the text of a narrative section; append: add a paragraph or an item; "
+        "prune: remove an item from a list."
     )
     id: Name = Field(description="As in entity_read.")
-    section: Name = Field(description="A section's `name` as entity_read tells it, or its heading.")
-    text: Text | None = Field(None, description="The words (set and append).")
+    section: Name = Field(description="A section's `name` as in entity_read, or its heading.")
+    text: Text | None = Field(None, description="The text (set and append).")
     item: Name | None = Field(None, description="The item's number or key (prune).")
     reason: Annotated[str, Field(min_length=1, max_length=1_000)] | None = Field(None, description="Why (prune).")
     rationale: Annotated[str, Field(min_length=1, max_length=2_000)] | None = Field(
         None, description='Why a soft cap is exceeded: "why: …; until: …; plan: …" (set and append).'
     )
     evidence: Name | None = Field(
-        None, description="PATH#LINE of an artifact that it rests on (set and append); an item of Evidence needs it."
+        None, description="PATH#LINE of an artifact that supports it (set and append); an item of Evidence needs it."
     )
 
     @model_validator(mode="after")
@@ -246,9 +246,9 @@ class ExpandAnswer(ToolAnswer):
     """Answer of `memory_expand`: the ids around the node can be followed again."""
 
     node: NodeOutput
-    parents: list[str] = Field(description="What stands above it.")
-    children: list[str] = Field(description="What stands below it.")
-    siblings: list[str] = Field(description="What stands beside it.")
+    parents: list[str] = Field(description="What is above it.")
+    children: list[str] = Field(description="What is below it.")
+    siblings: list[str] = Field(description="What is beside it.")
     memories: list[str] = Field(description="Memories and facts of the same sessions.")
     transcript: TranscriptExcerpt | None
     labels: dict[str, str] = Field(description="One line for some of these ids.")
@@ -262,7 +262,7 @@ class ContextAnswer(ToolAnswer):
     scope: Literal["main", "shared"]
     tokens: int
     text: str
-    sources: list[str] = Field(description="The files that it was made of.")
+    sources: list[str] = Field(description="The files it was made from.")
 
 
 class RememberAnswer(ToolAnswer):
@@ -272,10 +272,10 @@ class RememberAnswer(ToolAnswer):
     agent_id: str
     tags: list[str]
     concept_tags: list[str]
-    redactions: dict[str, int] = Field(description="How many secrets of each kind were taken out.")
+    redactions: dict[str, int] = Field(description="How many secrets of each kind were redacted.")
     type: str
     private: bool
-    new: bool = Field(description="False: the same was remembered before.")
+    new: bool = Field(description="False: an equal memory existed.")
 
 
 class ForgetAnswer(ToolAnswer):
@@ -283,7 +283,7 @@ class ForgetAnswer(ToolAnswer):
 
     id: str
     forgotten: bool
-    pending: bool = Field(description="True: some bytes of it are left until the next pass.")
+    pending: bool = Field(description="True: some bytes of it are deleted by the next pass.")
     git_history: str = Field(description="Whether older commits may still show it: clean, contains, unknown …")
 
 
@@ -313,7 +313,7 @@ class HistoryAnswer(ToolAnswer):
     """Answer of `memory_history`."""
 
     commits: list[CommitOutput]
-    diff: str | None = Field(None, description="What was added and stands today; null where it was not asked for.")
+    diff: str | None = Field(None, description="What was added and still exists; null if not requested.")
 
 
 class StatsAnswer(ToolAnswer):
@@ -351,7 +351,7 @@ class SessionAnswer(ToolAnswer):
     manifest: str | None
     sentence: str
     verdicts: dict[str, str]
-    live: int = Field(description="Turns of it that are not in a file yet.")
+    live: int = Field(description="Turns that are not in a file yet.")
     status: str | None = Field(description="How it ended: done, open, blocked, aborted, question-only; null: unknown.")
 
 

@@ -66,7 +66,7 @@ class _Messages:
             item = await self._incoming.receive()
             if not isinstance(item, ValidationError):
                 return item
-            error = ErrorData(code=PARSE_ERROR, message="this line is no message of JSON-RPC in UTF-8")
+            error = ErrorData(code=PARSE_ERROR, message="this line is not a JSON-RPC message in UTF-8")
             await self._outgoing.send(SessionMessage(JSONRPCError(jsonrpc="2.0", id=_id_in(item), error=error)))
 
     async def aclose(self) -> None:

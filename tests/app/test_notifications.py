@@ -201,7 +201,7 @@ def test_a_workspace_cannot_have_anything_told(vault: Vault) -> None:
     settings, warnings = model.load(str(vault.root))
     assert not settings.notify_desktop and settings.notify_command == ()
     assert len(warnings) == 2 and "a workspace may not set this" in warnings[0].message
-    assert model.notices() == (False, ())
+    assert model.notification_settings() == (False, ())
 
 
 def test_a_session_is_told_at_its_start_and_no_longer_than_it_lasts(vault: Vault) -> None:

@@ -617,7 +617,7 @@ def test_broken_settings_neither_lose_a_session_nor_give_it_to_another_agent(lis
             assert take(listened, "codex", payload("SessionEnd", transcript), "--strict").code == 0
             assert {job.agent_id for job in jobs(listened)} == {"keeper"}
         path.write_text("")
-        assert "the last good value or the default counts" in log(listened)
+        assert "the last good value or the default is used" in log(listened)
 
 
 # --- real payloads, places, time ------------------------------------------------------------------------------------

@@ -36,6 +36,7 @@ from signet_sync.errors import SignetSyncError, UsageError
 from signet_sync.formats.injected_block import CLOSING, OPENING
 from signet_sync.history import agent_view
 from signet_sync.history.agent_view import SOMEBODY
+from signet_sync.host import local_port
 from signet_sync.mcp_server import dispatch, resources, server, tools
 from signet_sync.mcp_server import http as mcp_server_http
 from signet_sync.mcp_server.memory import ServedMemory
@@ -675,9 +676,9 @@ def test_the_command_says_what_is_missing_or_wrong(machine: Machine, monkeypatch
     monkeypatch.setenv("SIGNET_MCP_TOKEN", "short")
     assert "SIGNET_MCP_TOKEN" in vault.call("mcp", "--http").err
     monkeypatch.setenv("SIGNET_MCP_TOKEN", TOKEN)
-    with mcp_server_http.bound(0) as taken:
+    with local_port.listening(0, code="port-taken") as taken:
         answer = vault.call("mcp", "--http", "--port", str(taken.getsockname()[1]))
-    assert (answer.code, "leave --port out" in answer.err) == (2, True)
+    assert (answer.code, "omit --port" in answer.err) == (2, True)
     monkeypatch.setitem(sys.modules, "mcp_types", None)
     answer = vault.call("mcp")
     assert (answer.code, answer.out) == (2, "")

@@ -6,7 +6,7 @@ import pytest
 
 from signet_sync.errors import ConfigError
 from signet_sync.settings import model
-from signet_sync.settings.model import SERVERS, ModelChoice, Settings, asks_signet, resolve
+from signet_sync.settings.model import SERVERS, ModelChoice, Settings, may_ask_signet, resolve
 
 LOCAL = "http://127.0.0.1:11434/v1"
 
@@ -187,7 +187,7 @@ def test_agent_yaml_alone_sends_nothing_anywhere():
     for name in (*SERVERS, "command", "claude-code"):
         assert resolved({"synthesis": {"provider": name}, "extraction": {"provider": name}}).kind == "none"
     assert resolved(NAMES) == ModelChoice(kind="none", why="no provider is set")
-    assert not asks_signet(Settings())
+    assert not may_ask_signet(Settings())
 
 
 def test_agent_yaml_may_name_whom_the_user_gave_an_endpoint():
@@ -195,7 +195,7 @@ def test_agent_yaml_may_name_whom_the_user_gave_an_endpoint():
     block = resolved(NAMES, **own)
     assert block == ModelChoice(kind="http", provider="ollama", model="m", endpoint="http://mine/v1", timeout=60.0)
     assert resolved({"synthesis": {"provider": "openrouter"}}, **own).api_key_env == ""
-    assert asks_signet(Settings(**own))
+    assert may_ask_signet(Settings(**own))
 
 
 def test_agent_yaml_may_name_the_users_command_only():
@@ -209,7 +209,7 @@ def test_agent_yaml_says_nothing_where_the_user_named_a_provider():
     off = {"enabled": "false", "synthesis": {"enabled": "false", "provider": "none"}}
     assert resolved(off, synthesis_provider="ollama", synthesis_model="m").kind == "http"
     assert resolved(off, extraction_provider="ollama", extraction_model="m").kind == "http"
-    assert not asks_signet(Settings(extraction_provider="none", extraction_endpoint=LOCAL))
+    assert not may_ask_signet(Settings(extraction_provider="none", extraction_endpoint=LOCAL))
 
 
 @pytest.mark.parametrize(

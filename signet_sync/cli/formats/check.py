@@ -13,8 +13,10 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 from xml.sax.saxutils import escape, quoteattr
 
+from signet_sync import __version__
 from signet_sync.errors import SignetSyncError
 from signet_sync.formats import baseline as formats_baseline
+from signet_sync.sync.planner import HINTS
 
 _LEVELS = {"invalid": "error", "violation": "error", "tombstoned": "error", "ignored": "warning"}
 # Files of other programs are never reported: a checkout is full of them.
@@ -67,9 +69,6 @@ def failure(error: SignetSyncError) -> str:
 
 def sarif(document: dict[str, Any], below: str) -> str:
     """Returns a SARIF 2.1.0 log."""
-    from signet_sync import __version__
-    from signet_sync.sync.planner import HINTS
-
     found = list(entries(document, below))
     rules = sorted({entry.code for entry in found})
     driver = {

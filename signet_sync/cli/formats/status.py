@@ -11,6 +11,7 @@ import click
 from signet_sync.admin.sizes import human
 from signet_sync.admin.status import advice
 from signet_sync.formats.paths import display
+from signet_sync.formats.timestamps import SECOND, parse_instant
 from signet_sync.text.phrases import counted
 
 _WELL = ("watching", "polling", "reconciling")
@@ -199,8 +200,6 @@ def _one(value: float | None) -> list[_Sample]:
 
 
 def _instant(document: Mapping[str, Any]) -> float | None:
-    from signet_sync.formats.timestamps import SECOND, parse_instant
-
     last = parse_instant(document["last_full_pass"] or "")
     return None if last is None else last / SECOND
 
