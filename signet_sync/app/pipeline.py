@@ -18,10 +18,11 @@ RECOVERIES = (
     "signet_sync.app.recovery:UnfinishedFlows",
 )
 ERASERS = (
-    "signet_sync.privacy.scrub:RemovedWords",
+    "signet_sync.privacy.stage:RemovedWords",
     "signet_sync.entities.stage:Entities",
     "signet_sync.app.recovery:LiveTurns",
     "signet_sync.capture.stage:Captures",
+    "signet_sync.memories.stage:Memories",
 )
 MAINTENANCE = (
     InFull("signet_sync.sync.full_text:FullText"),

@@ -12,7 +12,7 @@ from signet_sync.formats.filename import artifact_name
 from signet_sync.formats.paths import BEGUN_PURGE, MEMORY
 from signet_sync.sessions import journal, live_files
 from signet_sync.sessions.live_files import Identity
-from signet_sync.sessions.store import live
+from signet_sync.sessions.store import live, removed_turns
 from signet_sync.sync import scan
 from signet_sync.sync.request import Pass
 from signet_sync.sync.stages import Eraser, Maintenance, Recovery
@@ -48,6 +48,11 @@ class LiveTurns(Recovery, Eraser):
         from signet_sync.sessions import live
 
         live.forget_removed(run.workspace, removed)
+
+    def forget(self, database: Database, stone: Tombstone, sessions: Sequence[tuple[str, str | None]]) -> int:
+        """Deletes the rows, and recorded answers of the sessions' flows."""
+        removed_turns.forget(database, stone, sessions)
+        return 0
 
 
 def is_settled(database: Database, folder: str) -> bool:

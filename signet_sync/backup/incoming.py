@@ -16,14 +16,16 @@ from signet_sync.formats.filename import carried_token
 from signet_sync.formats.paths import MEMORY
 from signet_sync.formats.snapshot import Found
 from signet_sync.formats.timestamps import iso
+from signet_sync.memories import text_match
 from signet_sync.memories.store import memories, recall_events
 from signet_sync.privacy import remove
 from signet_sync.storage import files
 from signet_sync.storage.database import native_backup, salvage
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.removal import Scope
-from signet_sync.sync import planner, text_match
+from signet_sync.sync import planner
 from signet_sync.sync.planner import Bench, Seal, Tombstones
+from signet_sync.sync.stages import Eraser
 from signet_sync.sync.tombstones import files as tombstones_files
 from signet_sync.sync.tombstones import store as tombstones_store
 from signet_sync.sync.workspace import Workspace
@@ -163,7 +165,7 @@ def sift(workspace: Workspace, incoming: Incoming, now_us: int, *, absent: bool)
         here = remove.standing(workspace)
         stones = _all(here, tombstones_store.mirrored(rows))
         if stones:
-            _drop_removed(rows, stones, now_us, sifted)
+            _drop_removed(rows, stones, now_us, sifted, workspace.pipeline.erasers)
         _drop_forgotten(workspace, rows, sifted)
         memories.forget_marks_of(rows, memories.ids(workspace.database))
         if not absent:
@@ -176,7 +178,9 @@ def _all(here: Sequence[Tombstone], coming: Sequence[Tombstone]) -> list[Tombsto
     return list({(stone.agent_id, stone.session_token): stone for stone in (*coming, *here)}.values())
 
 
-def _drop_removed(rows: Database, stones: Sequence[Tombstone], now_us: int, sifted: Sifted) -> None:
+def _drop_removed(
+    rows: Database, stones: Sequence[Tombstone], now_us: int, sifted: Sifted, erasers: Iterable[Eraser]
+) -> None:
     scopes: dict[tuple[str, str], set[str]] = {}
     silent: set[str] = set()
     counting = Tombstones(stones)
@@ -194,7 +198,7 @@ def _drop_removed(rows: Database, stones: Sequence[Tombstone], now_us: int, sift
     for agent_id in silent:
         recall_events.forget_before(rows, agent_id, now_us)
     aliases = [_stone(*scope, now_us) for scope in found]
-    tombstones_store.remove_covered(rows, [*stones, *aliases])
+    tombstones_store.remove_covered(rows, [*stones, *aliases], erasers)
 
 
 def _stone(agent_id: str, token: str, ids: tuple[str, ...], now_us: int) -> Tombstone:

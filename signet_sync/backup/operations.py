@@ -13,6 +13,8 @@ from signet_sync.backup.bundle_format import Places
 from signet_sync.backup.incoming import Incoming, sift
 from signet_sync.errors import DatabaseError, UsageError
 from signet_sync.formats.timestamps import iso
+from signet_sync.graph.store import marks
+from signet_sync.graph.store.marks import Loose
 from signet_sync.memories import operations as memories_operations
 from signet_sync.sessions import live
 from signet_sync.sessions.store import live as live_store
@@ -22,7 +24,6 @@ from signet_sync.storage.durable import private_folder
 from signet_sync.sync import engine
 from signet_sync.sync.request import Request
 from signet_sync.sync.tombstones import store as tombstones_store
-from signet_sync.sync.tombstones.store import Loose
 from signet_sync.sync.workspace import Workspace, back_up, backups
 
 _BUNDLE_HEAD = f'{{"format": "{bundle_format.FORMAT}"'.encode()
@@ -253,7 +254,7 @@ def _drop_loose_marks(workspace: Workspace, agents: frozenset[str], taken: dict[
     """Deletes imported pins and accesses of removed sessions, which only the graph identifies; corrects the counts."""
     with workspace.database.transaction():
         before = merge.counts(workspace.database)
-        tombstones_store.forget_loose_marks(workspace.database, Loose(set(), set(agents)))
+        marks.forget_loose_marks(workspace.database, Loose(set(), set(agents)))
         for table, count in merge.counts(workspace.database).items():
             taken[table] = max(taken[table] - (before[table] - count), 0)
 

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 from signet_sync.capture import store as capture_store
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.stages import Eraser
+
+if TYPE_CHECKING:
+    from signet_sync.formats.artifact import Tombstone
 
 
 class Captures(Eraser):
     """Keeps the captures table in step with removals and redactions."""
 
     name = "captures"
+
+    def forget(self, database: Database, stone: Tombstone, sessions: Sequence[tuple[str, str | None]]) -> int:
+        """Hides where the transcripts are, not that they were read."""
+        ids = {session_id for session_id, _ in sessions}.union(stone.session_ids)
+        capture_store.hide(database, stone.agent_id, ids, None if stone.session_ids else stone.session_token)
+        return 0
 
     def lift(self, database: Database) -> None:
         """Lets a session be captured again after its removal was undone."""

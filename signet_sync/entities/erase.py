@@ -19,8 +19,8 @@ from signet_sync.errors import WorkspaceError
 from signet_sync.formats.body import utf8
 from signet_sync.formats.entity_paths import FILES, File, Place
 from signet_sync.storage import files
-from signet_sync.sync.text_match import Sieve
 from signet_sync.sync.workspace import Workspace
+from signet_sync.text.phrase_search import Sieve
 
 _TRIES = 3
 _NAMES = 10  # of folders of one entity; more than one if it was copied

@@ -23,9 +23,9 @@ from signet_sync.history.purge import Begun
 from signet_sync.history.store import versions
 from signet_sync.memories.store import memories
 from signet_sync.storage import state_dir
-from signet_sync.sync.text_match import Sieve
 from signet_sync.sync.tombstones import store as tombstones_store
 from signet_sync.sync.workspace import Workspace
+from signet_sync.text.phrase_search import Sieve
 
 if TYPE_CHECKING:
     from signet_sync.formats.artifact import Tombstone

@@ -18,13 +18,14 @@ from signet_sync.formats.timestamps import iso
 from signet_sync.history import purge_plan
 from signet_sync.history.git import versions
 from signet_sync.history.git.repository import RepositoryRefused
+from signet_sync.memories import text_match
 from signet_sync.memories.store import memories, pins, recall_events
 from signet_sync.memories.store.memories import OWN_WORD, Memory, Origin
 from signet_sync.privacy import past_versions, scrub
 from signet_sync.recall.store import references
 from signet_sync.sessions import flow
 from signet_sync.storage import files, state_dir
-from signet_sync.sync import deriving, engine, text_match
+from signet_sync.sync import deriving, engine
 from signet_sync.sync.request import Outcome, Request
 from signet_sync.sync.store import sessions
 from signet_sync.sync.workspace import Workspace, back_up

@@ -14,8 +14,9 @@ from signet_sync.formats.snapshot import Found, Signature
 from signet_sync.formats.timestamps import iso
 from signet_sync.history import purge
 from signet_sync.history.purge_plan import kept_page_agent
+from signet_sync.memories import text_match
 from signet_sync.memories.store import memories
-from signet_sync.sync import deriving, planner, text_match
+from signet_sync.sync import deriving, planner
 from signet_sync.sync.planner import Bench, Tombstones
 from signet_sync.sync.stages import SESSION, Source
 from signet_sync.sync.store import artifacts

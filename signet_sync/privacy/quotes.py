@@ -14,13 +14,13 @@ from dataclasses import dataclass, field
 
 from signet_sync.capture.harnesses.own_calls import TOOLS, is_own_tool, runs_us
 from signet_sync.errors import UsageError
+from signet_sync.memories.store import session_texts
+from signet_sync.memories.store.session_texts import Said
 from signet_sync.privacy import redact as privacy_redact
 from signet_sync.privacy.remove import Removal
 from signet_sync.storage.database.removal import Scope
-from signet_sync.sync.store import session_texts
-from signet_sync.sync.store.session_texts import Said
-from signet_sync.sync.text_match import Sieve, phrases
 from signet_sync.sync.workspace import Workspace
+from signet_sync.text.phrase_search import Sieve, phrases
 from signet_sync.text.redaction import REMOVED, Cleaning
 
 LEAST_WORDS, LEAST = 8, 40

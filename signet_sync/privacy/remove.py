@@ -22,17 +22,19 @@ from signet_sync.history import purge_plan
 from signet_sync.history.git import versions
 from signet_sync.history.git.repository import RepositoryRefused
 from signet_sync.history.purge import Begun
+from signet_sync.memories import text_match
+from signet_sync.memories.store import session_texts
+from signet_sync.memories.store.session_texts import used_elsewhere
 from signet_sync.privacy import past_versions, scrub
 from signet_sync.sessions import live as sessions_live
 from signet_sync.sessions.store import live
 from signet_sync.storage import files, state_dir
 from signet_sync.storage.database.connection import Database
-from signet_sync.sync import engine, text_match
+from signet_sync.sync import engine
 from signet_sync.sync.planner import judge_tombstone
 from signet_sync.sync.publishing import publish_pages
 from signet_sync.sync.request import Request
-from signet_sync.sync.store import passes, session_texts, sessions
-from signet_sync.sync.store.session_texts import used_elsewhere
+from signet_sync.sync.store import passes, sessions
 from signet_sync.sync.store.sessions import SessionRef
 from signet_sync.sync.tombstones import files as tombstones_files
 from signet_sync.sync.tombstones import store as tombstones_store

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
@@ -20,26 +20,26 @@ from signet_sync.formats.seal import unpack
 from signet_sync.formats.session_token import token_of
 from signet_sync.formats.snapshot import PAGE_LIMIT, Found
 from signet_sync.formats.timestamps import parse_instant
-from signet_sync.memories.store import memories, recall_events
+from signet_sync.memories import text_match
+from signet_sync.memories.store import memories
+from signet_sync.memories.store.session_texts import names, used_elsewhere
 from signet_sync.pages import conflict_copies
 from signet_sync.pages import stage as pages_stage
 from signet_sync.pages.displaced import keep_displaced
 from signet_sync.pages.store.pages import page_states
 from signet_sync.sessions import flow as sessions_flow
 from signet_sync.sessions import journal, live, live_files
+from signet_sync.sessions.store import removed_turns
 from signet_sync.storage import files, state_dir
 from signet_sync.storage.database import wipe
 from signet_sync.storage.durable import sync_folder, unlink
-from signet_sync.sync import text_match
 from signet_sync.sync.publishing import publish_pages
 from signet_sync.sync.request import Pass
-from signet_sync.sync.stages import Eraser
 from signet_sync.sync.store import artifacts, line_index, passes, redactions
-from signet_sync.sync.store.session_texts import names, used_elsewhere
-from signet_sync.sync.text_match import Sieve
 from signet_sync.sync.tombstones import store as tombstones_store
 from signet_sync.sync.tombstones.files import path_of
 from signet_sync.sync.workspace import Workspace, back_up
+from signet_sync.text.phrase_search import Sieve
 from signet_sync.text.redaction import cleaned, redacts
 from signet_sync.text.sentences import flatten_cell
 
@@ -51,37 +51,24 @@ if TYPE_CHECKING:
 _ARTIFACT = late(r"\d{4}-\d\d-\d\dT[^/]*?--[a-z2-7]{16}--(?:summary|transcript|compaction|manifest)", re.ASCII)
 
 
-class RemovedWords(Eraser):
-    """Deletes removed sessions' words from kept copies, queries and marks, while rows still contain them."""
-
-    name = "removed words"
-
-    def gather(self, run: Pass, removed: Sequence[Tombstone]) -> tuple[set[str], set[str]]:
-        """Cleans kept copies; returns queries, and digests of lines that cannot be deleted now."""
-        workspace, database = run.workspace, run.database
-        lines: set[str] = set()
-        if not workspace.touch_nothing:
-            try:
-                postponed = False
-                if not passes.is_halted(database):
-                    # Changes in managed blocks are saved to kept copies now, while removed lines can be recognised.
-                    kept = publish_pages(workspace, agents=None, now_us=run.request.now_us)
-                    run.outcome.rewritten |= kept.rewritten
-                    postponed = kept.deferred
-                clean_kept_copies(workspace, removed)
-            except (OSError, WorkspaceError):  # the scrub reports the error
-                postponed = True
-            if postponed:
-                lines = lines_of_removed(workspace, removed)
-        return queries_of_removed(database, removed), lines
-
-    def erase(self, run: Pass, removed: Sequence[Tombstone], gathered: tuple[set[str], set[str]]) -> Callable[[], None]:
-        """Deletes queries and marks; returns what deletes loose marks once derived rows are up to date."""
-        database, (queries, lines) = run.database, gathered
-        recall_events.forget_queries(database, queries)
-        tombstones_store.remember_lines(database, lines)
-        loose = tombstones_store.forget_marks(database, removed)
-        return lambda: tombstones_store.forget_loose_marks(database, loose)
+def gather(run: Pass, removed: Sequence[Tombstone]) -> tuple[set[str], set[str]]:
+    """Cleans kept copies; returns queries, and digests of lines that cannot be deleted now."""
+    workspace, database = run.workspace, run.database
+    lines: set[str] = set()
+    if not workspace.touch_nothing:
+        try:
+            postponed = False
+            if not passes.is_halted(database):
+                # Changes in managed blocks are saved to kept copies now, while removed lines can be recognised.
+                kept = publish_pages(workspace, agents=None, now_us=run.request.now_us)
+                run.outcome.rewritten |= kept.rewritten
+                postponed = kept.deferred
+            clean_kept_copies(workspace, removed)
+        except (OSError, WorkspaceError):  # the scrub reports the error
+            postponed = True
+        if postponed:
+            lines = lines_of_removed(workspace, removed)
+    return queries_of_removed(database, removed), lines
 
 
 def scrub(workspace: Workspace, now_iso: str) -> None:
@@ -139,7 +126,7 @@ def _drop_inputs(workspace: Workspace, stones: Sequence[Tombstone]) -> None:
     spool.sweep(workspace.state.spool)
     journal.drop(workspace.state.journal, flow)
     spool.drop(workspace.state.spool, job)
-    live_files.drop(workspace.state.live, lambda identity: tombstones_store.covers_live(stones, *identity))
+    live_files.drop(workspace.state.live, lambda identity: removed_turns.covers_live(stones, *identity))
     live.delete_removed(workspace)
 
 

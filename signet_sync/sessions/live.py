@@ -17,7 +17,7 @@ from signet_sync.sessions import live_files
 from signet_sync.sessions.input import session_input
 from signet_sync.sessions.live_files import Buffer, BufferedTurn, Identity
 from signet_sync.sessions.live_turns import Said, lacking, live_in
-from signet_sync.sessions.store import live
+from signet_sync.sessions.store import live, removed_turns
 from signet_sync.sessions.store.live import Covered, LiveTurn
 from signet_sync.sync.store import artifacts
 from signet_sync.sync.tombstones import store as tombstones_store
@@ -103,7 +103,7 @@ def settle(workspace: Workspace) -> None:
             identity = rows.get(name) or _identity_of(folder, name)
             if identity is None:
                 live.set_shape(database, name, present.get(name, ""))
-            elif tombstones_store.covers_live(stones, *identity):
+            elif removed_turns.covers_live(stones, *identity):
                 # A removal has got as far as its tombstone: the turns are not read again.
                 _remove(workspace, identity)
                 live.forget(database, *identity)
@@ -188,7 +188,7 @@ def forget_removed(workspace: Workspace, stones: Sequence[Tombstone]) -> None:
     """Deletes live files of sessions that tombstones cover, while rows still name them. In a transaction."""
     if not workspace.touch_nothing:
         for stone in stones:
-            for one in tombstones_store.live_of(workspace.database, stone):
+            for one in removed_turns.live_of(workspace.database, stone):
                 _remove(workspace, Identity(*one))
 
 

@@ -232,7 +232,7 @@ def _apply(run: Pass, plan: Survey, bench: Bench, known: dict[str, Known]) -> No
     with quarantine.watched(), database.transaction():
         conclude = [eraser.erase(run, removed, gathered) for eraser, gathered in erasers]
         # Before files are judged: what stands under the path of a removed file is judged without the old seal.
-        tokens, rows = tombstones_store.remove_covered(database, removed)
+        tokens, rows = tombstones_store.remove_covered(database, removed, pipeline.erasers)
         if request.rebuild:
             database.reset_derived()
         unsettled = read_and_write(run, plan.read, bench, known, quarantine)

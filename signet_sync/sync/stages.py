@@ -145,6 +145,13 @@ class Eraser(Protocol):
         """Erases it, in the transaction that deletes the rows; returns what has to run once derivers have updated."""
         return None
 
+    def forget(self, database: Database, stone: Tombstone, sessions: Sequence[tuple[str, str | None]]) -> int:
+        """Deletes rows of removed sessions beyond what tables declare; returns how many. In the caller's transaction.
+
+        `sessions` are the ids and keys of those of which rows or seals exist. Called in every pass that writes rows.
+        """
+        return 0
+
     def lift(self, database: Database) -> None:
         """Updates what the feature keeps when a removal is lifted. In the caller's transaction."""
 

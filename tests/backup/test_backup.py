@@ -11,6 +11,7 @@ import pytest
 from artifacts_fixture import fill, judged, session, stone
 from keepsakes import BACKED_UP
 
+from signet_sync.app.pipeline import PIPELINE
 from signet_sync.entities import store as entities_store
 from signet_sync.errors import DatabaseCorrupt, DatabaseError
 from signet_sync.memories.store import memories, pins
@@ -97,7 +98,7 @@ def test_a_newer_backup_takes_the_place_of_an_older_one(database, tmp_path):
     target = str(tmp_path / "backup.db")
     native_backup.write(database, target)
     with database.transaction():
-        tombstones_store.remove_covered(database, [stone(session_id="s-1")])
+        tombstones_store.remove_covered(database, [stone(session_id="s-1")], PIPELINE.erasers)
     native_backup.write(database, target)
     with apsw.Connection(target) as connection:
         assert connection.execute("select count(*) from seals where session_id = 's-1'").get == 0

@@ -30,6 +30,7 @@ from signet_sync.llm import prompts
 from signet_sync.llm.prompts import beside, facts_prompt, paragraph_prompt, read_facts, read_paragraph
 from signet_sync.settings.model import Settings, resolve
 from signet_sync.storage.database.named_rows import FACTS, SOURCES
+from signet_sync.storage.database.removal import drop_artifacts
 from signet_sync.sync import outbox
 from signet_sync.sync.workspace import Workspace
 
@@ -360,9 +361,9 @@ def test_what_was_distilled_goes_with_its_artifact(vault):
         for artifact in (first, second):
             wordings.put_items(found.database, artifact, [Item("note", "x", 1)], "m", NOW)
         with found.database.transaction():
-            wordings.forget_paths(found.database, "other", [first.source_path])
+            drop_artifacts(found.database, "other", [first.source_path], "extractions")
             assert found.database.value("select count(*) from extractions") == 2
-            wordings.forget_paths(found.database, "default", [first.source_path])
+            drop_artifacts(found.database, "default", [first.source_path], "extractions")
         assert list(found.database.execute("select source_path from extractions")) == [(second.source_path,)]
 
 

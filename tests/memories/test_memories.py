@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from secrets_made_up import some
 from workbench import NOW, ROOT, Answer, Vault, numbered
 
+from signet_sync.app.pipeline import PIPELINE
 from signet_sync.errors import UsageError
 from signet_sync.formats.session_token import token_of
 from signet_sync.memories.store import memories, pins
@@ -238,7 +239,7 @@ def test_a_session_is_removed_by_whichever_of_its_identities() -> None:
     made.fill(database, made.judged(made.session(session_id="s-1", session_key="k-1")))
     memories.store(database, memory_of("default", "of it"), (token_of("default", "s-1"), "s-1"))
     memories.store(database, memory_of("default", "of another"), (token_of("default", "s-1"), "s-2"))
-    tombstones_store.remove_covered(database, [made.stone(session_id="s-1", session_key="k-1")])
+    tombstones_store.remove_covered(database, [made.stone(session_id="s-1", session_key="k-1")], PIPELINE.erasers)
     assert list(database.execute("select content from memories")) == [("of another",)]
 
 

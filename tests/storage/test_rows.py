@@ -22,6 +22,7 @@ from artifacts_fixture import (
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from signet_sync.app.pipeline import PIPELINE
 from signet_sync.errors import LeaseBusy, UsageError
 from signet_sync.formats.seal import pack
 from signet_sync.formats.snapshot import Signature
@@ -286,7 +287,7 @@ def test_nothing_of_a_removed_session_is_left_in_any_byte(tmp_path, rows, bulk):
     assert left_over(place, needles)
     access_counts.count_accesses(database, [("default", removed[0].path)], NOW)
     with database.transaction():
-        touched, dropped = tombstones_store.remove_covered(database, [stone(**who)])
+        touched, dropped = tombstones_store.remove_covered(database, [stone(**who)], PIPELINE.erasers)
         artifacts.store_ledger(database, touched, [])
     assert dropped == 2 and set(touched) == {("default", token_for(**who), "s-canary")}
     assert database.checkpoint(truncate=True)
@@ -347,18 +348,19 @@ def test_a_removal_takes_agent_and_token_and_ids_and_nothing_else(database):
         return sorted(set(database.execute("select agent_id, session_id from memory_artifacts")))
 
     with database.transaction():
-        tombstones_store.remove_covered(database, [stone(session_ids=("s-2",), **shared)])
+        tombstones_store.remove_covered(database, [stone(session_ids=("s-2",), **shared)], PIPELINE.erasers)
     assert left() == [("default", "s-1"), ("default", "s-3"), ("scout", "s-1"), ("scout", "s-2"), ("scout", "s-3")]
     with database.transaction():
-        touched, rows = tombstones_store.remove_covered(database, [stone(agent_id="scout", **shared)])
+        touched, rows = tombstones_store.remove_covered(database, [stone(agent_id="scout", **shared)], PIPELINE.erasers)
     assert left() == [("default", "s-1"), ("default", "s-3")]
     assert rows == 9 and len(set(touched)) == 3
     assert database.value("select count(*) from seals where agent_id = 'scout'") == 0
     with database.transaction():
-        assert tombstones_store.remove_covered(database, [stone(agent_id="scout", **shared)]) == ([], 0)
+        again = tombstones_store.remove_covered(database, [stone(agent_id="scout", **shared)], PIPELINE.erasers)
+        assert again == ([], 0)
         # A token belongs to its agent: the same letters of another agent remove nothing.
         foreign = stone(agent_id="scout", token=token_for(**shared))
-        assert tombstones_store.remove_covered(database, [foreign]) == ([], 0)
+        assert tombstones_store.remove_covered(database, [foreign], PIPELINE.erasers) == ([], 0)
     assert left() == [("default", "s-1"), ("default", "s-3")]
 
 

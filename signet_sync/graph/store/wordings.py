@@ -7,7 +7,7 @@ A row without `model` records that an attempt failed, and when.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from signet_sync.formats.body import text_sha256
@@ -157,16 +157,6 @@ def drop_stale(database: Database, nodes: Collection[tuple[str, str]] | None = N
             stale.append((agent_id, node_id))
     database.executemany("delete from node_wordings where agent_id = ? and id = ?", stale)
     return len(stale)
-
-
-def forget_paths(database: Database, agent_id: str, paths: Iterable[str]) -> None:
-    """Drops what was distilled from artifacts that are removed. In the caller's transaction.
-
-    Words for the condensations above them go with the graph's next update (`drop_stale`).
-    """
-    database.executemany(
-        "delete from extractions where agent_id = ? and source_path = ?", [(agent_id, path) for path in paths]
-    )
 
 
 def _content(database: Database, agent_id: str, node_id: str) -> str | None:

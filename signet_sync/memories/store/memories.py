@@ -201,8 +201,3 @@ def forget_marks_of(database: Database, remembered: Iterable[tuple[str, str]]) -
     """Deletes the marks of memories (agent, id) that are remembered again. In the caller's transaction."""
     marks = [(forgotten_mark(*one),) for one in remembered]
     database.executemany("delete from forgotten_memories where mark = ?", marks)
-
-
-def mark_scrubbed(database: Database) -> None:
-    """Records that our files contain no byte of forgotten memories. In the caller's transaction."""
-    database.execute("delete from unscrubbed_memories")

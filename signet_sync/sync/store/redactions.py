@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Collection
 
-from signet_sync.graph.store import wordings
 from signet_sync.storage.database.connection import Database
+from signet_sync.storage.database.removal import drop_artifacts
 
 
 def is_redacted(database: Database, path: str) -> bool:
@@ -33,7 +33,7 @@ def record(database: Database, agent_id: str, paths: Collection[str], at: str, r
         "insert or replace into redactions(path, at, reason, scrubbed) values(?, ?, ?, 0)",
         [(path, at, reason) for path in paths],
     )
-    wordings.forget_paths(database, agent_id, paths)
+    drop_artifacts(database, agent_id, paths, "extractions")
 
 
 def is_due(database: Database) -> bool:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Collection, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
-from signet_sync.capture import store as capture_store
 from signet_sync.formats.filename import is_artifact_path, names_in
 from signet_sync.formats.session_token import token_of
-from signet_sync.memories.store import memories
-from signet_sync.sessions.store import live
 from signet_sync.storage.database.connection import Database, damaged
 from signet_sync.storage.database.removal import Scope, drop_artifacts, drop_session, within
 from signet_sync.sync.store import access_counts, redactions
@@ -18,6 +15,7 @@ from signet_sync.sync.store.artifacts import delete_rows, forget_files
 
 if TYPE_CHECKING:
     from signet_sync.formats.artifact import Tombstone
+    from signet_sync.sync.stages import Eraser
 
 
 def mirrored(database: Database) -> list[Tombstone]:
@@ -94,8 +92,10 @@ def lift(database: Database, agent_id: str, token: str) -> None:
     )
 
 
-def remove_covered(database: Database, stones: Sequence[Tombstone]) -> tuple[list[tuple[str, str, str]], int]:
-    """Deletes all rows the tombstones cover: full text, seals, answers, live turns, marks, telemetry, violations, too.
+def remove_covered(
+    database: Database, stones: Sequence[Tombstone], erasers: Iterable[Eraser]
+) -> tuple[list[tuple[str, str, str]], int]:
+    """Deletes all rows the tombstones cover, those of every feature too, as tables and erasers declare them.
 
     Returns the sessions whose session log rows may go, and the number of rows deleted. Scope is agent and token (and
     ids).
@@ -103,18 +103,11 @@ def remove_covered(database: Database, stones: Sequence[Tombstone]) -> tuple[lis
     touched: list[tuple[str, str, str]] = []
     removed = 0
     for stone in stones:
-        scope, bindings = _scope(stone)
-        known = _sessions(database, scope, bindings)
-        ids = {session_id for session_id, _ in known} | set(stone.session_ids)
-        capture_store.hide(database, stone.agent_id, ids, None if stone.session_ids else stone.session_token)
-        for one in list(_live(database, stone, ids, {key for _, key in known if key is not None})):
-            live.forget(database, *one)
-        database.executemany(
-            "delete from flow_results where agent_id = ? and session_id = ?", [(stone.agent_id, i) for i in sorted(ids)]
-        )
-        removed += _forget_memories(database, stone, known)
+        sessions = sessions_of(database, stone)
+        removed += sum(eraser.forget(database, stone, sessions) for eraser in erasers)
         # A manifest has no seal, and its row may have gone with its file.
         access_counts.forget(database, [(stone.agent_id, path) for path in gone_paths(database, stone)])
+        scope, bindings = within(scope_of(stone))
         if gone := _paths(database, scope, bindings):
             dropped = delete_rows(database, gone)
             removed += len(dropped)
@@ -122,7 +115,7 @@ def remove_covered(database: Database, stones: Sequence[Tombstone]) -> tuple[lis
             touched += [*dropped, *((a, t, s) for a, t, s in database.execute(sealed, bindings))]
             drop_artifacts(database, stone.agent_id, gone)
             forget_files(database, gone)
-        drop_session(database, _covered(stone), "native")
+        drop_session(database, scope_of(stone), "native")
     return touched, removed
 
 
@@ -150,64 +143,14 @@ def _gone_paths(
     return [path for path in paths if path not in standing]
 
 
-_VANISHED = "not exists(select 1 from memory_artifacts a where a.source_path = seals.path)"
-
-
-class Loose(NamedTuple):
-    """What may have lost its ground by removals: condensations (agent, id), and agents whose vanished sessions went.
-
-    `scopes` are sessions of removals that were not followed by their scrub yet.
-    """
-
-    above: set[tuple[str, str]]
-    agents: set[str]
-    scopes: Sequence[Scope] = ()
-
-
-def forget_marks(database: Database, stones: Sequence[Tombstone]) -> Loose:
-    """Forgets accesses and pins of what the tombstones cover, while the graph tells what that is.
-
-    `forget_loose_marks` has to follow, once the graph has followed.
-    """
-    from signet_sync.graph.store import nodes  # whoever only asks whether there are tombstones needs no graph
-
-    fresh = pending(database) if stones else ()
-    loose = Loose(set(), set(), [_covered(one) for one in stones if (one.agent_id, one.session_token) in fresh])
-    for stone in stones:
-        loose.above.update(nodes.forget_marks(database, stone.agent_id, stone.session_token, stone.session_ids))
-        scope, bindings = _scope(stone)
-        if database.value(f"select exists(select 1 from seals where {scope} and {_VANISHED})", bindings):
-            loose.agents.add(stone.agent_id)
-    return loose
-
-
-def forget_loose_marks(database: Database, loose: Loose) -> None:
-    """Forgets accesses and pins of condensations that the rest is too little for, and of what vanished sessions were.
-
-    The ids of these stand nowhere. While another vanished session of the agent may come back, they may be its own.
-    Derived rows of removed sessions that nothing else has dropped go, too.
-    """
-    from signet_sync.graph.store import nodes
-
-    for scope in loose.scopes:
-        drop_session(database, scope, "derived")
-    nodes.forget_marks_of_gone(database, loose.above)
-    for agent_id in loose.agents:
-        waiting = f"select exists(select 1 from seals where agent_id = ? and {_VANISHED})"
-        if not database.value(waiting, (agent_id,)):
-            nodes.forget_marks_of_nothing(database, agent_id)
-
-
-def _scope(stone: Tombstone) -> tuple[str, list[str]]:
-    return within(_covered(stone))
-
-
-def _covered(stone: Tombstone) -> Scope:
+def scope_of(stone: Tombstone) -> Scope:
+    """The sessions that a tombstone covers."""
     return stone.agent_id, stone.session_token, tuple(stone.session_ids)
 
 
-def _sessions(database: Database, scope: str, bindings: Sequence[str]) -> list[tuple[str, str | None]]:
-    """Id and key of the sessions of a scope that are still known."""
+def sessions_of(database: Database, stone: Tombstone) -> list[tuple[str, str | None]]:
+    """Id and key of the sessions that a tombstone covers, as far as rows or seals of them exist."""
+    scope, bindings = within(scope_of(stone))
     return [
         (session_id, key)
         for session_id, key in database.execute(
@@ -244,63 +187,6 @@ def forget_returned(database: Database) -> int:
     return len(dropped)
 
 
-def live_of(database: Database, stone: Tombstone) -> list[tuple[str, str, str]]:
-    """Agent, key and id of the buffered turns that a tombstone covers, while rows tell whose they are."""
-    scope, bindings = _scope(stone)
-    known = _sessions(database, scope, bindings)
-    ids = {session_id for session_id, _ in known} | set(stone.session_ids)
-    return list(_live(database, stone, ids, {key for _, key in known if key is not None}))
-
-
-def covers_live(stones: Sequence[Tombstone], agent_id: str, session_key: str, session_id: str) -> bool:
-    """Whether a tombstone covers buffered turns by what their session is called."""
-    names = {name for name in (session_key, session_id) if name}
-    tokens = {token_of(agent_id, name) for name in names} if stones else set()
-    return any(
-        stone.agent_id == agent_id
-        and (not names.isdisjoint(stone.session_ids) or (stone.session_token in tokens and not stone.session_ids))
-        for stone in stones
-    )
-
-
-def _live(
-    database: Database, stone: Tombstone, ids: Collection[str], of_rows: Collection[str]
-) -> Iterator[tuple[str, str, str]]:
-    """By their ids, by what they are called where the token covers all of it.
-
-    Under a key that sessions outside the tombstone share, turns whose session nobody named may tell of the removed one:
-    they go once, with the removal. Later ones are another session's.
-    """
-    agent_id, token = stone.agent_id, stone.session_token
-    fresh = bool(
-        database.value(
-            "select exists(select 1 from memory_artifact_tombstones"
-            f" where agent_id = ? and session_token = ? and scrubbed = {_DUE})",
-            (agent_id, token),
-        )
-    )
-    for key, session_id, *_ in live.sessions(database, agent_id):
-        names = {name for name in (key, session_id) if name}
-        tokens = {token_of(agent_id, name) for name in names}
-        named = not names.isdisjoint(ids) or (token in tokens and not stone.session_ids)
-        shared = not session_id and (token in tokens or key in of_rows)
-        if named or (shared and fresh):
-            yield agent_id, key, session_id
-
-
-def _forget_memories(database: Database, stone: Tombstone, known: Sequence[tuple[str, str | None]]) -> int:
-    """Forgets what is remembered of the sessions alone, by whichever of their identities; gives how many."""
-    gone = memories.forget_session(database, stone.agent_id, stone.session_token, stone.session_ids)
-    others: dict[str, set[str]] = {}
-    for session_id, key in known:
-        for identity in filter(None, (session_id, key)):
-            others.setdefault(token_of(stone.agent_id, identity), set()).add(session_id)
-    others.pop(stone.session_token, None)
-    for token, ids in others.items():
-        gone += memories.forget_session(database, stone.agent_id, token, sorted(ids))
-    return gone
-
-
 # What `scrubbed` says: a removal still has to be followed by its scrub, was, or something of it has come back since.
 _DUE, _DONE, _RETURNED = 0, 1, 2
 
@@ -309,6 +195,17 @@ def pending(database: Database) -> frozenset[tuple[str, str]]:
     """Agent and token of the removals that have not yet been followed by their scrub, or need another."""
     return frozenset(
         database.execute(f"select agent_id, session_token from memory_artifact_tombstones where scrubbed <> {_DONE}")
+    )
+
+
+def is_due(database: Database, agent_id: str, token: str) -> bool:
+    """Whether a removal has not been followed by its first scrub yet."""
+    return bool(
+        database.value(
+            "select exists(select 1 from memory_artifact_tombstones"
+            f" where agent_id = ? and session_token = ? and scrubbed = {_DUE})",
+            (agent_id, token),
+        )
     )
 
 
@@ -336,12 +233,16 @@ def settle_lines(database: Database) -> bool:
 def unscrubbed(database: Database) -> bool:
     """Whether a removal, of sessions, memories or redacted text, has not yet been followed by its scrub."""
     waiting = database.value(f"select exists(select 1 from memory_artifact_tombstones where scrubbed <> {_DONE})")
-    return bool(waiting) or bool(memories.forgotten(database)) or redactions.is_due(database)
+    return (
+        bool(waiting)
+        or bool(database.value("select exists(select 1 from unscrubbed_memories)"))
+        or redactions.is_due(database)
+    )
 
 
 def mark_scrubbed(database: Database) -> None:
     """Remembers that no byte of the removed sessions and forgotten memories is left in our files."""
-    memories.mark_scrubbed(database)
+    database.execute("delete from unscrubbed_memories")
     redactions.mark_scrubbed(database)
     database.execute(f"update memory_artifact_tombstones set scrubbed = {_DONE} where scrubbed <> {_DONE}")
 

@@ -17,7 +17,7 @@ from signet_sync.capture.store import Mark
 from signet_sync.sessions.store import live
 from signet_sync.storage import foreign_files
 from signet_sync.storage.database.connection import Database
-from signet_sync.sync.text_match import Sieve, phrases
+from signet_sync.text.phrase_search import Sieve, phrases
 
 LONG = "The lighthouse keeper of Ushant counted forty-one migrating storks before breakfast"
 ID = numbered(1)["session_id"]

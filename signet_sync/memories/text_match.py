@@ -4,71 +4,23 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain
 
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.paths import display
-from signet_sync.memories.store import recall_events
+from signet_sync.memories.store import recall_events, session_texts
 from signet_sync.memories.store.memories import Memory
 from signet_sync.storage import foreign_files as storage_foreign_files
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.removal import Scope
-from signet_sync.sync.store import session_texts
 from signet_sync.sync.workspace import Workspace
+from signet_sync.text.phrase_search import SURE, Sieve, phrases
 from signet_sync.text.sentences import flatten
 
 MOST_PHRASES = 1000
-LONGEST = 80  # characters of a phrase
-# Of every occurrence of 23 bytes, eight begin at a multiple of 16, wherever it stands.
-_WORD, _STRIDE, _SURE = 8, 16, 23
 _FEW = 16
-_SHORTEST = 12  # characters; taken only from a text that says nothing longer
-_REDACTED = late(r"\[REDACTED:[^\]]*\]")
-# What no encoder of JSON or HTML changes, however often a text was put inside another; but for letters beyond ASCII.
-_PLAIN = late(r'[^"\\<>&\x00-\x1f\x7f]+')
 _QUERIED = late(r"[^\W_]+")
-_MARKUP = "#>*-+|`~ .()[]0123456789"
-
-
-class Sieve:
-    """Searches for any number of needles in one reading, at some 100 MB/s whatever their number.
-
-    The first half of every 16 bytes of a text is taken as a number, and only needles that contain one of the numbers
-    are searched for. Needles too short for that are searched for one by one, and should be few.
-    """
-
-    def __init__(self, needles: Iterable[bytes]) -> None:
-        self._short: list[bytes] = []
-        self._holding: dict[int, list[bytes]] = {}
-        self.longest = 0
-        for needle in sorted(set(needles)):
-            self.longest = max(self.longest, len(needle))
-            if len(needle) < _SURE:
-                self._short.append(needle)
-                continue
-            for at in range(len(needle) - _WORD + 1):
-                self._holding.setdefault(int.from_bytes(needle[at : at + _WORD], sys.byteorder), []).append(needle)
-        self._numbers = frozenset(self._holding)
-
-    def caught(self, text: bytes) -> set[bytes]:
-        """Returns the needles that occur in a text."""
-        likely = set(self._short)
-        if self._numbers:
-            words = memoryview(text)[: len(text) // _WORD * _WORD].cast("Q")
-            for number in self._numbers.intersection(words[:: _STRIDE // _WORD].tolist()):
-                likely.update(self._holding[number])
-        return {needle for needle in likely if needle in text}
-
-
-def phrases(text: str) -> Iterator[str]:
-    """Yields a text line by line, in pieces that are unchanged inside a JSON string."""
-    for part in _REDACTED.split(text):
-        for match in _PLAIN.finditer(part):
-            phrase = match[0].lstrip(_MARKUP)[:LONGEST].rstrip()
-            if len(phrase) >= _SHORTEST:
-                yield phrase
 
 
 def distinctive(database: Database, scopes: Sequence[Scope]) -> set[bytes]:
@@ -157,7 +109,7 @@ def _telling(texts: Iterable[str], others: Iterable[str]) -> set[bytes]:
         return set()
     share = max(1, MOST_PHRASES // len(said))
     chosen = {phrase: phrase.encode("utf-8", "replace") for one in said for phrase in _spread(one, share)}
-    telling = {phrase: raw for phrase, raw in chosen.items() if len(raw) >= _SURE}
+    telling = {phrase: raw for phrase, raw in chosen.items() if len(raw) >= SURE}
     if len(telling) < _FEW:
         short = [phrase for phrase in chosen if phrase not in telling]
         telling |= {phrase: chosen[phrase] for phrase in sorted(short, key=len, reverse=True)[:_FEW]}

@@ -1,0 +1,59 @@
+"""Deletes accesses and pins of what only removed sessions stood behind."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from signet_sync.graph.store import nodes
+from signet_sync.storage.database.connection import Database
+from signet_sync.storage.database.removal import Scope, drop_session, within
+from signet_sync.sync.tombstones import store as tombstones_store
+
+if TYPE_CHECKING:
+    from signet_sync.formats.artifact import Tombstone
+
+_VANISHED = "not exists(select 1 from memory_artifacts a where a.source_path = seals.path)"
+
+
+class Loose(NamedTuple):
+    """What may have lost its ground by removals: condensations (agent, id), and agents whose vanished sessions went.
+
+    `scopes` are sessions of removals that were not followed by their scrub yet.
+    """
+
+    above: set[tuple[str, str]]
+    agents: set[str]
+    scopes: Sequence[Scope] = ()
+
+
+def forget_marks(database: Database, stones: Sequence[Tombstone]) -> Loose:
+    """Forgets accesses and pins of what the tombstones cover, while the graph tells what that is.
+
+    `forget_loose_marks` has to follow, once the graph has followed.
+    """
+    fresh = tombstones_store.pending(database) if stones else ()
+    loose = Loose(
+        set(), set(), [tombstones_store.scope_of(one) for one in stones if (one.agent_id, one.session_token) in fresh]
+    )
+    for stone in stones:
+        loose.above.update(nodes.forget_marks(database, stone.agent_id, stone.session_token, stone.session_ids))
+        scope, bindings = within(tombstones_store.scope_of(stone))
+        if database.value(f"select exists(select 1 from seals where {scope} and {_VANISHED})", bindings):
+            loose.agents.add(stone.agent_id)
+    return loose
+
+
+def forget_loose_marks(database: Database, loose: Loose) -> None:
+    """Forgets accesses and pins of condensations that the rest is too little for, and of what vanished sessions were.
+
+    The ids of these stand nowhere. While another vanished session of the agent may come back, they may be its own.
+    Derived rows of removed sessions that nothing else has dropped go, too.
+    """
+    for scope in loose.scopes:
+        drop_session(database, scope, "derived")
+    nodes.forget_marks_of_gone(database, loose.above)
+    for agent_id in loose.agents:
+        waiting = f"select exists(select 1 from seals where agent_id = ? and {_VANISHED})"
+        if not database.value(waiting, (agent_id,)):
+            nodes.forget_marks_of_nothing(database, agent_id)
