@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from signet_sync.cli.main import Context, confirm, json_option, now_option, pass_context
-from signet_sync.integrity import operations as integrity_operations
-from signet_sync.integrity.operations import Chosen, Settled, chosen, difference
-from signet_sync.sync.engine import run_pass
 from signet_sync.sync.read_only import reading
-from signet_sync.sync.request import Request
 from signet_sync.sync.store.violations import AcceptedGone, Batch, accepted_gone, batches
-from signet_sync.sync.workspace import Workspace
 from signet_sync.text.phrases import counted
+
+# The modules of a pass are imported where they are used: `list`, which only reads, takes a quarter of the time without.
+if TYPE_CHECKING:
+    from signet_sync.integrity.operations import Chosen, Settled
+    from signet_sync.sync.workspace import Workspace
 
 
 @click.group()
@@ -73,6 +73,8 @@ def _show(found: list[Batch]) -> None:
 @pass_context
 def show(context: Context, path: str) -> int:
     """Show the difference between the sealed text and the present one."""
+    from signet_sync.integrity.operations import difference
+
     limit = context.settings().max_file_bytes
     with reading(context.place()) as database:
         text = difference(database, context.root, path, limit).unified()
@@ -99,6 +101,8 @@ def _choosing(command: Callable[..., int]) -> Callable[..., int]:
         accepted: bool = False,
         **own: Any,
     ) -> int:
+        from signet_sync.integrity.operations import Chosen
+
         if accepted and (everything or vanished or batch):
             raise click.UsageError("--accepted cannot be combined with --all, --vanished or --batch")
         if not (paths or everything or vanished or batch or accepted):
@@ -125,6 +129,10 @@ def _choosing(command: Callable[..., int]) -> Callable[..., int]:
 @contextmanager
 def _selected(context: Context, which: Chosen, question: str, *, yes: bool) -> Iterator[tuple[Workspace, list[str]]]:
     """Opens the workspace with verdicts as of now, and the chosen paths, after a person agreed unless one was named."""
+    from signet_sync.integrity.operations import chosen
+    from signet_sync.sync.engine import run_pass
+    from signet_sync.sync.request import Request
+
     with context.opened() as workspace:
         run_pass(workspace, Request(now_us=context.now_us, project=False))
         paths = chosen(workspace.database, which)
@@ -157,12 +165,16 @@ def restore(context: Context, which: Chosen, yes: bool) -> int:
     whose absence was accepted are restored by PATH or --accepted. If one of several fails, that is reported and the
     rest continues; run the same command again for what is left.
     """
+    from signet_sync.integrity import operations
+    from signet_sync.sync.engine import run_pass
+    from signet_sync.sync.request import Request
+
     with _selected(context, which, "restore {} to the sealed content", yes=yes) as (workspace, paths):
         if which.is_one:
-            kept = integrity_operations.restore(workspace, paths[0], context.now_us)
-            settled = Settled(paths, {} if kept is None else {paths[0]: kept})
+            kept = operations.restore(workspace, paths[0], context.now_us)
+            settled = operations.Settled(paths, {} if kept is None else {paths[0]: kept})
         else:
-            settled = integrity_operations.restore_all(workspace, paths, context.now_us)
+            settled = operations.restore_all(workspace, paths, context.now_us)
         run_pass(workspace, Request(now_us=context.now_us))
     return _answer(context, settled, "restored", kept=settled.kept)
 
@@ -176,12 +188,16 @@ def accept(context: Context, which: Chosen, yes: bool, reason: str) -> int:
     The seal of a file that is gone stays: violations list --accepted shows it, and restore PATH brings it back.
     PATTERN and failures are treated as by restore.
     """
+    from signet_sync.integrity import operations
+    from signet_sync.sync.engine import run_pass
+    from signet_sync.sync.request import Request
+
     with _selected(context, which, "accept {} as they are", yes=yes) as (workspace, paths):
         if which.is_one:
-            integrity_operations.accept(workspace, paths[0], reason, context.now_us)
-            settled = Settled(paths)
+            operations.accept(workspace, paths[0], reason, context.now_us)
+            settled = operations.Settled(paths)
         else:
-            settled = integrity_operations.accept_all(workspace, paths, reason, context.now_us)
+            settled = operations.accept_all(workspace, paths, reason, context.now_us)
         run_pass(workspace, Request(now_us=context.now_us, reread=frozenset(settled.done)))
     accepted = settled.done[0] if which.is_one else settled.done
     return _answer(context, settled, "accepted", accepted=accepted, reason=reason)

@@ -440,11 +440,11 @@ class SettingsRemark(NamedTuple):
     broken: bool
 
     def __str__(self) -> str:
-        said = f"{self.place}: {self.message}"
+        line = f"{self.place}: {self.message}"
         if not self.broken:
-            return said
+            return line
         own = self.place == WORKSPACE_FILE
-        return f"{said}; the last good value or the default is used{'' if own else ', and no model is asked'}"
+        return f"{line}; the last good value or the default is used{'' if own else ', and no model is asked'}"
 
 
 def agent_rules(root: Path, environ: Mapping[str, str] = os.environ) -> tuple[tuple[str, ...], list[SettingsRemark]]:
