@@ -13,7 +13,12 @@ from signet_sync.sync.read_only import reading
 
 @click.command()
 @click.option(
-    "--format", "format_", type=click.Choice(["mermaid", "dot", "json"]), default="mermaid", show_default=True
+    "--format",
+    "format_",
+    type=click.Choice(["mermaid", "dot", "json"]),
+    default="mermaid",
+    show_default=True,
+    help="Output.",
 )
 @click.option("--thread", metavar="HANDLE", help="Only one thread: its handle or key, or the handle of anything in it.")
 @click.option(

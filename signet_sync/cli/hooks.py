@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import click
@@ -61,7 +62,7 @@ def install(
         access=_access(mcp, agent_id, scope),
         dry_run=dry_run,
     )
-    return _answer(context, outcomes, dry_run, _show_installed)
+    return _answer(context, outcomes, dry_run, partial(_show_installed, context))
 
 
 @hooks.command(short_help="Remove the hooks from a harness's settings.")
@@ -126,7 +127,7 @@ def _answer(
     context: Context,
     outcomes: Sequence[Outcome],
     dry_run: bool,
-    show: Callable[[Context, Sequence[Outcome]], object],
+    show: Callable[[Sequence[Outcome]], object],
 ) -> int:
     errors = [outcome.error for outcome in outcomes if outcome.error is not None]
     if errors and len(outcomes) == 1:
@@ -140,7 +141,7 @@ def _answer(
         if dry_run:
             _show_diff(good)
         else:
-            show(context, good)
+            show(good)
 
     harnesses = [_document(outcome, dry_run) for outcome in outcomes]
     context.answer({"workspace": context.root, "dry_run": dry_run, "harnesses": harnesses}, show_all)
@@ -183,8 +184,7 @@ def _server_in_words(server: Server) -> str:
     return f"memory of {server.flag('--agent') or DEFAULT_AGENT}" + (f", scope {scope}" if scope else "")
 
 
-def _show_uninstalled(context: Context, outcomes: Sequence[Outcome]) -> None:
-    del context
+def _show_uninstalled(outcomes: Sequence[Outcome]) -> None:
     for outcome in outcomes:
         if all(edit.kind == "unchanged" for edit in outcome.plan.edits):
             click.echo(f"{outcome.harness}: nothing to remove from {outcome.before.path}")

@@ -25,7 +25,7 @@ _WRITERS = {
 @click.command()
 @click.argument("log", type=click.Choice(list(_ABOUT)), metavar="[agent|intake|hook]", default="agent")
 @click.option("-f", "--follow", is_flag=True, help="Print new lines as they are written.")
-@click.option("-n", "--lines", type=click.IntRange(0, 10_000), default=20, show_default=True)
+@click.option("-n", "--lines", type=click.IntRange(0, 10_000), default=20, show_default=True, help="Lines shown.")
 @json_option
 @pass_context
 def logs(context: Context, log: str, follow: bool, lines: int) -> int:

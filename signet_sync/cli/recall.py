@@ -15,7 +15,7 @@ from signet_sync.sync.read_only import reading
 
 @click.command()
 @click.argument("query", nargs=-1, required=True)
-@click.option("--limit", type=click.IntRange(1, 100), default=10, show_default=True)
+@click.option("--limit", type=click.IntRange(1, 100), default=10, show_default=True, help="Most hits.")
 @agent_option
 @now_option
 @json_option

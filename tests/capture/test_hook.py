@@ -713,6 +713,6 @@ def test_it_takes_no_time(listened, transcript, capsys, tmp_path):
 
 
 def test_help_is_clicks_and_other_commands_may_search_for_hook(vault):
-    assert "Harnesses call this" in vault.spawn("hook", "--help").out
+    assert "Called by harnesses" in vault.spawn("hook", "--help").out
     assert "Usage:" in call("hook", "--help").out
     assert "no_index" not in vault.spawn("search", "hook", "--json").out

@@ -311,7 +311,7 @@ def test_a_missing_extra_is_told_with_the_line_that_installs_it(vault: Vault, mo
 def test_a_port_that_is_taken_is_a_plain_error(vault: Vault) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         answer = vault.call("ui", "--no-open", "--port", str(taken.getsockname()[1]))
-    assert answer.code == 2 and "address already in use — choose another --port" in answer.err
+    assert answer.code == 2 and "cannot be used: Address already in use — omit --port" in answer.err
 
 
 def test_bad_options_are_refused_before_anything_is_served(vault: Vault) -> None:
