@@ -30,10 +30,10 @@ from signet_sync.formats.timestamps import DAY, SECOND, iso, parse_instant
 from signet_sync.memories import operations as memories_operations
 from signet_sync.memories import promotion
 from signet_sync.memories.promotion_score import Promotion, sweep_id
-from signet_sync.memories.signals import Event, Signals, totals
+from signet_sync.memories.signals import RecallEvent, Signals, Totals
 from signet_sync.memories.store import memories as memories_store
 from signet_sync.memories.store import promotions
-from signet_sync.pages import stage as pages_stage
+from signet_sync.pages import dreams_page_writer, memory_page_writer
 from signet_sync.recall import operations as recall_operations
 from signet_sync.settings.model import Settings
 from signet_sync.storage.database import native_backup
@@ -169,9 +169,9 @@ def stopwatch() -> tuple[Stopwatch, list[str]]:
         (promotion, "tag_memories", "concept tags of older memories"),
         (promotion, "_weigh", "counting and choosing"),
         (promotions, "store", "ledger"),
-        (pages_stage, "compose", "MEMORY.md, its text"),
-        (pages_stage, "_diary_page", "DREAMS.md"),
-        (pages_stage, "_write_page", "MEMORY.md, written"),
+        (memory_page_writer, "compose", "MEMORY.md, its text"),
+        (dreams_page_writer, "update", "DREAMS.md"),
+        (memory_page_writer, "_write", "MEMORY.md, written"),
         (native_backup, "fingerprint", "backup: is it due?"),
         (native_backup, "write", "backup: written"),
     ]
@@ -222,9 +222,11 @@ def counted(database: Database) -> None:
     for one, *event in database.execute(
         "select memory_id, query, score, at_us from recall_events where agent_id = ?", (AGENT,)
     ):
-        found[one].append(Event(*event))
+        found[one].append(RecallEvent(*event))
     for some in found.values():
-        totals(some)
+        days = {event.at_us // DAY for event in some}
+        last_us = max(event.at_us for event in some)
+        Totals(len(some), sum(event.score for event in some), last_us, len({event.query for event in some}), len(days))
 
 
 def sweep_table(columns: dict[str, list[dict[str, float]]], names: Sequence[str]) -> Iterator[str]:

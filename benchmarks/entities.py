@@ -1,6 +1,6 @@
 """How long the ledger of two hundred entities takes to be told again, and one edit of a section among them.
 
-`python -m benchmarks.entities` makes a garden of 200 entities with 50 events each, over a year (seeded), and measures
+`python -m benchmarks.entities` makes 200 entities with 50 events each, over a year (seeded), and measures
 the replay of all of them, the check of the chain, and edits of one section, each in a workspace that is opened for it.
 Beside them stands what anyone would write first, measured in the same round: for the replay the same lines read as
 JSON and hashed; for the edit the file read, changed and put in place durably, one durable line in a log and one row.
@@ -30,15 +30,15 @@ from benchmarks.ground import PROJECT, machine, percentile
 from signet_sync.app.workspace import opened
 from signet_sync.entities import operations, reports
 from signet_sync.entities.documents import edits
-from signet_sync.entities.documents.document import Document, blank, render
+from signet_sync.entities.documents.document import EntityDocument, blank, render
 from signet_sync.entities.documents.escaping import fit, fit_item
 from signet_sync.entities.event_log import chain
-from signet_sync.entities.event_log.agent_log import Ledger, outcome
-from signet_sync.entities.event_log.events import GENESIS, Entry, Operation, encode
+from signet_sync.entities.event_log.agent_log import EventLog, outcome
+from signet_sync.entities.event_log.events import GENESIS, LogEntry, Operation, encode
 from signet_sync.entities.event_log.replay import by_entity, fold
 from signet_sync.entities.evidence import ENTROPY, ulid_at
-from signet_sync.entities.repository import Entity, Garden, Seen, path_of
-from signet_sync.entities.write_ahead import Plan, Stamp, event_of
+from signet_sync.entities.repository import Entity, EntityRepository, FileContent, path_of
+from signet_sync.entities.write_ahead import EditPlan, EventStamp, event_of
 from signet_sync.formats.entity_paths import KINDS, File, Kind, Place, ledger_page, new_id, parse_path
 from signet_sync.formats.timestamps import DAY, SECOND, iso, parse_instant
 from signet_sync.settings.model import Settings
@@ -51,7 +51,7 @@ NARRATIVES, LISTS = {"user": "overview", "part": "role", "relationship": "dynami
 
 
 class Made(NamedTuple):
-    """What stands in a garden: entities by id and path of the profile, lines and bytes of its ledger."""
+    """What stands in a repo: entities by id and path of the profile, lines and bytes of its ledger."""
 
     paths: dict[str, str]
     events: int
@@ -59,17 +59,17 @@ class Made(NamedTuple):
     size: int
 
 
-# ── the garden ──
+# ── the entities ──
 
 
 def plant(place: Workspace, entities: int, events: int, seed: int) -> Made:
-    """Writes a garden as its operations would leave it: their lines, in the order of time, and their files."""
+    """Writes entities as its operations would leave it: their lines, in the order of time, and their files."""
     chance = random.Random(seed)
-    garden = Garden(place, AGENT, NOW)
-    told: list[tuple[int, list[Entry]]] = []
+    repo = EntityRepository(place, AGENT, NOW)
+    told: list[tuple[int, list[LogEntry]]] = []
     files: dict[str, str] = {}
     for number in range(entities):
-        for at_us, entries, path, text in _life(garden, number, events, chance):
+        for at_us, entries, path, text in _life(repo, number, events, chance):
             told.append((at_us, entries))
             files[path] = text
     told.sort(key=lambda one: one[0])
@@ -87,41 +87,43 @@ def plant(place: Workspace, entities: int, events: int, seed: int) -> Made:
 
 
 def _life(
-    garden: Garden, number: int, events: int, chance: random.Random
-) -> Iterator[tuple[int, list[Entry], str, str]]:
+    repo: EntityRepository, number: int, events: int, chance: random.Random
+) -> Iterator[tuple[int, list[LogEntry], str, str]]:
     """The events of one entity with their outcomes, and the file that each leaves."""
     kind = KINDS[number % 20 // 9]
     entity_id = new_id(kind, str(number))
     begun = NOW - YEAR + chance.randrange(DAY)
     title = f"{kind.capitalize()} {number}"
-    documents: dict[File, Document] = {}
+    documents: dict[File, EntityDocument] = {}
     for step in range(events):
-        garden.now_us = begun + step * (YEAR - DAY) // events
+        repo.now_us = begun + step * (YEAR - DAY) // events
         file: File = "notes" if step == 1 else "profile"
         at = Place(AGENT, kind, f"{kind}-{number}", entity_id, file)
         op: Operation = "create"
         section = None
         if step < 2:
             document = blank(
-                kind, title=title, entity_id=entity_id, agent_id=AGENT, created_at=iso(garden.now_us), file=file
+                kind, title=title, entity_id=entity_id, agent_id=AGENT, created_at=iso(repo.now_us), file=file
             )
         else:
             document, op, section = _edit(documents["profile"], kind, step, chance)
-            document = edits.with_fields(document, {"updated_at": iso(garden.now_us)})
+            document = edits.with_fields(document, {"updated_at": iso(repo.now_us)})
         known = documents.get(file)
-        seen = Seen(path_of(at), at, text=render(known) if known is not None else None)
+        seen = FileContent(path_of(at), at, text=render(known) if known is not None else None)
         entity = Entity(entity_id, kind, at.slug, {file: seen}, {file: known} if known is not None else {})
-        plan = Plan(op=op, file=file, section=section, after=document, stated=step < 2)
-        event = event_of(garden, entity, plan, Stamp(ulid=_ulid(garden.now_us, chance), actor="agent"))
+        plan = EditPlan(op=op, file=file, section=section, after=document, stated=step < 2)
+        event = event_of(repo, entity, plan, EventStamp(ulid=_ulid(repo.now_us, chance), actor="agent"))
         if step < 2:
             event = replace(event, payload={"whole": render(document), "slug": at.slug})
             event = replace(event, file_after=hashlib.sha256(render(document).encode()).hexdigest())
-        ended = replace(outcome(event, "committed", garden.now_us), id=_ulid(garden.now_us, chance))
+        ended = replace(outcome(event, "committed", repo.now_us), id=_ulid(repo.now_us, chance))
         documents[file] = document
-        yield garden.now_us, [event, ended], path_of(at), render(document)
+        yield repo.now_us, [event, ended], path_of(at), render(document)
 
 
-def _edit(document: Document, kind: Kind, step: int, chance: random.Random) -> tuple[Document, Operation, str]:
+def _edit(
+    document: EntityDocument, kind: Kind, step: int, chance: random.Random
+) -> tuple[EntityDocument, Operation, str]:
     words = " ".join(chance.choices(["It", "guards", "the", "gate", "at", "night", "and", "worries", "a lot"], k=30))
     if step % 3:
         name = LISTS[step % 2]
@@ -139,7 +141,7 @@ def _ulid(at_us: int, chance: random.Random) -> str:
 
 def retold(root: str, made: Made) -> None:
     """Tells every entity again from the ledger's pages, and compares both of its files."""
-    for entity_id, entries in by_entity(Ledger(root, AGENT).entries()).items():
+    for entity_id, entries in by_entity(EventLog(root, AGENT).entries()).items():
         for file, text in fold(entries).texts.items():
             path = made.paths[entity_id].replace("profile.md", f"{file}.md")
             if Path(root, path).read_bytes().decode() != text:
@@ -148,13 +150,13 @@ def retold(root: str, made: Made) -> None:
 
 def chained(root: str) -> None:
     """Checks every line of the ledger, and that none is missing."""
-    if chain.verify(Ledger(root, AGENT).lines(), known_last=None, agent_id=AGENT):
+    if chain.verify(EventLog(root, AGENT).lines(), known_last=None, agent_id=AGENT):
         raise ValueError("the chain is broken")
 
 
 def lines_read(root: str) -> None:
     """The baseline: every line as JSON, and its hash."""
-    for path in Ledger(root, AGENT).pages().values():
+    for path in EventLog(root, AGENT).pages().values():
         for line in Path(root, path).read_bytes().splitlines():
             json.loads(line)
             hashlib.sha256(line).digest()
@@ -222,7 +224,7 @@ def measure(ground: str, chosen: argparse.Namespace) -> Iterator[str]:
     with opened(root, Settings()) as place:
         trouble = [*reports.verify(place, AGENT), *reports.drift(place, AGENT)]
     if trouble:
-        raise ValueError(f"the garden is not as it was planted: {trouble[0]}")
+        raise ValueError(f"the repo is not as it was planted: {trouble[0]}")
     taken: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for _ in range(chosen.rounds):
         with timed(taken["all entities told again (goal: ≤ 5 s)"]):

@@ -58,7 +58,7 @@ from signet_sync.recall import query
 from signet_sync.sessions import input as sessions_input
 from signet_sync.sessions.digest.summary import digest
 from signet_sync.sync.planner import Bench, Judgement, Tombstones, judge, judge_tombstone
-from signet_sync.text import tags
+from signet_sync.text import chunking, tags
 from signet_sync.text.sanitizer import sanitize_line, sanitize_transcript_v2
 from signet_sync.text.token_estimate import estimate_tokens, rough_tokens
 
@@ -211,7 +211,7 @@ def _follow(judgement: Judgement) -> None:
         estimate_tokens(line.line)
     if row.source_kind == "manifest":
         return
-    nodes.cut(row.content)
+    list(chunking.pieces(row.content, nodes.CHUNK_TOKENS))
     distil(row.content, project=row.project)
     digest(row.content, project=row.project, harness=row.harness)
     rough_tokens(row.content)
@@ -314,7 +314,7 @@ def _read_page(raw: bytes) -> object:
 
 
 @cache
-def _entity() -> documents_document.Document:
+def _entity() -> documents_document.EntityDocument:
     document = documents_document.blank(
         "part", title="Wick", entity_id="p-aaaaaaaaaaaa", agent_id="default", created_at=_AT
     )
@@ -356,11 +356,13 @@ def _ledgers() -> Sequence[bytes]:
 def _read_ledger(raw: bytes) -> object:
     lines = chain.lines_of("2026-03", raw)
     chain.verify(lines, known_last=None)
-    entries = [entry for line in lines if isinstance(entry := events.decode(line.text), events.Event | events.Outcome)]
+    entries = [
+        entry for line in lines if isinstance(entry := events.decode(line.text), events.Event | events.WriteOutcome)
+    ]
     return replay.fold(_resealed_events(entries))
 
 
-def _resealed_events(entries: Sequence[events.Entry]) -> Iterator[events.Entry]:
+def _resealed_events(entries: Sequence[events.LogEntry]) -> Iterator[events.LogEntry]:
     """What a forger would do who knows how the chain is made."""
     last = events.GENESIS
     for entry in entries:
@@ -426,7 +428,7 @@ def _read_transcripts(raw: bytes) -> object:
     for conversation in read:
         markdown.render(conversation.entries)
     parts = [(str(number), line.decode("utf-8", "replace")) for number, line in enumerate(lines[:20])]
-    rows = [opencode.Message(str(number), data, parts[:3]) for number, data in parts]
+    rows = [opencode.MessageRow(str(number), data, parts[:3]) for number, data in parts]
     session = next((found for line in lines if (found := parsed(line)) is not None), {})
     return read, opencode.read(session, rows)
 

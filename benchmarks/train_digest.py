@@ -32,9 +32,9 @@ from signet_sync.sessions.digest import classifier
 from signet_sync.sessions.digest.classifier import HEADER, KINDS, ROWS, features
 from signet_sync.sessions.digest.conversation import Kind
 from signet_sync.sessions.digest.cues import Cues, cues
-from signet_sync.sessions.digest.replies import asks, inquires
-from signet_sync.sessions.digest.statements import Said, kind_by_rules
-from signet_sync.sessions.digest.summary import outcome
+from signet_sync.sessions.digest.replies import asks, asks_for_fact
+from signet_sync.sessions.digest.session import outcome
+from signet_sync.sessions.digest.statements import SentenceContext, kind_by_rules
 from signet_sync.text.sanitizer import sanitize_transcript_v2
 
 ROUNDS, RATE, DECAY, SEED = 15, 0.1, 1e-4, 1
@@ -63,7 +63,7 @@ class Labelled(NamedTuple):
 class Example(NamedTuple):
     """A sentence as the digest meets it, with what it is (`none` for nothing); `ruled` where the rules may be heard."""
 
-    said: Said
+    said: SentenceContext
     cues: Cues
     kind: str
     ruled: bool
@@ -77,24 +77,26 @@ def labelled(path: Path) -> Iterator[Labelled]:
             yield Labelled(kind, language, where, sentence, before.replace("\\n", "\n"))
 
 
-def said_of(row: Labelled) -> Said:
+def said_of(row: Labelled) -> SentenceContext:
     """A sentence as the digest meets it; where the table is silent, half of them open their turn."""
     sentence, before = row.sentence, row.before
     opens = crc32(sentence.encode()) % 2 == 0
     match row.where:
         case "reply" | "reply2":
-            facts, whether = inquires(before)
-            return Said(
+            facts, whether = asks_for_fact(before)
+            return SentenceContext(
                 sentence, reply=asks(before), opens=row.where == "reply", previous=before, facts=facts, whether=whether
             )
         case "first":
-            return Said(sentence, first=True, opens=True)
+            return SentenceContext(sentence, first=True, opens=True)
         case "after":
-            return Said(sentence, closing=True, opens=opens, previous="I fixed the loader; all tests pass now.")
+            return SentenceContext(
+                sentence, closing=True, opens=opens, previous="I fixed the loader; all tests pass now."
+            )
         case "report":
-            return Said(sentence, report=True, previous=before)
+            return SentenceContext(sentence, report=True, previous=before)
         case _:
-            return Said(sentence, opens=opens, previous="I look at it.")
+            return SentenceContext(sentence, opens=opens, previous="I look at it.")
 
 
 def of_tables() -> Iterator[Example]:
@@ -107,11 +109,11 @@ def of_tables() -> Iterator[Example]:
 # ── sessions and dialogues ──
 
 
-def candidates(session: Record) -> list[tuple[Said, Cues]]:
+def candidates(session: Record) -> list[tuple[SentenceContext, Cues]]:
     """The sentences of a session whose kind the digest asks for, each once."""
-    heard: dict[tuple[str, str, bool], tuple[Said, Cues]] = {}
+    heard: dict[tuple[str, str, bool], tuple[SentenceContext, Cues]] = {}
 
-    def asked(said: Said, known: Cues) -> Kind | None:
+    def asked(said: SentenceContext, known: Cues) -> Kind | None:
         heard.setdefault((said.sentence, said.previous[-80:], said.report), (said, known))
         return kind_by_rules(said, known)
 

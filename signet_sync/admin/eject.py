@@ -25,8 +25,7 @@ from signet_sync.formats.snapshot import PAGE_LIMIT, Found
 from signet_sync.host import service
 from signet_sync.host.harness_settings.registry import HARNESSES
 from signet_sync.host.service import ServiceState
-from signet_sync.pages import signet_daemon
-from signet_sync.pages import stage as pages_stage
+from signet_sync.pages import page_files, signet_daemon
 from signet_sync.pages.store import pages
 from signet_sync.sessions import live_files
 from signet_sync.settings.model import DEFAULT_WORKSPACE, Settings
@@ -211,7 +210,7 @@ def _last_pass(workspace: Workspace, now_us: int) -> None:
             hint="bring memory/ back, or: signet-sync reindex --accept-removals; then eject again",
         )
     if next(due(workspace, clock.now_us()), None) is not None:
-        intake.take(workspace, now_us=clock.now_us)
+        intake.run_capture(workspace, now_us=clock.now_us)
         damage.run_pass_mending(workspace, request)
 
 
@@ -228,7 +227,7 @@ def _pages(root: str, *, blank: bool) -> Iterator[tuple[str, bytes, bytes | None
     paths = _heads(root)
     if blank:
         agents = [agent_id for path in paths if (agent_id := page_agent(path))]
-        paths += [path for agent_id in agents for path in (*pages_stage.on_disk(root, agent_id), dream_page(agent_id))]
+        paths += [path for agent_id in agents for path in (*page_files.on_disk(root, agent_id), dream_page(agent_id))]
     for path in dict.fromkeys(paths):
         found = _read(root, path)
         if found is None:

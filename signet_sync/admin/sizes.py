@@ -38,7 +38,7 @@ def inside(database: Database) -> tuple[dict[str, int], dict[str, int]]:
     from signet_sync.integrity import store as integrity_store
     from signet_sync.memories.store import recall_events
 
-    kept = {"seals": integrity_store.room(database), "recall_events": recall_events.room(database)}
+    kept = {"seals": integrity_store.bytes_used(database), "recall_events": recall_events.bytes_used(database)}
     unused = database.value("pragma freelist_count") * database.value("pragma page_size")
     rows = {name: count for name, (count, _) in kept.items()}
     rows |= {name: database.value(f"select count(*) from {name}") for name in ("memories", "pins")}

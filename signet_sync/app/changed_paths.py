@@ -27,7 +27,7 @@ def worth(workspace: Workspace, hinted: frozenset[str]) -> frozenset[str]:
     others = {
         path
         for path in hinted - vault
-        if path == MEMORY or page_agent(path) is not None or entities_stage.is_worth(path)
+        if path == MEMORY or page_agent(path) is not None or entities_stage.is_entity_path(path)
     }
     return (vault - dull) | others
 

@@ -19,6 +19,7 @@ RECOVERIES = (
 )
 ERASERS = (
     "signet_sync.privacy.stage:RemovedWords",
+    "signet_sync.privacy.stage:RemovedEvidence",
     "signet_sync.entities.stage:Entities",
     "signet_sync.app.recovery:LiveTurns",
     "signet_sync.capture.stage:Captures",

@@ -11,8 +11,7 @@ from signet_sync.errors import RevisionConflict, WorkspaceError
 from signet_sync.formats.filename import artifact_name
 from signet_sync.formats.paths import BEGUN_PURGE, MEMORY
 from signet_sync.sessions import journal, live_files
-from signet_sync.sessions.live_files import Identity
-from signet_sync.sessions.store import live, removed_turns
+from signet_sync.sessions.store import removed_turns
 from signet_sync.sync import scan
 from signet_sync.sync.request import Pass
 from signet_sync.sync.stages import Eraser, Maintenance, Recovery
@@ -35,8 +34,8 @@ class LiveTurns(Recovery, Eraser):
         """Makes rows and files agree."""
         workspace = run.workspace
         try:
-            if not (workspace.touch_nothing or is_settled(workspace.database, workspace.state.live)):
-                from signet_sync.sessions import live  # slow to load, as it imports every harness's parser
+            if not (workspace.touch_nothing or live_files.is_settled(workspace.database, workspace.state.live)):
+                from signet_sync.sessions import live  # imports the sanitizer
 
                 live.settle(workspace)
         except OSError as error:
@@ -53,14 +52,6 @@ class LiveTurns(Recovery, Eraser):
         """Deletes the rows, and recorded answers of the sessions' flows."""
         removed_turns.forget(database, stone, sessions)
         return 0
-
-
-def is_settled(database: Database, folder: str) -> bool:
-    """Returns whether the rows of live turns agree with their files, and no file is without a row."""
-    known = live.shapes(database)
-    return live_files.shapes(folder) == known and all(
-        Identity(*one).name in known for one in live.handed_over(database)
-    )
 
 
 class Purges(Maintenance):

@@ -20,15 +20,15 @@ from signet_sync.app.database_supervisor import Connection
 from signet_sync.app.heartbeat import Presence
 from signet_sync.app.notifications import Telling
 from signet_sync.capture import spool
-from signet_sync.capture.worker import Worker, at_work, due
-from signet_sync.entities.scan import garden
+from signet_sync.capture.worker import Worker, changed_sessions, due
+from signet_sync.entities.scan import entities_folder
 from signet_sync.errors import SignetSyncError
 from signet_sync.formats.paths import DEFAULT_AGENT, MEMORY, TOMBSTONES, agent_folder, head_page
 from signet_sync.formats.timestamps import DAY, SECOND, iso
 from signet_sync.history.scheduler import Committing
 from signet_sync.memories import promotion
 from signet_sync.pages import signet_daemon
-from signet_sync.pages import stage as pages_stage
+from signet_sync.pages.store import pages
 from signet_sync.sessions import journal
 from signet_sync.settings.model import may_ask_model
 from signet_sync.storage.clock import now_us
@@ -152,9 +152,9 @@ class Rounds:
 
     def _folders(self) -> list[str]:
         pages = [agent_folder(agent).rstrip("/") for agent in self._agents]
-        gardens = [f"{garden(agent)}/" for agent in {DEFAULT_AGENT, *self._agents}]
+        entity_folders = [f"{entities_folder(agent)}/" for agent in {DEFAULT_AGENT, *self._agents}]
         spooled = os.path.realpath(self.workspace.state.spool)
-        return ["", MEMORY, TOMBSTONES, *(page for page in pages if page), *sorted(gardens), spooled]
+        return ["", MEMORY, TOMBSTONES, *(page for page in pages if page), *sorted(entity_folders), spooled]
 
     # ── what is due ──
 
@@ -190,7 +190,7 @@ class Rounds:
     def _take_spool(self) -> None:
         """Processes the hooks' jobs and reads running sessions; the files it writes return as changes."""
         moment = now_us()
-        rests = [wait for _, _, wait in at_work(self.workspace, moment)]
+        rests = [wait for _, _, wait in changed_sessions(self.workspace, moment)]
         if next(due(self.workspace, moment), None) is not None or any(wait <= 0 for wait in rests):
             self.worker.start(sweep=False)
         elif rests:
@@ -258,7 +258,7 @@ class Rounds:
             promotion.prune(self.workspace, now_us())
         elif not self._halted:
             for agent_id in list(promotion.due(self.workspace, now_us())):
-                swept = promotion.dream(self.workspace, agent_id, now_us(), patience=LOCK_PATIENCE, commit=False)
+                swept = promotion.dream(self.workspace, agent_id, now_us(), patience=LOCK_PATIENCE)
                 self.commits.hear()
                 if not swept.deferred:
                     logger.info("{}: {} of {} memories rose", agent_id, len(swept.promoted), swept.candidates)
@@ -411,7 +411,7 @@ class Rounds:
     def _plan_pages(self) -> None:
         """Schedules the next change of a page without an event: a session enters or leaves the window."""
         self._due.pop("pages", None)
-        instant = pages_stage.next_instant(self.workspace)
+        instant = pages.next_instant(self.workspace.database)
         if instant is None or self._halted or self.held or self._deferrals:
             return  # a page that cannot be written now is retried by full passes
         wait = (instant - now_us()) / SECOND

@@ -162,7 +162,7 @@ def sift(workspace: Workspace, incoming: Incoming, now_us: int, *, absent: bool)
         for stone in undone:
             tombstones_store.lift(rows, stone.agent_id, stone.session_token)
         sifted.undone += len(undone)
-        here = remove.standing(workspace)
+        here = remove.all_tombstones(workspace)
         stones = _all(here, tombstones_store.mirrored(rows))
         if stones:
             _drop_removed(rows, stones, now_us, sifted, workspace.pipeline.erasers)

@@ -43,7 +43,7 @@ def merge(database: Database, other: Database) -> dict[str, int]:
         names = tuple(table.types)
         taken[table.name] = native_backup.adopt(database, table.name, names, _rows(other, table, names))
     if taken["session_transcripts"]:
-        live.forget_shapes(database)
+        live.drop_shapes(database)
     if taken["memories"]:
         line_index.put(database, memories.lines(database))
     composed.forget_all(database)

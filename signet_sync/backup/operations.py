@@ -140,7 +140,7 @@ def write_bundle(workspace: Workspace, target: str, lines: Iterator[bytes]) -> i
 
 def _settle(workspace: Workspace, now_us: int) -> None:
     """Looks at the vault and finishes a pending scrub, so that nothing removed is written out."""
-    memories_operations.look(workspace, now_us)
+    memories_operations.first_pass(workspace, now_us)
     if tombstones_store.unscrubbed(workspace.database):
         engine.run_locked(workspace, Request(now_us=now_us))
 
@@ -276,7 +276,7 @@ def bring(workspace: Workspace, incoming: Incoming, now_us: int, *, absent: bool
             taken = merge.merge(database, incoming.rows)
         outcome = engine.run_locked(workspace, Request(now_us=now_us))
         if taken["session_transcripts"] and outcome.cliff is None:
-            live.drop_held(workspace, live_store.handed_over(incoming.rows))
+            live.drop_recorded(workspace, live_store.handed_over(incoming.rows))
         if incoming.sifted.agents and outcome.cliff is None:
             _drop_loose_marks(workspace, incoming.sifted.agents, taken)
         back_up(workspace, iso(now_us))

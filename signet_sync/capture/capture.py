@@ -10,26 +10,27 @@ from dataclasses import dataclass, field, replace
 from signet_sync.capture import store as capture_store
 from signet_sync.capture.harnesses import claude_code, codex, gemini, openclaw, opencode
 from signet_sync.capture.harnesses.compactions import compaction_text
-from signet_sync.capture.harnesses.markdown import render, since, words_of
-from signet_sync.capture.harnesses.records import Conversation, Entry
+from signet_sync.capture.harnesses.markdown import render, since
+from signet_sync.capture.harnesses.records import Conversation, TranscriptEntry
 from signet_sync.capture.harnesses.texts import file_stem, prompt_of
 from signet_sync.capture.spool import Job
-from signet_sync.capture.store import Mark
+from signet_sync.capture.store import TranscriptState
 from signet_sync.capture.stores import transcripts
-from signet_sync.capture.stores.transcripts import Source
+from signet_sync.capture.stores.transcripts import TranscriptSource
 from signet_sync.formats.body import utf8
 from signet_sync.formats.ids import agent_for, is_session_id, session_name, session_value
-from signet_sync.formats.session_token import derive_token
+from signet_sync.formats.session_token import token_of
 from signet_sync.formats.timestamps import SECOND, iso, parse_instant
 from signet_sync.sessions import operations as sessions_operations
 from signet_sync.sessions.input import CompactionInput, SessionInput, compaction_input, session_input
-from signet_sync.sessions.live_turns import Said, held_entries, is_live, is_same, live_in, with_live
+from signet_sync.sessions.live_turns import SpokenTurn, insert_live, is_live, is_same, live_turns_in, recorded_entries
 from signet_sync.sessions.states import Propose
 from signet_sync.sync.planner import Row
 from signet_sync.sync.store import artifacts
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text.redacted_match import alike
 from signet_sync.text.sanitizer import sanitize_transcript_v2
+from signet_sync.text.turn_words import words_of
 
 READERS: Mapping[str, Callable[..., Conversation]] = {
     module.NAME: module.read for module in (claude_code, codex, gemini, openclaw)
@@ -47,7 +48,7 @@ SAME_COMPACTION_US = 120 * SECOND
 
 
 @dataclass(frozen=True, slots=True)
-class Handed:
+class ReportedCompaction:
     """A compaction's summary as a hook delivered it, sanitized; `at` is microseconds since 1970 UTC.
 
     It is written if the transcript has no record of this compaction; unless `final`, that record may still come.
@@ -59,13 +60,13 @@ class Handed:
 
 
 @dataclass(slots=True)
-class Captured:
+class CaptureResult:
     """The result for one transcript: paths of the files written, or why there are none (`remark`).
 
     `recorded`: the transcript contains all compactions that hooks delivered.
     """
 
-    source: Source
+    source: TranscriptSource
     session_id: str = ""
     agent_id: str = ""
     segments: list[str] = field(default_factory=list)
@@ -80,7 +81,7 @@ class Captured:
         return bool(self.segments or self.compactions)
 
 
-def read(source: Source) -> Conversation:
+def read(source: TranscriptSource) -> Conversation:
     """Reads a transcript in its harness's format, with the session id in our form. Raises `HarnessError`."""
     if source.harness == opencode.NAME:
         found = opencode.read(*transcripts.opencode_session(source.path, source.session_id))
@@ -96,62 +97,61 @@ def read(source: Source) -> Conversation:
 
 def capture(
     workspace: Workspace,
-    source: Source,
+    source: TranscriptSource,
     *,
     now_us: int,
     agent_id: str | None = None,
     propose: Propose | None = None,
     end: bool = True,
-    handed: Sequence[Handed] = (),
+    handed: Sequence[ReportedCompaction] = (),
     prompt: Job | None = None,
     environ: Mapping[str, str] = os.environ,
-) -> Captured:
+) -> CaptureResult:
     """Writes what a transcript adds since its last segment, and each of its compactions once.
 
     With `end` false the session is still running: only its compactions are written, those in `handed` included.
     `prompt` is the stop marker with the user's last prompt, which is added if the transcript lacks it. File names
-    follow
-    from the times of the records, so two machines that read the same transcript write the same files. Raises
+    follow from the times of the records, so two machines that read the same transcript write the same files. Raises
     `HarnessError`, and what `sessions.operations.end` raises.
     """
     conversation = read(source)
-    done = Captured(source, conversation.session_id)
-    done.remark = _nothing_in(conversation, prompt)
+    done = CaptureResult(source, conversation.session_id)
+    done.remark = _why_empty(conversation, prompt)
     if not done.remark:
         done.agent_id = agent_id or agent_for(conversation.project, environ, workspace.settings.agents_projects)
         _write(workspace, conversation, done, now_us, propose, end=end, handed=handed, prompt=prompt)
     if end or done.wrote:
         outcome = done.remark or ("written" if done.wrote else "nothing new")
         size = source.size if end else capture_store.UNREAD
-        seen = Mark(size, source.mtime_ns, done.agent_id, outcome, conversation.session_id)
+        seen = TranscriptState(size, source.mtime_ns, done.agent_id, outcome, conversation.session_id)
         capture_store.mark(workspace.database, source.harness, source.place, source.session_id, seen, iso(now_us))
     return done
 
 
-def unwritten(workspace: Workspace, conversation: Conversation, agent_id: str, job: Job) -> tuple[Entry, ...]:
+def unwritten(workspace: Workspace, conversation: Conversation, agent_id: str, job: Job) -> tuple[TranscriptEntry, ...]:
     """Returns the entries that no indexed segment contains yet, and the user's last prompt."""
     rows = _indexed(workspace, conversation, agent_id)
-    fresh = () if _nothing_in(conversation) else _fresh(conversation, rows)
-    return (*fresh, *_heard(conversation, rows, job))
+    fresh = () if _why_empty(conversation) else _fresh(conversation, rows)
+    return (*fresh, *_last_prompt(conversation, rows, job))
 
 
-def _heard(conversation: Conversation, rows: Sequence[Row], job: Job | None) -> tuple[Entry, ...]:
+def _last_prompt(conversation: Conversation, rows: Sequence[Row], job: Job | None) -> tuple[TranscriptEntry, ...]:
     """Returns the user's last prompt as an entry, if neither the transcript nor a segment contains it yet."""
     if job is None or job.prompt is None:
         return ()
     text, at_us = PROMPTS.get(job.harness, prompt_of)(job.prompt), parse_instant(job.at) or 0
-    said = Said("user", sanitize_transcript_v2(words_of(text)), job.at)
-    known = (turn for row in rows if row.source_kind == "transcript" for turn in live_in(row.content))
+    said = SpokenTurn("user", sanitize_transcript_v2(words_of(text)), job.at)
+    known = (turn for row in rows if row.source_kind == "transcript" for turn in live_turns_in(row.content))
     if (
         not text.strip()
-        or _is_past(conversation, at_us)
+        or _shows_activity_after(conversation, at_us)
         or any(is_same(said, turn) for turn in known if turn.at == said.at)
     ):
         return ()
-    return (Entry("user", at_us, text),)
+    return (TranscriptEntry("user", at_us, text),)
 
 
-def _is_past(conversation: Conversation, at_us: int) -> bool:
+def _shows_activity_after(conversation: Conversation, at_us: int) -> bool:
     """Whether a transcript shows activity after the user's prompt, whatever the wording."""
     return any(
         entry.at > at_us - (PROMPT_LEAD_US if entry.kind in ("user", "event", "compaction") else 0)
@@ -159,26 +159,26 @@ def _is_past(conversation: Conversation, at_us: int) -> bool:
     )
 
 
-def _nothing_in(conversation: Conversation, prompt: Job | None = None) -> str:
+def _why_empty(conversation: Conversation, prompt: Job | None = None) -> str:
     """Returns why nothing of a transcript is kept; empty if it is worth keeping."""
     if conversation.parent is not None:
         return "a sub-agent's transcript: it is part of another session"
-    if not conversation.turns and not _heard(conversation, (), prompt):
+    if not conversation.turns and not _last_prompt(conversation, (), prompt):
         return conversation.remark or "no words of a user or an assistant in it"
     if not conversation.session_id:
-        return "it names no session"
+        return "it does not name a session"
     return ""
 
 
 def _write(
     workspace: Workspace,
     conversation: Conversation,
-    done: Captured,
+    done: CaptureResult,
     now_us: int,
     propose: Propose | None,
     *,
     end: bool,
-    handed: Sequence[Handed],
+    handed: Sequence[ReportedCompaction],
     prompt: Job | None,
 ) -> None:
     unrecorded = [one for one in handed if not _is_recorded(conversation, one)]
@@ -186,7 +186,7 @@ def _write(
     compactions = [*_compactions(conversation), *(_entry(one) for one in unrecorded if one.final)]
     if not end and all(_is_kept(entry, _indexed(workspace, conversation, done.agent_id)) for entry in compactions):
         # Returns before the refresh below, which could delay others.
-        done.remark = "no compaction in it that was not kept before"
+        done.remark = "it contains no new compaction"
         return
     rows = _rows(workspace, conversation, done.agent_id)
     for entry in compactions:
@@ -194,10 +194,10 @@ def _write(
             kept = _compaction(conversation, entry, done, now_us)
             _add(done, sessions_operations.compact(workspace, kept, now_us=now_us, propose=propose))
     if not end:
-        done.remark = "" if done.compactions else "no compaction in it that was not kept before"
+        done.remark = "" if done.compactions else "it contains no new compaction"
         return
     fresh = _fresh(conversation, rows)
-    heard = _heard(conversation, rows, prompt)
+    heard = _last_prompt(conversation, rows, prompt)
     if not fresh and not heard:
         done.remark = "" if done.compactions else "nothing new since it was captured"
         return
@@ -207,8 +207,8 @@ def _write(
     for chunk in chunks:
         text = render(chunk)
         if chunk is chunks[-1] and heard:
-            said = [Said("user", sanitize_transcript_v2(entry.text), iso(entry.at)) for entry in heard]
-            text = with_live(sanitize_transcript_v2(text) if fresh else "", said, range(len(said)))
+            said = [SpokenTurn("user", sanitize_transcript_v2(entry.text), iso(entry.at)) for entry in heard]
+            text = insert_live(sanitize_transcript_v2(text) if fresh else "", said, range(len(said)))
         # A turn may be longer than a file: its parts get names some milliseconds before that of the last part.
         moment = max(chunk[-1].at, after + 2000 * (len(utf8(text)) // room))
         after = moment // 1000 * 1000 + 1000
@@ -221,7 +221,7 @@ def _room(max_file_bytes: int) -> int:
     return min(max(max_file_bytes - sessions_operations.HEADROOM, max_file_bytes // 2) * 3 // 4, SEGMENT_BYTES)
 
 
-def _chunks(entries: Sequence[Entry], limit: int) -> Iterator[Sequence[Entry]]:
+def _chunks(entries: Sequence[TranscriptEntry], limit: int) -> Iterator[Sequence[TranscriptEntry]]:
     """Splits entries into segments of at most about `limit` bytes, only between entries of different milliseconds.
 
     So each segment has its own time, and after a crash the last segment shows where to continue.
@@ -236,38 +236,36 @@ def _chunks(entries: Sequence[Entry], limit: int) -> Iterator[Sequence[Entry]]:
     yield entries[start:]
 
 
-def _compactions(conversation: Conversation) -> list[Entry]:
+def _compactions(conversation: Conversation) -> list[TranscriptEntry]:
     return [entry for entry in conversation.entries if entry.kind == "compaction" and entry.text.strip()]
 
 
-def _entry(handed: Handed) -> Entry:
-    return Entry("compaction", handed.at, compaction_text(handed.text))
+def _entry(handed: ReportedCompaction) -> TranscriptEntry:
+    return TranscriptEntry("compaction", handed.at, compaction_text(handed.text))
 
 
-def _is_recorded(conversation: Conversation, handed: Handed) -> bool:
+def _is_recorded(conversation: Conversation, handed: ReportedCompaction) -> bool:
     """Whether the transcript records the compaction that a hook delivered."""
     return any(abs(entry.at - handed.at) <= SAME_COMPACTION_US for entry in _compactions(conversation))
 
 
 def _rows(workspace: Workspace, conversation: Conversation, agent_id: str) -> list[Row]:
-    sessions_operations.refresh(
-        workspace, agent_id, derive_token(agent_id, conversation.session_id, conversation.session_id)
-    )
+    sessions_operations.refresh(workspace, agent_id, token_of(agent_id, conversation.session_id))
     return _indexed(workspace, conversation, agent_id)
 
 
 def _indexed(workspace: Workspace, conversation: Conversation, agent_id: str) -> list[Row]:
-    token = derive_token(agent_id, conversation.session_id, conversation.session_id)
-    return artifacts.session_rows(workspace.database, agent_id, token, conversation.session_id)
+    session_id = conversation.session_id
+    return artifacts.session_rows(workspace.database, agent_id, token_of(agent_id, session_id), session_id)
 
 
-def _fresh(conversation: Conversation, rows: Sequence[Row]) -> tuple[Entry, ...]:
+def _fresh(conversation: Conversation, rows: Sequence[Row]) -> tuple[TranscriptEntry, ...]:
     """Returns the entries that no segment contains yet; none if only events and compactions follow the last segment.
 
     A segment that consists of live turns contains some words but nothing else that happened up to then.
     """
     transcripts = [row for row in rows if row.source_kind == "transcript"]
-    said = [turn for row in transcripts for turn in live_in(row.content)]
+    said = [turn for row in transcripts for turn in live_turns_in(row.content)]
     kept = [row for row in transcripts if not said or not is_live(row.content)]
     fresh = conversation.entries
     if kept:
@@ -280,7 +278,7 @@ def _fresh(conversation: Conversation, rows: Sequence[Row]) -> tuple[Entry, ...]
     return fresh if told or not transcripts else ()
 
 
-def _without_held(entries: tuple[Entry, ...], said: Sequence[Said]) -> tuple[Entry, ...]:
+def _without_held(entries: tuple[TranscriptEntry, ...], said: Sequence[SpokenTurn]) -> tuple[TranscriptEntry, ...]:
     """Returns the entries without those that a segment already contains as live turns."""
     if not said:
         return entries
@@ -289,11 +287,11 @@ def _without_held(entries: tuple[Entry, ...], said: Sequence[Said]) -> tuple[Ent
         (entries[place].kind, sanitize_transcript_v2(words_of(entries[place].text)), entries[place].at)
         for place in spoken
     ]
-    gone = {spoken[place] for place in held_entries(words, said)}
+    gone = {spoken[place] for place in recorded_entries(words, said)}
     return tuple(entry for place, entry in enumerate(entries) if place not in gone)
 
 
-def _is_kept(entry: Entry, rows: Sequence[Row]) -> bool:
+def _is_kept(entry: TranscriptEntry, rows: Sequence[Row]) -> bool:
     moment = entry.at // 1000 * 1000
     text = sanitize_transcript_v2(entry.text)
     kept = (row for row in rows if row.source_kind == "compaction")
@@ -306,7 +304,12 @@ def _after(rows: Sequence[Row]) -> int:
 
 
 def _segment(
-    conversation: Conversation, fresh: Sequence[Entry], text: str, moment: int, done: Captured, now_us: int
+    conversation: Conversation,
+    fresh: Sequence[TranscriptEntry],
+    text: str,
+    moment: int,
+    done: CaptureResult,
+    now_us: int,
 ) -> SessionInput:
     return session_input(
         {
@@ -321,7 +324,9 @@ def _segment(
     )
 
 
-def _compaction(conversation: Conversation, entry: Entry, done: Captured, now_us: int) -> CompactionInput:
+def _compaction(
+    conversation: Conversation, entry: TranscriptEntry, done: CaptureResult, now_us: int
+) -> CompactionInput:
     return compaction_input(
         {
             **_identity(conversation, done),
@@ -333,7 +338,7 @@ def _compaction(conversation: Conversation, entry: Entry, done: Captured, now_us
     )
 
 
-def _identity(conversation: Conversation, done: Captured) -> dict[str, object]:
+def _identity(conversation: Conversation, done: CaptureResult) -> dict[str, object]:
     return {
         "agent_id": done.agent_id,
         "session_id": conversation.session_id,
@@ -343,7 +348,7 @@ def _identity(conversation: Conversation, done: Captured) -> dict[str, object]:
     }
 
 
-def _add(done: Captured, answer: Mapping[str, object]) -> None:
+def _add(done: CaptureResult, answer: Mapping[str, object]) -> None:
     if answer["idempotent_replay"]:
         return
     if "compaction" in answer:

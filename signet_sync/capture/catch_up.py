@@ -36,7 +36,7 @@ def catch_up(place: Place, agent_id: str) -> None:
     with suppress(SignetSyncError, OSError, apsw.Error):
         with reading(place) as database:
             seen = Workspace(place.root, place.settings(), folder, database, touch_nothing=True)
-            moved = [(job, shape) for job, shape in worker.unheard(seen, instant) if job.agent_id == agent_id]
+            moved = [(job, shape) for job, shape in worker.unread(seen, instant) if job.agent_id == agent_id]
         if not moved:
             return
         from signet_sync.capture import intake
@@ -47,4 +47,4 @@ def catch_up(place: Place, agent_id: str) -> None:
             for job, shape in sorted(moved, key=lambda one: one[0].at, reverse=True):
                 left -= intake.length(job)
                 if left >= 0:
-                    intake.look(workspace, job, shape, instant)
+                    intake.read_running(workspace, job, shape, instant)

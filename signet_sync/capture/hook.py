@@ -179,7 +179,7 @@ class _Call:
             # At a session's first prompt its file does not exist yet.
             path = str(path) if event == "stop" else present
         if not os.path.isdir(self.root) and not os.path.isdir(self.folder.path):
-            raise _Refused("there is no workspace; make it with: signet-sync init")
+            raise _Refused("there is no workspace; create it with: signet-sync init")
         return spool.Job(
             event=event,
             harness=self.harness,
@@ -231,15 +231,15 @@ class _Call:
 def _payload() -> dict[str, object]:
     data = _read_stdin(time.monotonic() + PATIENCE)
     if not data:
-        raise _Refused("nothing came on stdin")
+        raise _Refused("stdin is empty")
     if len(data) > PAYLOAD_LIMIT:
-        raise _Refused(f"more than {PAYLOAD_LIMIT >> 20} MiB came on stdin")
+        raise _Refused(f"more than {PAYLOAD_LIMIT >> 20} MiB on stdin")
     try:
         value = json.loads(data)
     except (ValueError, RecursionError):
-        raise _Refused("what came on stdin is no JSON") from None
+        raise _Refused("stdin is not JSON") from None
     if not isinstance(value, dict):
-        raise _Refused("what came on stdin is no JSON object")
+        raise _Refused("stdin is not a JSON object")
     return value
 
 
@@ -260,7 +260,7 @@ def _transcript(path: object, *, may_be_absent: bool) -> str | None:
     import stat
 
     if not isinstance(path, str) or not path.startswith("/"):
-        raise _Refused("transcript_path is no absolute path")
+        raise _Refused("transcript_path is not an absolute path")
     try:
         status = os.lstat(path)
     except FileNotFoundError:
@@ -268,11 +268,11 @@ def _transcript(path: object, *, may_be_absent: bool) -> str | None:
             return None
         raise _Refused("there is no file at transcript_path") from None
     except (OSError, ValueError):
-        raise _Refused("transcript_path cannot be looked at") from None
+        raise _Refused("transcript_path cannot be examined") from None
     if not stat.S_ISREG(status.st_mode):
         raise _Refused("transcript_path is not a regular file")
     if status.st_uid != os.geteuid():
-        raise _Refused("the file at transcript_path belongs to somebody else")
+        raise _Refused("the file at transcript_path belongs to another user")
     return path
 
 

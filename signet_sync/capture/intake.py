@@ -11,14 +11,14 @@ from loguru import logger
 
 from signet_sync.capture import capture, live_transcript, spool
 from signet_sync.capture import store as capture_store
-from signet_sync.capture.capture import Captured, Handed
+from signet_sync.capture.capture import CaptureResult, ReportedCompaction
 from signet_sync.capture.harnesses import opencode
 from signet_sync.capture.live_transcript import source_of
 from signet_sync.capture.spool import Job
-from signet_sync.capture.store import Mark
+from signet_sync.capture.store import TranscriptState
 from signet_sync.capture.stores import transcripts
-from signet_sync.capture.stores.transcripts import Source
-from signet_sync.capture.worker import LONGEST_REST, due, running, shape_of
+from signet_sync.capture.stores.transcripts import TranscriptSource
+from signet_sync.capture.worker import LONGEST_REST, due, due_sessions, shape_of
 from signet_sync.errors import DatabaseError, HarnessError, SignetSyncError, UsageError, WorkspaceError, reason
 from signet_sync.formats.paths import display
 from signet_sync.formats.session_token import token_of
@@ -40,42 +40,40 @@ LIVE_SHARE = 20
 
 
 @dataclass(slots=True)
-class Intake:
+class IntakeResult:
     """The results of a run, one for each transcript; `failed` is to be tried again."""
 
-    captured: list[Captured] = field(default_factory=list)
+    captured: list[CaptureResult] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
 
 
 @dataclass(slots=True)
-class _Look:
+class _RecordWait:
     """How often a transcript was checked for the record of a compaction, and its shape then."""
 
     count: int = 0
     shape: str = ""
 
 
-def take(
+def run_capture(
     workspace: Workspace,
     *,
     now_us: Callable[[], int],
     sweep: bool = False,
     environ: Mapping[str, str] = os.environ,
     rest: Callable[[float], None] = time.sleep,
-) -> Intake:
+) -> IntakeResult:
     """Processes the jobs that are due; with `sweep`, or if a session has begun, looks for forgotten transcripts.
 
     Jobs of one session are processed together, and each session has its turn before any has a second one. Then the
-    turns of
-    running sessions are read, so that they can be searched before anything is written. Only one process at a time does
-    this
-    for a workspace; another returns at once. An error in one job never stops the others: it is retried later, a bounded
-    number of times.
+    turns of running sessions are read, so that they can be searched before anything is written. Only one process at a
+    time does this for a workspace; another returns at once. An error in one job never stops the others: it is retried
+    later, a bounded number of times.
     """
-    done = Intake()
+    done = IntakeResult()
     spool.sweep(workspace.state.spool, now_us())
     propose = proposer(workspace.settings, workspace.root, environ)
-    looks: dict[str, _Look] = {}
+    looks: dict[str, _RecordWait] = {}
     waiting = True
     while waiting:
         unrecorded = False
@@ -83,11 +81,11 @@ def take(
             with state_dir.intake_lock(workspace.state):
                 for jobs in by_session(due(workspace, now_us())):
                     sweep |= any(job.event == "session-start" for job in jobs)
-                    unrecorded |= not _jobs(workspace, jobs, done, now_us(), propose, environ, looks)
+                    unrecorded |= not _process_session(workspace, jobs, done, now_us(), propose, environ, looks)
                 if sweep:
                     _sweep(workspace, done, now_us(), propose, environ)
                     sweep = False
-                _follow(workspace, now_us())
+                _read_running_sessions(workspace, now_us())
         except WorkspaceError as error:
             if error.code != "busy":
                 raise
@@ -117,25 +115,25 @@ def _enrich(workspace: Workspace, now_us: Callable[[], int], environ: Mapping[st
 
     def waiting() -> bool:
         instant = now_us()
-        return any(True for _ in due(workspace, instant)) or any(True for _ in running(workspace, instant))
+        return any(True for _ in due(workspace, instant)) or any(True for _ in due_sessions(workspace, instant))
 
     enrichment.enrich(workspace, now_us=now_us, environ=environ, waiting=waiting)
 
 
-def _jobs(
+def _process_session(
     workspace: Workspace,
     jobs: Sequence[Job],
-    done: Intake,
+    done: IntakeResult,
     now_us: int,
     propose: Propose | None,
     environ: Mapping[str, str],
-    looks: dict[str, _Look],
+    looks: dict[str, _RecordWait],
 ) -> bool:
     """Processes the jobs of one session; False if the record of a compaction must still be waited for."""
     left = _superseded(jobs)
     ends = [job for job in left if job.event in ("stop", "end")]
-    look = looks.setdefault(left[-1].place, _Look())
-    if not ends and look.shape and look.shape == _looks(left[-1]):
+    look = looks.setdefault(left[-1].place, _RecordWait())
+    if not ends and look.shape and look.shape == _record_shape(left[-1]):
         if look.count < RECORD_LOOKS - 1:
             look.count += 1
             return False
@@ -150,7 +148,7 @@ def _jobs(
     if not begun:
         return True
     last = begun[-1]
-    look.shape = _looks(last)
+    look.shape = _record_shape(last)
     # A job that is retried has waited long enough.
     final = bool(ends) or look.count >= RECORD_LOOKS - 1 or last.tries > 1
     try:
@@ -165,7 +163,7 @@ def _jobs(
                 agent_id=last.agent_id,
                 propose=propose,
                 end=bool(ends),
-                handed=[one for job in begun if (one := _handed(job, final=final)) is not None],
+                handed=[one for job in begun if (one := _reported_compaction(job, final=final)) is not None],
                 prompt=spool.marker(workspace.state.spool, last) if ends else None,
                 environ=environ,
             )
@@ -205,7 +203,7 @@ def _superseded(jobs: Sequence[Job]) -> list[Job]:
     return sorted(left, key=lambda job: job is last)
 
 
-def _looks(job: Job) -> str:
+def _record_shape(job: Job) -> str:
     """Returns the shape of a job's transcript; empty for a database, which does not show which session changed."""
     return "" if job.harness == opencode.NAME else shape_of(job)
 
@@ -215,26 +213,26 @@ def _is_not_there(job: Job) -> bool:
     return job.event == "stop" and job.prompt is not None and not os.path.lexists(job.transcript_path or "")
 
 
-def _follow(workspace: Workspace, now_us: int) -> None:
+def _read_running_sessions(workspace: Workspace, now_us: int) -> None:
     """Reads the turns of running sessions; their stop markers and capture rows are not changed."""
     try:
-        for job, shape in running(workspace, now_us):
-            look(workspace, job, shape, now_us)
-        live.keep_marks(workspace.database, spool.markers(workspace.state.spool))
+        for job, shape in due_sessions(workspace, now_us):
+            read_running(workspace, job, shape, now_us)
+        live.drop_other_marks(workspace.database, spool.markers(workspace.state.spool))
     except DatabaseError as error:
         logger.debug("running sessions are read later: {}", error.message)
 
 
-def look(workspace: Workspace, job: Job, shape: str, now_us: int) -> None:
+def read_running(workspace: Workspace, job: Job, shape: str, now_us: int) -> None:
     """Reads the turns of one running session. Raises `DatabaseError`."""
     name, began = os.path.basename(job.place), time.monotonic()
     # Recorded before reading: a transcript that kills the process must not do so again at once.
-    begun = live.Mark("", job.at, now_us + LONGEST_REST)
+    begun = live.TranscriptMark("", job.at, now_us + LONGEST_REST)
     live.set_mark(workspace.database, name, begun)
     try:
         refuse_removed(workspace, job.agent_id, job.session_id, job.session_id)
         # A process that began to read later has read more.
-        live_transcript.follow(workspace, job, lambda: live.mark_of(workspace.database, name) == begun)
+        live_transcript.update_live_turns(workspace, job, lambda: live.mark_of(workspace.database, name) == begun)
     except (OSError, HarnessError, UsageError) as error:
         # It is unreadable in this state; its capture will report that.
         logger.debug("a running session of {} {}: {}", job.harness, short(job.session_id), reason(error))
@@ -242,7 +240,7 @@ def look(workspace: Workspace, job: Job, shape: str, now_us: int) -> None:
             spool.finish(job)
     took = int((time.monotonic() - began) * LIVE_SHARE * SECOND)
     rest = min(max(LIVE_REST, took), LONGEST_REST)
-    live.set_mark(workspace.database, name, live.Mark(shape, job.at, now_us + rest))
+    live.set_mark(workspace.database, name, live.TranscriptMark(shape, job.at, now_us + rest))
 
 
 def length(job: Job) -> int:
@@ -253,18 +251,18 @@ def length(job: Job) -> int:
         return 0
 
 
-def _handed(job: Job, *, final: bool) -> Handed | None:
+def _reported_compaction(job: Job, *, final: bool) -> ReportedCompaction | None:
     """Returns the summary that a hook delivered; `final` once its record is no longer waited for."""
     if job.compaction is None:
         return None
-    return Handed(job.compaction, parse_instant(job.at) or 0, final=final)
+    return ReportedCompaction(job.compaction, parse_instant(job.at) or 0, final=final)
 
 
 def _sweep(
-    workspace: Workspace, done: Intake, now_us: int, propose: Propose | None, environ: Mapping[str, str]
+    workspace: Workspace, done: IntakeResult, now_us: int, propose: Propose | None, environ: Mapping[str, str]
 ) -> None:
     """Captures transcripts of the connected harnesses that changed since they were connected, are idle and unread."""
-    for harness, since_us in feeding(workspace).items():
+    for harness, since_us in connected_harnesses(workspace).items():
         try:
             sources = list(transcripts.sources(harness, environ))
         except SignetSyncError as error:
@@ -275,23 +273,23 @@ def _sweep(
             if source.mtime_ns // 1000 < since_us or quiet_us < workspace.settings.capture_idle * SECOND:
                 continue
             known = _mark(workspace, source)
-            if known is not None and _is_as(known, source):
+            if known is not None and _is_unchanged(known, source):
                 continue
             # A hook may have derived the agent from its harness's environment.
             agent_id = known.agent_id or None if known is not None else None
-            one(workspace, source, done, now_us=now_us, agent_id=agent_id, propose=propose, environ=environ)
+            capture_one(workspace, source, done, now_us=now_us, agent_id=agent_id, propose=propose, environ=environ)
 
 
-def one(
+def capture_one(
     workspace: Workspace,
-    source: Source,
-    done: Intake,
+    source: TranscriptSource,
+    done: IntakeResult,
     *,
     now_us: int,
     agent_id: str | None = None,
     propose: Propose | None = None,
     environ: Mapping[str, str] = os.environ,
-) -> Captured | None:
+) -> CaptureResult | None:
     """Captures one transcript; records one that is unreadable or refused, so that it is not read again unchanged.
 
     Returns None if it failed; other errors are raised.
@@ -305,14 +303,14 @@ def one(
         logger.warning("a transcript of {}: {}", source.harness, error.code)
         # A wrong setting is not the transcript's fault.
         if error.code != "agent-invalid":
-            seen = Mark(source.size, source.mtime_ns, agent_id or "", error.code)
+            seen = TranscriptState(source.size, source.mtime_ns, agent_id or "", error.code)
             capture_store.mark(workspace.database, source.harness, source.place, source.session_id, seen, iso(now_us))
         return None
     _add(done, captured)
     return captured
 
 
-def _add(done: Intake, captured: Captured, *, once: bool = False) -> None:
+def _add(done: IntakeResult, captured: CaptureResult, *, once: bool = False) -> None:
     """Adds the result for a transcript; with `once` only if something was written."""
     if captured.wrote or not once:
         done.captured.append(captured)
@@ -331,21 +329,21 @@ def short(session_id: str) -> str:
     return display(session_id if len(session_id) <= 8 else f"{session_id[:8]}…")
 
 
-def is_read(workspace: Workspace, source: Source, agent_id: str | None = None) -> bool:
+def is_read(workspace: Workspace, source: TranscriptSource, agent_id: str | None = None) -> bool:
     """Whether a transcript was read in its present state, for this agent if one is named."""
     mark = _mark(workspace, source)
-    return mark is not None and _is_as(mark, source) and (not mark.agent_id or agent_id in (None, mark.agent_id))
+    return mark is not None and _is_unchanged(mark, source) and (not mark.agent_id or agent_id in (None, mark.agent_id))
 
 
-def _mark(workspace: Workspace, source: Source) -> Mark | None:
+def _mark(workspace: Workspace, source: TranscriptSource) -> TranscriptState | None:
     return capture_store.mark_of(workspace.database, source.harness, source.place, source.session_id)
 
 
-def _is_as(mark: Mark, source: Source) -> bool:
+def _is_unchanged(mark: TranscriptState, source: TranscriptSource) -> bool:
     return (mark.size, mark.mtime_ns) == (source.size, source.mtime_ns)
 
 
-def feeding(workspace: Workspace) -> dict[str, int]:
+def connected_harnesses(workspace: Workspace) -> dict[str, int]:
     """Returns the harnesses whose hooks were installed for this workspace, and since when (µs since 1970 UTC)."""
     found = {}
     for harness, entry in (state_dir.read_json(workspace.state.harnesses) or {}).items():

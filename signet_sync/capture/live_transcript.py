@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator, Sequence
 from signet_sync.capture import capture
 from signet_sync.capture.harnesses import opencode
 from signet_sync.capture.harnesses.markdown import render
-from signet_sync.capture.harnesses.records import Conversation, Entry
+from signet_sync.capture.harnesses.records import Conversation, TranscriptEntry
 from signet_sync.capture.spool import Job
 from signet_sync.capture.stores import transcripts
-from signet_sync.capture.stores.transcripts import Source
+from signet_sync.capture.stores.transcripts import TranscriptSource
 from signet_sync.errors import HarnessError
 from signet_sync.formats.ids import session_name
 from signet_sync.formats.session_token import token_of
@@ -23,7 +23,7 @@ from signet_sync.sync.workspace import Workspace
 from signet_sync.text.sanitizer import sanitize_transcript_v2
 
 
-def source_of(job: Job) -> Source | None:
+def source_of(job: Job) -> TranscriptSource | None:
     """Returns the transcript of a job, or None if the job names none. Raises `HarnessError` if it is gone."""
     path = job.transcript_path
     if job.event == "session-start" or path is None:
@@ -38,7 +38,7 @@ def source_of(job: Job) -> Source | None:
     raise gone
 
 
-def follow(workspace: Workspace, job: Job, wanted: Callable[[], bool] = lambda: True) -> int:
+def update_live_turns(workspace: Workspace, job: Job, wanted: Callable[[], bool] = lambda: True) -> int:
     """Updates a running session's live turns to what no segment contains of its transcript; returns how many are new.
 
     The user's last prompt is included before the transcript contains it. `wanted` is called inside the transaction that
@@ -73,7 +73,7 @@ def _read(job: Job) -> Conversation | None:
     return capture.read(source) if source is not None else None
 
 
-def _turns(conversation: Conversation, fresh: Sequence[Entry]) -> Iterator[LiveTurn]:
+def _turns(conversation: Conversation, fresh: Sequence[TranscriptEntry]) -> Iterator[LiveTurn]:
     """Yields words of the user and the assistant, numbered from 1 over the whole conversation, not by segment."""
     known = {id(entry) for entry in conversation.entries}
     unread = [entry for entry in fresh if id(entry) not in known]

@@ -10,8 +10,7 @@ reaches the disk. A hook calls `put`, which may take only milliseconds; the rest
 
 Files are named by time. A stop marker is named by its session, so that the next one replaces it; a marker that was
 renewed while a worker processed it is kept. A file that cannot be read, or has failed too often, goes to `bad/` with
-the
-reason at the end of its name, and is deleted after `BAD_DAYS`. Jobs of a newer signet-sync are left for it.
+the reason at the end of its name, and is deleted after `BAD_DAYS`. Jobs of a newer signet-sync are left for it.
 """
 
 from __future__ import annotations
@@ -54,49 +53,31 @@ class Job:
     """One event that a hook reported.
 
     `event` is one of `EVENTS`; `at` is ISO 8601 UTC with milliseconds; `agent_id` is ours. `transcript_path` and `cwd`
-    are
-    absolute or None; `reason` is the harness's word for why (its `reason`, `source` or `trigger`). `compaction` is the
-    sanitized summary of a compaction if the harness delivered one; `prompt` is the user's sanitized prompt, which a
-    hook
-    gets before the harness writes it down. `tries`, `retry_at` (seconds since 1970) and `trouble` belong to
-    `retry_later`;
-    `place` and `mark` identify the file this was read from, and its state.
+    are absolute or None; `reason` is the harness's word for why (its `reason`, `source` or `trigger`). `compaction` is
+    the sanitized summary of a compaction if the harness delivered one; `prompt` is the user's sanitized prompt, which a
+    hook gets before the harness writes it down. `tries`, `retry_at` (seconds since 1970) and `trouble` belong to
+    `retry_later`; `place` and `mark` identify the file this was read from, and its state.
     """
 
-    def __init__(
-        self,
-        *,
-        event: str,
-        harness: str,
-        session_id: str,
-        agent_id: str,
-        at: str,
-        transcript_path: str | None = None,
-        cwd: str | None = None,
-        reason: str | None = None,
-        compaction: str | None = None,
-        prompt: str | None = None,
-        tries: int = 0,
-        retry_at: float = 0.0,
-        trouble: str | None = None,
-        place: str = "",
-        mark: tuple[int, int] = (0, 0),
-    ) -> None:
-        self.event = event
-        self.harness = harness
-        self.session_id = session_id
-        self.agent_id = agent_id
-        self.at = at
-        self.transcript_path = transcript_path
-        self.cwd = cwd
-        self.reason = reason
-        self.compaction = compaction
-        self.prompt = prompt
-        self.tries = tries
-        self.retry_at = retry_at
-        self.trouble = trouble
-        self.place = place
-        self.mark = mark
+    event: str
+    harness: str
+    session_id: str
+    agent_id: str
+    at: str
+    transcript_path: str | None = None
+    cwd: str | None = None
+    reason: str | None = None
+    compaction: str | None = None
+    prompt: str | None = None
+    tries: int = 0
+    retry_at: float = 0.0
+    trouble: str | None = None
+    place: str = ""
+    mark: tuple[int, int] = (0, 0)
+
+    def __init__(self, **values: Any) -> None:
+        # A hook has no time to import `dataclasses`.
+        self.__dict__.update(values)
 
     def document(self) -> dict[str, object]:
         """Returns the file's content."""
@@ -185,8 +166,7 @@ def begin(job: Job, now_us: int | None = None) -> bool:
     """Counts a try before it is made; False if the job is given up instead.
 
     So a job that kills its worker is delayed like others, though not after the first time, which may have been a power
-    cut.
-    Raises `OSError`.
+    cut. Raises `OSError`.
     """
     if not _unchanged(job):
         return True
@@ -216,8 +196,7 @@ def retry_later(job: Job, reason: str, now_us: int | None = None) -> bool:
     """Delays a job: a minute, then four times as long each time, at most six hours; False if it is given up.
 
     A job moves to `bad/` after 8 tries or 7 days. `reason` is written to disk: it must contain no text of a session.
-    Raises
-    `OSError`.
+    Raises `OSError`.
     """
     if not _unchanged(job):
         return True

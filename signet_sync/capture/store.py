@@ -19,7 +19,7 @@ REMOVED = "removed-session"
 UNREAD = -1
 
 
-class Mark(NamedTuple):
+class TranscriptState(NamedTuple):
     """A transcript's state when it was read; size in bytes, time in nanoseconds, `outcome` for a person.
 
     `conversation` is the harness's name of the session that it contains, empty if unknown.
@@ -32,7 +32,7 @@ class Mark(NamedTuple):
     conversation: str = ""
 
 
-def mark_of(database: Database, harness: str, path: str, session_id: str) -> Mark | None:
+def mark_of(database: Database, harness: str, path: str, session_id: str) -> TranscriptState | None:
     """Returns the record of a transcript, or None if it was never read."""
     place = path, session_id
     found = _mark_at(database, harness, *place) or _mark_at(database, harness, *_hidden(*place))
@@ -41,17 +41,17 @@ def mark_of(database: Database, harness: str, path: str, session_id: str) -> Mar
     return found
 
 
-def _mark_at(database: Database, harness: str, path: str, session_id: str) -> Mark | None:
+def _mark_at(database: Database, harness: str, path: str, session_id: str) -> TranscriptState | None:
     for row in database.execute(
         "select size, mtime_ns, agent_id, outcome, conversation from captures"
         " where harness = ? and path = ? and session_id = ?",
         (harness, path, session_id),
     ):
-        return Mark(*row)
+        return TranscriptState(*row)
     return None
 
 
-def mark(database: Database, harness: str, path: str, session_id: str, seen: Mark, at: str) -> None:
+def mark(database: Database, harness: str, path: str, session_id: str, seen: TranscriptState, at: str) -> None:
     """Records a transcript as it was read, if anything about it differs.
 
     For a removed session neither path nor id is kept, only a hash, so that the unchanged file is not read again.
@@ -61,7 +61,7 @@ def mark(database: Database, harness: str, path: str, session_id: str, seen: Mar
     seen = seen._replace(conversation=storable(seen.conversation))
     if seen.outcome == REMOVED:
         place = _hidden(*clean)
-        seen = Mark(seen.size, seen.mtime_ns, "", REMOVED)
+        seen = TranscriptState(seen.size, seen.mtime_ns, "", REMOVED)
     if _mark_at(database, harness, *place) == seen:
         return
     others = {(path, session_id), clean, _hidden(path, session_id), _hidden(*clean)} - {place}

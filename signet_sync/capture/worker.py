@@ -16,7 +16,7 @@ from signet_sync.sessions.store import live
 from signet_sync.sync.workspace import Workspace
 
 # Seconds after a worker failed, and before jobs that it left are looked at again.
-PATIENCE = 60.0
+RETRY_SECONDS = 60.0
 # The maximum time between two reads of a running session, in microseconds.
 LONGEST_REST = 60 * SECOND
 
@@ -28,23 +28,18 @@ def due(workspace: Workspace, now_us: int) -> Iterator[Job]:
             yield job
 
 
-def running(workspace: Workspace, now_us: int) -> Iterator[tuple[Job, str]]:
+def due_sessions(workspace: Workspace, now_us: int) -> Iterator[tuple[Job, str]]:
     """Yields stop markers of running sessions whose turns are to be read now, and the shapes of their transcripts."""
-    for job, shape, wait in at_work(workspace, now_us):
-        if wait <= 0:
-            yield job, shape
+    return ((job, shape) for job, shape, wait in changed_sessions(workspace, now_us) if wait <= 0)
 
 
-def at_work(workspace: Workspace, now_us: int) -> Iterator[tuple[Job, str, int]]:
+def changed_sessions(workspace: Workspace, now_us: int) -> Iterator[tuple[Job, str, int]]:
     """Yields stop markers of sessions whose transcripts changed since the last read, with shape and time to wait (µs).
 
     A further hook event ends the wait early; changes without an event wait longer.
     """
-    for job in spool.jobs(workspace.state.spool, now_us):
-        if job.event != "stop" or _idle(workspace, job, now_us):
-            continue
-        shape, mark = shape_of(job), live.mark_of(workspace.database, os.path.basename(job.place))
-        if not shape or (mark is not None and mark.shape == shape):
+    for job, shape, mark in _changed(workspace, now_us):
+        if _idle(workspace, job, now_us):
             continue
         wait = mark.rests_until - now_us if mark is not None else 0
         # The clock was set back.
@@ -53,17 +48,23 @@ def at_work(workspace: Workspace, now_us: int) -> Iterator[tuple[Job, str, int]]
         yield job, shape, wait if told else wait + LONGEST_REST
 
 
-def unheard(workspace: Workspace, now_us: int) -> Iterator[tuple[Job, str]]:
+def unread(workspace: Workspace, now_us: int) -> Iterator[tuple[Job, str]]:
     """Yields stop markers of sessions whose transcripts changed since the last read, ignoring the time to wait.
 
     Sessions being read at this moment are left out: a transcript that kills its reader is left to the worker.
     """
+    for job, shape, mark in _changed(workspace, now_us):
+        if mark is None or mark.shape or mark.rests_until <= now_us:
+            yield job, shape
+
+
+def _changed(workspace: Workspace, now_us: int) -> Iterator[tuple[Job, str, live.TranscriptMark | None]]:
+    """Yields stop markers whose transcripts changed since the last read, with their shapes and the last read."""
     for job in spool.jobs(workspace.state.spool, now_us):
-        shape = shape_of(job) if job.event == "stop" else ""
-        mark = live.mark_of(workspace.database, os.path.basename(job.place)) if shape else None
-        if not shape or (mark is not None and (mark.shape == shape or (not mark.shape and mark.rests_until > now_us))):
-            continue
-        yield job, shape
+        if job.event == "stop" and (shape := shape_of(job)):
+            mark = live.mark_of(workspace.database, os.path.basename(job.place))
+            if mark is None or mark.shape != shape:
+                yield job, shape, mark
 
 
 def shape_of(job: Job) -> str:
@@ -107,7 +108,7 @@ class Worker:
         if self.working() or time.monotonic() < self._not_before:
             return False
         words = ("session", "take-spool", *(["--sweep"] if sweep else []))
-        self._process = started(self._workspace, *words)
+        self._process = start_command(self._workspace, *words)
         return True
 
     def working(self) -> bool:
@@ -119,17 +120,17 @@ class Worker:
             return True
         self._process = None
         if code:
-            self._not_before = time.monotonic() + PATIENCE
+            self._not_before = time.monotonic() + RETRY_SECONDS
         return False
 
     def leave(self) -> None:
         """Stops tracking the process: its work is journalled, whether it ends by itself or is killed."""
         if self._process is not None:
-            let_go(self._process)
+            detach(self._process)
             self._process = None
 
 
-def started(workspace: Workspace, *words: str, stderr: int = subprocess.DEVNULL) -> subprocess.Popen[bytes]:
+def start_command(workspace: Workspace, *words: str, stderr: int = subprocess.DEVNULL) -> subprocess.Popen[bytes]:
     """Starts one of our commands on the workspace in a process that may outlive this one."""
     place = [] if workspace.own_place else ["--db", workspace.database.path]
     return subprocess.Popen(
@@ -143,7 +144,7 @@ def started(workspace: Workspace, *words: str, stderr: int = subprocess.DEVNULL)
     )
 
 
-def let_go(process: subprocess.Popen[bytes]) -> None:
+def detach(process: subprocess.Popen[bytes]) -> None:
     """Stops waiting for a process, which may outlive this one, and prevents a warning about it."""
     process.poll()
     process.returncode = process.returncode or 0

@@ -29,8 +29,8 @@ def _check(context: Context, command: list[str], arguments: Mapping[str, Any]) -
     if command[:1] == ["entity"] and "ref" in arguments:
         from signet_sync.entities import queries
 
-        with queries.looking(context.place(), context.agent, context.now_us) as repository:
-            queries.known(repository, arguments["ref"])
+        with queries.open_read_only(context.place(), context.agent, context.now_us) as repository:
+            queries.require_row(repository, arguments["ref"])
     elif command == ["violations", "accept"] and len(arguments.get("paths", ())) == 1:
         from signet_sync.integrity.operations import difference
         from signet_sync.sync.store.artifacts import seal_of

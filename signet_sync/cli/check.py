@@ -15,7 +15,7 @@ from signet_sync.cli.reindex import progress_bar, show_problems
 from signet_sync.errors import DatabaseError, SignetSyncError, UsageError
 from signet_sync.formats import baseline as formats_baseline
 from signet_sync.integrity import check as integrity_check
-from signet_sync.integrity.check import Checked
+from signet_sync.integrity.check import CheckResult
 from signet_sync.storage.database.connection import Database
 from signet_sync.text.phrases import counted
 
@@ -99,7 +99,7 @@ def _checked(
     baseline: str | None,
     agent: str | None,
     progress: bool,
-) -> Checked:
+) -> CheckResult:
     known = _known(baseline) if baseline is not None else frozenset()
     database = None
     if with_index:

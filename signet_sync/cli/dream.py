@@ -5,8 +5,9 @@ from __future__ import annotations
 import click
 
 from signet_sync.cli.main import Context, agent_option, json_option, now_option, pass_context
+from signet_sync.history import operations as history_operations
 from signet_sync.memories import promotion
-from signet_sync.memories.promotion import Swept
+from signet_sync.memories.promotion import SweepResult
 from signet_sync.memories.promotion_score import Promotion
 from signet_sync.memories.store import memories
 from signet_sync.storage.database.connection import Database
@@ -35,12 +36,14 @@ def dream(context: Context, dry_run: bool) -> None:
         require_index(context.place())
     with context.opened() as workspace:
         swept = promotion.dream(workspace, context.agent, context.now_us, dry_run=dry_run)
+        if swept.promoted and not dry_run:
+            history_operations.close_dreams(workspace, context.now_us)
         texts = {} if context.as_json else _texts(workspace.database, context.agent, swept)
     context.say(swept.waiting)
     context.answer(_document(swept), lambda: _show(context, swept, texts))
 
 
-def _document(swept: Swept) -> dict[str, object]:
+def _document(swept: SweepResult) -> dict[str, object]:
     return {
         "sweep_id": swept.sweep_id,
         "candidates": swept.candidates,
@@ -63,13 +66,13 @@ def _promotion_document(one: Promotion) -> dict[str, object]:
     }
 
 
-def _texts(database: Database, agent: str, swept: Swept) -> dict[str, str]:
+def _texts(database: Database, agent: str, swept: SweepResult) -> dict[str, str]:
     shown = [*swept.promoted, *(one.memory for one in swept.near)]
     found = (memories.get(database, agent, one.memory_id) for one in shown)
     return {memory.id: flatten(memory.content, 100) for memory in found if memory is not None}
 
 
-def _show(context: Context, swept: Swept, texts: dict[str, str]) -> None:
+def _show(context: Context, swept: SweepResult, texts: dict[str, str]) -> None:
     if swept.deferred:
         context.say("another sweep is running; nothing was done")
         return

@@ -31,7 +31,7 @@ def graph(context: Context, format_: str, thread: str | None, limit: int, as_jso
     """Draw how threads, epochs, arcs, sessions and transcript chunks are connected."""
     with reading(context.place()) as database:
         chosen = None if thread is None else references.thread_behind(database, context.agent, thread)
-        drawn = subgraph.read(database, context.agent, chosen, limit)
+        drawn = subgraph.read_picture(database, context.agent, chosen, limit)
     if as_json or format_ == "json":
         emit(picture.values(drawn))
     else:

@@ -10,7 +10,7 @@ import click
 
 from signet_sync.capture import intake
 from signet_sync.capture.stores import transcripts
-from signet_sync.capture.stores.transcripts import Source
+from signet_sync.capture.stores.transcripts import TranscriptSource
 from signet_sync.cli.main import Context, json_option, pass_context, show_redactions
 from signet_sync.cli.reindex import progress_bar
 from signet_sync.errors import UsageError
@@ -52,7 +52,7 @@ def import_(context: Context, harness: str, path: str | None, agent: str | None,
             code="agent-invalid",
         )
     sources = list(transcripts.sources(harness, where=path))
-    done = intake.Intake()
+    done = intake.IntakeResult()
     skipped: list[dict[str, str]] = []
     idle = settings.capture_idle
     recent = f"changed in the last {idle / 60:.0f} minutes, may still be running; give it as PATH to import it now"
@@ -65,7 +65,7 @@ def import_(context: Context, harness: str, path: str | None, agent: str | None,
             elif path is None and context.now_us - source.mtime_ns // 1000 < idle * 1_000_000:
                 skipped.append({"path": source.path, "reason": recent})
             else:
-                intake.one(workspace, source, done, now_us=context.now_us, agent_id=agent, propose=propose)
+                intake.capture_one(workspace, source, done, now_us=context.now_us, agent_id=agent, propose=propose)
             if advance is not None:
                 advance(number, len(sources))
     document = _document(harness, sources, done, skipped)
@@ -75,7 +75,7 @@ def import_(context: Context, harness: str, path: str | None, agent: str | None,
 
 
 def _document(
-    harness: str, sources: list[Source], done: intake.Intake, skipped: list[dict[str, str]]
+    harness: str, sources: list[TranscriptSource], done: intake.IntakeResult, skipped: list[dict[str, str]]
 ) -> dict[str, Any]:
     redactions: Counter[str] = Counter()
     for captured in done.captured:

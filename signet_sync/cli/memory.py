@@ -15,7 +15,11 @@ from signet_sync.cli.main import (
     show_redactions,
 )
 from signet_sync.memories import operations as memories_operations
-from signet_sync.memories.operations import Forgotten, Pinned, Remembered
+from signet_sync.memories.operations import Remembered
+from signet_sync.privacy import forget as forget_operations
+from signet_sync.privacy.forget import ForgetResult
+from signet_sync.recall import pinning
+from signet_sync.recall.pinning import Pinned
 from signet_sync.text.memory import LONGEST, TYPES
 
 _ENOUGH = LONGEST * 32  # bytes: more than a memory may have, in any encoding
@@ -108,16 +112,16 @@ def _show_remembered(done: Remembered) -> None:
 @pass_context
 def forget(context: Context, memory: str, purge_history: bool) -> int:
     with context.opened(lasting=True) as workspace:
-        done = memories_operations.forget(workspace, context.agent, memory, context.now_us, purge_history=purge_history)
+        done = forget_operations.forget(workspace, context.agent, memory, context.now_us, purge_history=purge_history)
     context.say(done.waiting)
-    document = memories_operations.forgotten_document(done)
+    document = forget_operations.forgotten_document(done)
     if done.purged is not None:
         document["purged"] = purge.document(done.purged)
     context.answer(document, lambda: _show_forgotten(done))
     return 1 if purge.is_waiting(done.purged) else 0
 
 
-def _show_forgotten(done: Forgotten) -> None:
+def _show_forgotten(done: ForgetResult) -> None:
     gone = done.memory
     what = f"{gone.type}, remembered {gone.created_at[:10]}" if gone is not None else "no row of it was left"
     click.echo(f"forgot ^{done.id} ({what})")
@@ -138,7 +142,7 @@ def _show_forgotten(done: Forgotten) -> None:
 @pass_context
 def pin(context: Context, handle: str) -> None:
     with context.opened(lasting=True) as workspace:
-        done = memories_operations.pin(workspace, context.agent, handle, context.now_us)
+        done = pinning.pin(workspace, context.agent, handle, context.now_us)
     _answer_pinned(context, done, True, "pinned", "already pinned:")
 
 
@@ -150,7 +154,7 @@ def pin(context: Context, handle: str) -> None:
 @pass_context
 def unpin(context: Context, handle: str) -> None:
     with context.opened(lasting=True) as workspace:
-        done = memories_operations.unpin(workspace, context.agent, handle, context.now_us)
+        done = pinning.unpin(workspace, context.agent, handle, context.now_us)
     _answer_pinned(context, done, False, "unpinned", "was not pinned:")
 
 

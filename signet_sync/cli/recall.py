@@ -9,7 +9,7 @@ import click
 from signet_sync.capture.catch_up import catch_up
 from signet_sync.cli.main import Context, agent_option, json_option, now_option, pass_context
 from signet_sync.recall import operations as recall_operations
-from signet_sync.recall.operations import Hit
+from signet_sync.recall.operations import RecallHit
 from signet_sync.sync.read_only import reading
 
 
@@ -29,12 +29,12 @@ def recall(context: Context, query: tuple[str, ...], limit: int) -> int:
     catch_up(context.place(), context.agent)
     with reading(context.place()) as database:
         hits = recall_operations.recall(database, words, agent_id=context.agent, limit=limit)
-    recall_operations.note(context.place(), context.agent, words, hits, context.now_us)
+    recall_operations.count_hits(context.place(), context.agent, words, hits, context.now_us)
     context.answer({"query": words, "hits": [hit._asdict() for hit in hits]}, lambda: _show(context, hits))
     return 0
 
 
-def _show(context: Context, hits: Sequence[Hit]) -> None:
+def _show(context: Context, hits: Sequence[RecallHit]) -> None:
     if not hits:
         context.say("nothing found")
     for hit in hits:

@@ -9,7 +9,7 @@ from signet_sync.cli.main import Context, agent_option, confirm, json_option, no
 from signet_sync.cli.reindex import progress_bar
 from signet_sync.cli.remove import refresh
 from signet_sync.privacy import redact as redactions
-from signet_sync.privacy.redact import Redacted
+from signet_sync.privacy.redact import RedactResult
 from signet_sync.sync.read_only import reading, require_index
 from signet_sync.sync.store.redactions import told
 from signet_sync.text.phrases import counted
@@ -95,7 +95,7 @@ def _history(context: Context) -> int:
     return 0
 
 
-def _document(done: Redacted, *, dry_run: bool) -> dict[str, object]:
+def _document(done: RedactResult, *, dry_run: bool) -> dict[str, object]:
     return {
         "dry_run": dry_run,
         "redacted": [{"path": one.path, "rules": dict(sorted(one.rules.items()))} for one in done.files],
@@ -106,14 +106,14 @@ def _document(done: Redacted, *, dry_run: bool) -> dict[str, object]:
     }
 
 
-def _show_preview(coming: Redacted) -> None:
+def _show_preview(coming: RedactResult) -> None:
     _list(coming)
     if coming.begun is not None:
         purge.show_preview(coming.begun)
     click.echo("nothing was redacted (--dry-run)")
 
 
-def _show(done: Redacted, name: str | None) -> None:
+def _show(done: RedactResult, name: str | None) -> None:
     _list(done)
     click.echo(f"redacted {counted(len(done.files), 'file')}")
     again = f"redact {name if name is not None else '--all'} --reason '…'"
@@ -124,7 +124,7 @@ def _show(done: Redacted, name: str | None) -> None:
         click.secho(f"    signet-sync {again} --purge-history", fg="yellow")
 
 
-def _list(found: Redacted) -> None:
+def _list(found: RedactResult) -> None:
     for one in found.files:
         rules = ", ".join(f"{rule} × {count}" for rule, count in sorted(one.rules.items()))
         click.echo(f"  {one.path}: {rules}")

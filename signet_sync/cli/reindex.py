@@ -89,7 +89,7 @@ def _take_spool(context: Context, workspace: Workspace) -> bool:
     from signet_sync.capture import intake
 
     context.log_to_person()
-    done = intake.take(workspace, now_us=now_us)
+    done = intake.run_capture(workspace, now_us=now_us)
     written = sum(captured.wrote for captured in done.captured)
     failed = f", {len(done.failed)} failed" if done.failed else ""
     context.say(f"{counted(written, 'session')} captured from hooks{failed}")

@@ -16,7 +16,7 @@ from signet_sync.history.purge import Begun
 from signet_sync.history.purge_plan import Done
 from signet_sync.privacy import quotes
 from signet_sync.privacy import remove as removals
-from signet_sync.privacy.remove import Removal, Removed, Undo
+from signet_sync.privacy.remove import RemoveResult, SessionRemoval, Undo
 from signet_sync.sync.engine import run_pass
 from signet_sync.sync.read_only import require_index
 from signet_sync.sync.request import Request
@@ -91,8 +91,8 @@ def remove(
             raise _quoted(quoted.paths)
         _confirm(context, plans, quoted.paths if quoting == "redact" else (), yes=yes)
         redacting = quoting == "redact"
-        mend = quotes.redact(workspace, quoted, reason or "", context.now_us) if redacting else removals.as_it_is
-        remove_one = partial(removals.remove, purge_history=purge_history, quoted_in=quoted.paths, mend=mend)
+        rewrite = quotes.redact(workspace, quoted, reason or "", context.now_us) if redacting else removals.unchanged
+        remove_one = partial(removals.remove, purge_history=purge_history, quoted_in=quoted.paths, rewrite=rewrite)
         done = [remove_one(workspace, plan, reason or "", context.now_us) for plan in plans]
     documents = [_document(one) for one in done]
 
@@ -125,7 +125,7 @@ def _quoted(paths: Sequence[str]) -> UsageError:
     )
 
 
-def _confirm(context: Context, plans: list[Removal], redacted: Sequence[str], *, yes: bool) -> None:
+def _confirm(context: Context, plans: list[SessionRemoval], redacted: Sequence[str], *, yes: bool) -> None:
     def listing() -> None:
         _list(plans)
         for path in redacted:
@@ -139,7 +139,7 @@ def _confirm(context: Context, plans: list[Removal], redacted: Sequence[str], *,
     confirm(context, question, yes=yes, listing=listing)
 
 
-def _list(plans: list[Removal]) -> None:
+def _list(plans: list[SessionRemoval]) -> None:
     for plan in plans:
         for ref in plan.sessions:
             click.secho(f"session {display(ref.session_id)} ({ref.session_token})", bold=True, err=True)
@@ -147,7 +147,9 @@ def _list(plans: list[Removal]) -> None:
             click.echo(f"  {path}", err=True)
 
 
-def _preview(context: Context, plans: list[Removal], quoted_in: Sequence[str], purges: Sequence[Begun | Done]) -> None:
+def _preview(
+    context: Context, plans: list[SessionRemoval], quoted_in: Sequence[str], purges: Sequence[Begun | Done]
+) -> None:
     def show() -> None:
         _list(plans)
         for path in quoted_in:
@@ -169,7 +171,7 @@ def _preview(context: Context, plans: list[Removal], quoted_in: Sequence[str], p
     context.answer(document | ({"purge": [*map(purge.preview_document, purges)]} if purges else {}), show)
 
 
-def _document(done: Removed) -> dict[str, object]:
+def _document(done: RemoveResult) -> dict[str, object]:
     return {
         "agent_id": done.agent_id,
         "session_token": done.session_token,
@@ -185,7 +187,7 @@ def _document(done: Removed) -> dict[str, object]:
     }
 
 
-def _show(done: Removed, *, earlier: bool, redacted: bool) -> None:
+def _show(done: RemoveResult, *, earlier: bool, redacted: bool) -> None:
     if earlier:
         click.echo(f"{done.session_token} was removed earlier")
     else:
@@ -213,7 +215,7 @@ def _show(done: Removed, *, earlier: bool, redacted: bool) -> None:
 
 def _undo(context: Context, workspace: Workspace, name: str, *, dry_run: bool, yes: bool) -> int:
     undo = removals.undoable(workspace, context.agent, name)
-    tombstone = undo.stone
+    tombstone = undo.tombstone
     if not dry_run:
         # Nothing is lost by it, so only a person at a terminal is asked.
         if sys.stdin.isatty() and not context.as_json:
@@ -224,7 +226,7 @@ def _undo(context: Context, workspace: Workspace, name: str, *, dry_run: bool, y
         "session_token": tombstone.session_token,
         "lifted": not dry_run,
         "dry_run": dry_run,
-        "tombstone": undo.tombstone,
+        "tombstone": undo.path,
         "session_ids": list(undo.session_ids) or None,
         "removed_at": tombstone.removed_at.text,
         "removed_paths": list(tombstone.removed_paths),
@@ -239,7 +241,7 @@ def _show_undo(context: Context, undo: Undo, *, dry_run: bool) -> None:
         _show_removal(undo)
         click.echo("nothing was lifted (--dry-run)")
         return
-    token = undo.stone.session_token
+    token = undo.tombstone.session_token
     click.echo(f"the removal of {token} is lifted: its files may return, here and on other machines")
     click.echo("  nothing is restored by itself; its memories, pins and counters are gone for good")
     if undo.present:
@@ -249,7 +251,7 @@ def _show_undo(context: Context, undo: Undo, *, dry_run: bool) -> None:
 
 
 def _show_removal(undo: Undo) -> None:
-    tombstone = undo.stone
+    tombstone = undo.tombstone
     title = f"{tombstone.session_token}, removed {tombstone.removed_at.text}: {display(tombstone.reason)}"
     click.secho(title, bold=True, err=True)
     for session_id in undo.session_ids:

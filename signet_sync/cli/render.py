@@ -7,7 +7,7 @@ import click
 from signet_sync.cli.main import Context, agent_option, json_option, now_option, pass_context
 from signet_sync.errors import SignetSyncError, UsageError
 from signet_sync.formats.paths import head_page
-from signet_sync.pages import stage as pages_stage
+from signet_sync.pages import memory_page_writer
 from signet_sync.storage import state_dir
 from signet_sync.sync.publishing import publish_pages
 from signet_sync.sync.read_only import require_index
@@ -41,7 +41,7 @@ def render(context: Context, write: bool) -> int:
                     outcome.held or outcome.trouble[0], path=head_page(context.agent), hint="see signet-sync status"
                 )
             changed = outcome.pages[context.agent].changed
-        rendered, in_window, _ = pages_stage.compose(workspace, context.agent, context.now_us)
+        rendered, in_window, _ = memory_page_writer.compose(workspace, context.agent, context.now_us)
     document = {
         "agent_id": context.agent,
         "memory_md": head_page(context.agent),

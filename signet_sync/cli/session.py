@@ -108,7 +108,7 @@ def take_spool(context: Context, sweep: bool) -> None:
         )
         for remark in remarks:
             logger.warning("{}", remark)
-        intake.take(workspace, now_us=now_us, sweep=sweep)
+        intake.run_capture(workspace, now_us=now_us, sweep=sweep)
         logged = len(workspace.events)
         history_operations.close_sessions(workspace, now_us())
         for text in workspace.events[logged:]:

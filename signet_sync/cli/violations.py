@@ -16,7 +16,7 @@ from signet_sync.text.phrases import counted
 
 # The modules of a pass are imported where they are used: `list`, which only reads, takes a quarter of the time without.
 if TYPE_CHECKING:
-    from signet_sync.integrity.operations import Chosen, Settled
+    from signet_sync.integrity.operations import BatchResult, ViolationFilter
     from signet_sync.sync.workspace import Workspace
 
 
@@ -89,7 +89,7 @@ def show(context: Context, path: str) -> int:
 
 
 def _choosing(command: Callable[..., int]) -> Callable[..., int]:
-    """Adds the options that select violations, passed to the command as a `Chosen`."""
+    """Adds the options that select violations, passed to the command as a `ViolationFilter`."""
 
     @wraps(command)
     def chosen_by(
@@ -101,7 +101,7 @@ def _choosing(command: Callable[..., int]) -> Callable[..., int]:
         accepted: bool = False,
         **own: Any,
     ) -> int:
-        from signet_sync.integrity.operations import Chosen
+        from signet_sync.integrity.operations import ViolationFilter
 
         if accepted and (everything or vanished or batch):
             raise click.UsageError("--accepted cannot be combined with --all, --vanished or --batch")
@@ -109,7 +109,7 @@ def _choosing(command: Callable[..., int]) -> Callable[..., int]:
             raise click.UsageError("give a PATH or PATTERN, --batch ID, --vanished, or --all")
         if everything and (paths or vanished or batch):
             raise click.UsageError("--all cannot be combined with PATH, --vanished or --batch")
-        return command(context, Chosen(paths, everything, vanished, batch, accepted), **own)
+        return command(context, ViolationFilter(paths, everything, vanished, batch, accepted), **own)
 
     decorated: Callable[..., int] = chosen_by
     for decorate in (
@@ -127,21 +127,23 @@ def _choosing(command: Callable[..., int]) -> Callable[..., int]:
 
 
 @contextmanager
-def _selected(context: Context, which: Chosen, question: str, *, yes: bool) -> Iterator[tuple[Workspace, list[str]]]:
+def _selected(
+    context: Context, which: ViolationFilter, question: str, *, yes: bool
+) -> Iterator[tuple[Workspace, list[str]]]:
     """Opens the workspace with verdicts as of now, and the chosen paths, after a person agreed unless one was named."""
-    from signet_sync.integrity.operations import chosen
+    from signet_sync.integrity.operations import select
     from signet_sync.sync.engine import run_pass
     from signet_sync.sync.request import Request
 
     with context.opened() as workspace:
         run_pass(workspace, Request(now_us=context.now_us, project=False))
-        paths = chosen(workspace.database, which)
+        paths = select(workspace.database, which)
         if paths and not which.is_one:
             confirm(context, f"{question.format(counted(len(paths), 'file'))}?", yes=yes)
         yield workspace, paths
 
 
-def _answer(context: Context, settled: Settled, what: str, **more: object) -> int:
+def _answer(context: Context, settled: BatchResult, what: str, **more: object) -> int:
     def show() -> None:
         for one in settled.done:
             click.echo(f"{what} {one}")
@@ -158,7 +160,7 @@ def _answer(context: Context, settled: Settled, what: str, **more: object) -> in
 @violations.command()
 @_choosing
 @click.option("--accepted", is_flag=True, help="Those whose absence was accepted.")
-def restore(context: Context, which: Chosen, yes: bool) -> int:
+def restore(context: Context, which: ViolationFilter, yes: bool) -> int:
     """Write the sealed bytes back; anything else at the path is moved away whole and kept.
 
     A PATTERN (* ? [ ]) selects every open violation that it matches by name or, with a slash in it, by path. Files
@@ -172,7 +174,7 @@ def restore(context: Context, which: Chosen, yes: bool) -> int:
     with _selected(context, which, "restore {} to the sealed content", yes=yes) as (workspace, paths):
         if which.is_one:
             kept = operations.restore(workspace, paths[0], context.now_us)
-            settled = operations.Settled(paths, {} if kept is None else {paths[0]: kept})
+            settled = operations.BatchResult(paths, {} if kept is None else {paths[0]: kept})
         else:
             settled = operations.restore_all(workspace, paths, context.now_us)
         run_pass(workspace, Request(now_us=context.now_us))
@@ -182,7 +184,7 @@ def restore(context: Context, which: Chosen, yes: bool) -> int:
 @violations.command()
 @_choosing
 @click.option("--reason", required=True, help="Why it is right as it is; kept with the seal.")
-def accept(context: Context, which: Chosen, yes: bool, reason: str) -> int:
+def accept(context: Context, which: ViolationFilter, yes: bool, reason: str) -> int:
     """Seal the present content of a file, or accept that it is gone.
 
     The seal of a file that is gone stays: violations list --accepted shows it, and restore PATH brings it back.
@@ -195,7 +197,7 @@ def accept(context: Context, which: Chosen, yes: bool, reason: str) -> int:
     with _selected(context, which, "accept {} as they are", yes=yes) as (workspace, paths):
         if which.is_one:
             operations.accept(workspace, paths[0], reason, context.now_us)
-            settled = operations.Settled(paths)
+            settled = operations.BatchResult(paths)
         else:
             settled = operations.accept_all(workspace, paths, reason, context.now_us)
         run_pass(workspace, Request(now_us=context.now_us, reread=frozenset(settled.done)))

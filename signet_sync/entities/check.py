@@ -11,7 +11,7 @@ from signet_sync.entities import store as entities_store
 from signet_sync.entities.documents.document import DocumentProblem
 from signet_sync.entities.documents.lint import lint
 from signet_sync.entities.event_log import chain
-from signet_sync.entities.repository import Garden, Seen, parsed
+from signet_sync.entities.repository import EntityRepository, FileContent, parsed
 from signet_sync.errors import WorkspaceError
 from signet_sync.formats import locate
 from signet_sync.formats.entity_paths import FILES, Place, ledger_page
@@ -24,7 +24,7 @@ from signet_sync.sync.workspace import Workspace
 _MENDED = ("torn",)
 
 
-class Remarks:
+class EntityReport:
     """Problems and notes in the format of `check --json`."""
 
     def __init__(self) -> None:
@@ -41,52 +41,52 @@ class Remarks:
         self.notes.append({"path": path, "code": code, "message": message})
 
 
-def check(root: str, settings: Settings, agent: str | None, database: Database | None, now_us: int) -> Remarks:
+def check(root: str, settings: Settings, agent: str | None, database: Database | None, now_us: int) -> EntityReport:
     """Checks the entities of an agent (None: of all).
 
     Unreadable files are `invalid`, changed event logs a `violation`; untidy files are noted. Without a database a
     missing end of an event log cannot be detected.
     """
-    remarks = Remarks()
-    owners = [one for one in scan.owners(root) if agent in (None, one)]
-    owners = [one for one in owners if scan.stands(root, one)]
+    remarks = EntityReport()
+    owners = [one for one in scan.agents(root) if agent in (None, one)]
     if not owners:
         return remarks
     with ExitStack() as stack:
-        # Garden needs a workspace: without an index it gets an empty one.
+        # EntityRepository needs a workspace: without an index it gets an empty one.
         known = database or stack.enter_context(closing(Database(":memory:")))
         workspace = Workspace(root, settings, state_dir.locate(root), known, touch_nothing=True)
         for owner in owners:
             try:
-                garden = Garden(workspace, owner, now_us)
-                _ledger(garden, database, remarks)
-                _files(garden, remarks)
+                repo = EntityRepository(workspace, owner, now_us)
+                _ledger(repo, database, remarks)
+                _files(repo, remarks)
             except (OSError, WorkspaceError) as error:
-                message = f"entities cannot be looked at: {error}"
+                message = f"entities cannot be read: {error}"
                 hint = "check its permissions, and that no folder on the way is a symlink"
-                remarks.problem(scan.garden(owner), "invalid", "unreadable", message, hint)
+                remarks.problem(scan.entities_folder(owner), "invalid", "unreadable", message, hint)
     return remarks
 
 
-def _ledger(garden: Garden, database: Database | None, remarks: Remarks) -> None:
-    known = None if database is None else entities_store.chain(database, garden.agent_id)
+def _ledger(repo: EntityRepository, database: Database | None, remarks: EntityReport) -> None:
+    known = None if database is None else entities_store.log_end(database, repo.agent_id)
     found = chain.verify(
-        garden.ledger.lines(), known_last=None if known is None else known.last_hash, agent_id=garden.agent_id
+        repo.log.lines(), known_last=None if known is None else known.last_hash, agent_id=repo.agent_id
     )
     for finding in found:
-        path = ledger_page(garden.agent_id, finding.month) if finding.month else scan.garden(garden.agent_id)
-        message = f"line {finding.number}: {finding.message}" if finding.number else finding.message
+        path = ledger_page(repo.agent_id, finding.month) if finding.month else scan.entities_folder(repo.agent_id)
         if finding.code in _MENDED:
-            remarks.note(path, f"ledger-{finding.code}", message)
+            remarks.note(path, f"ledger-{finding.code}", finding.text)
         else:
-            remarks.problem(path, "violation", f"ledger-{finding.code}", message, finding.hint, finding.number or 1)
+            remarks.problem(
+                path, "violation", f"ledger-{finding.code}", finding.text, finding.hint, finding.number or 1
+            )
 
 
-def _files(garden: Garden, remarks: Remarks) -> None:
-    for place, seen in _seen(garden):
+def _files(repo: EntityRepository, remarks: EntityReport) -> None:
+    for place, seen in _seen(repo):
         if seen.text is None:
             if seen.code != "gone" or place.file == "profile":
-                hint = "bring it back from a copy or from the history"
+                hint = "restore it from a copy or from the history"
                 remarks.problem(seen.path, "invalid", seen.code, seen.message, hint)
             continue
         document = parsed(seen.text)
@@ -96,13 +96,13 @@ def _files(garden: Garden, remarks: Remarks) -> None:
                 seen.path, "invalid", document.code, document.message, document.hint, max(document.line, line)
             )
             continue
-        for finding in lint(document, garden.shapes_of(place.kind, place.file, document)):
+        for finding in lint(document, repo.shapes_of(place.kind, place.file, document)):
             remarks.note(seen.path, finding.code, f"{finding.message}: {finding.hint}")
 
 
-def _seen(garden: Garden) -> Iterator[tuple[Place, Seen]]:
-    for places in garden.places().values():
+def _seen(repo: EntityRepository) -> Iterator[tuple[Place, FileContent]]:
+    for places in repo.places().values():
         for place in places:
             for file in FILES:
                 one = place._replace(file=file)
-                yield one, garden.seen(one)
+                yield one, repo.read(one)

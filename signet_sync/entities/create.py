@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from signet_sync.entities import execute, write_ahead
 from signet_sync.entities import store as entities_store
 from signet_sync.entities.documents import edits
-from signet_sync.entities.documents.document import Document, blank, render
-from signet_sync.entities.documents.escaping import Fitted, fit_title
-from signet_sync.entities.documents.patch import whole
-from signet_sync.entities.event_log.agent_log import new_ulid, outcome
+from signet_sync.entities.documents.document import EntityDocument, blank
+from signet_sync.entities.documents.escaping import SafeText, fit_title
 from signet_sync.entities.event_log.events import Event
-from signet_sync.entities.repository import Entity, Garden, Seen, path_of
+from signet_sync.entities.repository import Entity, EntityRepository, FileContent, path_of
 from signet_sync.entities.section_edits import finished
-from signet_sync.entities.store import GardenFile
-from signet_sync.entities.write_ahead import Plan, Stamp
-from signet_sync.errors import UsageError, WorkspaceError
-from signet_sync.formats.body import text_sha256, utf8
+from signet_sync.entities.store import EntityFile
+from signet_sync.entities.write_ahead import EventStamp
+from signet_sync.errors import UsageError
 from signet_sync.formats.entity_paths import FILES, File, Kind, Place, new_id, slug_of
 from signet_sync.formats.timestamps import iso
 from signet_sync.formats.wikilinks import wikilink
@@ -26,95 +22,59 @@ from signet_sync.formats.wikilinks import wikilink
 _DEPRECATED = "deprecated"
 
 
-def plant(
-    garden: Garden, kind: Kind, name: str, relation: str | None, between: Sequence[str], stamp: Stamp
+def create_entity(
+    repo: EntityRepository, kind: Kind, name: str, relation: str | None, between: Sequence[str], stamp: EventStamp
 ) -> tuple[Event, Entity]:
     """Creates an entity. Raises `UsageError`, `Raced`, `WorkspaceError`."""
     title = fit_title(name)
-    members = _members(garden, kind, relation, between)
+    members = _members(repo, kind, relation, between)
     slug = slug_of(title)
-    entity_id = _id(garden, kind, slug, relation, members)
-    _refuse_second(garden, kind, title, slug, relation, members)
-    documents = _documents(garden, kind, title, entity_id, relation, members)
-    place = Place(garden.agent_id, kind, slug, entity_id, "profile")
-    seen = {file: Seen(path_of(place._replace(file=file)), place._replace(file=file)) for file in FILES}
+    entity_id = _id(repo, kind, slug, relation, members)
+    _refuse_second(repo, kind, title, slug, relation, members)
+    documents = _documents(repo, kind, title, entity_id, relation, members)
+    place = Place(repo.agent_id, kind, slug, entity_id, "profile")
+    seen = {file: FileContent(path_of(place._replace(file=file)), place._replace(file=file)) for file in FILES}
     entity = Entity(entity_id, kind, slug, seen, {})
-    return _write(garden, entity, documents, stamp), entity
-
-
-def _write(garden: Garden, entity: Entity, documents: dict[File, Document], stamp: Stamp) -> Event:
-    """Writes both files in one flow: two pending events, the files, two outcomes, the rows."""
-    events = []
-    for file, document in documents.items():
-        plan = Plan(op="create", file=file, after=document, slug=entity.slug, stated=True)
-        mine = stamp if file == "profile" else replace(stamp, ulid=new_ulid(garden.now_us), key=None, request=None)
-        events.append(_said(write_ahead.event_of(garden, entity, plan, mine), document, entity.slug))
-    garden.ledger.add(events, garden.now_us)
-    garden.forget_told(entity.id)
-    written = []
-    try:
-        for file, document in documents.items():
-            text, seen = render(document), entity.seen[file]
-            signature = write_ahead.put(garden, seen, text)
-            written.append(
-                (replace(seen, raw=utf8(text), text=text, sha256=text_sha256(text), signature=signature), file)
-            )
-    except (write_ahead.Raced, WorkspaceError, OSError):
-        failed = [
-            event
-            for event, file in zip(events, documents, strict=True)
-            if write_ahead.came_to_nothing(garden, entity.seen[file].place, event)
-        ]
-        garden.ledger.add([outcome(event, "failed", garden.now_us) for event in failed], garden.now_us)
-        raise
-    garden.ledger.add([outcome(event, "committed", garden.now_us) for event in events], garden.now_us)
-    write_ahead.mirror(garden, [(seen, documents[file]) for seen, file in written])
-    return events[0]
-
-
-def _said(event: Event, document: Document, slug: str) -> Event:
-    return replace(event, payload={**whole(render(document)), "slug": slug})
+    return write_ahead.create(repo, entity, documents, stamp), entity
 
 
 def _documents(
-    garden: Garden, kind: Kind, title: str, entity_id: str, relation: str | None, members: Sequence[GardenFile]
-) -> dict[File, Document]:
-    made: dict[File, Document] = {}
-    version = garden.version(kind)
+    repo: EntityRepository, kind: Kind, title: str, entity_id: str, relation: str | None, members: Sequence[EntityFile]
+) -> dict[File, EntityDocument]:
+    made: dict[File, EntityDocument] = {}
+    version = repo.version(kind)
     for file in FILES:
         document = blank(
             kind,
             title=title,
             entity_id=entity_id,
-            agent_id=garden.agent_id,
-            created_at=iso(garden.now_us),
+            agent_id=repo.agent_id,
+            created_at=iso(repo.now_us),
             file=file,
             relation=relation,
             participants=[row.id for row in members],
-            sections=garden.shapes(kind, file, version),
+            sections=repo.shapes(kind, file, version),
         )
         made[file] = edits.with_fields(document, {"schema_version": version})
     for row in members:
-        link = Fitted(wikilink(row.path, row.title))
+        link = SafeText(wikilink(row.path, row.title))
         made["profile"] = edits.append_item(made["profile"], "participants", link)
-    made["profile"] = finished(garden, made["profile"], "profile", ["Created"])
+    made["profile"] = finished(repo, made["profile"], "profile", ["Created"])
     return made
 
 
-def _members(garden: Garden, kind: Kind, relation: str | None, between: Sequence[str]) -> list[GardenFile]:
+def _members(repo: EntityRepository, kind: Kind, relation: str | None, between: Sequence[str]) -> list[EntityFile]:
     """Returns the participants of a relationship. Raises `UsageError` (`relation-needed`, `unknown-entity`)."""
     if kind != "relationship":
         if relation is not None or between:
             raise UsageError(
-                f"a {kind} has no type and no participants",
-                hint="leave --type and --between out",
-                code="relation-unfit",
+                f"a {kind} has no type and no participants", hint="omit --type and --between", code="relation-unfit"
             )
         return []
-    found = {row.id: row for row in (execute.located(garden, ref) for ref in between)}
+    found = {row.id: row for row in (execute.locate(repo, ref) for ref in between)}
     if len(found) < 2 or not relation or not any(map(str.isalnum, relation)):
         raise UsageError(
-            "a relationship is of a type, between two entities",
+            "a relationship needs a type and two entities",
             hint="--type protects --between ID ID",
             code="relation-needed",
         )
@@ -123,26 +83,21 @@ def _members(garden: Garden, kind: Kind, relation: str | None, between: Sequence
     return list(found.values())
 
 
-def _id(garden: Garden, kind: Kind, slug: str, relation: str | None, members: Sequence[GardenFile]) -> str:
+def _id(repo: EntityRepository, kind: Kind, slug: str, relation: str | None, members: Sequence[EntityFile]) -> str:
     """Returns an unused id: a name may be used again, an id never."""
-    seed = [garden.agent_id, slug] if not members else [garden.agent_id, relation or "", *sorted(r.id for r in members)]
+    seed = [repo.agent_id, slug] if not members else [repo.agent_id, relation or "", *sorted(r.id for r in members)]
     for number in range(10_000):
         made = new_id(kind, *seed, *([str(number)] if number else []))
-        if not garden.ledger.holds(f'"entity_id":"{made}"') and not garden.places([made]):
+        if not repo.log.holds(f'"entity_id":"{made}"') and not repo.places([made]):
             return made
     raise UsageError("no id is left for this name", hint="choose another name", code="entity-exists")
 
 
 def _refuse_second(
-    garden: Garden,
-    kind: Kind,
-    title: str,
-    slug: str,
-    relation: str | None,
-    members: Sequence[GardenFile],
+    repo: EntityRepository, kind: Kind, title: str, slug: str, relation: str | None, members: Sequence[EntityFile]
 ) -> None:
     """Refuses a second entity of a name, or relationship of a pair and type. Deprecated ones do not count."""
-    for row in entities_store.entities(garden.workspace.database, garden.agent_id):
+    for row in entities_store.entities(repo.workspace.database, repo.agent_id):
         if row.kind != kind or row.status == _DEPRECATED:
             continue
         if kind == "relationship":
@@ -151,7 +106,7 @@ def _refuse_second(
             same = row.slug == slug or _folded(row.title) == _folded(title)
         if same:
             raise UsageError(
-                f"{row.title} is there already",
+                f"{row.title} already exists",
                 path=row.path,
                 hint=f"change it by its id: {row.id}",
                 code="entity-exists",

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from signet_sync.entities import observe, section_edits, write_ahead
+from signet_sync.entities import observe, scan, section_edits, write_ahead
 from signet_sync.entities import store as entities_store
 from signet_sync.entities.documents import edits
 from signet_sync.entities.documents.escaping import fit_item
-from signet_sync.entities.event_log.agent_log import new_ulid
 from signet_sync.entities.event_log.events import Event, states_of
-from signet_sync.entities.repository import Entity, Garden, agents
-from signet_sync.entities.write_ahead import Plan, Raced, Stamp
+from signet_sync.entities.repository import EntityRepository
+from signet_sync.entities.write_ahead import EditPlan
 from signet_sync.errors import UsageError
-from signet_sync.formats.entity_paths import parse_path
 from signet_sync.formats.timestamps import day_of
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text.phrases import counted
@@ -29,53 +27,42 @@ _WORDS = {
 }  # fmt: skip
 
 
-def rollup(workspace: Workspace, agent_id: str, day: str, now_us: int) -> tuple[str, ...]:
-    """Writes the missing entries of a past day (`YYYY-MM-DD`, UTC); returns the profiles that got one.
+def summarize_days(workspace: Workspace, now_us: int) -> tuple[str, ...]:
+    """Writes missing entries of every agent and past day (UTC); returns the profiles that got one.
 
     An entry follows from the event log alone: equal events give an equal entry. The workspace's lock is held.
     """
-    if day >= day_of(now_us):
-        return ()
-    garden = Garden(workspace, agent_id, now_us)
-    observe.tend(garden)
-    return tuple(_rollup(garden, day))
-
-
-def roll_up(workspace: Workspace, now_us: int) -> tuple[str, ...]:
-    """Runs `rollup` for every agent and every past day without a summary; the workspace's lock is held."""
     today = day_of(now_us)
     written: list[str] = []
-    for agent_id in agents(workspace.root):
-        garden = Garden(workspace, agent_id, now_us)
-        observe.tend(garden)
+    for agent_id in scan.agents(workspace.root):
+        repo = EntityRepository(workspace, agent_id, now_us)
+        observe.catch_up(repo)
         told = entities_store.remembered(workspace.database, agent_id, "told_day")
-        days = [day for day in garden.ledger.days() if told < day < today]
+        days = [day for day in repo.log.days() if told < day < today]
         for day in days:
-            written += _rollup(garden, day)
+            written += _summarize_day(repo, day)
         if days:
             with workspace.database.transaction():
                 entities_store.remember(workspace.database, agent_id, "told_day", days[-1])
     return tuple(dict.fromkeys(written))
 
 
-def _rollup(garden: Garden, day: str) -> list[str]:
-    entries = garden.ledger.holding(f'"at":"{day}T')
+def _summarize_day(repo: EntityRepository, day: str) -> list[str]:
+    entries = repo.log.holding(f'"at":"{day}T')
     states = states_of(entries)
     by_entity: dict[str, list[Event]] = {}
     for entry in entries:
         if not isinstance(entry, Event) or entry.entity_id is None or states[entry.id] == "failed":
             continue
-        if entry.at.startswith(day) and not _is_rollup(entry):
+        if entry.at.startswith(day) and not _is_summary(entry):
             by_entity.setdefault(entry.entity_id, []).append(entry)
     told = {
-        (entry.entity_id, (entry.payload or {}).get("rollup"))
-        for entry in garden.ledger.holding(f'"rollup":"{day}"')
-        if isinstance(entry, Event)
+        (entry.entity_id, (entry.payload or {}).get("rollup")) for entry in repo.log.events_holding(f'"rollup":"{day}"')
     }
     written = []
     for entity_id, events in sorted(by_entity.items()):
         if (entity_id, day) not in told:
-            written += _tell(garden, entity_id, day, entry_text(events))
+            written += _append_entry(repo, entity_id, day, entry_text(events))
     return written
 
 
@@ -93,35 +80,20 @@ def entry_text(events: Sequence[Event]) -> str:
     return f"{counted(number, 'event')}: {what}; by {who}"
 
 
-def _tell(garden: Garden, entity_id: str, day: str, text: str) -> list[str]:
-    entity = _writable(garden, entity_id)
+def _append_entry(repo: EntityRepository, entity_id: str, day: str, text: str) -> list[str]:
+    entity = observe.writable(repo, entity_id)
     if entity is None:
         return []
     try:
-        where = section_edits.spot(garden, entity, _LOG)
-        section_edits.refuse_guarded(entity, where, "observer")
+        where = section_edits.open_target(repo, entity, _LOG, "observer")
         item = fit_item(f"{day} — {text}")
-        after = section_edits.finished(garden, edits.append_item(where.document, _LOG, item), "profile", [])
+        after = section_edits.finished(repo, edits.append_item(where.document, _LOG, item), "profile", [])
     except UsageError:
         return []  # a person has locked or pinned it, or changed its form
-    plan = Plan(op="append_item", file="profile", section=_LOG, after=after, extra={"rollup": day})
-    try:
-        write_ahead.write(garden, entity, plan, Stamp(ulid=new_ulid(garden.now_us), actor="observer"))
-    except Raced:
-        return []
-    return [entity.seen["profile"].path]
+    plan = EditPlan(op="append_item", file="profile", section=_LOG, after=after, extra={"rollup": day})
+    done = write_ahead.write_as("observer", repo, entity, plan)
+    return [] if done is None else [entity.seen["profile"].path]
 
 
-def _writable(garden: Garden, entity_id: str) -> Entity | None:
-    """Returns an entity that exists and does not wait for a maintainer."""
-    database = garden.workspace.database
-    observe.look(garden, {entity_id})
-    row = garden.find(entity_id)
-    place = parse_path(row.path) if row is not None else None
-    if place is None or any(one.entity_id == entity_id for one in entities_store.drift(database, garden.agent_id)):
-        return None
-    return write_ahead.load(garden, place)
-
-
-def _is_rollup(event: Event) -> bool:
+def _is_summary(event: Event) -> bool:
     return "rollup" in (event.payload or {})

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Literal
 
 from signet_sync.entities import execute, observe, write_ahead
 from signet_sync.entities import store as entities_store
-from signet_sync.entities.documents.document import Document
 from signet_sync.entities.documents.patch import whole
 from signet_sync.entities.event_log.events import Actor, Event
-from signet_sync.entities.repository import Garden, Seen, parsed
-from signet_sync.entities.results import Done
+from signet_sync.entities.repository import EntityRepository, FileContent, document_of, foreign_field
+from signet_sync.entities.results import EntityResult
 from signet_sync.errors import UsageError, WorkspaceError
 from signet_sync.formats.body import text_sha256
 from signet_sync.formats.entity_paths import File, Place, kind_of
@@ -32,98 +32,96 @@ def resolve(
     file: File = "profile",
     actor: Actor,
     now_us: int,
-) -> Done:
+) -> EntityResult:
     """Ends the drift of a file; the discarded text stays in the event log.
 
     Raises `UsageError`: `actor-refused` for any actor but a maintainer, `not-drifted`, `file-unreadable` (the file is
     no entity file of this id and cannot be kept), `events-incomplete` (the events do not contain the whole file).
     """
     if actor != "maintainer":
-        raise UsageError("drift is a maintainer's to settle", hint="--actor maintainer", code="actor-refused")
+        raise UsageError("only a maintainer can resolve drift", hint="--actor maintainer", code="actor-refused")
     with state_dir.workspace_lock(workspace.state):
-        before = execute.heads(workspace, agent_id)
-        garden = Garden(workspace, agent_id, now_us)
-        observe.tend(garden)
-        observe.look(garden, None)
-        entity_id = _meant(garden, ref)
-        queue = [one for one in entities_store.drift(workspace.database, agent_id) if one.entity_id == entity_id]
+        before = execute.page_inputs(workspace, agent_id)
+        repo = EntityRepository(workspace, agent_id, now_us)
+        observe.examine_all(repo)
+        entity_id = _entity_id(repo, ref)
+        queue = [one for one in repo.drift() if one.entity_id == entity_id]
         if not any(one.file == file for one in queue):
-            raise UsageError("it does not wait for a maintainer", hint="signet-sync entity drift", code="not-drifted")
+            raise UsageError("the file has not drifted", hint="signet-sync entity drift", code="not-drifted")
         if entity_id == observe.LEDGER:
-            event = _record(garden, None, None, {"accepted": [one.found_sha256 for one in queue]})
+            event = _record(repo, None, None, {"accepted": [one.found_sha256 for one in queue]})
             with workspace.database.transaction(durable=True):
                 entities_store.clear_drift(workspace.database, [one.path for one in queue])
         elif keep == "file":
-            event = _keep_file(garden, _seen(garden, entity_id, file))
+            event = _keep_file(repo, _read(repo, entity_id, file))
         else:
-            event = _keep_events(garden, _seen(garden, entity_id, file))
+            event = _keep_events(repo, _read(repo, entity_id, file))
         if entity_id != observe.LEDGER:
-            observe.look(garden, {entity_id})
-        waiting = execute.follow(workspace, agent_id, before, now_us)
-        done = execute.done(garden, event)
-        return Done(done.id, done.event_id, done.token, done.path, waiting=waiting)
+            observe.examine(repo, {entity_id})
+        waiting = execute.update_page(workspace, agent_id, before, now_us)
+        return replace(execute.result_of(repo, event), waiting=waiting)
 
 
-def _meant(garden: Garden, ref: str) -> str:
+def _entity_id(repo: EntityRepository, ref: str) -> str:
     """Returns the id that a name refers to; a missing entity needs its full id. Raises `UsageError`."""
     if ref.strip() == LEDGER:
         return observe.LEDGER
     if kind_of(ref.strip()) is not None:
         return ref.strip()
-    return execute.located(garden, ref).id
+    return execute.locate(repo, ref).id
 
 
-def _seen(garden: Garden, entity_id: str, file: File) -> Seen:
+def _read(repo: EntityRepository, entity_id: str, file: File) -> FileContent:
     """Reads the file from where it is, or should be by its events. Raises `UsageError`."""
-    places = garden.places([entity_id]).get(entity_id, [])
+    places = repo.places([entity_id]).get(entity_id, [])
     if len(places) > 1:
-        raise UsageError("the entity stands in two folders", hint="take one of them away", code="file-unreadable")
-    kind, slug = kind_of(entity_id), garden.told(entity_id).slug
+        raise UsageError("the entity exists in two folders", hint="remove one of them", code="file-unreadable")
+    kind, slug = kind_of(entity_id), repo.replay(entity_id).slug
     if places:
-        return garden.seen(places[0]._replace(file=file))
+        return repo.read(places[0]._replace(file=file))
     if kind is None or slug is None:
-        raise UsageError("nothing is known of it", hint="signet-sync entity log", code="events-incomplete")
-    return garden.seen(Place(garden.agent_id, kind, slug, entity_id, file))
+        raise UsageError("its events do not contain it", hint="signet-sync entity log", code="events-incomplete")
+    return repo.read(Place(repo.agent_id, kind, slug, entity_id, file))
 
 
-def _keep_file(garden: Garden, seen: Seen) -> Event:
-    document = parsed(seen.text) if seen.text is not None else None
-    place = seen.place
-    wanted = {"kind": place.kind, "id": place.id, "agent_id": place.agent_id}
-    if not isinstance(document, Document) or any(document.fields.get(key) != value for key, value in wanted.items()):
+def _keep_file(repo: EntityRepository, seen: FileContent) -> Event:
+    document, place = document_of(seen.text), seen.place
+    if document is None or foreign_field(place, document):
         raise UsageError(
-            "the file cannot be kept: it is no entity file of this id",
+            "the file cannot be kept: it is not an entity file with this id",
             path=seen.path,
-            hint="correct it first, or keep what its events tell",
+            hint="correct it first, or keep the events",
             code="file-unreadable",
         )
     text = seen.text or ""
-    return _record(garden, place, text_sha256(text), {**whole(text), "slug": place.slug})
+    return _record(repo, place, text_sha256(text), {**whole(text), "slug": place.slug})
 
 
-def _keep_events(garden: Garden, seen: Seen) -> Event:
-    text = garden.told(seen.place.id).texts.get(seen.place.file)
+def _keep_events(repo: EntityRepository, seen: FileContent) -> Event:
+    text = repo.replay(seen.place.id).texts.get(seen.place.file)
     if text is None:
         raise UsageError(
-            "its events do not tell it to the end",
+            "its events do not contain the whole file",
             path=seen.path,
-            hint="keep the file, or bring the ledger back from a copy",
+            hint="keep the file, or restore the event log from a copy",
             code="events-incomplete",
         )
     if seen.code not in ("", "gone", "not-utf8"):
         raise WorkspaceError(seen.message, path=seen.path, hint="move it away", code=seen.code)
     displaced = None if seen.raw is None else redact(seen.raw.decode("utf-8", "replace"))[0]
-    event = _record(garden, seen.place, None, {"displaced": displaced})
+    event = _record(repo, seen.place, None, {"displaced": displaced})
     try:
-        write_ahead.put(garden, seen, text)
-    except write_ahead.Raced:
-        raise WorkspaceError("somebody saved it meanwhile", path=seen.path, hint="try again", code="busy") from None
+        write_ahead.put(repo, seen, text)
+    except write_ahead.FileChanged:
+        raise WorkspaceError(
+            "the file changed while it was being written", path=seen.path, hint="try again", code="busy"
+        ) from None
     return event
 
 
-def _record(garden: Garden, place: Place | None, file_after: str | None, payload: Mapping[str, Any]) -> Event:
+def _record(repo: EntityRepository, place: Place | None, file_after: str | None, payload: Mapping[str, Any]) -> Event:
     """Records the decision. It needs no outcome: the file exists already, or its events describe it already."""
-    event = garden.record("human_edit", "maintainer", payload, place, file_after)
-    garden.forget_told(event.entity_id)
-    write_ahead.mirror(garden)
+    where = {} if place is None else {"entity_id": place.id, "file": place.file}
+    event = repo.record("human_edit", "maintainer", payload, **where, file_after=file_after)
+    write_ahead.update_rows(repo)
     return event

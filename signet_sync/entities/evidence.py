@@ -7,15 +7,13 @@ from typing import NamedTuple
 
 from ulid import ULID
 
-from signet_sync.entities.documents.escaping import Fitted
+from signet_sync.entities.documents.escaping import SafeText
 from signet_sync.errors import UsageError
-from signet_sync.formats.entity_paths import EVIDENCE_CAP
 from signet_sync.formats.filename import artifact_name
 from signet_sync.formats.timestamps import iso
 from signet_sync.formats.wikilinks import leaves_workspace, wikilink
 from signet_sync.text.sentences import flatten
 
-CAP = EVIDENCE_CAP
 QUOTE_LENGTH = 160  # characters
 PART_LENGTH = 300  # characters of each part of a rationale
 ENTROPY = 10  # bytes
@@ -31,7 +29,7 @@ _PART = re.compile(r"(?:^|;)\s*(why|until|plan)\s*:", re.IGNORECASE)
 EXAMPLE = (
     "signet-sync entity append ID evidence --evidence 'memory/…--transcript.md#34' --text 'It is what she waits for.'"
 )
-_HINT = 'say "why: …; until: …; plan: …": why more is kept, for how long, and how it will be pruned'
+_HINT = 'write "why: …; until: …; plan: …": why more is kept, for how long, and how it will be pruned'
 
 
 class Token(NamedTuple):
@@ -112,7 +110,7 @@ def claims_token(text: str) -> bool:
     return _LOOKS_LIKE_TOKEN.search(text) is not None
 
 
-def item_text(evidence: Evidence) -> Fitted:
+def item_text(evidence: Evidence) -> SafeText:
     """Formats an item on one line: `"quote" — why [[path|kind]] ev:…`. Long quotes are cut. `read_item` parses it.
 
     Raises `UsageError`: `text-empty` for an empty quote or why, `path-escape` for a path outside the workspace,
@@ -121,15 +119,15 @@ def item_text(evidence: Evidence) -> Fitted:
     quote = flatten(evidence.quote.replace('"', "'"), QUOTE_LENGTH)
     why = flatten(evidence.why)
     if not quote or not why:
-        raise UsageError("evidence needs a quote and why it matters", hint='say "quote" — why', code="text-empty")
+        raise UsageError("evidence needs a quote and why it matters", hint='write "quote" — why', code="text-empty")
     parts = [f'"{quote}" — {why}']
     if evidence.path is not None:
         parts.append(_link(evidence.path))
     if evidence.token is not None:
         if read_token(evidence.token) is None:
-            raise UsageError(f"{flatten(evidence.token, 60)} is no event token", code="token-invalid")
+            raise UsageError(f"{flatten(evidence.token, 60)} is not an event token", code="token-invalid")
         parts.append(evidence.token)
-    return Fitted(" ".join(parts))
+    return SafeText(" ".join(parts))
 
 
 def read_item(text: str) -> Evidence | None:
@@ -153,13 +151,15 @@ def read_rationale(text: str) -> Rationale:
     said: dict[str, str] = {}
     for name, value in zip(map(str.lower, parts[::2]), parts[1::2], strict=True):
         if name in said:
-            raise UsageError(f"the rationale says `{name}` twice", hint=_HINT, code="rationale-invalid")
+            raise UsageError(f"the rationale contains `{name}` twice", hint=_HINT, code="rationale-invalid")
         said[name] = flatten(value.strip().rstrip(";"), PART_LENGTH)
     missing = [name for name in Rationale._fields if not any(map(str.isalnum, said.get(name, "")))]
     if missing:
-        raise UsageError(f"the rationale does not say {_list(missing)}", hint=_HINT, code="rationale-invalid")
+        raise UsageError(f"the rationale lacks {_list(missing)}", hint=_HINT, code="rationale-invalid")
     if before.strip():
-        raise UsageError("the rationale begins with something else", hint=_HINT, code="rationale-invalid")
+        raise UsageError(
+            "the rationale has to begin with `why:`, `until:` or `plan:`", hint=_HINT, code="rationale-invalid"
+        )
     return Rationale(said["why"], said["until"], said["plan"])
 
 
@@ -174,6 +174,6 @@ def _stamp(instant: int) -> str:
 
 def _link(path: str) -> str:
     if leaves_workspace(path) or not path.strip() or re.search(r"[\[\]|#^<>\n]", path):
-        raise UsageError("evidence is linked by a path inside the workspace", hint="memory/…", code="path-escape")
+        raise UsageError("evidence needs a path inside the workspace", hint="memory/…", code="path-escape")
     name = artifact_name(path.rpartition("/")[2])
     return wikilink(path, name.kind if name else "source")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -11,21 +10,27 @@ from typing import Any
 
 from signet_sync.entities import store as entities_store
 from signet_sync.entities import write_ahead
-from signet_sync.entities.documents.document import Document, render
-from signet_sync.entities.documents.drift import Judgement, judge
+from signet_sync.entities.documents.document import EntityDocument, render
+from signet_sync.entities.documents.drift import DriftVerdict, judge
 from signet_sync.entities.documents.patch import apply, whole
-from signet_sync.entities.event_log import conflict_copies
-from signet_sync.entities.event_log.agent_log import new_ulid, outcome
-from signet_sync.entities.event_log.events import Actor, Event, Operation, Outcome
+from signet_sync.entities.event_log.agent_log import outcome
+from signet_sync.entities.event_log.events import Event, Operation, State, WriteOutcome
 from signet_sync.entities.event_log.replay import settle
-from signet_sync.entities.evidence import ENTROPY, token_for, ulid_at
-from signet_sync.entities.repository import Entity, Garden, Seen, agents, folder_of, parsed, path_of
-from signet_sync.entities.results import Observed
-from signet_sync.entities.store import Drift, GardenFile
+from signet_sync.entities.evidence import ENTROPY, ulid_at
+from signet_sync.entities.repository import (
+    Entity,
+    EntityRepository,
+    FileContent,
+    document_of,
+    folder_of,
+    foreign_field,
+    parsed,
+    path_of,
+)
+from signet_sync.entities.store import DriftedFile, EntityFile
 from signet_sync.errors import WorkspaceError
 from signet_sync.formats.body import text_sha256
-from signet_sync.formats.entity_paths import FILES, File, Place, kind_of, ledger_page, parse_ledger_page, parse_path
-from signet_sync.formats.paths import DEFAULT_AGENT, OF_AGENT
+from signet_sync.formats.entity_paths import FILES, File, Place, kind_of, ledger_page, parse_path
 from signet_sync.formats.snapshot import Signature
 from signet_sync.formats.timestamps import iso, parse_instant
 from signet_sync.storage import files
@@ -35,71 +40,63 @@ from signet_sync.sync.workspace import Workspace
 LEDGER = ""
 # Below this number entities are queried one by one.
 _FEW = 20
-_GARDEN = re.compile(rf"{OF_AGENT}entities(?:/|$)", re.ASCII)
-
-
-def observe(workspace: Workspace, paths: Iterable[str] | None, now_us: int) -> Observed:
-    """Examines entity files and pages of event logs (None: of all agents). The caller holds the workspace's lock.
-
-    Settles interrupted writes first (`resume`). A file whose signature is known is not read again.
-    """
-    found = _Found()
-    for agent_id, ids in sorted(_asked(workspace, paths).items()):
-        garden = Garden(workspace, agent_id, now_us)
-        tend(garden, found)
-        look(garden, ids, found)
-    return found.observed()
-
-
-def resume(workspace: Workspace, now_us: int, agent_id: str | None = None) -> Observed:
-    """Settles writes that a crash interrupted, of one agent or all. The caller holds the workspace's lock."""
-    found = _Found()
-    for each in [agent_id] if agent_id is not None else agents(workspace.root):
-        tend(Garden(workspace, each, now_us), found)
-    return found.observed()
 
 
 @dataclass(slots=True)
-class _Found:
-    """Findings so far."""
+class Observations:
+    """The result of a look at entity files: edited, healed and drifted paths, and settled writes.
+
+    `changed` are agents whose entities changed, so that MEMORY.md may need an update.
+    """
 
     edited: list[str] = field(default_factory=list)
     healed: list[str] = field(default_factory=list)
     drifted: list[str] = field(default_factory=list)
-    settled: list[Outcome] = field(default_factory=list)
+    settled: list[WriteOutcome] = field(default_factory=list)
     changed: set[str] = field(default_factory=set)
 
-    def observed(self) -> Observed:
-        return Observed(
-            tuple(self.edited),
-            tuple(self.healed),
-            tuple(self.drifted),
-            tuple(self.settled),
-            frozenset(self.changed),
-        )
+
+def observe(workspace: Workspace, agent_id: str, paths: Iterable[str] | None, now_us: int) -> Observations:
+    """Settles interrupted writes, then examines an agent's entity files (None: all). The workspace's lock is held.
+
+    A file whose signature is known is not read again.
+    """
+    repo, found = EntityRepository(workspace, agent_id, now_us), Observations()
+    catch_up(repo, found)
+    ids = None if paths is None else {place.id for path in paths if (place := parse_path(path)) is not None}
+    if ids is None or ids:
+        examine(repo, ids, found)
+    return found
 
 
-def tend(garden: Garden, found: _Found | None = None) -> None:
+def examine_all(repo: EntityRepository) -> None:
+    """Brings all entities of an agent up to date with log and files."""
+    catch_up(repo)
+    examine(repo, None)
+
+
+def catch_up(repo: EntityRepository, found: Observations | None = None) -> None:
     """Brings entities up to date if their event log changed; every command on entities starts with it."""
-    known = entities_store.chain(garden.workspace.database, garden.agent_id)
-    if garden.ledger.is_torn():
-        garden.ledger.add([], garden.now_us)  # repairs the torn line
-    conflict_copies.merge(garden)
-    last = garden.ledger.last()
+    known = entities_store.log_end(repo.workspace.database, repo.agent_id)
+    if repo.log.is_torn():
+        repo.log.add([], repo.now_us)  # repairs the torn line
+    if repo.log.merge_copies():
+        repo.forget_replay(None)
+    last = repo.log.last()
     if (known.last_hash if known else None) == (last.hash if last else None):
         return
-    found = found if found is not None else _Found()
-    doubtful = _since(garden, known) if known is not None else None
-    found.settled += _settle_open(garden, known.last_id if known is not None and doubtful is None else None)
-    look(garden, None, found, doubtful=doubtful, joined=True)
+    found = found if found is not None else Observations()
+    doubtful = _since(repo, known) if known is not None else None
+    found.settled += _settle_open(repo, known.last_id if known is not None and doubtful is None else None)
+    examine(repo, None, found, doubtful=doubtful, joined=True)
 
 
-def _since(garden: Garden, known: entities_store.Chain) -> set[str] | None:
+def _since(repo: EntityRepository, known: entities_store.LogEnd) -> set[str] | None:
     """Returns the entities with events after the known end of the log; None (all) if the log lacks that end.
 
     Compares ids: where the logs of two machines were merged, a line keeps its id but gets another hash.
     """
-    entries = garden.ledger.entries()
+    entries = repo.log.entries()
     place = next((at for at, entry in enumerate(entries) if known.last_id == entry.id), None)
     if place is None:
         return None
@@ -108,126 +105,107 @@ def _since(garden: Garden, known: entities_store.Chain) -> set[str] | None:
     return {entity_id for entity_id in later if entity_id is not None}
 
 
-def _asked(workspace: Workspace, paths: Iterable[str] | None) -> dict[str, set[str] | None]:
-    """Returns, for each agent, the ids of the entities to examine (None: all)."""
-    if paths is None:
-        known = (parse_path(path) for path in entities_store.signatures(workspace.database))
-        return dict.fromkeys([*agents(workspace.root), *(place.agent_id for place in known if place is not None)])
-    asked: dict[str, set[str] | None] = {}
-    for path in paths:
-        place = parse_path(path)
-        match = _GARDEN.match(path)
-        if place is not None:
-            ids = asked.setdefault(place.agent_id, set())
-            if ids is not None:
-                ids.add(place.id)
-        elif parse_ledger_page(path) is not None:
-            asked.setdefault(match[1] or DEFAULT_AGENT if match else DEFAULT_AGENT, set())
-        elif match is not None:
-            # A folder, or an unknown file beside ours: which entity it concerns is found by examining all.
-            asked[match[1] or DEFAULT_AGENT] = None
-    return asked
-
-
 # ── interrupted writes ──
 
 
-def _settle_open(garden: Garden, lost: str | None) -> list[Outcome]:
+def _settle_open(repo: EntityRepository, lost: str | None) -> list[WriteOutcome]:
     """Settles open writes and records the end of the log; `lost` is the id of its former last line if missing."""
-    database = garden.workspace.database
-    _found_again(garden)
-    ended = [_settled(garden, event) for event in garden.ledger.unsettled()]
+    database = repo.workspace.database
+    _found_again(repo)
+    ended = [_settled(repo, event) for event in repo.log.unsettled()]
     with database.transaction(durable=True):
         if lost is not None:
-            entities_store.put_drift(database, _truncated(garden, lost))
-        garden.remember_chain()
+            entities_store.put_drift(database, _truncated(repo, lost))
+        repo.remember_log_end()
     return ended
 
 
-def _found_again(garden: Garden) -> None:
+def _found_again(repo: EntityRepository) -> None:
     """Clears reports of a missing end of the log once a slow sync has delivered it."""
-    database = garden.workspace.database
-    waiting = [one for one in entities_store.drift(database, garden.agent_id) if one.entity_id == LEDGER]
-    back = [one.path for one in waiting if garden.ledger.holds(f'"id":"{one.found_sha256}"')]
+    database = repo.workspace.database
+    waiting = [one for one in repo.drift() if one.entity_id == LEDGER]
+    back = [one.path for one in waiting if repo.log.holds(f'"id":"{one.found_sha256}"')]
     if back:
         with database.transaction(durable=True):
             entities_store.clear_drift(database, back)
 
 
-def _truncated(garden: Garden, last_id: str) -> Drift:
+def _truncated(repo: EntityRepository, last_id: str) -> DriftedFile:
     """Reports the missing end to the maintainer now: the next write overwrites the known end, the only record of it."""
-    return Drift(
-        ledger_page(garden.agent_id, iso(garden.now_us)[:7]),
-        garden.agent_id,
+    return DriftedFile(
+        ledger_page(repo.agent_id, iso(repo.now_us)[:7]),
+        repo.agent_id,
         LEDGER,
         "profile",
         "truncated",
-        "the end of the ledger is gone: the index knew of a later line",
+        "the end of the event log is missing: the index recorded a later line",
         "compare the pages with a backup or with the workspace's history",
-        iso(garden.now_us),
+        iso(repo.now_us),
         last_id,
     )
 
 
-def _settled(garden: Garden, event: Event) -> Outcome:
+def _settled(repo: EntityRepository, event: Event) -> WriteOutcome:
     """Finishes an interrupted write if its file is unchanged or already written; otherwise marks it as failed."""
-    done = event.file_after is None or _carried_out(garden, event)
+    done = event.file_after is None or _carried_out(repo, event)
+    ends: list[State] = ["failed"]
     if done:
-        entries: list[Event | Outcome] = [outcome(event, "written", garden.now_us)]
-        if garden.ledger.state_of(event) == "written":
-            entries = []
-        entries.append(outcome(event, "committed", garden.now_us))
-    else:
-        entries = [outcome(event, "failed", garden.now_us)]
-    sealed = garden.ledger.add(entries, garden.now_us)
-    garden.forget_told(event.entity_id)
-    last = sealed[-1]
-    if not isinstance(last, Outcome):
-        raise TypeError("the ledger gave back another entry")
-    return last
+        ends = ["committed"] if repo.log.state_of(event) == "written" else ["written", "committed"]
+    sealed = repo.log.add([outcome(event, end, repo.now_us) for end in ends], repo.now_us)
+    repo.forget_replay(event.entity_id)
+    return sealed[-1]
 
 
-def _carried_out(garden: Garden, event: Event) -> bool:
-    place = _place_of(garden, event)
+def _carried_out(repo: EntityRepository, event: Event) -> bool:
+    place = _place_of(repo, event)
     if place is None:
         return False
-    seen = garden.seen(place)
+    seen = repo.read(place)
     ended = settle(event, seen.text, write_ahead.section_sha(seen.text, event.section))
     if ended == "failed" and seen.code in ("", "gone"):
         text = apply(seen.text, event.payload or {})
         if text is None or text_sha256(text) != event.file_after:
             return False
         try:
-            write_ahead.put(garden, seen, text)
-        except (write_ahead.Raced, WorkspaceError):
+            write_ahead.put(repo, seen, text)
+        except (write_ahead.FileChanged, WorkspaceError):
             return False
     elif ended != "written":
         return False
     slug = (event.payload or {}).get("slug")
     if isinstance(slug, str):
-        write_ahead.move(garden, place, slug)
+        write_ahead.move(repo, place, slug)
     return True
 
 
-def _place_of(garden: Garden, event: Event) -> Place | None:
+def _place_of(repo: EntityRepository, event: Event) -> Place | None:
     """Returns where the file of an event is, or should be."""
     if event.entity_id is None or event.file is None:
         return None
-    for place in garden.places([event.entity_id]).get(event.entity_id, []):
+    for place in repo.places([event.entity_id]).get(event.entity_id, []):
         return place._replace(file=event.file)
     kind, slug = kind_of(event.entity_id), (event.payload or {}).get("slug")
     if kind is None or not isinstance(slug, str):
         return None
-    return Place(garden.agent_id, kind, slug, event.entity_id, event.file)
+    return Place(repo.agent_id, kind, slug, event.entity_id, event.file)
 
 
 # ── files on disk ──
 
 
-def look(
-    garden: Garden,
+def writable(repo: EntityRepository, entity_id: str) -> Entity | None:
+    """Returns an entity after a look at its files; None if it is missing, unreadable or waits for a maintainer."""
+    examine(repo, {entity_id})
+    row = repo.find(entity_id)
+    if row is None or any(one.entity_id == entity_id for one in repo.drift()):
+        return None
+    return write_ahead.load(repo, row)
+
+
+def examine(
+    repo: EntityRepository,
     ids: Collection[str] | None,
-    found: _Found | None = None,
+    found: Observations | None = None,
     *,
     doubtful: Collection[str] | None = frozenset(),
     joined: bool = False,
@@ -237,15 +215,14 @@ def look(
     Files with known signatures are read only if their events are `doubtful` (None: all are). `joined`: the event log
     got lines from another machine since the last look.
     """
-    found = found if found is not None else _Found()
-    database = garden.workspace.database
-    rows = _rows(garden, ids)
-    queued = {drift.entity_id for drift in entities_store.drift(database, garden.agent_id)} - {LEDGER}
-    places = garden.places(ids)
+    found = found if found is not None else Observations()
+    rows = _rows(repo, ids)
+    queued = {drift.entity_id for drift in repo.drift()} - {LEDGER}
+    places = repo.places(ids)
     if ids is None:
-        ids = places.keys() | rows.keys() | queued | _created(garden, rows)
+        ids = places.keys() | rows.keys() | queued | _created(repo, rows)
     current = files.signatures(
-        garden.workspace.root,
+        repo.workspace.root,
         (path_of(place._replace(file=file)) for each in ids for place in places.get(each, ()) for file in FILES),
     )
     for each in sorted(ids):
@@ -257,12 +234,12 @@ def look(
             now = {path: current[path] for path in paths if path in current}
             if now == expected:
                 continue
-        _Look(garden, each, standing, expected.keys(), found, joined=joined).walk()
+        _Examination(repo, each, standing, expected.keys(), found, joined=joined).walk()
 
 
-def _rows(garden: Garden, ids: Collection[str] | None) -> dict[str, dict[str, Signature | None]]:
+def _rows(repo: EntityRepository, ids: Collection[str] | None) -> dict[str, dict[str, Signature | None]]:
     """Returns path and signature of the known files, by entity."""
-    database, agent_id = garden.workspace.database, garden.agent_id
+    database, agent_id = repo.workspace.database, repo.agent_id
     if ids is not None and len(ids) < _FEW:
         known = {each: entities_store.files_of(database, agent_id, each) for each in ids}
         return {each: {row.path: row.signature for row in rows} for each, rows in known.items() if rows}
@@ -274,40 +251,36 @@ def _rows(garden: Garden, ids: Collection[str] | None) -> dict[str, dict[str, Si
     return found
 
 
-def _created(garden: Garden, rows: Mapping[str, object]) -> set[str]:
+def _created(repo: EntityRepository, rows: Mapping[str, object]) -> set[str]:
     """Returns entities that the event log created, if the index has no rows: it is then new, or was lost."""
     if rows:
         return set()
-    return {
-        entry.entity_id
-        for entry in garden.ledger.holding('"op":"create"')
-        if isinstance(entry, Event) and entry.entity_id is not None
-    }
+    return {event.entity_id for event in repo.log.events_holding('"op":"create"') if event.entity_id is not None}
 
 
-class _Look:
+class _Examination:
     """One look at one entity; `rows` are its paths in the index."""
 
     def __init__(
         self,
-        garden: Garden,
+        repo: EntityRepository,
         entity_id: str,
         standing: list[Place],
         rows: Collection[str],
-        found: _Found,
+        found: Observations,
         *,
         joined: bool = False,
     ) -> None:
-        self.garden = garden
+        self.repo = repo
         self.id = entity_id
         self.standing = standing
         self.rows = rows
         self.found = found
         self.joined = joined
-        self.database = garden.workspace.database
+        self.database = repo.workspace.database
         self.events: list[Event] = []
-        self.put: list[GardenFile] = []
-        self.queue: dict[str, Drift] = {}
+        self.put: list[EntityFile] = []
+        self.queue: dict[str, DriftedFile] = {}
         self.shown: set[str] = set()
 
     def walk(self) -> None:
@@ -320,29 +293,29 @@ class _Look:
 
     def _gone(self) -> None:
         """Queues an entity whose folder is gone; its events can write it again."""
-        told = self.garden.told(self.id)
+        told = self.repo.replay(self.id)
         if told.texts or told.trouble:
             self._queue(self._profile(), "file-missing", "the files of the entity are gone", _PUT_BACK, "")
 
     def _stands(self) -> None:
-        told = self.garden.told(self.id)
+        told = self.repo.replay(self.id)
         place = next((place for place in self.standing if place.slug == told.slug), self.standing[0])
         twins = [other for other in self.standing if other != place]
         changed = False
         for file in FILES:
-            seen = self.garden.seen(place._replace(file=file))
+            seen = self.repo.read(place._replace(file=file))
             self.shown.add(seen.path)
             changed |= self._file(seen, told.texts.get(file), {each.file: each.code for each in told.trouble}.get(file))
         for twin in twins:
-            hint = "take one of the folders away; a copy that is to stay needs an id of its own"
-            self._queue(twin, "id-twice", f"the entity stands also in {folder_of(place)}", hint, "")
+            hint = "remove one of the folders; a copy needs an id of its own"
+            self._queue(twin, "id-twice", f"the entity also exists in {folder_of(place)}", hint, "")
         if not twins and told.slug is not None and place.slug != told.slug:
-            self._add("human_edit", "person", None, {"slug": place.slug})
+            self._add("human_edit", None, {"slug": place.slug})
             changed = True
         if changed:
-            self.found.changed.add(self.garden.agent_id)
+            self.found.changed.add(self.repo.agent_id)
 
-    def _file(self, seen: Seen, told: str | None, trouble: str | None) -> bool:
+    def _file(self, seen: FileContent, told: str | None, trouble: str | None) -> bool:
         """Compares a file with its events; returns whether its row changed."""
         file = seen.place.file
         if told is None and trouble is None:
@@ -350,13 +323,13 @@ class _Look:
         if seen.code not in ("", "gone"):
             self._queue(seen.place, seen.code, seen.message, "make it a readable file again", seen.sha256)
             return False
-        replayed = parsed(told) if told is not None else None
-        if not isinstance(replayed, Document):
-            message = "its events do not tell the file to its end"
+        replayed = document_of(told)
+        if replayed is None:
+            message = "its events do not contain the whole file"
             self._queue(seen.place, f"events-{trouble or 'unreadable'}", message, _KEEP, seen.sha256)
             return self._take_row(seen)
-        shapes = self.garden.shapes_of(seen.place.kind, file, replayed)
-        judgement = judge(seen.text, replayed, shapes, similarity=self.garden.workspace.settings.entity_similarity)
+        shapes = self.repo.shapes_of(seen.place.kind, file, replayed)
+        judgement = judge(seen.text, replayed, shapes, similarity=self.repo.workspace.settings.entity_similarity)
         if judgement.verdict == "drift":
             self._queue(seen.place, judgement.code, judgement.message, judgement.hint, seen.sha256)
             return False
@@ -364,7 +337,7 @@ class _Look:
             return self._take_row(seen)
         return self._edited(seen, replayed, judgement)
 
-    def _edited(self, seen: Seen, replayed: Document, judgement: Judgement) -> bool:
+    def _edited(self, seen: FileContent, replayed: EntityDocument, judgement: DriftVerdict) -> bool:
         """Records a person's edit as an event; a second event restores an anchor that the edit removed."""
         file = seen.place.file
         text = seen.text or ""
@@ -374,7 +347,7 @@ class _Look:
             section = sections[0] if len(sections) == 1 and not payload.get("fields") else None
             before, after = write_ahead.section_sha(render(replayed), section), write_ahead.section_sha(text, section)
             self._add(
-                "human_edit", "person", file, payload, section=section, before=before, after=after,
+                "human_edit", file, payload, section=section, before=before, after=after,
                 file_before=text_sha256(render(replayed)), file_after=text_sha256(text),
             )  # fmt: skip
             self.found.edited.append(seen.path)
@@ -383,120 +356,93 @@ class _Look:
         self._record()
         return self._heal(seen, judgement.healed)
 
-    def _heal(self, seen: Seen, healed: Document) -> bool:
-        """Restores a removed anchor, once (decision 6)."""
-        document = parsed(seen.text or "")
-        if not isinstance(document, Document):
+    def _heal(self, seen: FileContent, healed: EntityDocument) -> bool:
+        """Restores a removed anchor, once."""
+        document = document_of(seen.text)
+        if document is None:
             return False
         place, file = seen.place, seen.place.file
         entity = Entity(place.id, place.kind, place.slug, {file: seen}, {file: document})
-        plan = write_ahead.Plan(op="set", file=file, after=healed, reason="re-anchored")
-        stamp = write_ahead.Stamp(ulid=new_ulid(self.garden.now_us), actor="observer")
-        try:
-            write_ahead.write(self.garden, entity, plan, stamp)
-        except write_ahead.Raced:
-            return False  # it is being edited: the next save triggers another look
+        plan = write_ahead.EditPlan(op="set", file=file, after=healed, reason="re-anchored")
+        if write_ahead.write_as("observer", self.repo, entity, plan) is None:
+            return False  # the next save triggers another look
         self.found.healed.append(seen.path)
         return True
 
-    def _adopt(self, seen: Seen) -> bool:
+    def _adopt(self, seen: FileContent) -> bool:
         """Takes over a file without events, a person's or one from a backup, if its frontmatter matches its folder."""
         place = seen.place
-        document = parsed(seen.text) if seen.text is not None else None
-        if not isinstance(document, Document):
-            message = document.message if document is not None else seen.message
-            self._queue(place, "not-adopted", message, "make it an entity file, or move it away", seen.sha256)
-            return False
-        wanted = {"kind": place.kind, "id": place.id, "agent_id": place.agent_id}
-        wrong = [key for key, value in wanted.items() if document.fields.get(key) != value]
-        if wrong:
-            message = f"`{wrong[0]}` is not what the folder says"
-            self._queue(place, "not-adopted", message, "correct the frontmatter, or move it away", seen.sha256)
-            return False
-        text = seen.text or ""
-        payload = {**whole(text), "slug": place.slug}
-        self._add("create", "person", place.file, payload, file_after=text_sha256(text))
-        self.found.edited.append(seen.path)
-        return self._take_row(seen)
+        document = parsed(seen.text)
+        if not isinstance(document, EntityDocument):
+            message, hint = seen.message or document.message, "make it an entity file, or move it away"
+        elif field := foreign_field(place, document):
+            message, hint = f"`{field}` differs from the folder's name", "correct the frontmatter, or move it away"
+        else:
+            text = seen.text or ""
+            self._add("create", place.file, {**whole(text), "slug": place.slug}, file_after=text_sha256(text))
+            self.found.edited.append(seen.path)
+            return self._take_row(seen)
+        self._queue(place, "not-adopted", message, hint, seen.sha256)
+        return False
 
-    def _take_row(self, seen: Seen) -> bool:
+    def _take_row(self, seen: FileContent) -> bool:
         """Updates the row of a file; returns whether anything but its signature changed."""
-        document = parsed(seen.text) if seen.text is not None else None
-        if not isinstance(document, Document):
+        document = document_of(seen.text)
+        if document is None:
             return False
-        row = self.garden.row(seen, document)
+        row = self.repo.row(seen, document)
         known = entities_store.file(self.database, seen.path)
         if known == row:
             return False
         self.put.append(row)
         return known is None or known._replace(signature=None) != row._replace(signature=None)
 
-    def _add(
-        self,
-        op: Operation,
-        actor: Actor,
-        file: File | None,
-        payload: Mapping[str, Any],
-        *,
-        section: str | None = None,
-        before: str | None = None,
-        after: str | None = None,
-        file_before: str | None = None,
-        file_after: str | None = None,
-    ) -> None:
-        """Adds an event about the file's present content; it needs no outcome."""
-        at, ulid = self._told_again(file, file_before, file_after) or (
-            iso(self.garden.now_us),
-            new_ulid(self.garden.now_us),
-        )
-        self.events.append(
-            Event(
-                id=ulid, token=token_for(ulid), at=at, agent_id=self.garden.agent_id,
-                entity_id=self.id, actor=actor, op=op, file=file, section=section, payload=payload, before=before,
-                after=after, file_before=file_before, file_after=file_after, state="committed",
-            )
-        )  # fmt: skip
+    def _add(self, op: Operation, file: File | None, payload: Mapping[str, Any], **hashes: Any) -> None:
+        """Adds an event of a person about the file's present content; it needs no outcome."""
+        again = self._told_again(file, hashes.get("file_before"), hashes.get("file_after"))
+        fields = {"entity_id": self.id, "file": file, "payload": payload, **hashes, **again}
+        self.events.append(self.repo.event(op, "person", **fields))
 
-    def _told_again(self, file: File | None, before: str | None, after: str | None) -> tuple[str, str] | None:
+    def _told_again(self, file: File | None, before: str | None, after: str | None) -> dict[str, str]:
         """Returns time and id for an event whose text the log already contains; None for a new text.
 
         Merging another machine's lines can order the events otherwise than the file changed. Nothing was edited then,
         so every machine must derive the same event; otherwise each would add a line that the others lack, without end.
         """
         if not self.joined or after is None:
-            return None
-        of = self.garden.ledger.of(self.id)
+            return {}
+        of = self.repo.log.of(self.id)
         told = [e.at for e in of if isinstance(e, Event) and e.file == file and e.file_after == after]
         if not told:
-            return None
+            return {}
         first, known = min(told), {entry.id for entry in of}
-        seed, instant = f"{self.garden.agent_id} {self.id} {file} {before} {after}", parse_instant(first) or 0
+        seed, instant = f"{self.repo.agent_id} {self.id} {file} {before} {after}", parse_instant(first) or 0
         ids = (ulid_at(instant, sha256(f"{seed} {number}".encode()).digest()[:ENTROPY]) for number in count())
-        return first, next(ulid for ulid in ids if ulid not in known)
+        return {"at": first, "id": next(ulid for ulid in ids if ulid not in known)}
 
     def _queue(self, place: Place, code: str, message: str, hint: str, sha256: str) -> None:
         path = path_of(place)
-        at = iso(self.garden.now_us)
-        self.queue[path] = Drift(path, self.garden.agent_id, self.id, place.file, code, message, hint, at, sha256)
+        at = iso(self.repo.now_us)
+        self.queue[path] = DriftedFile(path, self.repo.agent_id, self.id, place.file, code, message, hint, at, sha256)
 
     def _record(self) -> None:
         """Writes the events, then the rows that follow from them."""
-        garden = self.garden
+        repo = self.repo
         if self.events:
-            garden.ledger.add(self.events, garden.now_us)
-            garden.forget_told(self.id)
+            repo.log.add(self.events, repo.now_us)
+            repo.forget_replay(self.id)
         with self.database.transaction(durable=True):
             entities_store.put_files(self.database, self.put)
             if self.events:
-                garden.remember_chain()
+                repo.remember_log_end()
         self.events, self.put = [], []
 
     def _close(self) -> None:
         """Removes files from the queue that are no drift any more, and rows of files that are gone."""
         gone = [path for path in self.rows if path not in self.shown]
         if gone:
-            self.found.changed.add(self.garden.agent_id)
-        known = entities_store.drift(self.database, self.garden.agent_id)
+            self.found.changed.add(self.repo.agent_id)
+        known = self.repo.drift()
         over = [each.path for each in known if each.entity_id == self.id and each.path not in self.queue]
         if not (gone or over or self.queue):
             return
@@ -513,11 +459,11 @@ class _Look:
             place = parse_path(path)
             if place is not None:
                 return place._replace(file="profile")
-        kind, slug = kind_of(self.id), self.garden.told(self.id).slug
+        kind, slug = kind_of(self.id), self.repo.replay(self.id).slug
         if kind is None:
             raise ValueError(self.id)
-        return Place(self.garden.agent_id, kind, slug or "unnamed", self.id, "profile")
+        return Place(self.repo.agent_id, kind, slug or "unnamed", self.id, "profile")
 
 
-_PUT_BACK = "put the folder back, or let it be written again from its events"
-_KEEP = "a maintainer says what counts: the file as it stands, or what its events tell"
+_PUT_BACK = "put the folder back, or have it rewritten from its events"
+_KEEP = "a maintainer decides which counts: the file or its events"

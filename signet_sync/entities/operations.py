@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Unpack
 
 from signet_sync.entities import create as entities_create
 from signet_sync.entities import section_edits
 from signet_sync.entities.documents import edits
-from signet_sync.entities.documents.document import text_of
+from signet_sync.entities.documents.document import EntityDocument, text_of
 from signet_sync.entities.documents.escaping import fit_item
 from signet_sync.entities.event_log.events import Actor, Operation
 from signet_sync.entities.evidence import token_for
-from signet_sync.entities.execute import Ask, carry_out, perform
-from signet_sync.entities.repository import Entity, Garden
-from signet_sync.entities.results import Done
-from signet_sync.entities.write_ahead import Plan
+from signet_sync.entities.execute import Caller, EntityRequest, edit_entity, run_request
+from signet_sync.entities.repository import Entity, EntityRepository
+from signet_sync.entities.results import EntityResult
+from signet_sync.entities.section_edits import TargetSection
+from signet_sync.entities.write_ahead import EditPlan
 from signet_sync.errors import UsageError
 from signet_sync.formats.entity_paths import Kind, slug_of
 from signet_sync.formats.timestamps import iso
@@ -26,6 +28,16 @@ _STATUS_LENGTH = 40
 DEPRECATED = "deprecated"
 
 
+@dataclass(frozen=True, slots=True)
+class SectionText:
+    """A text for a section, who writes it, and what it rests on: a rationale, `PATH#LINE` of an artifact."""
+
+    text: str
+    actor: Actor
+    rationale: str | None
+    evidence: str | None
+
+
 def create(
     workspace: Workspace,
     agent_id: str,
@@ -34,23 +46,23 @@ def create(
     *,
     relation: str | None = None,
     between: Sequence[str] = (),
-    actor: Actor = "agent",
-    now_us: int,
-    key: str | None = None,
-) -> Done:
+    **caller: Unpack[Caller],
+) -> EntityResult:
     """Creates an entity with profile and notes; a relationship has a type (`relation`) `between` two or more entities.
 
     Raises `UsageError`: `entity-exists`, `text-empty`, `relation-needed`, `unknown-entity`, `idempotency-conflict`.
     """
     title = section_edits.clean_line(name)
     kind_of_edge = None if relation is None else flatten(section_edits.clean_line(relation).text, 60)
-    request = {"kind": kind, "name": title.text, "relation": kind_of_edge, "between": list(between)}
-    ask = Ask(op="create", actor=actor, now_us=now_us, key=key, request=request, redactions=title.redactions)
-    return carry_out(
+    fields = {"kind": kind, "name": title.text, "relation": kind_of_edge, "between": list(between)}
+    request = EntityRequest.of("create", caller, fields, title.redactions)
+    return run_request(
         workspace,
         agent_id,
-        ask,
-        lambda garden: entities_create.plant(garden, kind, title.text, kind_of_edge, between, ask.stamp(agent_id)),
+        request,
+        lambda repo: entities_create.create_entity(
+            repo, kind, title.text, kind_of_edge, between, request.stamp(agent_id)
+        ),
     )
 
 
@@ -61,28 +73,22 @@ def set_section(
     section: str,
     text: str,
     *,
-    actor: Actor = "agent",
     rationale: str | None = None,
     evidence: str | None = None,
-    now_us: int,
-    key: str | None = None,
-) -> Done:
+    **caller: Unpack[Caller],
+) -> EntityResult:
     """Replaces the text of a narrative section; `ref` is an id, a prefix of one, a slug or a title.
 
     `section` is an anchor or heading, for notes with the prefix `notes/`. `evidence` is `PATH#LINE` of an artifact.
     Raises `UsageError`: `unknown-entity`, `ambiguous-entity`, `section-unknown`, `section-form` (a list or log),
     `section-locked`, `section-pinned`, `section-cap` (no rationale), `entity-drifted`, `idempotency-conflict`.
     """
-    said = section_edits.clean(text)
-    request = {"ref": ref, "section": section, "text": said.text, "rationale": rationale, "evidence": evidence}
-    ask = Ask(op="set", actor=actor, now_us=now_us, key=key, request=request, redactions=said.redactions)
+    request, said = text_request("set", caller, ref, section, text, rationale, evidence)
 
-    def plan(garden: Garden, entity: Entity, ulid: str) -> Plan:
-        where = section_edits.spot(garden, entity, section)
-        section_edits.refuse_guarded(entity, where, actor)
-        return setting(garden, entity, where, said.text, actor=actor, rationale=rationale, evidence=evidence)
+    def plan(repo: EntityRepository, entity: Entity, ulid: str) -> EditPlan:
+        return plan_set(repo, entity, section_edits.open_target(repo, entity, section, request.actor), said)
 
-    return perform(workspace, agent_id, ref, ask, plan)
+    return edit_entity(workspace, agent_id, ref, request, plan)
 
 
 def append(
@@ -92,217 +98,165 @@ def append(
     section: str,
     text: str,
     *,
-    actor: Actor = "agent",
     rationale: str | None = None,
     evidence: str | None = None,
-    now_us: int,
-    key: str | None = None,
-) -> Done:
+    **caller: Unpack[Caller],
+) -> EntityResult:
     """Appends a paragraph to a narrative section or an item to a list; Evidence quotes `evidence` (`PATH#LINE`).
 
     Raises as `set_section`, and `UsageError` `evidence-cap` for an eighth item of Evidence without a rationale.
     """
-    said = section_edits.clean(text)
-    request = {"ref": ref, "section": section, "text": said.text, "rationale": rationale, "evidence": evidence}
-    ask = Ask(op="append", actor=actor, now_us=now_us, key=key, request=request, redactions=said.redactions)
+    request, said = text_request("append", caller, ref, section, text, rationale, evidence)
 
-    def plan(garden: Garden, entity: Entity, ulid: str) -> Plan:
-        where = section_edits.spot(garden, entity, section)
-        section_edits.refuse_guarded(entity, where, actor)
-        return adding(
-            garden, entity, where, said.text, token_for(ulid), actor=actor, rationale=rationale, evidence=evidence
-        )
+    def plan(repo: EntityRepository, entity: Entity, ulid: str) -> EditPlan:
+        where = section_edits.open_target(repo, entity, section, request.actor)
+        return plan_append(repo, entity, where, said, token_for(ulid))
 
-    return perform(workspace, agent_id, ref, ask, plan)
+    return edit_entity(workspace, agent_id, ref, request, plan)
 
 
 def prune(
-    workspace: Workspace,
-    agent_id: str,
-    ref: str,
-    section: str,
-    item: str,
-    *,
-    reason: str,
-    actor: Actor = "agent",
-    now_us: int,
-    key: str | None = None,
-) -> Done:
+    workspace: Workspace, agent_id: str, ref: str, section: str, item: str, *, reason: str, **caller: Unpack[Caller]
+) -> EntityResult:
     """Removes an item (by key or number) from a list section; the event keeps its text. Raises as `set_section`."""
-    why = section_edits.needed(reason)
-    ask = Ask(
-        op="prune",
-        actor=actor,
-        now_us=now_us,
-        key=key,
-        request={"ref": ref, "section": section, "item": item, "reason": why},
-    )
+    why = section_edits.require_reason(reason)
+    request = EntityRequest.of("prune", caller, {"ref": ref, "section": section, "item": item, "reason": why})
 
-    def plan(garden: Garden, entity: Entity, ulid: str) -> Plan:
-        where = section_edits.spot(garden, entity, section)
-        section_edits.refuse_guarded(entity, where, actor)
+    def plan(repo: EntityRepository, entity: Entity, ulid: str) -> EditPlan:
+        where = section_edits.open_target(repo, entity, section, request.actor)
         if where.form != "list":
             raise UsageError(
-                f"{where.section.heading} is no list",
-                hint="only items of lists are pruned; a narrative is set anew, and a log only grows",
+                f"{where.section.heading} is not a list",
+                hint="only list items can be pruned; replace a narrative with entity set; a log only grows",
                 code="section-form",
             )
         after, gone = edits.prune_item(where.document, where.name, item)
         draft = section_edits.Draft(fit_item(why))
-        return section_edits.edit(
-            garden, entity, where, after, draft, op="prune_item", actor=actor, reason=why, extra={"gone": gone}
+        return section_edits.plan_edit(
+            repo, entity, where, after, draft, op="prune_item", actor=request.actor, reason=why, extra={"gone": gone}
         )
 
-    return perform(workspace, agent_id, ref, ask, plan)
+    return edit_entity(workspace, agent_id, ref, request, plan)
 
 
-def deprecate(
-    workspace: Workspace,
-    agent_id: str,
-    ref: str,
-    *,
-    reason: str,
-    actor: Actor = "agent",
-    now_us: int,
-    key: str | None = None,
-) -> Done:
+def deprecate(workspace: Workspace, agent_id: str, ref: str, *, reason: str, **caller: Unpack[Caller]) -> EntityResult:
     """Marks an entity as no longer in use, with the reason; its files are kept. Raises as `set_section`."""
-    why = section_edits.needed(reason)
-    ask = Ask(op="deprecate", actor=actor, now_us=now_us, key=key, request={"ref": ref, "reason": why})
+    why = section_edits.require_reason(reason)
+    request = EntityRequest.of("deprecate", caller, {"ref": ref, "reason": why})
 
-    def plan(garden: Garden, entity: Entity, ulid: str) -> Plan:
-        section_edits.refuse_guarded(entity, None, actor)
-        fields = {"status": DEPRECATED, "deprecated_at": iso(now_us), "deprecated_reason": why}
+    def plan(repo: EntityRepository, entity: Entity, ulid: str) -> EditPlan:
+        fields = {"status": DEPRECATED, "deprecated_at": iso(repo.now_us), "deprecated_reason": why}
         after = edits.with_fields(entity.profile, fields)
-        line = f"Deprecated: {why}"
-        return Plan(
-            op="deprecate", file="profile", after=section_edits.finished(garden, after, "profile", [line]), reason=why
-        )
+        return _plan_profile(repo, entity, request, "deprecate", after, f"Deprecated: {why}", reason=why)
 
-    return perform(workspace, agent_id, ref, ask, plan)
+    return edit_entity(workspace, agent_id, ref, request, plan)
 
 
 def set_status(
-    workspace: Workspace,
-    agent_id: str,
-    ref: str,
-    status: str,
-    *,
-    reason: str | None = None,
-    actor: Actor = "agent",
-    now_us: int,
-    key: str | None = None,
-) -> Done:
+    workspace: Workspace, agent_id: str, ref: str, status: str, *, reason: str | None = None, **caller: Unpack[Caller]
+) -> EntityResult:
     """Sets an entity's status, a word or a few. Raises as `set_section`."""
     wanted = flatten(section_edits.clean_line(status).text, _STATUS_LENGTH).casefold()
-    why = section_edits.said(reason)
+    why = section_edits.clean_reason(reason)
     if not any(map(str.isalnum, wanted)):
-        raise UsageError("the status says nothing", hint="use a word: active, resting, …", code="text-empty")
+        raise UsageError("the status is empty", hint="use a word: active, resting, …", code="text-empty")
     if wanted == DEPRECATED:
-        return deprecate(workspace, agent_id, ref, reason=reason or "", actor=actor, now_us=now_us, key=key)
-    request = {"ref": ref, "status": wanted, "reason": why}
-    ask = Ask(op="status", actor=actor, now_us=now_us, key=key, request=request)
+        return deprecate(workspace, agent_id, ref, reason=reason or "", **caller)
+    request = EntityRequest.of("status", caller, {"ref": ref, "status": wanted, "reason": why})
 
-    def plan(garden: Garden, entity: Entity, ulid: str) -> Plan:
-        section_edits.refuse_guarded(entity, None, actor)
+    def plan(repo: EntityRepository, entity: Entity, ulid: str) -> EditPlan:
         before = str(entity.profile.fields.get("status") or "active")
         after = edits.with_fields(entity.profile, {"status": wanted}, gone=("deprecated_at", "deprecated_reason"))
-        line = f"Status: {before} → {wanted}" + (f" ({why})" if why else "")
-        lines = [line] if before != wanted else []
-        return Plan(
-            op="status", file="profile", after=section_edits.finished(garden, after, "profile", lines), reason=why
-        )
+        line = f"Status: {before} → {wanted}" + (f" ({why})" if why else "") if before != wanted else None
+        return _plan_profile(repo, entity, request, "status", after, line, reason=why)
 
-    return perform(workspace, agent_id, ref, ask, plan)
+    return edit_entity(workspace, agent_id, ref, request, plan)
 
 
-def rename(
-    workspace: Workspace,
-    agent_id: str,
-    ref: str,
-    name: str,
-    *,
-    actor: Actor = "agent",
-    now_us: int,
-    key: str | None = None,
-) -> Done:
+def rename(workspace: Workspace, agent_id: str, ref: str, name: str, **caller: Unpack[Caller]) -> EntityResult:
     """Changes an entity's title and its folder's slug; the id stays the same. Raises as `set_section`."""
     title = section_edits.clean_line(name)
-    ask = Ask(
-        op="rename",
-        actor=actor,
-        now_us=now_us,
-        key=key,
-        request={"ref": ref, "name": title.text},
-        redactions=title.redactions,
-    )
+    request = EntityRequest.of("rename", caller, {"ref": ref, "name": title.text}, title.redactions)
 
-    def plan(garden: Garden, entity: Entity, ulid: str) -> Plan:
-        section_edits.refuse_guarded(entity, None, actor)
+    def plan(repo: EntityRepository, entity: Entity, ulid: str) -> EditPlan:
         after = edits.with_title(entity.profile, title.text)
-        lines = [f"Renamed: {entity.profile.title} → {after.title}"] if after.title != entity.profile.title else []
-        return Plan(
-            op="rename",
-            file="profile",
-            after=section_edits.finished(garden, after, "profile", lines),
-            slug=slug_of(after.title),
-        )
+        before = entity.profile.title
+        line = f"Renamed: {before} → {after.title}" if after.title != before else None
+        return _plan_profile(repo, entity, request, "rename", after, line, slug=slug_of(after.title))
 
-    return perform(workspace, agent_id, ref, ask, plan)
+    return edit_entity(workspace, agent_id, ref, request, plan)
 
 
-# ── plans that approved proposals use too ──
-
-
-def setting(
-    garden: Garden,
+def _plan_profile(
+    repo: EntityRepository,
     entity: Entity,
-    where: section_edits.Spot,
-    text: str,
+    request: EntityRequest,
+    op: Operation,
+    after: EntityDocument,
+    line: str | None,
+    **more: Any,
+) -> EditPlan:
+    """Plans a change of a whole profile; `line` is its entry in the change log. Raises `UsageError`."""
+    section_edits.refuse_guarded(entity, None, request.actor)
+    after = section_edits.finished(repo, after, "profile", [line] if line else [])
+    return EditPlan(op=op, file="profile", after=after, **more)
+
+
+# ── plans that proposals use too ──
+
+
+def text_request(
+    op: str, caller: Caller, ref: str, section: str, text: str, rationale: str | None, evidence: str | None
+) -> tuple[EntityRequest, SectionText]:
+    """Makes the request to write a text into a section, and the text without secrets. Raises `UsageError`."""
+    said = section_edits.clean(text)
+    fields = {"ref": ref, "section": section, "text": said.text, "rationale": rationale, "evidence": evidence}
+    request = EntityRequest.of(op, caller, fields, said.redactions)
+    return request, SectionText(said.text, request.actor, rationale, evidence)
+
+
+def plan_set(
+    repo: EntityRepository,
+    entity: Entity,
+    where: TargetSection,
+    said: SectionText,
     *,
-    actor: Actor,
-    rationale: str | None,
-    evidence: str | None,
     op: Operation = "set",
     extra: Mapping[str, Any] | None = None,
-) -> Plan:
+) -> EditPlan:
     """Plans a new text of a narrative section. Raises `UsageError`."""
     if where.form != "narrative":
         raise UsageError(
-            f"{where.section.heading} is a {where.form}",
-            hint="append an item, or prune one",
-            code="section-form",
+            f"{where.section.heading} is a {where.form}", hint="append an item, or prune one", code="section-form"
         )
-    draft = section_edits.narrative(garden, text, evidence)
+    draft = section_edits.narrative(repo, said.text, said.evidence)
     after = edits.replace(where.document, where.name, draft.text)
     # The first text of a section is no material change.
     material = f"{where.section.heading} rewritten" if where.is_core and text_of(where.section) else None
-    return section_edits.edit(
-        garden, entity, where, after, draft, op=op, actor=actor, rationale=rationale, material=material, extra=extra
-    )
+    return section_edits.plan_edit(
+        repo, entity, where, after, draft, op=op, actor=said.actor, rationale=said.rationale, material=material,
+        extra=extra,
+    )  # fmt: skip
 
 
-def adding(
-    garden: Garden,
+def plan_append(
+    repo: EntityRepository,
     entity: Entity,
-    where: section_edits.Spot,
-    text: str,
+    where: TargetSection,
+    said: SectionText,
     token: str,
     *,
-    actor: Actor,
-    rationale: str | None,
-    evidence: str | None,
     op: Operation | None = None,
     extra: Mapping[str, Any] | None = None,
-) -> Plan:
+) -> EditPlan:
     """Plans another paragraph of a narrative, or another item of a list or log. Raises `UsageError`."""
     if where.form == "narrative":
-        draft = section_edits.narrative(garden, text, evidence)
+        draft = section_edits.narrative(repo, said.text, said.evidence)
         after = edits.append(where.document, where.name, draft.text)
     else:
-        draft = section_edits.item(garden, where, text, evidence, token)
+        draft = section_edits.item(repo, where, said.text, said.evidence, token)
         after = edits.append_item(where.document, where.name, draft.text)
     done: Operation = op or ("append" if where.form == "narrative" else "append_item")
-    return section_edits.edit(
-        garden, entity, where, after, draft, op=done, actor=actor, rationale=rationale, extra=extra
+    return section_edits.plan_edit(
+        repo, entity, where, after, draft, op=done, actor=said.actor, rationale=said.rationale, extra=extra
     )

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from signet_sync.entities.event_log.events import Event, states_of
-from signet_sync.entities.repository import Garden
+from signet_sync.entities.repository import EntityRepository
 from signet_sync.entities.results import Proposal
 from signet_sync.errors import UsageError
 
 _SHORTEST = 6
 
 
-def waiting(garden: Garden, entity_id: str | None = None) -> list[Proposal]:
+def waiting(repo: EntityRepository, entity_id: str | None = None) -> list[Proposal]:
     """Lists open proposals, oldest first, without those whose text a removal erased."""
-    made = [entry for entry in garden.ledger.holding('"op":"propose"') if isinstance(entry, Event)]
+    made = repo.log.events_holding('"op":"propose"')
     if not made:
         return []
     answered: set[str] = set()
     for op in ("approve", "reject"):
-        entries = garden.ledger.holding(f'"op":"{op}"')
+        entries = repo.log.holding(f'"op":"{op}"')
         states = states_of(entries)
         for entry in entries:
             if isinstance(entry, Event) and states[entry.id] != "failed":
@@ -44,10 +44,10 @@ def _read(event: Event) -> Proposal | None:
     return None
 
 
-def one(garden: Garden, name: str) -> Proposal:
+def one(repo: EntityRepository, name: str) -> Proposal:
     """Returns the proposal with this id, beginning of an id, or `ev:…`. Raises `UsageError` (`unknown-proposal`)."""
     wanted = name.strip().rpartition("-")[2].upper()
-    known = waiting(garden)
+    known = waiting(repo)
     found = [one for one in known if one.id == wanted]
     if not found and len(wanted) >= _SHORTEST:
         found = [one for one in known if one.id.startswith(wanted)]

@@ -8,12 +8,12 @@ from contextlib import contextmanager
 from signet_sync.entities import proposals
 from signet_sync.entities import store as entities_store
 from signet_sync.entities.documents import lint
-from signet_sync.entities.documents.document import Document, Section, text_of
+from signet_sync.entities.documents.document import DocumentSection, text_of
 from signet_sync.entities.documents.edits import items
 from signet_sync.entities.event_log.events import Event, states_of
-from signet_sync.entities.repository import Garden, Seen, parsed, words
-from signet_sync.entities.results import Listed, Logged, Remark, Shown, ShownItem, ShownSection
-from signet_sync.entities.store import GardenFile
+from signet_sync.entities.repository import EntityRepository, FileContent, document_of, words
+from signet_sync.entities.results import EntityFinding, EntitySummary, EntityView, ItemView, LoggedEvent, SectionView
+from signet_sync.entities.store import EntityFile
 from signet_sync.errors import WorkspaceError
 from signet_sync.formats.entity_paths import FILES, File, Kind, parse_path
 from signet_sync.sync.read_only import Place, reading
@@ -21,118 +21,115 @@ from signet_sync.sync.workspace import Workspace
 
 
 @contextmanager
-def looking(place: Place, agent_id: str, now_us: int) -> Iterator[Garden]:
+def open_read_only(place: Place, agent_id: str, now_us: int) -> Iterator[EntityRepository]:
     """Opens an agent's entities over a read-only index; only the functions of this module may use them.
 
     Raises as `sync.read_only.reading`, and `UsageError` for an invalid agent name.
     """
     with reading(place) as database:
         workspace = Workspace(place.root, place.settings(), place.state(), database, touch_nothing=True)
-        yield Garden(workspace, agent_id, now_us)
+        yield EntityRepository(workspace, agent_id, now_us)
 
 
-def known(garden: Garden, ref: str) -> GardenFile:
+def require_row(repo: EntityRepository, ref: str) -> EntityFile:
     """Returns the row of the entity that a name refers to.
 
     Raises `UsageError` (`unknown-entity`, `ambiguous-entity`).
     """
-    row = garden.find(ref)
+    row = repo.find(ref)
     if row is None:
-        raise garden.unknown(ref)
+        raise repo.unknown(ref)
     return row
 
 
-def shown(garden: Garden, row: GardenFile) -> Shown:
+def view(repo: EntityRepository, row: EntityFile) -> EntityView:
     """Returns an entity with its sections, read from its files."""
-    seen = _files(garden, row)
-    drifted = any(one.entity_id == row.id for one in entities_store.drift(garden.workspace.database, garden.agent_id))
-    profile = parsed(seen["profile"].text or "")
-    fields = profile.fields if isinstance(profile, Document) else {}
-    return Shown(
+    seen = _files(repo, row)
+    drifted = any(one.entity_id == row.id for one in repo.drift())
+    profile = document_of(seen["profile"].text)
+    fields = profile.fields if profile is not None else {}
+    return EntityView(
         id=row.id,
-        agent_id=garden.agent_id,
+        agent_id=repo.agent_id,
         kind=row.kind,
         title=row.title,
         path=row.path,
         status=row.status,
         type=row.type,
         participants=row.participants,
-        sections=tuple(one for file in FILES for one in _sections(garden, row, seen[file])),
+        sections=tuple(one for file in FILES for one in _sections(repo, row, seen[file])),
         pins=words(fields.get("pins")),
         locks=words(fields.get("locks")),
-        proposals=tuple(proposals.waiting(garden, row.id)),
+        proposals=tuple(proposals.waiting(repo, row.id)),
         drifted=drifted,
     )
 
 
-def listed(garden: Garden, kind: Kind | None = None) -> list[Listed]:
+def list_entities(repo: EntityRepository, kind: Kind | None = None) -> list[EntitySummary]:
     """Lists the entities in the index by kind and title."""
     return [
-        Listed(row.id, row.kind, row.title, row.status, row.type, row.path, row.line)
-        for row in entities_store.entities(garden.workspace.database, garden.agent_id)
+        EntitySummary(row.id, row.kind, row.title, row.status, row.type, row.path, row.line)
+        for row in entities_store.entities(repo.workspace.database, repo.agent_id)
         if kind in (None, row.kind)
     ]
 
 
-def untidy(garden: Garden, row: GardenFile) -> list[Remark]:
+def lint_files(repo: EntityRepository, row: EntityFile) -> list[EntityFinding]:
     """Lists deviations of an entity's files from the schema."""
-    seen = _files(garden, row)
-    return [remark for file in FILES for remark in _untidy(garden, row, seen[file])]
+    seen = _files(repo, row)
+    return [remark for file in FILES for remark in _untidy(repo, row, seen[file])]
 
 
-def queued(garden: Garden) -> list[Remark]:
+def list_drift(repo: EntityRepository) -> list[EntityFinding]:
     """Returns the maintainer's queue as of the last look at the files."""
-    return [
-        Remark(one.entity_id, one.code, one.message, one.hint, one.path)
-        for one in entities_store.drift(garden.workspace.database, garden.agent_id)
-    ]
+    return [EntityFinding(one.entity_id, one.code, one.message, one.hint, one.path) for one in repo.drift()]
 
 
-def logged(garden: Garden, entity_id: str | None = None) -> list[Logged]:
+def list_events(repo: EntityRepository, entity_id: str | None = None) -> list[LoggedEvent]:
     """Lists the events of an entity (None: of all), newest first."""
-    entries = garden.ledger.entries() if entity_id is None else garden.ledger.of(entity_id)
+    entries = repo.log.entries() if entity_id is None else repo.log.of(entity_id)
     states = states_of(entries)
-    return [Logged(entry, states[entry.id]) for entry in reversed(entries) if isinstance(entry, Event)]
+    return [LoggedEvent(entry, states[entry.id]) for entry in reversed(entries) if isinstance(entry, Event)]
 
 
-def about(event: Event) -> str:
+def describe_event(event: Event) -> str:
     """Describes an event: `set role`, `append item highlights`, `set notes/inbox`, `create notes`."""
     what = "/".join(filter(None, ["notes" if event.file == "notes" else "", event.section or ""]))
     return " ".join(filter(None, [event.op.replace("_", " "), what]))
 
 
-def _files(garden: Garden, row: GardenFile) -> dict[File, Seen]:
+def _files(repo: EntityRepository, row: EntityFile) -> dict[File, FileContent]:
     place = parse_path(row.path)
     if place is None:
-        raise WorkspaceError("the index names a file that is none of an entity", path=row.path)
-    return garden.both(place)
+        raise WorkspaceError("the index contains a path that is not that of an entity", path=row.path)
+    return repo.read_both(place)
 
 
-def _sections(garden: Garden, row: GardenFile, seen: Seen) -> list[ShownSection]:
-    document = parsed(seen.text) if seen.text is not None else None
-    if document is None:
+def _sections(repo: EntityRepository, row: EntityFile, seen: FileContent) -> list[SectionView]:
+    if seen.text is None:
         return []
-    if not isinstance(document, Document):
-        return [ShownSection("", None, "", seen.text or "", None)]
-    forms = {shape.anchor: shape.form for shape in garden.shapes_of(row.kind, seen.place.file, document)}
+    document = document_of(seen.text)
+    if document is None:
+        return [SectionView("", None, "", seen.text or "", None)]
+    forms = {shape.anchor: shape.form for shape in repo.shapes_of(row.kind, seen.place.file, document)}
     return [
         _shown(section, forms.get(section.anchor or "", "narrative"), seen.place.file) for section in document.sections
     ]
 
 
-def _shown(section: Section, form: str, file: File) -> ShownSection:
+def _shown(section: DocumentSection, form: str, file: File) -> SectionView:
     name = section.anchor or section.heading
     found = None
     if form != "narrative":
-        found = tuple(ShownItem(item.number, item.key, item.text) for item in items(section))
-    return ShownSection(
+        found = tuple(ItemView(item.number, item.key, item.text) for item in items(section))
+    return SectionView(
         f"notes/{name}" if file == "notes" else name, section.anchor, section.heading, text_of(section), found
     )
 
 
-def _untidy(garden: Garden, row: GardenFile, seen: Seen) -> list[Remark]:
-    document = parsed(seen.text) if seen.text is not None else None
-    if not isinstance(document, Document):
+def _untidy(repo: EntityRepository, row: EntityFile, seen: FileContent) -> list[EntityFinding]:
+    document = document_of(seen.text)
+    if document is None:
         return []  # it is in the maintainer's queue
-    shapes = garden.shapes_of(row.kind, seen.place.file, document)
-    return [Remark(row.id, one.code, one.message, one.hint, seen.path) for one in lint.lint(document, shapes)]
+    shapes = repo.shapes_of(row.kind, seen.place.file, document)
+    return [EntityFinding(row.id, one.code, one.message, one.hint, seen.path) for one in lint.lint(document, shapes)]

@@ -5,13 +5,11 @@ from __future__ import annotations
 from signet_sync.entities import observe, section_edits, write_ahead
 from signet_sync.entities import store as entities_store
 from signet_sync.entities.documents import edits
-from signet_sync.entities.documents.escaping import Fitted, fit_item
-from signet_sync.entities.event_log.agent_log import new_ulid
-from signet_sync.entities.relations import Edge, Member, patterns
-from signet_sync.entities.repository import Entity, Garden
-from signet_sync.entities.write_ahead import Plan, Raced, Stamp
+from signet_sync.entities.documents.escaping import SafeText, fit_item
+from signet_sync.entities.relations import Member, Relationship, patterns
+from signet_sync.entities.repository import Entity, EntityRepository
+from signet_sync.entities.write_ahead import EditPlan
 from signet_sync.errors import UsageError
-from signet_sync.formats.entity_paths import parse_path
 from signet_sync.sync.workspace import Workspace
 
 PREFIX = "pattern: "
@@ -19,62 +17,54 @@ _MOST = 40
 _HIGHLIGHTS = "highlights"
 
 
-def weave(workspace: Workspace, agent_id: str, now_us: int) -> tuple[str, ...]:
+def update_patterns(workspace: Workspace, agent_id: str, now_us: int) -> tuple[str, ...]:
     """Adds new patterns and prunes those that no longer hold; returns the ids of the events.
 
     Does nothing without a user, or if a person has locked or pinned the highlights. The workspace's lock is held.
     """
-    garden = Garden(workspace, agent_id, now_us)
-    observe.tend(garden)
-    return weave_in(garden)
+    repo = EntityRepository(workspace, agent_id, now_us)
+    observe.catch_up(repo)
+    return update_patterns_in(repo)
 
 
-def weave_in(garden: Garden) -> tuple[str, ...]:
+def update_patterns_in(repo: EntityRepository) -> tuple[str, ...]:
     """Does the same with entities that are already open."""
-    wanted = _wanted(garden)
+    wanted = _pattern_items(repo)
     done: list[str] = []
     # Bounded: an item that is read differently because of a person's Markdown must not be added without end.
     for _ in range(_MOST):
-        entity = _user(garden)
-        plan = _next(garden, entity, wanted) if entity is not None else None
+        entity = _user(repo)
+        plan = _next(repo, entity, wanted) if entity is not None else None
         if entity is None or plan is None:
             return tuple(done)
-        try:
-            event = write_ahead.write(garden, entity, plan, Stamp(ulid=new_ulid(garden.now_us), actor="observer"))
-        except Raced:
-            return tuple(done)  # it is being edited: the next change of a relationship tries again
+        event = write_ahead.write_as("observer", repo, entity, plan)
+        if event is None:
+            return tuple(done)  # the next change of a relationship tries again
         done.append(event.id)
     return tuple(done)
 
 
-def _wanted(garden: Garden) -> list[Fitted]:
+def _pattern_items(repo: EntityRepository) -> list[SafeText]:
     """Returns the items of the current patterns, the most significant first."""
     rows = [
-        row for row in entities_store.entities(garden.workspace.database, garden.agent_id) if row.status != "deprecated"
+        row for row in entities_store.entities(repo.workspace.database, repo.agent_id) if row.status != "deprecated"
     ]
     members = {row.id: Member(row.id, row.title, row.path) for row in rows if row.kind != "relationship"}
-    edges = [Edge(row.id, row.type, row.participants) for row in rows if row.kind == "relationship"]
+    edges = [Relationship(row.id, row.type, row.participants) for row in rows if row.kind == "relationship"]
     return [fit_item(PREFIX + pattern.line) for pattern in patterns(edges, members)] if edges else []
 
 
-def _user(garden: Garden) -> Entity | None:
+def _user(repo: EntityRepository) -> Entity | None:
     """Returns the agent's user, the first by title if there are several; None if it cannot be written."""
-    rows = entities_store.entities(garden.workspace.database, garden.agent_id)
+    rows = entities_store.entities(repo.workspace.database, repo.agent_id)
     user = next((row for row in rows if row.kind == "user" and row.status != "deprecated"), None)
-    place = parse_path(user.path) if user is not None else None
-    if user is None or place is None:
-        return None
-    observe.look(garden, {user.id})
-    if any(drift.entity_id == user.id for drift in entities_store.drift(garden.workspace.database, garden.agent_id)):
-        return None
-    return write_ahead.load(garden, place)
+    return observe.writable(repo, user.id) if user is not None else None
 
 
-def _next(garden: Garden, entity: Entity, wanted: list[Fitted]) -> Plan | None:
+def _next(repo: EntityRepository, entity: Entity, wanted: list[SafeText]) -> EditPlan | None:
     """Plans one item to prune or to add; returns None if nothing is left to do."""
     try:
-        where = section_edits.spot(garden, entity, _HIGHLIGHTS)
-        section_edits.refuse_guarded(entity, where, "observer")
+        where = section_edits.open_target(repo, entity, _HIGHLIGHTS, "observer")
     except UsageError:
         return None
     known = [item for item in edits.items(where.section) if item.text.startswith(PREFIX)]
@@ -82,14 +72,15 @@ def _next(garden: Garden, entity: Entity, wanted: list[Fitted]) -> Plan | None:
     for item in known:
         if item.text not in wanted or texts.index(item.text) != known.index(item):
             after, gone = edits.prune_item(where.document, where.name, str(item.number))
-            return section_edits.edit(
-                garden, entity, where, after, section_edits.Draft(fit_item(gone)), op="prune_item", actor="observer",
+            return section_edits.plan_edit(
+                repo, entity, where, after, section_edits.Draft(fit_item(gone)), op="prune_item",
+                actor="observer",
                 reason="no relationships say so any more", extra={"gone": gone},
             )  # fmt: skip
     for text in wanted:
         if text not in texts:
             after = edits.append_item(where.document, where.name, text)
-            return section_edits.edit(
-                garden, entity, where, after, section_edits.Draft(text), op="append_item", actor="observer"
+            return section_edits.plan_edit(
+                repo, entity, where, after, section_edits.Draft(text), op="append_item", actor="observer"
             )
     return None

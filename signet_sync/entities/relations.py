@@ -29,7 +29,7 @@ class Member(NamedTuple):
     path: str
 
 
-class Edge(NamedTuple):
+class Relationship(NamedTuple):
     """A relationship: its id, its type as written, its participants' ids."""
 
     id: str
@@ -46,7 +46,7 @@ class Pattern(NamedTuple):
     line: str
 
 
-def patterns(edges: Iterable[Edge], members: Mapping[str, Member], limit: int = LIMIT) -> list[Pattern]:
+def patterns(edges: Iterable[Relationship], members: Mapping[str, Member], limit: int = LIMIT) -> list[Pattern]:
     """Finds patterns in relationships (active ones only), the most significant first; deterministic.
 
     Pairs in conflict around a third entity, other pairs in conflict, entities in three or more relationships, and
@@ -65,7 +65,7 @@ class _Link(NamedTuple):
     type: str
 
 
-def _links(edges: Iterable[Edge], members: Mapping[str, Member]) -> list[_Link]:
+def _links(edges: Iterable[Relationship], members: Mapping[str, Member]) -> list[_Link]:
     links: set[_Link] = set()
     for edge in edges:
         known = _ordered(members.keys() & edge.participants, members)

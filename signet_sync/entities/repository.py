@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
 from signet_sync.entities import store as entities_store
-from signet_sync.entities.documents.document import SIZE_LIMIT, Document, DocumentProblem, parse, text_of
-from signet_sync.entities.event_log.agent_log import Ledger, new_ulid
+from signet_sync.entities.documents.document import SIZE_LIMIT, DocumentProblem, EntityDocument, parse, text_of
+from signet_sync.entities.event_log.agent_log import EventLog, new_ulid
 from signet_sync.entities.event_log.events import Actor, Event, Operation
 from signet_sync.entities.event_log.replay import Replayed, fold
 from signet_sync.entities.evidence import token_for
-from signet_sync.entities.store import Chain, GardenFile
+from signet_sync.entities.store import DriftedFile, EntityFile, LogEnd
 from signet_sync.errors import UsageError
 from signet_sync.formats.entity_paths import (
     COMMON,
@@ -33,7 +33,7 @@ from signet_sync.formats.entity_paths import (
     shapes,
 )
 from signet_sync.formats.ids import require_agent
-from signet_sync.formats.paths import DEFAULT_AGENT, agent_folder
+from signet_sync.formats.paths import agent_folder
 from signet_sync.formats.snapshot import Found, Signature
 from signet_sync.formats.timestamps import iso, parse_instant
 from signet_sync.storage import files
@@ -50,7 +50,7 @@ _NARROW = 240  # characters of the one line that describes an entity
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class FileContent:
     """A file as read from disk; `text` is without secrets, and None where there is no readable file.
 
     `sha256` is the hash of the bytes; `code` and `message` give the reason why it cannot be read (`gone`: it is
@@ -74,16 +74,16 @@ class Entity:
     id: str
     kind: Kind
     slug: str
-    seen: Mapping[File, Seen]
-    documents: Mapping[File, Document]
+    seen: Mapping[File, FileContent]
+    documents: Mapping[File, EntityDocument]
 
     @property
-    def profile(self) -> Document:
+    def profile(self) -> EntityDocument:
         """Returns its profile."""
         return self.documents["profile"]
 
 
-class Garden:
+class EntityRepository:
     """Accesses the entities of an agent. `now_us` is microseconds since 1970 UTC; the workspace's lock is held."""
 
     def __init__(self, workspace: Workspace, agent_id: str, now_us: int) -> None:
@@ -91,7 +91,7 @@ class Garden:
         self.workspace = workspace
         self.agent_id = agent_id
         self.now_us = now_us
-        self.ledger = Ledger(workspace.root, agent_id)
+        self.log = EventLog(workspace.root, agent_id)
         self._told: dict[str, Replayed] = {}
 
     # ── files ──
@@ -122,74 +122,59 @@ class Garden:
         ]
         return filled or places[:1]
 
-    def seen(self, place: Place) -> Seen:
+    def read(self, place: Place) -> FileContent:
         """Reads a file."""
         path = path_of(place)
         read = files.read(self.workspace.root, path, _BYTES)
         if not isinstance(read, Found):
-            return Seen(path, place, code=read.code, message=read.message, signature=read.signature)
+            return FileContent(path, place, code=read.code, message=read.message, signature=read.signature)
         sha = sha256(read.raw).hexdigest()
         try:
             text = redact(read.raw.decode("utf-8"))[0]
         except UnicodeDecodeError:
-            return Seen(
+            return FileContent(
                 path, place, read.raw, None, sha, read.signature, code="not-utf8", message="the file is not UTF-8"
             )
-        return Seen(path, place, read.raw, text, sha, read.signature)
+        return FileContent(path, place, read.raw, text, sha, read.signature)
 
-    def both(self, place: Place) -> dict[File, Seen]:
+    def read_both(self, place: Place) -> dict[File, FileContent]:
         """Reads profile and notes of an entity."""
-        return {file: self.seen(place._replace(file=file)) for file in FILES}
+        return {file: self.read(place._replace(file=file)) for file in FILES}
 
     # ── events ──
 
-    def told(self, entity_id: str) -> Replayed:
+    def replay(self, entity_id: str) -> Replayed:
         """Returns the state that the events of an entity add up to."""
         if entity_id not in self._told:
-            self._told[entity_id] = fold(self.ledger.of(entity_id))
+            self._told[entity_id] = fold(self.log.of(entity_id))
         return self._told[entity_id]
 
-    def record(
-        self,
-        op: Operation,
-        actor: Actor,
-        payload: Mapping[str, Any],
-        place: Place | None = None,
-        file_after: str | None = None,
-    ) -> Event:
+    def event(self, op: Operation, actor: Actor, **fields: Any) -> Event:
+        """Makes an event of this instant; unless a `state` is given, it needs no outcome."""
+        ulid = fields.pop("id", None) or new_ulid(self.now_us)
+        known = {"at": iso(self.now_us), "agent_id": self.agent_id, "state": "committed", **fields}
+        return Event(id=ulid, token=token_for(ulid), actor=actor, op=op, **known)
+
+    def record(self, op: Operation, actor: Actor, payload: Mapping[str, Any], **fields: Any) -> Event:
         """Appends an event that needs no outcome to the event log."""
-        ulid = new_ulid(self.now_us)
-        event = Event(
-            id=ulid,
-            token=token_for(ulid),
-            at=iso(self.now_us),
-            agent_id=self.agent_id,
-            entity_id=place.id if place is not None else None,
-            actor=actor,
-            op=op,
-            file=place.file if place is not None else None,
-            payload=payload,
-            file_after=file_after,
-            state="committed",
-        )
-        self.ledger.add([event], self.now_us)
+        event = self.event(op, actor, payload=payload, **fields)
+        self.log.add([event], self.now_us)
+        self.forget_replay(event.entity_id)
         return event
 
-    def forget_told(self, entity_id: str | None) -> None:
+    def forget_replay(self, entity_id: str | None) -> None:
         """Drops cached replays of an entity (None: of all) after events were added."""
         if entity_id is None:
             self._told.clear()
-        else:
-            self._told.pop(entity_id, None)
+        self._told.pop(entity_id or "", None)
 
     # ── schema ──
 
     def rules(self, kind: Kind) -> list[tuple[int, Shape]]:
         """Returns the fields of a kind that became sections, each with the schema version that introduced it."""
         found = []
-        for entry in self.ledger.holding('"op":"schema"'):
-            payload = entry.payload if isinstance(entry, Event) and entry.entity_id is None else None
-            match payload:
+        for event in self.log.events_holding('"op":"schema"'):
+            match event.payload if event.entity_id is None else None:
                 case {"kind": str(of), "anchor": str(anchor), "heading": str(heading), "version": int(version)} if (
                     of == kind
                 ):
@@ -208,20 +193,24 @@ class Garden:
         own = known[: len(known) - len(COMMON)]
         return (*own, *(shape for since, shape in self.rules(kind) if since <= version), *COMMON)
 
-    def shapes_of(self, kind: Kind, file: File, document: Document) -> tuple[Shape, ...]:
+    def shapes_of(self, kind: Kind, file: File, document: EntityDocument) -> tuple[Shape, ...]:
         """Returns the sections that a file should have at its own schema version."""
         return self.shapes(kind, file, version_of(document))
 
     # ── rows ──
 
-    def find(self, ref: str) -> GardenFile | None:
+    def drift(self) -> list[DriftedFile]:
+        """Returns the files that wait for a maintainer, oldest first."""
+        return entities_store.drift(self.workspace.database, self.agent_id)
+
+    def find(self, ref: str) -> EntityFile | None:
         """Returns the profile that a name refers to, None if none. Raises `UsageError` (`ambiguous-entity`)."""
         name = ref.strip()
         place = parse_path(name)
         found = entities_store.find(self.workspace.database, self.agent_id, place.id if place else name)
         if len(found) > 1:
             raise UsageError(
-                f"{name[:60]!r} means {len(found)} entities",
+                f"{name[:60]!r} matches {len(found)} entities",
                 hint="name one by its id: " + ", ".join(f"{row.id} ({row.title})" for row in found[:8]),
                 code="ambiguous-entity",
             )
@@ -235,12 +224,12 @@ class Garden:
             code="unknown-entity",
         )
 
-    def row(self, seen: Seen, document: Document) -> GardenFile:
+    def row(self, seen: FileContent, document: EntityDocument) -> EntityFile:
         """Makes the row of a file; its texts are without secrets."""
         fields = document.fields
         place = seen.place
         core = self._core(place, document) if place.file == "profile" else {}
-        return GardenFile(
+        return EntityFile(
             path=seen.path,
             agent_id=self.agent_id,
             kind=place.kind,
@@ -258,21 +247,21 @@ class Garden:
             signature=seen.signature,
         )
 
-    def _core(self, place: Place, document: Document) -> dict[str, str]:
+    def _core(self, place: Place, document: EntityDocument) -> dict[str, str]:
         common = {shape.anchor for shape in COMMON}
         wanted = {shape.anchor for shape in self.shapes_of(place.kind, "profile", document)} - common
         found = {section.anchor or "": text_of(section) for section in document.sections if section.anchor in wanted}
         return {anchor: text for anchor, text in found.items() if text}
 
-    def remember_chain(self) -> None:
+    def remember_log_end(self) -> None:
         """Records the current end of the event log in the database. In the caller's transaction."""
-        last = self.ledger.last()
+        last = self.log.last()
         if last is not None:
-            known = entities_store.chain(self.workspace.database, self.agent_id)
+            known = entities_store.log_end(self.workspace.database, self.agent_id)
             # Old pages are not read just to count their lines.
-            more = self.ledger.after(known.last_hash) if known is not None else None
-            count = known.events + more if known is not None and more is not None else self.ledger.size()
-            entities_store.set_chain(self.workspace.database, self.agent_id, Chain(last.hash, last.id, count))
+            more = self.log.after(known.last_hash) if known is not None else None
+            count = known.events + more if known is not None and more is not None else self.log.size()
+            entities_store.set_log_end(self.workspace.database, self.agent_id, LogEnd(last.hash, last.id, count))
 
 
 def path_of(place: Place) -> str:
@@ -286,15 +275,29 @@ def folder_of(place: Place) -> str:
     return entity_folder(place.agent_id, place.kind, place.slug, place.id)
 
 
-def parsed(text: str) -> Document | DocumentProblem:
+def parsed(text: str | None) -> EntityDocument | DocumentProblem:
     """Parses a file, or returns the reason why it is no entity file."""
+    if text is None:
+        return DocumentProblem("not-readable", "there is no readable file")
     try:
         return parse(text)
     except DocumentProblem as problem:
         return problem
 
 
-def version_of(document: Document) -> int:
+def document_of(text: str | None) -> EntityDocument | None:
+    """Parses a file; returns None if there is none, or it is no entity file."""
+    found = parsed(text)
+    return found if isinstance(found, EntityDocument) else None
+
+
+def foreign_field(place: Place, document: EntityDocument) -> str | None:
+    """Returns the field of a file that differs from the folder it is in; None if it belongs there."""
+    wanted = {"kind": place.kind, "id": place.id, "agent_id": place.agent_id}
+    return next((key for key, value in wanted.items() if document.fields.get(key) != value), None)
+
+
+def version_of(document: EntityDocument) -> int:
     """Returns the schema version stated in a file."""
     text = _text(document.fields.get("schema_version"))
     return int(text) if text.isascii() and text.isdigit() and len(text) < 6 else SCHEMA_VERSION
@@ -305,15 +308,6 @@ def words(value: object) -> tuple[str, ...]:
     if isinstance(value, str):
         return (value,)
     return tuple(item for item in value if isinstance(item, str)) if isinstance(value, Sequence) else ()
-
-
-def agents(root: str) -> Iterator[str]:
-    """Yields agents that have entities on disk, `default` first."""
-    if files.listing(root, "entities", ""):
-        yield DEFAULT_AGENT
-    for name in files.listing(root, "agents", ""):
-        if files.listing(root, f"agents/{name}/entities", ""):
-            yield name
 
 
 def _line(core: Iterable[str]) -> str:

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from signet_sync.entities.event_log.events import Event, Outcome
+from signet_sync.entities.event_log.events import Event
 from signet_sync.formats.entity_paths import File, Kind
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class EntityResult:
     """A recorded operation: entity, event, its `ev:…`, and the file it concerns.
 
     `before` and `after` are hashes of the section (None without one). `replayed`: it was done earlier under the same
@@ -31,7 +31,7 @@ class Done:
     waiting: str = ""
 
 
-class ShownItem(NamedTuple):
+class ItemView(NamedTuple):
     """An item of a list section; `prune` accepts `key` or `number`."""
 
     number: int
@@ -39,18 +39,18 @@ class ShownItem(NamedTuple):
     text: str
 
 
-class ShownSection(NamedTuple):
+class SectionView(NamedTuple):
     """A section for display; `items` is None unless it is a list. `name` is its name in operations."""
 
     name: str
     anchor: str | None
     heading: str
     text: str
-    items: tuple[ShownItem, ...] | None
+    items: tuple[ItemView, ...] | None
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class EntityView:
     """An entity as its files have it; sections of its notes are named `notes/…` and come last.
 
     `proposals` are the open ones; `drifted`: a file waits for a maintainer and is shown with its present content.
@@ -64,14 +64,14 @@ class Shown:
     status: str
     type: str | None
     participants: tuple[str, ...]
-    sections: tuple[ShownSection, ...]
+    sections: tuple[SectionView, ...]
     pins: tuple[str, ...]
     locks: tuple[str, ...]
     proposals: tuple[Proposal, ...] = ()
     drifted: bool = False
 
 
-class Listed(NamedTuple):
+class EntitySummary(NamedTuple):
     """A row of a list of entities; `line` describes the entity in a sentence, and may be empty."""
 
     id: str
@@ -99,7 +99,7 @@ class Proposal(NamedTuple):
     source: str | None = None
 
 
-class Remark(NamedTuple):
+class EntityFinding(NamedTuple):
     """A finding of `lint`, `verify`, `replay` or `drift`; `id` is an entity's or event's, empty for the event log."""
 
     id: str
@@ -115,17 +115,17 @@ class Replay:
 
     id: str
     texts: Mapping[File, str]
-    findings: tuple[Remark, ...]
+    findings: tuple[EntityFinding, ...]
 
 
-class Logged(NamedTuple):
+class LoggedEvent(NamedTuple):
     """An event with its `state`: pending, written, committed or failed."""
 
     event: Event
     state: str
 
 
-class Source(NamedTuple):
+class EventSource(NamedTuple):
     """What an event token refers to: the event, and the artifact (path, line from 1) that supports it, if any."""
 
     event: Event
@@ -135,21 +135,7 @@ class Source(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Observed:
-    """The result of a look at entity files: edited, healed and drifted paths, and settled writes.
-
-    `changed` are agents whose entities changed, so that MEMORY.md may need an update.
-    """
-
-    edited: tuple[str, ...] = ()
-    healed: tuple[str, ...] = ()
-    drifted: tuple[str, ...] = ()
-    settled: tuple[Outcome, ...] = ()
-    changed: frozenset[str] = frozenset()
-
-
-@dataclass(frozen=True, slots=True)
-class Promoted:
+class PromotedField:
     """A field that became a section of a kind, the schema version of that change, and the migrated files."""
 
     event_id: str
@@ -161,7 +147,7 @@ class Promoted:
 
 
 @dataclass(frozen=True, slots=True)
-class Erased:
+class Erasure:
     """What a removal changed: files that lost words, events that lost their texts."""
 
     files: tuple[str, ...]
@@ -171,7 +157,7 @@ class Erased:
 # ── as JSON ──
 
 
-def done_document(done: Done) -> dict[str, Any]:
+def done_document(done: EntityResult) -> dict[str, Any]:
     """Returns the JSON document of an operation's result."""
     return {
         "id": done.id,
@@ -187,7 +173,7 @@ def done_document(done: Done) -> dict[str, Any]:
     }
 
 
-def shown_document(shown: Shown) -> dict[str, Any]:
+def shown_document(shown: EntityView) -> dict[str, Any]:
     """Returns the JSON document of `entity show --json`."""
     return {
         "id": shown.id,
@@ -206,7 +192,7 @@ def shown_document(shown: Shown) -> dict[str, Any]:
     }
 
 
-def _section_document(section: ShownSection) -> dict[str, Any]:
+def _section_document(section: SectionView) -> dict[str, Any]:
     """Returns a section's JSON document: a list has `items`, any other section `text`."""
     named = {"name": section.name, "anchor": section.anchor, "heading": section.heading}
     if section.items is None:

@@ -19,20 +19,25 @@ _NAMES = tuple(f"{file}.md" for file in FILES)
 _NO_FOLDER = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 
 
-def garden(agent_id: str) -> str:
+def entities_folder(agent_id: str) -> str:
     """Returns the folder of all of an agent's entities, relative to the workspace."""
     return f"{agent_folder(agent_id)}entities"
 
 
-def owners(root: str) -> list[str]:
+def possible_agents(root: str) -> list[str]:
     """Lists agents that may have entities: the default one, and every folder of `agents/` with a valid agent name."""
     named = (name for name in files.listing(root, "agents", "") if AGENT_ID.fullmatch(name))
     return [DEFAULT_AGENT, *(name for name in named if name != DEFAULT_AGENT)]
 
 
-def stands(root: str, agent_id: str) -> bool:
+def agents(root: str) -> list[str]:
+    """Lists agents that have an entities folder, `default` first."""
+    return [agent_id for agent_id in possible_agents(root) if has_folder(root, agent_id)]
+
+
+def has_folder(root: str, agent_id: str) -> bool:
     """Checks whether an agent has an entities folder."""
-    return files.look(root, garden(agent_id)) is not None
+    return files.look(root, entities_folder(agent_id)) is not None
 
 
 def scan(root: str, agent_id: str) -> dict[str, Signature] | None:
@@ -42,7 +47,7 @@ def scan(root: str, agent_id: str) -> dict[str, Signature] | None:
     be read: an unreadable file must not be taken for a deleted one.
     """
     found: dict[str, Signature] = {}
-    where = garden(agent_id)
+    where = entities_folder(agent_id)
     try:
         with folder(root, where) as top:
             for kind in FOLDERS.values():
@@ -82,7 +87,7 @@ def _inside(parent: int | None, name: str) -> Iterator[int | None]:
         os.close(descriptor)
 
 
-def ledger(root: str, agent_id: str) -> dict[str, Signature]:
+def log_pages(root: str, agent_id: str) -> dict[str, Signature]:
     """Returns path and signature of the pages of an agent's event log; reads none of them."""
-    where = f"{garden(agent_id)}/ledger"
+    where = f"{entities_folder(agent_id)}/ledger"
     return files.signatures(root, [f"{where}/{name}" for name in files.listing(root, where, "")])

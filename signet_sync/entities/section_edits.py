@@ -8,13 +8,20 @@ from typing import Any
 
 from signet_sync.entities import evidence
 from signet_sync.entities.documents import edits
-from signet_sync.entities.documents.document import Document, DocumentProblem, Section, find, reread, text_of
-from signet_sync.entities.documents.escaping import TEXT_LIMIT, Fitted, fit, fit_item, log_item
+from signet_sync.entities.documents.document import (
+    DocumentProblem,
+    DocumentSection,
+    EntityDocument,
+    find,
+    reread,
+    text_of,
+)
+from signet_sync.entities.documents.escaping import TEXT_LIMIT, SafeText, fit, fit_item, log_item
 from signet_sync.entities.documents.lint import lint, too_long
 from signet_sync.entities.event_log.events import Actor, Operation
 from signet_sync.entities.evidence import Evidence, Rationale
-from signet_sync.entities.repository import Entity, Garden, words
-from signet_sync.entities.write_ahead import Plan
+from signet_sync.entities.repository import Entity, EntityRepository, words
+from signet_sync.entities.write_ahead import EditPlan
 from signet_sync.errors import UsageError
 from signet_sync.formats.entity_paths import COMMON, File, Shape, anchor_of
 from signet_sync.formats.snapshot import Found
@@ -26,43 +33,43 @@ from signet_sync.text.sentences import flatten
 from signet_sync.text.token_estimate import estimate_tokens
 
 WHOLE = "*"
-_EVIDENCE_HINT = f"name the line that it quotes, and say why it matters: {evidence.EXAMPLE}"
+_EVIDENCE_HINT = f"name the line and say why it matters: {evidence.EXAMPLE}"
 _NOTES = "notes/"
 _COMMON = {shape.anchor for shape in COMMON}
 
 
 @dataclass(frozen=True, slots=True)
-class Clean:
+class CleanText:
     """A text without secrets, and the number of replacements by rule."""
 
     text: str
     redactions: Mapping[str, int]
 
 
-def clean(text: str) -> Clean:
+def clean(text: str) -> CleanText:
     """Sanitizes a text of several lines. Raises `UsageError` (`text-too-long`)."""
-    return Clean(*sanitize_counted(_bounded(text)))
+    return CleanText(*sanitize_counted(_require_short(text)))
 
 
-def clean_line(text: str) -> Clean:
+def clean_line(text: str) -> CleanText:
     """Sanitizes a text of one line. Raises `UsageError` (`text-too-long`)."""
-    return Clean(*sanitize_line_counted(_bounded(text)))
+    return CleanText(*sanitize_line_counted(_require_short(text)))
 
 
-def said(text: str | None) -> str | None:
+def clean_reason(text: str | None) -> str | None:
     """Sanitizes a reason and puts it on one line; returns None for an empty one."""
-    return None if text is None else flatten(sanitize_line(_bounded(text))) or None
+    return None if text is None else flatten(sanitize_line(_require_short(text))) or None
 
 
-def needed(reason: str) -> str:
+def require_reason(reason: str) -> str:
     """Does the same for a required reason. Raises `UsageError` (`reason-missing`)."""
-    kept = said(reason)
+    kept = clean_reason(reason)
     if kept is None or not any(map(str.isalnum, kept)):
-        raise UsageError("the reason says nothing", hint="say why, in a sentence", code="reason-missing")
+        raise UsageError("the reason is empty", hint="give the reason in a sentence", code="reason-missing")
     return kept
 
 
-def _bounded(text: str) -> str:
+def _require_short(text: str) -> str:
     # Keeps the sanitizer from processing a large file passed by mistake.
     if len(text) > TEXT_LIMIT * 4:
         raise UsageError(
@@ -77,12 +84,12 @@ def _bounded(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Spot:
+class TargetSection:
     """A section of an entity to be changed; `shape` is None if the schema does not define it."""
 
     file: File
-    document: Document
-    section: Section
+    document: EntityDocument
+    section: DocumentSection
     shape: Shape | None
 
     @property
@@ -101,40 +108,47 @@ class Spot:
         return self.file == "profile" and self.shape is not None and self.shape.anchor not in _COMMON
 
 
-def spot(garden: Garden, entity: Entity, name: str) -> Spot:
+def find_target(repo: EntityRepository, entity: Entity, name: str) -> TargetSection:
     """Finds a section by name: `identity`, `Open Questions`, `notes/inbox`. Raises `UsageError` (`section-unknown`)."""
     file: File = "notes" if name.strip().casefold().startswith(_NOTES) else "profile"
     document = entity.documents.get(file)
     if document is None:
         raise UsageError("the entity has no notes", hint="entity create makes them", code="section-unknown")
     section = find(document, name.strip()[len(_NOTES) :] if file == "notes" else name)
-    known = {shape.anchor: shape for shape in garden.shapes_of(entity.kind, file, document)}
-    return Spot(file, document, section, known.get(section.anchor or ""))
+    known = {shape.anchor: shape for shape in repo.shapes_of(entity.kind, file, document)}
+    return TargetSection(file, document, section, known.get(section.anchor or ""))
 
 
-def guard_name(where: Spot | None) -> str:
+def open_target(repo: EntityRepository, entity: Entity, name: str, actor: Actor) -> TargetSection:
+    """Finds a section that the actor may write. Raises as `find_target` and `refuse_guarded`."""
+    where = find_target(repo, entity, name)
+    refuse_guarded(entity, where, actor)
+    return where
+
+
+def guard_name(where: TargetSection | None) -> str:
     """Returns a section's name in `pins` and `locks` of the frontmatter; `*` is the whole entity."""
     if where is None:
         return WHOLE
     return f"{_NOTES}{where.name}" if where.file == "notes" else where.name
 
 
-def guards(entity: Entity, field: str) -> tuple[str, ...]:
+def guarded_names(entity: Entity, field: str) -> tuple[str, ...]:
     """Returns the names in `pins` or `locks` as anchors; people may write headings."""
     return tuple(anchor_of(" ".join(name.split())) for name in words(entity.profile.fields.get(field)))
 
 
-def refuse_guarded(entity: Entity, where: Spot | None, actor: Actor) -> None:
+def refuse_guarded(entity: Entity, where: TargetSection | None, actor: Actor) -> None:
     """Raises `UsageError` (`section-locked`, `section-pinned`) if a person protected the section from agents."""
     if actor in ("person", "maintainer"):
         return
     for field, word in (("locks", "locked"), ("pins", "pinned")):
-        kept = guards(entity, field)
+        kept = guarded_names(entity, field)
         if WHOLE in kept or (where is not None and anchor_of(guard_name(where)) in kept):
             what = f"the section {where.section.heading}" if where is not None and WHOLE not in kept else "the entity"
             raise UsageError(
                 f"{what} is {word} by a person",
-                hint="put it before them: signet-sync entity propose",
+                hint="propose the change: signet-sync entity propose",
                 code=f"section-{word}",
             )
 
@@ -146,46 +160,46 @@ def refuse_guarded(entity: Entity, where: Spot | None, actor: Actor) -> None:
 class Draft:
     """A text ready for a section: a narrative or an item, notes on changes made in it, and its sources."""
 
-    text: Fitted
+    text: SafeText
     notes: tuple[str, ...] = ()
     evidence: tuple[str, ...] = ()
 
 
-def narrative(garden: Garden, text: str, source: str | None) -> Draft:
+def narrative(repo: EntityRepository, text: str, source: str | None) -> Draft:
     """Prepares a narrative, with the line of an artifact that supports it (`PATH#LINE`). Raises `UsageError`."""
     fitted, notes = fit(text)
-    return Draft(fitted, notes, () if source is None else (quoted(garden, source)[0],))
+    return Draft(fitted, notes, () if source is None else (quote_source(repo, source)[0],))
 
 
-def item(garden: Garden, where: Spot, text: str, source: str | None, token: str) -> Draft:
+def item(repo: EntityRepository, where: TargetSection, text: str, source: str | None, token: str) -> Draft:
     """Prepares a list item; one of Evidence quotes a line of an artifact and has its event's token.
 
     Raises `UsageError`: `evidence-missing` if an item of Evidence names no line, `evidence-unquoted` if its quote is
     not in the line.
     """
-    place, quote = quoted(garden, source) if source is not None else (None, None)
+    place, quote = quote_source(repo, source) if source is not None else (None, None)
     rests = () if place is None else (place,)
     if where.form == "log":
-        return Draft(log_item(iso(garden.now_us), text), (), rests)
+        return Draft(log_item(iso(repo.now_us), text), (), rests)
     if where.shape is None or where.shape.anchor != "evidence":
         return Draft(fit_item(text), (), rests)
     fitted = fit_item(text)
     if place is None or quote is None:
         raise UsageError(
-            "an item of Evidence quotes a line of an artifact, and none is named",
-            hint=_EVIDENCE_HINT,
-            code="evidence-missing",
+            "an item of Evidence must quote a line of an artifact", hint=_EVIDENCE_HINT, code="evidence-missing"
         )
     path, why = place.rpartition("#")[0], str(fitted)
     said = evidence.read_item(fitted)
     if said is not None:
         if not evidence.stands_in(said.quote, quote):
-            raise UsageError(f"{place} does not say {said.quote[:80]!r}", hint=_EVIDENCE_HINT, code="evidence-unquoted")
+            raise UsageError(
+                f"{place} does not contain {said.quote[:80]!r}", hint=_EVIDENCE_HINT, code="evidence-unquoted"
+            )
         quote, why = said.quote, said.why
     return Draft(evidence.item_text(Evidence(quote, why, path, token)), (), rests)
 
 
-def quoted(garden: Garden, source: str) -> tuple[str, str]:
+def quote_source(repo: EntityRepository, source: str) -> tuple[str, str]:
     """Returns `PATH#LINE` in its stored form, and the text of the line without secrets.
 
     Raises `UsageError`: `evidence-invalid`, `evidence-unknown` (no artifact of this agent), `evidence-empty`.
@@ -194,14 +208,14 @@ def quoted(garden: Garden, source: str) -> tuple[str, str]:
     number = number.removeprefix("L")
     if not path or not (number.isascii() and number.isdigit() and 0 < len(number) < 9 and int(number)):
         raise UsageError(
-            f"{source[:80]!r} names no line", hint="write memory/…--summary.md#12", code="evidence-invalid"
+            f"{source[:80]!r} does not name a line", hint="write memory/…--summary.md#12", code="evidence-invalid"
         )
-    row = artifacts.rows_by_path(garden.workspace.database, [path]).get(path)
-    found = files.read(garden.workspace.root, path, garden.workspace.settings.max_file_bytes)
-    if row is None or row.agent_id != garden.agent_id or not isinstance(found, Found):
+    row = artifacts.rows_by_path(repo.workspace.database, [path]).get(path)
+    found = files.read(repo.workspace.root, path, repo.workspace.settings.max_file_bytes)
+    if row is None or row.agent_id != repo.agent_id or not isinstance(found, Found):
         raise UsageError(
-            f"{path[:120]} is no artifact of agent {garden.agent_id}",
-            hint="evidence rests on a file of a session; signet-sync search finds them",
+            f"{path[:120]} is not an artifact of agent {repo.agent_id}",
+            hint="evidence must be a file of a session; signet-sync search finds them",
             code="evidence-unknown",
         )
     text = found.raw.decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "\n")
@@ -212,18 +226,20 @@ def quoted(garden: Garden, source: str) -> tuple[str, str]:
     hidden = bare.strip() == line.strip() and line not in redact(text)[0].split("\n")
     quote = "" if hidden else bare.lstrip("#>-*+ ")
     if not any(map(str.isalnum, quote)):
-        raise UsageError(f"line {number} of {path} says nothing", hint="name another line", code="evidence-empty")
+        raise UsageError(
+            f"line {number} of {path} contains nothing to quote", hint="name another line", code="evidence-empty"
+        )
     return f"{path}#{int(number)}", quote
 
 
 # ── plans ──
 
 
-def edit(
-    garden: Garden,
+def plan_edit(
+    repo: EntityRepository,
     entity: Entity,
-    where: Spot,
-    after: Document,
+    where: TargetSection,
+    after: EntityDocument,
     draft: Draft,
     *,
     op: Operation,
@@ -232,14 +248,14 @@ def edit(
     material: str | None = None,
     extra: Mapping[str, Any] | None = None,
     reason: str | None = None,
-) -> Plan:
+) -> EditPlan:
     """Plans a change of one section. `material` is its entry in the change log. Raises `UsageError`."""
-    why = None if rationale is None else evidence.read_rationale(sanitize_line(_bounded(rationale)))
+    why = None if rationale is None else evidence.read_rationale(sanitize_line(_require_short(rationale)))
     over = _over_cap(where, after, why, actor)
     lines = [line for line in (material, _override(where, why) if over and why is not None else None) if line]
-    after = finished(garden, after, where.file, lines)
-    shapes = garden.shapes_of(entity.kind, where.file, after)
-    return Plan(
+    after = finished(repo, after, where.file, lines)
+    shapes = repo.shapes_of(entity.kind, where.file, after)
+    return EditPlan(
         op=op,
         file=where.file,
         section=where.name,
@@ -253,19 +269,19 @@ def edit(
     )
 
 
-def finished(garden: Garden, after: Document, file: File, lines: list[str]) -> Document:
+def finished(repo: EntityRepository, after: EntityDocument, file: File, lines: list[str]) -> EntityDocument:
     """Completes a file before writing: adds material changes to its change log, sets its time, checks its structure."""
     if file == "profile":
         for line in lines:
-            after = edits.append_item(after, "change-log", log_item(iso(garden.now_us), line))
-    after = edits.with_fields(after, {"updated_at": iso(garden.now_us)})
+            after = edits.append_item(after, "change-log", log_item(iso(repo.now_us), line))
+    after = edits.with_fields(after, {"updated_at": iso(repo.now_us)})
     try:
         return reread(after)
     except DocumentProblem as problem:
         raise UsageError(problem.message, hint=problem.hint, code=problem.code) from None
 
 
-def _over_cap(where: Spot, after: Document, why: Rationale | None, actor: Actor) -> tuple[str, ...]:
+def _over_cap(where: TargetSection, after: EntityDocument, why: Rationale | None, actor: Actor) -> tuple[str, ...]:
     """Returns warnings for a section that grew beyond its soft cap. Raises `UsageError` if that needs a rationale."""
     if where.shape is None:
         return ()
@@ -278,15 +294,15 @@ def _over_cap(where: Spot, after: Document, why: Rationale | None, actor: Actor)
     if why is None and bound:
         raise UsageError(
             found[0].message,
-            hint='prune it first, or say --rationale "why: …; until: …; plan: …"',
+            hint='prune it first, or give --rationale "why: …; until: …; plan: …"',
             code="evidence-cap" if is_evidence else "section-cap",
         )
     return tuple(finding.message for finding in found)
 
 
-def _size(section: Section, shape: Shape) -> int:
+def _size(section: DocumentSection, shape: Shape) -> int:
     return estimate_tokens(text_of(section)) if shape.form == "narrative" else len(edits.items(section))
 
 
-def _override(where: Spot, why: Rationale) -> str:
+def _override(where: TargetSection, why: Rationale) -> str:
     return f"{where.section.heading} is above its soft cap. Why: {why.why}; until: {why.until}; plan: {why.plan}"

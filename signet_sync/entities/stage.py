@@ -7,7 +7,7 @@ only then.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -29,7 +29,6 @@ from signet_sync.sync.tombstones import store as tombstones_store
 from signet_sync.sync.workspace import Workspace
 
 if TYPE_CHECKING:
-    from signet_sync.formats.artifact import Tombstone
     from signet_sync.storage.database.connection import Database
 
 # The folders of entities. A hint about a folder covers all files in it: a folder that appears or disappears takes its
@@ -40,7 +39,7 @@ _FUTURE_NS = 3600 * 10**9
 
 
 @dataclass(slots=True)
-class Tended:
+class EntityPassResult:
     """The result of a pass for entities.
 
     `agents`: agents whose MEMORY.md may need an update. `unsettled`: paths to look at again. `trouble`: error messages.
@@ -59,7 +58,7 @@ class Entities(Maintenance, Eraser):
 
     def due(self, run: Pass) -> bool:
         """Checks whether the pass is full or a hinted path belongs to entities."""
-        return run.outcome.full or any(map(is_worth, run.request.paths or ()))
+        return run.outcome.full or any(map(is_entity_path, run.request.paths or ()))
 
     def run(self, run: Pass) -> None:
         """Records changed files; in a read-only pass updates only the rows."""
@@ -70,74 +69,63 @@ class Entities(Maintenance, Eraser):
             return
         paths = None if outcome.full else request.paths
         settle = request.settle_seconds
-        tended = tend(workspace, paths, request.now_us, settle_seconds=settle, confirmed=request.confirmed)
+        tended = record_changes(workspace, paths, request.now_us, settle_seconds=settle, confirmed=request.confirmed)
         outcome.change.agents |= tended.agents
         outcome.unsettled |= tended.unsettled
         outcome.trouble += tended.trouble
 
-    def gather(self, run: Pass, removed: Sequence[Tombstone]) -> None:
-        """Removes the content of newly removed sessions from entities, while the rows that identify it still exist."""
-        if run.workspace.touch_nothing:
-            return
-        from signet_sync.privacy import scrub  # heavy, and for removals alone
-
-        # Later only paths and names identify it. A disk error is therefore raised and the pass repeated; a forbidden
-        # file is not waited for.
-        with suppress(PermissionError, WorkspaceError):
-            scrub.clean_gardens(run.workspace, removed, run.request.now_us)
-
     def sanitize(self, database: Database) -> None:
         """Marks all rows for a new read of their files, which happens in the same pass."""
-        entities_store.doubt(database)
+        entities_store.forget_signatures(database)
 
 
-def is_worth(path: str) -> bool:
+def is_entity_path(path: str) -> bool:
     """Checks whether a hinted path belongs to entities."""
     return _agent_of(path) is not None
 
 
-def tend(
+def record_changes(
     workspace: Workspace,
     paths: Collection[str] | None,
     now_us: int,
     *,
     settle_seconds: float = 0.0,
     confirmed: Collection[str] = frozenset(),
-) -> Tended:
+) -> EntityPassResult:
     """Examines hinted entity files (None: all) and records what changed. The caller holds the workspace's lock.
 
     A file that is gone or younger than `settle_seconds` is left for one more look, unless it is in `confirmed`: a
     person who types saves every few seconds, and a rename takes two steps.
     """
-    tended = Tended()
-    if paths is not None and not any(map(is_worth, paths)):
+    tended = EntityPassResult()
+    if paths is not None and not any(map(is_entity_path, paths)):
         return tended
     known = entities_store.signatures(workspace.database)
-    for agent_id, asked in _asked(workspace, paths, known).items():
+    for agent_id, asked in _hinted_by_agent(workspace, paths, known).items():
         try:
             moved = _moved(workspace.root, agent_id, asked, known)
             if moved is None:
                 continue
-            doubtful = {} if settle_seconds <= 0 else _doubtful(moved, now_us, settle_seconds)
+            doubtful = {} if settle_seconds <= 0 else _young(moved, now_us, settle_seconds)
             tended.unsettled.update(path for path in doubtful if path not in confirmed)
-            _agent(workspace, agent_id, sorted(moved.keys() - tended.unsettled), now_us, tended)
+            _record_agent(workspace, agent_id, sorted(moved.keys() - tended.unsettled), now_us, tended)
         except (OSError, UsageError, WorkspaceError) as error:
-            tended.trouble.append(f"the entities of agent {agent_id} were not looked at: {error}")
+            tended.trouble.append(f"the entities of agent {agent_id} were not checked: {error}")
     if paths is None and known:
-        _close_days(workspace, now_us, tended)
+        _summarize_days(workspace, now_us, tended)
     return tended
 
 
-def has_garden(workspace: Workspace, agent_id: str) -> bool:
+def has_entities(workspace: Workspace, agent_id: str) -> bool:
     """Checks whether an agent has entities: files, an event log, or rows of former files."""
-    return scan.stands(workspace.root, agent_id) or bool(entities_store.signatures(workspace.database, agent_id))
+    return scan.has_folder(workspace.root, agent_id) or bool(entities_store.signatures(workspace.database, agent_id))
 
 
 def differing(workspace: Workspace) -> dict[str, Signature | None]:
     """Returns the signatures of entity files that differ from the index (None: the file is gone). Reads no file."""
     known = entities_store.signatures(workspace.database)
     found: dict[str, Signature | None] = {}
-    for agent_id in _asked(workspace, None, known):
+    for agent_id in _hinted_by_agent(workspace, None, known):
         with suppress(OSError, WorkspaceError):  # a full pass reports it
             found |= _moved(workspace.root, agent_id, None, known) or {}
     return found
@@ -151,18 +139,19 @@ def mirror(workspace: Workspace, now_us: int) -> None:
     moved = differing(workspace)
     if not moved:
         return
-    from signet_sync.entities.documents.document import Document
-    from signet_sync.entities.repository import Garden, parsed
+    from signet_sync.entities.repository import EntityRepository, document_of
 
-    owners = {place.agent_id: Garden(workspace, place.agent_id, now_us) for place in map(parse_path, moved) if place}
+    owners = {
+        place.agent_id: EntityRepository(workspace, place.agent_id, now_us) for place in map(parse_path, moved) if place
+    }
     found = []
     for path in sorted(moved):
         place = parse_path(path)
         if place is None:
             continue
-        seen = owners[place.agent_id].seen(place)
-        document = None if seen.text is None else parsed(seen.text)
-        if isinstance(document, Document):
+        seen = owners[place.agent_id].read(place)
+        document = document_of(seen.text)
+        if document is not None:
             found.append(owners[place.agent_id].row(seen, document)._replace(signature=None))
     with workspace.database.transaction():
         entities_store.forget_files(
@@ -171,12 +160,12 @@ def mirror(workspace: Workspace, now_us: int) -> None:
         entities_store.put_files(workspace.database, found)
 
 
-def _asked(
+def _hinted_by_agent(
     workspace: Workspace, paths: Collection[str] | None, known: Iterable[str]
 ) -> dict[str, Collection[str] | None]:
     """Returns the agents concerned, and for each the paths to examine (None: all)."""
     if paths is None:
-        owners = {*scan.owners(workspace.root), *filter(None, map(_agent_of, known))}
+        owners = {*scan.possible_agents(workspace.root), *filter(None, map(_agent_of, known))}
         return dict.fromkeys(sorted(owners))
     asked: dict[str, Collection[str] | None] = {}
     for path in sorted(paths):
@@ -221,37 +210,37 @@ def _moved(
     return moved | dict.fromkeys(mine - present.keys())
 
 
-def _doubtful(moved: dict[str, Signature | None], now_us: int, settle_seconds: float) -> list[str]:
+def _young(moved: dict[str, Signature | None], now_us: int, settle_seconds: float) -> list[str]:
     now_ns = now_us * 1000
     young = range(now_ns - int(settle_seconds * 1e9), now_ns + _FUTURE_NS)
     return [path for path, signature in moved.items() if signature is None or signature.ctime_ns in young]
 
 
-def _agent(workspace: Workspace, agent_id: str, moved: list[str], now_us: int, tended: Tended) -> None:
+def _record_agent(workspace: Workspace, agent_id: str, moved: list[str], now_us: int, tended: EntityPassResult) -> None:
     """Records changed files, and an event log that others extended or that a crash left unfinished."""
-    ledger = _ledger_mark(workspace.root, agent_id)
+    ledger = _log_fingerprint(workspace.root, agent_id)
     if not moved and ledger == entities_store.remembered(workspace.database, agent_id, "ledger"):
         return
-    _have_scrubbed_what_returned(workspace, agent_id, moved)
+    _reopen_returned_removals(workspace, agent_id, moved)
     from signet_sync.entities import observe, relation_items
 
     queued = entities_store.drift(workspace.database, agent_id)
-    look = observe.observe(workspace, moved, now_us) if moved else observe.resume(workspace, now_us, agent_id)
+    look = observe.observe(workspace, agent_id, moved, now_us)
     tended.agents.update(look.changed)
     if entities_store.drift(workspace.database, agent_id) != queued:
         tended.agents.add(agent_id)  # its page says how many wait
     if look.edited or look.healed:
-        relation_items.weave(workspace, agent_id, now_us)
-    tended.trouble += [f"{path} is not what its events say: signet-sync entity drift" for path in look.drifted]
-    _remember(workspace, agent_id)
+        relation_items.update_patterns(workspace, agent_id, now_us)
+    tended.trouble += [f"{path} differs from its events: signet-sync entity drift" for path in look.drifted]
+    _remember_log(workspace, agent_id)
 
 
-def _have_scrubbed_what_returned(workspace: Workspace, agent_id: str, moved: Iterable[str]) -> None:
+def _reopen_returned_removals(workspace: Workspace, agent_id: str, moved: Iterable[str]) -> None:
     """Reopens removals whose text came back, from a backup or another machine, so that this pass scrubs it again."""
     if not tombstones_store.any_stand(workspace.database):
         return
     told: set[str] = set()
-    for path in (*moved, *scan.ledger(workspace.root, agent_id)):
+    for path in (*moved, *scan.log_pages(workspace.root, agent_id)):
         found = files.read(workspace.root, path, PAGE_LIMIT)
         if isinstance(found, Found):
             told |= tombstones_store.told_by(workspace.database, agent_id, found.raw)
@@ -259,13 +248,13 @@ def _have_scrubbed_what_returned(workspace: Workspace, agent_id: str, moved: Ite
         tombstones_store.reopen(workspace.database, agent_id, told)
 
 
-def _ledger_mark(root: str, agent_id: str) -> str:
+def _log_fingerprint(root: str, agent_id: str) -> str:
     """Returns a fingerprint of an agent's event log; empty where there is none."""
-    pages = scan.ledger(root, agent_id)
+    pages = scan.log_pages(root, agent_id)
     return text_sha256(repr(sorted(pages.items())))[:16] if pages else ""
 
 
-def _close_days(workspace: Workspace, now_us: int, tended: Tended) -> None:
+def _summarize_days(workspace: Workspace, now_us: int, tended: EntityPassResult) -> None:
     """Once a day, summarises the events of earlier days in change logs."""
     day = day_of(now_us)
     if passes.days_told_on(workspace.database) == day:
@@ -273,19 +262,19 @@ def _close_days(workspace: Workspace, now_us: int, tended: Tended) -> None:
     from signet_sync.entities import daily_summary
 
     try:
-        written = daily_summary.roll_up(workspace, now_us)
+        written = daily_summary.summarize_days(workspace, now_us)
     except (OSError, UsageError, WorkspaceError) as error:
-        tended.trouble.append(f"the days of entities were not told: {error}")
+        tended.trouble.append(f"the daily summaries of entities were not written: {error}")
         return
     tended.agents.update(filter(None, map(_agent_of, written)))
     for agent_id in {agent_id for path in written if (agent_id := _agent_of(path)) is not None}:
-        _remember(workspace, agent_id)
+        _remember_log(workspace, agent_id)
     with workspace.database.transaction():
         passes.told_days(workspace.database, day)
 
 
-def _remember(workspace: Workspace, agent_id: str) -> None:
-    ledger = _ledger_mark(workspace.root, agent_id)
+def _remember_log(workspace: Workspace, agent_id: str) -> None:
+    ledger = _log_fingerprint(workspace.root, agent_id)
     if entities_store.remembered(workspace.database, agent_id, "ledger") != ledger:
         with workspace.database.transaction():
             entities_store.remember(workspace.database, agent_id, "ledger", ledger)

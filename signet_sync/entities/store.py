@@ -26,7 +26,7 @@ _PUT = f"insert or replace into garden_files({_COLUMNS}) values({placeholders(18
 _DRIFT = "path, agent_id, entity_id, file, code, message, hint, found_at, found_sha256"
 
 
-class GardenFile(NamedTuple):
+class EntityFile(NamedTuple):
     """A profile or notes file as last read, sanitized. Keyed by `path`.
 
     `type` is the free word of the frontmatter, `line` one sentence for the page section of MEMORY.md, `participants`
@@ -52,10 +52,10 @@ class GardenFile(NamedTuple):
     signature: Signature | None = None
 
 
-_PARTICIPANTS = GardenFile._fields.index("participants")
+_PARTICIPANTS = EntityFile._fields.index("participants")
 
 
-class Chain(NamedTuple):
+class LogEnd(NamedTuple):
     """The end of an agent's event log as last written or read: `known_last` of `entities.event_log.chain.verify`.
 
     `events` is the number of its lines.
@@ -66,7 +66,7 @@ class Chain(NamedTuple):
     events: int
 
 
-class Drift(NamedTuple):
+class DriftedFile(NamedTuple):
     """A file that differs from its events, as reported by `entities.documents.drift.judge`. Keyed by `path`.
 
     `found_at` is ISO 8601 UTC. `found_sha256` is the hash of the bytes found, empty for a missing file; for an event
@@ -87,7 +87,7 @@ class Drift(NamedTuple):
 # ── files ──
 
 
-def put_files(database: Database, files: Iterable[GardenFile]) -> None:
+def put_files(database: Database, files: Iterable[EntityFile]) -> None:
     """Writes rows, replacing those with the same paths, and the lines of `recall`. In the caller's transaction.
 
     Unchanged rows are not written again; of several rows with one path the last counts.
@@ -95,7 +95,7 @@ def put_files(database: Database, files: Iterable[GardenFile]) -> None:
     fresh = [one for path, one in {one.path: one for one in files}.items() if file(database, path) != one]
     before = _owners(database, [one.path for one in fresh])
     database.executemany(_PUT, [_row(one) for one in fresh])
-    _tell(database, before | {(one.agent_id, one.id) for one in fresh})
+    _update_lines(database, before | {(one.agent_id, one.id) for one in fresh})
     composed.forget(database, {one.agent_id for one in fresh})
 
 
@@ -104,11 +104,11 @@ def forget_files(database: Database, paths: Iterable[str]) -> None:
     gone = list(paths)
     before = _owners(database, gone)
     database.executemany("delete from garden_files where path = ?", [(path,) for path in gone])
-    _tell(database, before)
+    _update_lines(database, before)
     composed.forget(database, {agent_id for agent_id, _ in before})
 
 
-def _row(one: GardenFile) -> list[Any]:
+def _row(one: EntityFile) -> list[Any]:
     values: list[Any] = list(one[:-1])
     values[_PARTICIPANTS] = json.dumps(one.participants, ensure_ascii=False)
     return [*values, *(one.signature or (None, None, None, None))]
@@ -123,7 +123,7 @@ def _owners(database: Database, paths: Sequence[str]) -> set[tuple[str, str]]:
     }
 
 
-def _tell(database: Database, entities: Iterable[tuple[str, str]]) -> None:
+def _update_lines(database: Database, entities: Iterable[tuple[str, str]]) -> None:
     """Updates the `recall` lines of entities, given as agent and id, from their profiles."""
     for agent_id, entity_id in sorted(entities):
         profile = next((one for one in files_of(database, agent_id, entity_id) if one.file == "profile"), None)
@@ -133,7 +133,7 @@ def _tell(database: Database, entities: Iterable[tuple[str, str]]) -> None:
             line_index.put(database, [_line(profile)])
 
 
-def _line(profile: GardenFile) -> Line:
+def _line(profile: EntityFile) -> Line:
     return Line(profile.agent_id, TIER, profile.id, "\n".join(filter(None, (profile.title, profile.text))))
 
 
@@ -158,35 +158,35 @@ def signatures(database: Database, agent_id: str | None = None) -> dict[str, Sig
     return {path: _signature(signature) for path, *signature in rows}
 
 
-def doubt(database: Database) -> None:
+def forget_signatures(database: Database) -> None:
     """Clears all signatures, so that the next look reads every file. In the caller's transaction."""
     database.execute("update garden_files set size = null, mtime_ns = null, ctime_ns = null, inode = null")
 
 
-def file(database: Database, path: str) -> GardenFile | None:
+def file(database: Database, path: str) -> EntityFile | None:
     """Returns the row of a path."""
     return next(_files(database, "path = ?", (path,)), None)
 
 
-def entities(database: Database, agent_id: str) -> list[GardenFile]:
+def entities(database: Database, agent_id: str) -> list[EntityFile]:
     """Lists an agent's profiles by kind (user, part, relationship), title and id; of a copied folder only the first."""
     found = _profiles(database, "agent_id = ?", (agent_id,))
     return sorted(found, key=lambda one: (KINDS.index(one.kind), _folded(one.title), one.id))
 
 
-def heads(database: Database, agent_id: str) -> frozenset[tuple[Any, ...]]:
+def page_inputs(database: Database, agent_id: str) -> frozenset[tuple[Any, ...]]:
     """Returns what a page shows of an agent's entities; if it has not changed, the page is up to date."""
     sql = "select path, title, status, type, line from garden_files where agent_id = ? and file = 'profile'"
     queued = database.execute("select path from garden_drift where agent_id = ?", (agent_id,))
     return frozenset(database.execute(sql, (agent_id,))) | frozenset(queued)
 
 
-def files_of(database: Database, agent_id: str, entity_id: str) -> list[GardenFile]:
+def files_of(database: Database, agent_id: str, entity_id: str) -> list[EntityFile]:
     """Lists the files of an entity by path; more than two where its folder was copied."""
     return list(_files(database, "agent_id = ? and file in ('profile', 'notes') and id = ?", (agent_id, entity_id)))
 
 
-def find(database: Database, agent_id: str, ref: str) -> list[GardenFile]:
+def find(database: Database, agent_id: str, ref: str) -> list[EntityFile]:
     """Finds profiles by name: by id, else by slug, else by title (case is ignored), else by the beginning of an id.
 
     More than one result means that the name is ambiguous. The beginning must have at least six characters.
@@ -212,7 +212,7 @@ def find(database: Database, agent_id: str, ref: str) -> list[GardenFile]:
     ]
 
 
-def beside(database: Database, profile: GardenFile) -> list[str]:
+def neighbours(database: Database, profile: EntityFile) -> list[str]:
     """Returns the ids of a relationship's participants, as its profile names them, or of an entity's relationships."""
     if profile.kind == "relationship":
         return list(profile.participants)
@@ -225,7 +225,7 @@ def _folded(name: str) -> str:
     return " ".join(unicodedata.normalize("NFKC", name).casefold().split())
 
 
-def _profiles(database: Database, where: str, bindings: Sequence[Any]) -> Iterator[GardenFile]:
+def _profiles(database: Database, where: str, bindings: Sequence[Any]) -> Iterator[EntityFile]:
     """Yields one profile for each entity; where its folder was copied, the first by path."""
     found = _files(database, f"file = 'profile' and {where}", bindings)
     ordered = sorted(found, key=lambda one: (one.agent_id, one.id, one.path))
@@ -233,11 +233,11 @@ def _profiles(database: Database, where: str, bindings: Sequence[Any]) -> Iterat
         yield next(same)
 
 
-def _files(database: Database, where: str, bindings: Sequence[Any]) -> Iterator[GardenFile]:
+def _files(database: Database, where: str, bindings: Sequence[Any]) -> Iterator[EntityFile]:
     for row in database.execute(f"select {_COLUMNS} from garden_files where {where} order by path", bindings):
         values: list[Any] = [*row[:-4], _signature(row[-4:])]
         values[_PARTICIPANTS] = tuple(json.loads(values[_PARTICIPANTS]))
-        yield GardenFile(*values)
+        yield EntityFile(*values)
 
 
 def _signature(row: Sequence[Any]) -> Signature | None:
@@ -247,14 +247,14 @@ def _signature(row: Sequence[Any]) -> Signature | None:
 # ── the event log ──
 
 
-def chain(database: Database, agent_id: str) -> Chain | None:
+def log_end(database: Database, agent_id: str) -> LogEnd | None:
     """Returns the known end of an agent's event log; None where there never was one."""
     for row in database.execute("select last_hash, last_id, events from garden_chain where agent_id = ?", (agent_id,)):
-        return Chain(*row)
+        return LogEnd(*row)
     return None
 
 
-def set_chain(database: Database, agent_id: str, known: Chain) -> None:
+def set_log_end(database: Database, agent_id: str, known: LogEnd) -> None:
     """Records the end of an agent's event log. In the caller's transaction."""
     database.execute(
         "insert or replace into garden_chain(agent_id, last_hash, last_id, events) values(?, ?, ?, ?)",
@@ -265,16 +265,16 @@ def set_chain(database: Database, agent_id: str, known: Chain) -> None:
 # ── drift ──
 
 
-def drift(database: Database, agent_id: str | None = None) -> list[Drift]:
+def drift(database: Database, agent_id: str | None = None) -> list[DriftedFile]:
     """Returns the maintainer's queue, of all agents or one, oldest first."""
     where, bindings = ("", ()) if agent_id is None else (" where agent_id = ?", (agent_id,))
     return [
-        Drift(*row)
+        DriftedFile(*row)
         for row in database.execute(f"select {_DRIFT} from garden_drift{where} order by found_at, path", bindings)
     ]
 
 
-def put_drift(database: Database, found: Drift) -> bool:
+def put_drift(database: Database, found: DriftedFile) -> bool:
     """Queues a file; returns False if it is queued with the same code and bytes. In the caller's transaction."""
     known = database.value(
         "select exists(select 1 from garden_drift where path = ? and code = ? and found_sha256 = ?)",

@@ -7,33 +7,32 @@ text is lost; a later command or pass settles interrupted writes.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from signet_sync.entities import store as entities_store
-from signet_sync.entities.documents.document import Document, body_sha, find, render
+from signet_sync.entities.documents.document import EntityDocument, body_sha, find, render
 from signet_sync.entities.documents.patch import change, whole
-from signet_sync.entities.event_log.agent_log import outcome
+from signet_sync.entities.event_log.agent_log import new_ulid, outcome
 from signet_sync.entities.event_log.events import Actor, Event, Operation
-from signet_sync.entities.evidence import token_for
-from signet_sync.entities.repository import Entity, Garden, Seen, folder_of, parsed
+from signet_sync.entities.repository import Entity, EntityRepository, FileContent, document_of, folder_of
+from signet_sync.entities.store import EntityFile
 from signet_sync.errors import UsageError, WorkspaceError
 from signet_sync.formats.body import text_sha256, utf8
-from signet_sync.formats.entity_paths import File, Place
+from signet_sync.formats.entity_paths import File, Place, parse_path
 from signet_sync.formats.snapshot import Signature
-from signet_sync.formats.timestamps import iso
 from signet_sync.storage import files, rename
 
 # For these operations the event contains the whole text of the section.
 _STATED = ("set", "approve", "schema")
 
 
-class Raced(Exception):
+class FileChanged(Exception):
     """The file was saved between reading and writing: nothing was written, and the file is to be read again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stamp:
+class EventStamp:
     """What all events of a request share: actor, key and request digest; `ulid` is the id of the first event."""
 
     ulid: str
@@ -43,7 +42,7 @@ class Stamp:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class EditPlan:
     """What an operation will do: `after` is the new file, None if the event changes none.
 
     `extra` goes into the event's payload beside the change. `stated`: the payload contains the whole file. `slug` is
@@ -53,7 +52,7 @@ class Plan:
     op: Operation
     file: File | None = None
     section: str | None = None
-    after: Document | None = None
+    after: EntityDocument | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
     reason: str | None = None
     rationale: str | None = None
@@ -64,57 +63,91 @@ class Plan:
     stated: bool = False
 
 
-def write(garden: Garden, entity: Entity, plan: Plan, stamp: Stamp) -> Event:
-    """Carries out a plan. Raises `Raced`, `WorkspaceError`, `OSError`."""
-    event = event_of(garden, entity, plan, stamp)
-    garden.forget_told(entity.id)
+def write(repo: EntityRepository, entity: Entity, plan: EditPlan, stamp: EventStamp) -> Event:
+    """Carries out a plan. Raises `FileChanged`, `WorkspaceError`, `OSError`."""
+    event = event_of(repo, entity, plan, stamp)
+    repo.forget_replay(entity.id)
+    (sealed,) = repo.log.add([event], repo.now_us)
     if plan.file is None or plan.after is None:
-        (sealed,) = garden.ledger.add([event], garden.now_us)
-        mirror(garden)
-        return _as_event(sealed)
-    (sealed,) = garden.ledger.add([event], garden.now_us)
+        update_rows(repo)
+        return sealed
     seen = entity.seen[plan.file]
-    text = render(plan.after)
-    try:
-        signature = put(garden, seen, text)
-    except (Raced, WorkspaceError, OSError):
-        if came_to_nothing(garden, seen.place, event):
-            garden.ledger.add([outcome(event, "failed", garden.now_us)], garden.now_us)
-        raise
-    slug = move(garden, seen.place, plan.slug) if plan.slug is not None else None
-    garden.ledger.add([outcome(event, "committed", garden.now_us)], garden.now_us)
-    written = Seen(seen.path, seen.place, utf8(text), text, text_sha256(text), signature)
+    written = _put_all(repo, [(event, seen, plan.after)])
+    slug = move(repo, seen.place, plan.slug) if plan.slug is not None else None
+    repo.log.add([outcome(event, "committed", repo.now_us)], repo.now_us)
     after = {**entity.documents, plan.file: plan.after}
-    mirror(garden, [(written, plan.after)], moved=(entity, slug, after) if slug is not None else None)
-    return _as_event(sealed)
+    update_rows(repo, written, moved=(entity, slug, after) if slug is not None else None)
+    return sealed
 
 
-def event_of(garden: Garden, entity: Entity, plan: Plan, stamp: Stamp) -> Event:
+def write_as(actor: Actor, repo: EntityRepository, entity: Entity, plan: EditPlan) -> Event | None:
+    """Carries out a plan that nobody asked for; returns None if a person is editing the file."""
+    try:
+        return write(repo, entity, plan, EventStamp(ulid=new_ulid(repo.now_us), actor=actor))
+    except FileChanged:
+        return None
+
+
+def create(
+    repo: EntityRepository, entity: Entity, documents: Mapping[File, EntityDocument], stamp: EventStamp
+) -> Event:
+    """Writes the files of a new entity: pending events, the files, outcomes, the rows. Raises as `write`."""
+    writes = []
+    for file, document in documents.items():
+        plan = EditPlan(op="create", file=file, after=document, slug=entity.slug, stated=True)
+        mine = stamp if file == "profile" else replace(stamp, ulid=new_ulid(repo.now_us), key=None, request=None)
+        writes.append((event_of(repo, entity, plan, mine), entity.seen[file], document))
+    events = [event for event, _, _ in writes]
+    repo.log.add(events, repo.now_us)
+    repo.forget_replay(entity.id)
+    written = _put_all(repo, writes)
+    repo.log.add([outcome(event, "committed", repo.now_us) for event in events], repo.now_us)
+    update_rows(repo, written)
+    return events[0]
+
+
+def _put_all(
+    repo: EntityRepository, writes: Sequence[tuple[Event, FileContent, EntityDocument]]
+) -> list[tuple[FileContent, EntityDocument]]:
+    """Writes files whose events are pending; after an error, marks as failed those events that left no file."""
+    written = []
+    try:
+        for _, seen, document in writes:
+            text = render(document)
+            signature = put(repo, seen, text)
+            written.append(
+                (FileContent(seen.path, seen.place, utf8(text), text, text_sha256(text), signature), document)
+            )
+    except (FileChanged, WorkspaceError, OSError):
+        failed = [event for event, seen, _ in writes if _left_no_file(repo, seen.place, event)]
+        if failed:
+            repo.log.add([outcome(event, "failed", repo.now_us) for event in failed], repo.now_us)
+        raise
+    return written
+
+
+def event_of(repo: EntityRepository, entity: Entity, plan: EditPlan, stamp: EventStamp) -> Event:
     """Makes the event of a plan, without its hash; an event that changes no file is committed at once."""
     seen = entity.seen.get(plan.file) if plan.file is not None else None
     document = entity.documents.get(plan.file) if plan.file is not None else None
     payload = dict(plan.extra)
     before = after = None
-    if plan.after is not None and document is not None:
-        said = (
-            whole(render(plan.after))
-            if plan.stated
-            else change(document, plan.after, stated=plan.section if plan.op in _STATED else None)
-        )
-        payload = {**payload, **said}
-        before, after = _section(document, plan.section), _section(plan.after, plan.section)
+    if plan.after is not None:
+        if plan.stated or document is None:
+            payload |= whole(render(plan.after))
+        else:
+            payload |= change(document, plan.after, stated=plan.section if plan.op in _STATED else None)
+        before = None if document is None else _section(document, plan.section)
+        after = _section(plan.after, plan.section)
     if plan.warnings:
         payload["warnings"] = list(plan.warnings)
     if plan.slug is not None:
         payload["slug"] = plan.slug
-    return Event(
+    return repo.event(
+        plan.op,
+        stamp.actor,
         id=stamp.ulid,
-        token=token_for(stamp.ulid),
-        at=iso(garden.now_us),
-        agent_id=garden.agent_id,
         entity_id=entity.id,
-        actor=stamp.actor,
-        op=plan.op,
         file=plan.file,
         section=plan.section,
         payload=payload or None,
@@ -132,53 +165,53 @@ def event_of(garden: Garden, entity: Entity, plan: Plan, stamp: Stamp) -> Event:
     )
 
 
-def put(garden: Garden, seen: Seen, text: str) -> Signature:
-    """Replaces the file that was read, or creates it. Raises `Raced` if it has changed since."""
-    root = garden.workspace.root
+def put(repo: EntityRepository, seen: FileContent, text: str) -> Signature:
+    """Replaces the file that was read, or creates it. Raises `FileChanged` if it has changed since."""
+    root = repo.workspace.root
     if seen.raw is None:
         try:
             return files.create_once(root, seen.path, utf8(text))
         except FileExistsError:
-            raise Raced from None
+            raise FileChanged from None
     if utf8(text) == seen.raw and seen.signature is not None:
         return seen.signature
     replaced = files.replace(root, seen.path, utf8(text), seen.raw)
     if replaced.displaced is not None:
-        raise Raced
+        raise FileChanged
     return replaced.signature
 
 
-def came_to_nothing(garden: Garden, place: Place, event: Event) -> bool:
+def _left_no_file(repo: EntityRepository, place: Place, event: Event) -> bool:
     """Checks that a failed write has left no file.
 
     Syncing a folder can fail after the file is in place. In that case, or if the file cannot be read, the event stays
-    pending, and the next command settles it.
+    pending, and the next command completes or discards it.
     """
-    found = garden.seen(place)
+    found = repo.read(place)
     return found.code in ("", "gone", "not-utf8") and found.sha256 != event.file_after
 
 
-def move(garden: Garden, place: Place, slug: str) -> str:
+def move(repo: EntityRepository, place: Place, slug: str) -> str:
     """Renames an entity's folder to a slug, if that name is free; returns the slug that it has afterwards."""
     if slug != place.slug:
         name = folder_of(place._replace(slug=slug)).rpartition("/")[2]
         try:
-            rename.rename_folder(garden.workspace.root, folder_of(place), name)
+            rename.rename_folder(repo.workspace.root, folder_of(place), name)
         except WorkspaceError:
             # The name is taken: the title counts, and the next look records the slug.
             return place.slug
     return slug
 
 
-def mirror(
-    garden: Garden,
-    written: Sequence[tuple[Seen, Document]] = (),
+def update_rows(
+    repo: EntityRepository,
+    written: Sequence[tuple[FileContent, EntityDocument]] = (),
     *,
-    moved: tuple[Entity, str, Mapping[File, Document]] | None = None,
+    moved: tuple[Entity, str, Mapping[File, EntityDocument]] | None = None,
 ) -> None:
     """Updates rows after a write, and records the end of the event log, in one transaction."""
-    database = garden.workspace.database
-    rows = [garden.row(seen, document) for seen, document in written]
+    database = repo.workspace.database
+    rows = [repo.row(seen, document) for seen, document in written]
     gone: list[str] = []
     if moved is not None:
         entity, slug, documents = moved
@@ -186,23 +219,31 @@ def mirror(
         rows = []
         for file, document in documents.items():
             place = entity.seen[file].place._replace(slug=slug)
-            rows.append(garden.row(garden.seen(place), document))
+            rows.append(repo.row(repo.read(place), document))
     with database.transaction(durable=True):
         if gone:
             entities_store.forget_files(database, [path for path in gone if path not in {row.path for row in rows}])
         entities_store.put_files(database, rows)
-        garden.remember_chain()
+        repo.remember_log_end()
 
 
-def load(garden: Garden, place: Place) -> Entity | None:
+def load(repo: EntityRepository, row: EntityFile) -> Entity | None:
     """Reads an entity from disk; returns None if its profile, or existing notes, cannot be read."""
-    seen = garden.both(place)
-    documents: dict[File, Document] = {}
+    place = parse_path(row.path)
+    if place is None:
+        return None
+    return load_at(repo, place)
+
+
+def load_at(repo: EntityRepository, place: Place) -> Entity | None:
+    """Reads the entity whose folder is there; returns None as `load`."""
+    seen = repo.read_both(place)
+    documents: dict[File, EntityDocument] = {}
     for file, each in seen.items():
         if each.code == "gone" and file == "notes":
             continue
-        document = parsed(each.text) if each.text is not None else None
-        if not isinstance(document, Document):
+        document = document_of(each.text)
+        if document is None:
             return None
         documents[file] = document
     return Entity(place.id, place.kind, place.slug, seen, documents)
@@ -210,20 +251,14 @@ def load(garden: Garden, place: Place) -> Entity | None:
 
 def section_sha(text: str | None, section: str | None) -> str | None:
     """Returns the hash of a section in a file, None if there is no such section."""
-    document = parsed(text) if text is not None else None
-    return _section(document, section) if isinstance(document, Document) else None
+    document = document_of(text)
+    return None if document is None else _section(document, section)
 
 
-def _section(document: Document, section: str | None) -> str | None:
+def _section(document: EntityDocument, section: str | None) -> str | None:
     if section is None:
         return None
     try:
         return body_sha(find(document, section))
     except UsageError:
         return None
-
-
-def _as_event(entry: object) -> Event:
-    if not isinstance(entry, Event):
-        raise TypeError("the ledger gave back another entry")
-    return entry

@@ -155,17 +155,17 @@ def _aspect_of(title: str) -> Aspect | None:
 
 def _items(aspect: Aspect, text: str, line: int, kept: Mapping[bool, int]) -> Iterator[Item]:
     """Yields the items of a section; once no open one is kept any more, only those that may be done."""
-    standing = aspect in _WITH_SLOTS
+    has_slots = aspect in _WITH_SLOTS
     for begun, words, ticked in _listed(text, line):
         if not (kept[False] or ticked or words.startswith("~~")):
             continue
         raw = words[: 8 * ITEM_LENGTH]
-        for said, struck in _parted(raw, standing) if raw.startswith("~~") else ((raw, False),):
+        for said, struck in _parted(raw, has_slots) if raw.startswith("~~") else ((raw, False),):
             flat = flatten(said, ITEM_LENGTH)
             block = _BLOCK.match(flat)
             shown = flat[block.end() :] if block is not None else flat
             if _says_something(shown):
-                yield Item(aspect, shown, begun, ticked or struck, slot_of(shown) if standing else None)
+                yield Item(aspect, shown, begun, ticked or struck, slot_of(shown) if has_slots else None)
 
 
 def _says_something(text: str) -> bool:
@@ -196,7 +196,7 @@ def _listed(text: str, first: int) -> Iterator[tuple[int, str, bool]]:
             begun, ticked, paragraph = line, item[1] is not None and item[1] != " ", [item[2].strip()]
 
 
-def _parted(words: str, standing: bool) -> Iterator[tuple[str, bool]]:
+def _parted(words: str, has_slots: bool) -> Iterator[tuple[str, bool]]:
     """Yields an item and whether it is struck out; in "~~Postgres~~ SQLite" the second word replaces the first."""
     struck = _STRUCK.match(words)
     if struck is None:
@@ -204,7 +204,7 @@ def _parted(words: str, standing: bool) -> Iterator[tuple[str, bool]]:
         return
     yield struck[1], True
     rest = words[struck.end() :].lstrip(" :,;→>-–—")
-    if standing and rest[:1].isalnum():
+    if has_slots and rest[:1].isalnum():
         yield rest, False
 
 

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from signet_sync.facts import tokens
-from signet_sync.facts.items import items
 from signet_sync.facts.packages import imported, installed
 from signet_sync.facts.tokens import Named
 from signet_sync.formats.body import js_trim
@@ -41,21 +40,16 @@ class _Stretch(NamedTuple):
     language: str | None
 
 
-def mentions(body: str, project: str | None) -> tuple[Mention, ...]:
-    """Returns the topics in a (sanitized) body of a session in `project`, each once; linear, and bounded.
+def mentions(body: str, project: str | None, items: Sequence[Item]) -> tuple[Mention, ...]:
+    """Returns the topics in a (sanitized) body with these items, of a session in `project`, each once.
 
     The project comes first, then the others by line. People need evidence: an item under a heading of people, an
-    `@handle` outside code, a co-author's line.
+    `@handle` outside code, a co-author's line. Linear, and bounded.
     """
-    return mentioned(body, project, items(body))
-
-
-def mentioned(body: str, project: str | None, said: Sequence[Item]) -> tuple[Mention, ...]:
-    """Does the same with the body's items already extracted."""
     own = project_of(project)
     found: dict[tuple[EntityKind, str], Mention] = {}
     room = dict(MENTIONS_PER_KIND)
-    for line, kind, (name, norm) in (*_people(said), *_sightings(body, own.norm if own is not None else None)):
+    for line, kind, (name, norm) in (*_people(items), *_sightings(body, own.norm if own is not None else None)):
         held = found.get((kind, norm))
         if held is None:
             if not room[kind]:
@@ -83,8 +77,8 @@ def issues_in(text: str, project: str | None) -> list[str]:
     return [norm for _, kind, (_, norm) in sorted(_of_prose(text, project)) if kind == "issue"]
 
 
-def _people(said: Sequence[Item]) -> Iterator[tuple[int, EntityKind, Named]]:
-    for item in said:
+def _people(items: Sequence[Item]) -> Iterator[tuple[int, EntityKind, Named]]:
+    for item in items:
         person = tokens.person_at_start(item.text) if item.aspect == "person" else None
         if person is not None:
             yield item.line, "person", person

@@ -83,14 +83,14 @@ def installed(code: str) -> Iterator[tuple[int, Named]]:
         return
     command = _COMMAND.search(code)
     while command is not None:
-        told = _ENDS.split(code[command.end() : command.end() + COMMAND_LENGTH], maxsplit=1)[0]
-        words = told.split()[: ARGUMENTS + 8]
+        arguments = _ENDS.split(code[command.end() : command.end() + COMMAND_LENGTH], maxsplit=1)[0]
+        words = arguments.split()[: ARGUMENTS + 8]
         while words and (words[0].startswith("-") or (words[0] == "pip" and command[1] == "uv")):
             words = words[1:]
         if words and words[0] in _INSTALLS[command[1]]:
             for package in _arguments(words[1:]):
                 yield command.start(), package
-        command = _COMMAND.search(code, command.end() + len(told))
+        command = _COMMAND.search(code, command.end() + len(arguments))
 
 
 def _arguments(words: list[str]) -> Iterator[Named]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from signet_sync.facts.items import items
-from signet_sync.facts.mentions import issues_in, mentions
+from signet_sync.facts.mentions import issues_in
 from signet_sync.facts.tokens import person_at_start
 from signet_sync.formats.fact import EntityKind, Item, Mention, Relation
 from signet_sync.formats.lazy_pattern import late
@@ -22,22 +21,17 @@ _WORD = late(r"[@\w][\w./@-]*", re.ASCII)
 _End = tuple[EntityKind, str]
 
 
-def relations(body: str, project: str | None) -> tuple[Relation, ...]:
-    """Returns the relations in a (sanitized) body of a session in `project`, each once. Linear, bounded.
+def relations(body: str, items: Sequence[Item], mentions: Sequence[Mention]) -> tuple[Relation, ...]:
+    """Returns the relations in a (sanitized) body with these items and mentions, each once. Linear, bounded.
 
     The first paths are part of the project, the project uses the packages, and people under a heading of people work on
-    it. `blocked by` connects two issues; `depends on` precedes a package or an issue.
+    it. `blocked by` connects two issues; `depends on` precedes a package or an issue. Both ends of each relation are
+    among the mentions.
     """
-    said = items(body)
-    return related(body, said, mentions(body, project))
-
-
-def related(body: str, said: Sequence[Item], seen: Sequence[Mention]) -> tuple[Relation, ...]:
-    """Does the same with known items and mentions; both ends of each relation are among the mentions."""
-    known = {(mention.kind, mention.norm) for mention in seen}
-    own = next(((mention.kind, mention.norm) for mention in seen if mention.kind == "project"), None)
+    known = {(mention.kind, mention.norm) for mention in mentions}
+    own = next(((mention.kind, mention.norm) for mention in mentions if mention.kind == "project"), None)
     found: dict[tuple[str, _End, _End], Relation] = {}
-    for relation in (*_waiting(body, known, own), *(_of_project(own, said, seen) if own is not None else ())):
+    for relation in (*_waiting(body, known, own), *(_of_project(own, items, mentions) if own is not None else ())):
         ends = (relation.kind, relation.from_, relation.to)
         if (
             relation.from_ != relation.to
@@ -48,14 +42,14 @@ def related(body: str, said: Sequence[Item], seen: Sequence[Mention]) -> tuple[R
     return tuple(found.values())
 
 
-def _of_project(own: _End, said: Sequence[Item], seen: Sequence[Mention]) -> Iterator[Relation]:
+def _of_project(own: _End, items: Sequence[Item], mentions: Sequence[Mention]) -> Iterator[Relation]:
     below = f"{own[1].rstrip('/')}/"
-    paths = [mention for mention in seen if mention.kind == "path" and mention.norm.startswith(below)]
-    for item in said:
+    paths = [mention for mention in mentions if mention.kind == "path" and mention.norm.startswith(below)]
+    for item in items:
         person = person_at_start(item.text) if item.aspect == "person" and not item.done else None
         if person is not None:
             yield Relation("works-on", ("person", person[1]), own, item.line)
-    for mention in seen:
+    for mention in mentions:
         if mention.kind == "package":
             yield Relation("uses", own, ("package", mention.norm), mention.line)
     for mention in paths[:PATHS]:

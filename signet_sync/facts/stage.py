@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from signet_sync.facts.store import statements
-from signet_sync.facts.store.statements import Stated
+from signet_sync.facts.store import facts, statements
+from signet_sync.facts.store.statements import ArtifactStatements
 from signet_sync.formats.fact import Distilled, Item
 from signet_sync.graph import nodes_stage
-from signet_sync.graph.nodes_stage import TellsOf
-from signet_sync.graph.store import nodes
-from signet_sync.graph.store.nodes import Session
+from signet_sync.graph.nodes_stage import SessionDerivation
+from signet_sync.graph.store import wordings
+from signet_sync.storage.database.batches import Session
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.stages import SESSION, Alive, Change, Deriver, Source
 from signet_sync.text import digest_mark
@@ -39,30 +39,33 @@ class Facts(Deriver):
 
     def prepare(
         self, database: Database, sources: Sequence[Source], earlier: Mapping[str, Any], alive: Alive
-    ) -> tuple[list[Session], list[Stated]]:
+    ) -> tuple[list[Session], list[ArtifactStatements]]:
         """Returns what the artifacts of sessions state."""
-        asked = nodes.any_extracted(database)
-        heard: Mapping[Session, TellsOf] = earlier.get(nodes_stage.Graph.name, {})
-        stated: list[Stated] = []
-        for one in nodes_stage.heard(sources, alive):
-            told = heard.get(one.session) or nodes_stage.tell(one.session, nodes.sources(database, one.session))
+        any_extracted = wordings.any_extracted(database)
+        derived: Mapping[Session, SessionDerivation] = earlier.get(nodes_stage.Graph.name, {})
+        stated: list[ArtifactStatements] = []
+        for one in nodes_stage.with_progress(sources, alive):
+            derivation = derived.get(one.session) or nodes_stage.derive_stored(database, one.session)
             # A model's items become facts only: thread summaries and condensations do not depend on a model.
-            stated += (_with_extracted(database, each) if asked else each for each in told.stated)
+            stated += (_with_extracted(database, each) if any_extracted else each for each in derivation.stated)
         return [one.session for one in sources], stated
 
-    def update(self, database: Database, prepared: tuple[list[Session], list[Stated]], alive: Alive) -> Change:
+    def update(
+        self, database: Database, prepared: tuple[list[Session], list[ArtifactStatements]], alive: Alive
+    ) -> Change:
         """Replaces what sessions stated before."""
-        settled = statements.settle(database, statements.replace(database, *prepared))
+        settled = facts.settle(database, *statements.replace(database, *prepared))
         return Change({Source(FACT, *key) for key in settled})
 
 
-def _with_extracted(database: Database, stated: Stated) -> Stated:
-    more = nodes.extracted(database, stated.agent_id, [stated.source_path]).get(stated.source_path, ())
+def _with_extracted(database: Database, stated: ArtifactStatements) -> ArtifactStatements:
+    """Adds what a model extracted from the artifact."""
+    more = wordings.extracted(database, stated.agent_id, [stated.source_path]).get(stated.source_path, ())
     return stated._replace(distilled=_with(stated.distilled, more)) if more else stated
 
 
 def _with(distilled: Distilled, more: Sequence[Item]) -> Distilled:
     # Code for models is loaded only if a model was used.
-    from signet_sync.llm.prompts import beside
+    from signet_sync.llm.prompts import merge_items
 
-    return distilled._replace(items=beside(distilled.items, more))
+    return distilled._replace(items=merge_items(distilled.items, more))

@@ -168,22 +168,22 @@ def read_written(head: str) -> dict[str, Value] | None:
     return fields
 
 
-def read_yaml(head: str) -> dict[str, Value]:
-    """Reads by the full path: PyYAML's events, one by one, strings only."""
+def read_yaml(head: str, *, max_depth: int = MAX_DEPTH, first_line: int = 2) -> dict[str, Value]:
+    """Reads by the full path: PyYAML's events, one by one, strings only. `first_line` is the text's in its file."""
     import yaml
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    walker = _Walker()
+    walker = _Walker(max_depth)
     mark = None
     try:
         for event in yaml.parse(_with_safe_escapes(head), Loader=loader):
             mark = event.start_mark
             walker.take(event)
     except FrontmatterProblem as refused:
-        raise FrontmatterProblem(refused.code, f"{_where(mark)}{refused}") from None
+        raise FrontmatterProblem(refused.code, f"{_where(mark, first_line)}{refused}") from None
     except yaml.YAMLError as error:
         problem = getattr(error, "problem", None) or getattr(error, "reason", None) or "not YAML"
-        raise FrontmatterProblem("frontmatter-invalid", f"{_where(_mark_of(error))}{problem}") from None
+        raise FrontmatterProblem("frontmatter-invalid", f"{_where(_mark_of(error), first_line)}{problem}") from None
     except (UnicodeError, ValueError, RecursionError):
         raise FrontmatterProblem("frontmatter-invalid", "it holds characters that YAML cannot hold") from None
     if not isinstance(walker.result, dict):
@@ -191,9 +191,9 @@ def read_yaml(head: str) -> dict[str, Value]:
     return walker.result
 
 
-def _where(mark: Any) -> str:
-    """Returns the line of the file (the opening fence is line 1) of a YAML mark."""
-    return f"line {mark.line + 2}: " if mark is not None else ""
+def _where(mark: Any, first_line: int) -> str:
+    """Returns the line of the file of a YAML mark."""
+    return f"line {mark.line + first_line}: " if mark is not None else ""
 
 
 def _mark_of(error: Any) -> Any:
@@ -223,8 +223,9 @@ def _with_safe_escapes_in_line(line: str) -> str:
 class _Walker:
     """Builds plain text, lists and mappings from events; refuses everything that could hide or multiply content."""
 
-    def __init__(self) -> None:
+    def __init__(self, max_depth: int) -> None:
         self.result: Value = None
+        self._max_depth = max_depth
         self._stack: list[tuple[Value, str | None]] = []
         self._documents = 0
 
@@ -237,8 +238,8 @@ class _Walker:
             self._put(None if null else well_formed(event.value), is_key=True)
         elif kind in ("MappingStartEvent", "SequenceStartEvent"):
             self._plain(event)
-            if len(self._stack) >= MAX_DEPTH:
-                raise FrontmatterProblem("frontmatter-invalid", f"it is nested deeper than {MAX_DEPTH} levels")
+            if len(self._stack) >= self._max_depth:
+                raise FrontmatterProblem("frontmatter-invalid", f"it is nested deeper than {self._max_depth} levels")
             container: Value = {} if kind == "MappingStartEvent" else []
             self._put(container, is_key=False)
             self._stack.append((container, None))

@@ -51,10 +51,9 @@ class Caseless:
     Unicode, and no letter that the pattern names beyond ASCII can be in it.
     """
 
-    def __init__(self, pattern: str, plain: str | None = None) -> None:
-        """`plain` is the same pattern without what no ASCII text can contain."""
+    def __init__(self, pattern: str) -> None:
         self.in_any = late(pattern, re.IGNORECASE)
-        self.in_lower = late(_UPPER.sub(_lowered, pattern if plain is None else plain), re.ASCII)
+        self.in_lower = late(_UPPER.sub(_lowered, pattern), re.ASCII)
 
     def search(self, text: str) -> re.Match[str] | None:
         """Returns the first match; only its positions may be used, not its text."""

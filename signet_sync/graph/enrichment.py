@@ -1,7 +1,7 @@
 """Asks a language model for facts in artifacts and for wordings of condensations, in addition to what rules derive.
 
-It asks outside every lock, a few things at a time, in bounded time, and gives way to waiting callers. `llm.prompts`
-judges the answers: only what the record supports is kept.
+Requests are sent without holding a lock, a few in each run, within a time limit, and stop when a caller waits.
+`llm.prompts` validates the answers: only what the artifact supports is stored.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from signet_sync.sync.publishing import publish_pages
 from signet_sync.sync.stages import SESSION, Source
 from signet_sync.sync.workspace import Workspace
 
-MOST = 20  # questions of a kind in one run
-LONGEST = 60.0  # seconds after which no further question of a kind is asked
-FAILURES = 2  # in a row; then whoever answers is left alone for a while
+MOST = 20  # requests of a kind in one run
+LONGEST = 60.0  # seconds after which no further request of a kind is sent
+FAILURES = 2  # in a row; then no requests are sent for `REST`
 REST = 900 * SECOND
-ASKED_AGAIN = DAY  # an artifact or condensation for which there was no answer
+RETRIED_AFTER = DAY  # an artifact or condensation without a usable answer
 
 Kind = Literal["facts", "paragraph"]
 
@@ -44,10 +44,10 @@ def enrich(
     environ: Mapping[str, str] = os.environ,
     waiting: Callable[[], bool] = lambda: False,
 ) -> None:
-    """Has a model distil what it has not seen yet, and derives the facts of those sessions anew.
+    """Lets a model extract facts from new artifacts and reword new condensations; derives those sessions again.
 
-    Facts where `[extraction]` names a provider, paragraphs where `[synthesis]` has one. It ends early once somebody is
-    `waiting`. What fails is said and done later; nothing of ours is raised.
+    Facts if `[extraction]` names a provider, paragraphs if `[synthesis]` has one. Ends early if `waiting` returns True.
+    Failures are logged and retried later; raises no `SignetSyncError`.
     """
 
     def run(kind: Kind, settings: Settings) -> _Run:
@@ -58,11 +58,11 @@ def enrich(
             _facts(workspace, run("facts", without_synthesis(workspace.settings)), now_us)
         _paragraphs(run("paragraph", workspace.settings))
     except SignetSyncError as error:
-        logger.warning("what a language model distils is put off: {}", error.message)
+        logger.warning("work of the language model is postponed: {}", error.message)
 
 
 def without_synthesis(settings: Settings) -> Settings:
-    """Settings whose synthesis block is left out: then it is the extraction block (seed 001, *Provider Resolution*)."""
+    """Drops the synthesis block, so that the extraction block applies (seed 001, *Provider Resolution*)."""
     plain = Settings()
     ours = [f.name for f in fields(Settings) if f.name.startswith("synthesis_")]
     return replace(settings, **{name: getattr(plain, name) for name in ours})
@@ -72,12 +72,12 @@ def _provider(workspace: Workspace, settings: Settings, environ: Mapping[str, st
     try:
         return synthesis.provider_for(settings, workspace.root, environ)
     except ConfigError as error:
-        logger.warning("no language model is asked: {} ({})", error.message, error.hint)
+        logger.warning("no language model is used: {} ({})", error.message, error.hint)
     return NullProvider()
 
 
 class _Run:
-    """Questions of a kind to one provider: how long it may still be asked, and how it has done so far."""
+    """The requests of a kind to one provider: time left, failures so far."""
 
     def __init__(
         self,
@@ -97,7 +97,7 @@ class _Run:
         self._ends = time.monotonic() + LONGEST
 
     def may_begin(self) -> bool:
-        """Whether there is somebody to ask who has not just failed."""
+        """Whether there is a provider, and it has not just failed."""
         if isinstance(self._provider, NullProvider):
             return False
         now_us = self._now_us()
@@ -108,16 +108,16 @@ class _Run:
 
     @property
     def at(self) -> str:
-        """Now, as rows tell it."""
+        """Returns the present time in the format of rows."""
         return iso(self._now_us())
 
     @property
     def failed_before(self) -> str:
-        """What failed before this instant may be asked again."""
-        return iso(self._now_us() - ASKED_AGAIN)
+        """Returns the instant before which failed requests may be repeated."""
+        return iso(self._now_us() - RETRIED_AFTER)
 
     def ask(self, prompts: tuple[str, str], max_tokens: int) -> str | None:
-        """The answer as it came; None, which is said, where there is none."""
+        """Returns the raw answer; None, which is logged, if there is none."""
         try:
             return self._provider.complete(*prompts, max_tokens=max_tokens)
         except ProviderError as error:
@@ -126,13 +126,13 @@ class _Run:
         return None
 
     def answered(self) -> None:
-        """The answer was of use."""
+        """Records a usable answer."""
         self._failures = 0
 
     def failed(self, answer: str | None) -> None:
-        """There was no answer, or one that is none; after some of them in a row the provider is left alone."""
+        """Records a missing or unusable answer; after several in a row no requests are sent for a while."""
         if answer is not None:
-            logger.warning("{} gave no {}: the answer is none", self._provider.name, self.kind)
+            logger.warning("{} gave no {}: the answer is unusable", self._provider.name, self.kind)
         self._failures += 1
         if self._failures == FAILURES:
             with self.database.transaction():
@@ -142,7 +142,7 @@ class _Run:
 def _facts(workspace: Workspace, run: _Run, now_us: Callable[[], int]) -> None:
     if not run.may_begin():
         return
-    told: set[tuple[str, str, str]] = set()
+    changed: set[tuple[str, str, str]] = set()
     for artifact in wordings.unread(run.database, MOST, run.failed_before):
         if not run.may_go_on():
             break
@@ -153,19 +153,19 @@ def _facts(workspace: Workspace, run: _Run, now_us: Callable[[], int]) -> None:
         items = prompts.read_facts(answer, content) if answer is not None else None
         if items is not None:
             run.answered()
-            if keep(workspace, artifact, items, run.model, run.at):
-                told.add(artifact[:3])
+            if store_items(workspace, artifact, items, run.model, run.at):
+                changed.add(artifact[:3])
         else:
             run.failed(answer)
-            keep(workspace, artifact, (), "", run.at)
-    if told:
-        rederive(workspace, told, now_us())
+            store_items(workspace, artifact, (), "", run.at)
+    if changed:
+        rederive(workspace, changed, now_us())
 
 
-def keep(workspace: Workspace, artifact: Unread, items: Sequence[Item], model: str, at: str) -> bool:
-    """Keeps what a model distilled, and has facts follow it: where that is cut short, the next pass does it.
+def store_items(workspace: Workspace, artifact: Unread, items: Sequence[Item], model: str, at: str) -> bool:
+    """Stores what a model extracted and queues its session, so that the next pass derives facts if this run is killed.
 
-    Says whether there is anything to follow.
+    Returns whether the session has to be derived again.
     """
     database = workspace.database
     with database.transaction():
@@ -192,7 +192,7 @@ def _paragraphs(run: _Run) -> None:
 
 
 def rederive(workspace: Workspace, sessions: Collection[tuple[str, str, str]], now_us: int) -> None:
-    """Derives sessions again whose artifacts stayed as they are, and renders the pages of their agents.
+    """Derives sessions again whose artifacts are unchanged, and renders the pages of their agents.
 
     Raises `WorkspaceError` (`busy`), `DatabaseError`.
     """

@@ -22,7 +22,7 @@ CHUNK_TOKENS = 1_000
 NO_WORDS = "no words"
 
 
-class Source(NamedTuple):
+class ArtifactText(NamedTuple):
     """What the graph needs of a content artifact. Instants are microseconds since 1970 UTC; `content` is sanitized."""
 
     source_path: str
@@ -41,7 +41,7 @@ class Source(NamedTuple):
     sentence: str
 
 
-class Node(NamedTuple):
+class GraphNode(NamedTuple):
     """One row of `session_summaries`.
 
     `source_type` is its provenance, `depth` 0 for a part of an artifact (`kind` session), 1 for an arc, 2 for an epoch.
@@ -69,7 +69,7 @@ class Node(NamedTuple):
     content: str | None
 
 
-class Edge(NamedTuple):
+class GraphEdge(NamedTuple):
     """A child and one of its parents: a chunk and the summary (or compaction) made of it, a session and its arc."""
 
     agent_id: str
@@ -80,38 +80,29 @@ class Edge(NamedTuple):
 class SessionNodes(NamedTuple):
     """The nodes of one session, oldest first, and the edges among them; `best` represents the session."""
 
-    nodes: tuple[Node, ...]
-    edges: tuple[Edge, ...]
+    nodes: tuple[GraphNode, ...]
+    edges: tuple[GraphEdge, ...]
     best: str | None
 
 
-def cut(text: str, limit: int = CHUNK_TOKENS) -> list[tuple[int, int]]:
-    """Returns character ranges that cover the text in order, without gap or overlap; none for the empty text.
-
-    Cuts at turns if whole ones fit into `limit` tokens (at least 1, by `rough_tokens`), else at paragraphs, lines,
-    blanks, characters; see `cuts.pieces`. Linear in the text's length.
-    """
-    return [(piece.start, piece.end) for piece in chunking.pieces(text, limit)]
-
-
-def best_of(sources: Sequence[Source]) -> Source | None:
+def best_of(sources: Sequence[ArtifactText]) -> ArtifactText | None:
     """Returns the artifact that represents a session: summary before compaction before transcript, newest first."""
     return max(sources, key=lambda s: (weight(s.source_kind, s.noise), s.captured_us, s.source_path), default=None)
 
 
-def span_of(source: Source) -> tuple[int, int]:
+def span_of(source: ArtifactText) -> tuple[int, int]:
     """Returns the period that an artifact covers, in microseconds since 1970 UTC."""
     begun = source.captured_us if source.started_us is None else source.started_us
     return min(begun, source.membership_us), source.membership_us
 
 
-def of_session(sources: Sequence[Source], thread_id: str | None) -> SessionNodes:
+def of_session(sources: Sequence[ArtifactText], thread_id: str | None) -> SessionNodes:
     """Returns the nodes of one session and the edges among them, the same for any order of its artifacts.
 
     All sources have one agent, token and session id. Each gives at least one node, even an empty transcript, so that
     every artifact shown can be expanded.
     """
-    made: dict[str, tuple[Node, ...]] = {}
+    made: dict[str, tuple[GraphNode, ...]] = {}
     equals: Counter[tuple[str, int]] = Counter()
     ordered = sorted(sources, key=lambda s: (s.captured_us, -KINDS[s.source_kind], s.source_path))
     for source in ordered:
@@ -129,7 +120,7 @@ def of_session(sources: Sequence[Source], thread_id: str | None) -> SessionNodes
 # ── nodes ──
 
 
-def _nodes_of(source: Source, thread_id: str | None, place: int) -> Iterator[Node]:
+def _nodes_of(source: ArtifactText, thread_id: str | None, place: int) -> Iterator[GraphNode]:
     """Yields the nodes of one artifact.
 
     `place` distinguishes artifacts of one kind and instant, whose files may spell the instant differently.
@@ -147,34 +138,34 @@ def _nodes_of(source: Source, thread_id: str | None, place: int) -> Iterator[Nod
     node_type: SourceType = "summary" if source.source_kind == "summary" else "compaction"
     node_id = id_of("s" if node_type == "summary" else "c", source.agent_id, *parts)
     label = flatten(source.sentence) or NO_WORDS
-    whole = chunking.Piece(0, len(source.content), rough_tokens(source.content))
+    whole = chunking.ChunkSpan(0, len(source.content), rough_tokens(source.content))
     yield _node(source, thread_id, node_id, node_type, span_of(source), whole, label)
 
 
-def _chunks(source: Source, thread_id: str | None, parts: Sequence[str | int]) -> Iterator[Node]:
+def _chunks(source: ArtifactText, thread_id: str | None, parts: Sequence[str | int]) -> Iterator[GraphNode]:
     text = source.content
     begun = list(chunking.turns(text))
-    pieces = list(chunking.pieces(text, CHUNK_TOKENS, begun)) or [chunking.Piece(0, 0, 0)]
+    pieces = list(chunking.pieces(text, CHUNK_TOKENS, begun)) or [chunking.ChunkSpan(0, 0, 0)]
     equals: Counter[str] = Counter()
-    for piece, told in zip(pieces, chunking.times(begun, pieces), strict=True):
+    for piece, span in zip(pieces, chunking.times(begun, pieces), strict=True):
         words = text[piece.start : piece.end]
         digest = text_sha256(words)
         node_id = id_of("k", source.agent_id, *parts, digest, equals[digest])
         equals[digest] += 1
         label = chunking.first_words(words) or NO_WORDS
-        yield _node(source, thread_id, node_id, "chunk", told or span_of(source), piece, label)
+        yield _node(source, thread_id, node_id, "chunk", span or span_of(source), piece, label)
 
 
 def _node(
-    source: Source,
+    source: ArtifactText,
     thread_id: str | None,
     node_id: str,
     source_type: SourceType,
     span: tuple[int, int],
-    piece: chunking.Piece,
+    piece: chunking.ChunkSpan,
     label: str,
-) -> Node:
-    return Node(
+) -> GraphNode:
+    return GraphNode(
         source.agent_id,
         node_id,
         "session",
@@ -196,7 +187,7 @@ def _node(
 # ── edges ──
 
 
-def _edges(ordered: Sequence[Source], made: Mapping[str, Sequence[Node]]) -> Iterator[Edge]:
+def _edges(ordered: Sequence[ArtifactText], made: Mapping[str, Sequence[GraphNode]]) -> Iterator[GraphEdge]:
     """Yields edges from each chunk to its segment's summary (else compaction), and to the compaction it went into."""
     segments: dict[int, str] = {}
     compactions: list[tuple[int, str]] = []
@@ -213,7 +204,7 @@ def _edges(ordered: Sequence[Source], made: Mapping[str, Sequence[Node]]) -> Ite
             continue
         for chunk in made[source.source_path]:
             if source.captured_us in segments:
-                yield Edge(source.agent_id, segments[source.captured_us], chunk.id)
+                yield GraphEdge(source.agent_id, segments[source.captured_us], chunk.id)
             later = bisect_left(compactions, (chunk.latest_us, ""))
             if later < len(compactions):
-                yield Edge(source.agent_id, compactions[later][1], chunk.id)
+                yield GraphEdge(source.agent_id, compactions[later][1], chunk.id)

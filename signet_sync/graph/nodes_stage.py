@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from signet_sync.facts.extract import distil
 from signet_sync.facts.items import slot_of
-from signet_sync.facts.store.statements import Stated
+from signet_sync.facts.store.statements import ArtifactStatements
 from signet_sync.formats.fact import Distilled, Item
 from signet_sync.graph import threads
+from signet_sync.graph.nodes import ArtifactText as Artifact
 from signet_sync.graph.nodes import SessionNodes, best_of, of_session
-from signet_sync.graph.nodes import Source as Artifact
 from signet_sync.graph.store import nodes
 from signet_sync.graph.store.nodes import Session
-from signet_sync.graph.threads import Thread, ThreadSession, Told
+from signet_sync.graph.threads import SessionDigest, Thread, ThreadSession
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.stages import SESSION, Alive, Change, Deriver, Source, Work
 from signet_sync.text import digest_mark
 from signet_sync.text.sentences import flatten, is_template
 
 if TYPE_CHECKING:
-    from signet_sync.sessions.digest.from_transcripts import Retold
+    from signet_sync.sessions.digest.segments import DerivedDigest
 
 _Thing = TypeVar("_Thing")
 
@@ -35,14 +35,14 @@ _STRIDE = 25
 
 
 @dataclass(frozen=True, slots=True)
-class TellsOf:
+class SessionDerivation:
     """What one session yields: nodes, its place in a thread, and the facts its artifacts state."""
 
     session: Session
     thread: Thread | None
     nodes: SessionNodes
     place: ThreadSession | None
-    stated: tuple[Stated, ...]
+    stated: tuple[ArtifactStatements, ...]
 
 
 class Graph(Deriver):
@@ -63,19 +63,21 @@ class Graph(Deriver):
 
     def work(self, database: Database, sources: Sequence[Source]) -> Work:
         """Returns the work of deriving each session, for workers."""
-        return Work(_tell, ((one, (one.session, nodes.kept(database, one.session))) for one in sources))
+        return Work(
+            _derive_row, ((one, (one.session, nodes.stored_artifacts(database, one.session))) for one in sources)
+        )
 
     def prepare(
         self, database: Database, sources: Sequence[Source], earlier: Mapping[str, Any], alive: Alive
-    ) -> dict[Session, TellsOf]:
+    ) -> dict[Session, SessionDerivation]:
         """Reads sessions and derives the content of each."""
-        answered: Mapping[Source, TellsOf] = earlier.get(self.name, {})
+        from_workers: Mapping[Source, SessionDerivation] = earlier.get(self.name, {})
         return {
-            one.session: answered.get(one) or tell(one.session, nodes.sources(database, one.session))
-            for one in heard(sources, alive)
+            one.session: from_workers.get(one) or derive_stored(database, one.session)
+            for one in with_progress(sources, alive)
         }
 
-    def update(self, database: Database, prepared: dict[Session, TellsOf], alive: Alive) -> Change:
+    def update(self, database: Database, prepared: dict[Session, SessionDerivation], alive: Alive) -> Change:
         """Stores what sessions yield; returns the weeks of threads that moved."""
         moved = nodes.store_sessions(
             database, {session: (one.nodes.nodes, one.nodes.edges, one.place) for session, one in prepared.items()}
@@ -88,7 +90,7 @@ def sessions(database: Database) -> Iterable[Source]:
     return (Source(SESSION, *session) for session in nodes.sessions(database))
 
 
-def heard(things: Iterable[_Thing], alive: Alive) -> Iterator[_Thing]:
+def with_progress(things: Iterable[_Thing], alive: Alive) -> Iterator[_Thing]:
     """Yields the same items, calling `alive` every few of them."""
     for number, thing in enumerate(things):
         if number % _STRIDE == 0:
@@ -99,23 +101,25 @@ def heard(things: Iterable[_Thing], alive: Alive) -> Iterator[_Thing]:
 # ── one session ──
 
 
-def tell(session: Session, sources: Sequence[Artifact]) -> TellsOf:
+def derive_session(session: Session, sources: Sequence[Artifact]) -> SessionDerivation:
     """Derives what a session yields from its content artifacts, oldest first."""
     thread = threads.thread_of(sources)
-    again = _retold(sources) if thread is not None else None
-    if again is not None and again.says_nothing and _is_ours(sources):
+    digest = _derive_digest(sources) if thread is not None else None
+    if digest is not None and digest.says_nothing and _has_first_digest_only(sources):
         thread = None
     made = of_session(sources, thread.id if thread is not None else None)
     if thread is None:
-        return TellsOf(session, None, made, None, ())
-    distilled = {source.source_path: distil(source.content, project=source.project) for source in _telling(sources)}
-    told = None
-    if again is not None:
-        _tell_anew(distilled, sources, again)
-        told = _better(sources, again)
-    place = threads.session_of(sources, thread, made, {path: one.items for path, one in distilled.items()}, told)
+        return SessionDerivation(session, None, made, None, ())
+    distilled = {
+        source.source_path: distil(source.content, project=source.project) for source in _distilled_sources(sources)
+    }
+    derived = None
+    if digest is not None:
+        _replace_items(distilled, sources, digest)
+        derived = _better(sources, digest)
+    place = threads.session_of(sources, thread, made, {path: one.items for path, one in distilled.items()}, derived)
     stated = tuple(
-        Stated(
+        ArtifactStatements(
             source.agent_id,
             source.session_token,
             source.session_id,
@@ -128,15 +132,20 @@ def tell(session: Session, sources: Sequence[Artifact]) -> TellsOf:
         for source in sources
         if source.source_path in distilled
     )
-    return TellsOf(session, thread, made, place, stated)
+    return SessionDerivation(session, thread, made, place, stated)
 
 
-def _tell(given: tuple[Session, Sequence[Sequence[Any]]]) -> TellsOf:
+def derive_stored(database: Database, session: Session) -> SessionDerivation:
+    """Derives what a session yields from its stored artifacts."""
+    return derive_session(session, nodes.sources(database, session))
+
+
+def _derive_row(given: tuple[Session, Sequence[Sequence[Any]]]) -> SessionDerivation:
     session, kept = given
-    return tell(session, [nodes.source_of(row) for row in kept])
+    return derive_session(session, [nodes.source_of(row) for row in kept])
 
 
-def _retold(sources: Sequence[Artifact]) -> Retold | None:
+def _derive_digest(sources: Sequence[Artifact]) -> DerivedDigest | None:
     """Applies today's digest rules to a session whose files hold a form or 0.1.0's digest; None for other sessions."""
     best = best_of(sources)
     if best is None or not (is_template(best.sentence) or any(map(_is_of_first_rules, sources))):
@@ -144,21 +153,21 @@ def _retold(sources: Sequence[Artifact]) -> Retold | None:
     transcripts = [source for source in sources if source.source_kind == "transcript"]
     if not transcripts:
         return None
-    from signet_sync.sessions.digest.from_transcripts import retold
+    from signet_sync.sessions.digest.segments import derive_digest
 
-    return retold(transcripts)
+    return derive_digest(transcripts)
 
 
 def _is_of_first_rules(source: Artifact) -> bool:
     return source.source_kind == "summary" and digest_mark.is_of_first_rules(source.content)
 
 
-def _is_ours(sources: Sequence[Artifact]) -> bool:
+def _has_first_digest_only(sources: Sequence[Artifact]) -> bool:
     """Returns whether the session was summarized only by the rules of 0.1.0."""
     return all(source.source_kind == "transcript" or _is_of_first_rules(source) for source in sources)
 
 
-def _tell_anew(distilled: dict[str, Distilled], sources: Sequence[Artifact], again: Retold) -> None:
+def _replace_items(distilled: dict[str, Distilled], sources: Sequence[Artifact], again: DerivedDigest) -> None:
     """Replaces the items that 0.1.0's digests list by those of the transcripts."""
     transcripts = [source for source in sources if source.source_kind == "transcript"]
     old = {source.captured_us for source in sources if _is_of_first_rules(source)}
@@ -171,15 +180,15 @@ def _tell_anew(distilled: dict[str, Distilled], sources: Sequence[Artifact], aga
             distilled[transcript.source_path] = Distilled(tuple(items), (), ())
 
 
-def _better(sources: Sequence[Artifact], again: Retold) -> Told:
+def _better(sources: Sequence[Artifact], again: DerivedDigest) -> SessionDigest:
     best = best_of(sources)
     assert best is not None
-    return Told(
+    return SessionDigest(
         again.sentence if is_template(best.sentence) else None, again.status if _is_of_first_rules(best) else None
     )
 
 
-def _telling(sources: Sequence[Artifact]) -> list[Artifact]:
+def _distilled_sources(sources: Sequence[Artifact]) -> list[Artifact]:
     """Returns the artifacts that facts are taken from: transcripts only if there is no summary of them."""
     summed = [source for source in sources if source.source_kind != "transcript"]
     return summed or list(sources)

@@ -1,4 +1,4 @@
-"""Draws the temporal graph: Mermaid as GitHub renders it, DOT, plain values; text cannot break out of its label."""
+"""Draws the temporal graph as Mermaid (as GitHub renders it), DOT or plain values; no text can leave its label."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from signet_sync.formats.timestamps import day_of, iso
-from signet_sync.graph.nodes import Edge, Node
+from signet_sync.graph.nodes import GraphEdge, GraphNode
 from signet_sync.text.sentences import flatten
 
 LABEL = 60
-# What GitHub's Mermaid refuses to draw: longer texts, more edges.
+# GitHub's Mermaid refuses longer texts and more edges.
 MERMAID_CHARACTERS, MERMAID_EDGES = 50_000, 500
 
 _SHAPES = {
     "epoch": ('[["', '"]]'), "arc": ('(["', '"])'), "compaction": ('{{"', '"}}'), "chunk": ('("', '")'),
     "summary": ('["', '"]'),
 }  # fmt: skip
-# Everything of ASCII that some part of Mermaid's grammar, its directives or its Markdown might act on.
+# ASCII characters with a meaning in Mermaid's grammar, its directives or its Markdown.
 _ACTIVE = re.compile(r"[^\w .,!?/()'+=-]", re.ASCII)
 
 
@@ -26,13 +26,13 @@ class Picture(NamedTuple):
     """A part of one agent's graph: threads (id, label), nodes and the edges among them; how many nodes are missing."""
 
     threads: tuple[tuple[str, str], ...]
-    nodes: tuple[Node, ...]
-    edges: tuple[Edge, ...]
+    nodes: tuple[GraphNode, ...]
+    edges: tuple[GraphEdge, ...]
     left_out: int
 
 
 def values(picture: Picture) -> dict[str, Any]:
-    """The document of `graph --format json`: threads are nodes too, and stand above what nothing else stands above."""
+    """Returns the document of `graph --format json`; threads are nodes too, and parents of nodes without a parent."""
     below = {edge.child_id for edge in picture.edges}
     tops = [(node.thread_id, node.id) for node in picture.nodes if node.id not in below]
     threads = [{"id": thread_id, "kind": "thread", "label": label} for thread_id, label in picture.threads]
@@ -44,7 +44,7 @@ def values(picture: Picture) -> dict[str, Any]:
     }
 
 
-def _value(node: Node) -> dict[str, Any]:
+def _value(node: GraphNode) -> dict[str, Any]:
     return {
         "id": node.id,
         "kind": node.source_type,
@@ -59,7 +59,7 @@ def _value(node: Node) -> dict[str, Any]:
 
 
 def mermaid(picture: Picture) -> str:
-    """A Mermaid flowchart: a frame for each thread, the condensed on the left, the transcripts on the right."""
+    """Draws a Mermaid flowchart: a frame for each thread, condensations on the left, transcripts on the right."""
     lines = ["flowchart LR"]
     if picture.left_out:
         lines.append(f"    %% {picture.left_out} older nodes are left out")
@@ -72,7 +72,7 @@ def mermaid(picture: Picture) -> str:
 
 
 def dot(picture: Picture) -> str:
-    """The same for Graphviz."""
+    """Draws the same for Graphviz."""
     lines = ["digraph memory {", "    rankdir=LR;", '    node [shape=box, fontname="sans-serif"];']
     if picture.left_out:
         lines.append(f"    // {picture.left_out} older nodes are left out")
@@ -84,21 +84,21 @@ def dot(picture: Picture) -> str:
     return "\n".join([*lines, "}"])
 
 
-def _by_thread(picture: Picture) -> Iterator[tuple[str, str, list[Node]]]:
-    nodes: dict[str | None, list[Node]] = {thread_id: [] for thread_id, _ in picture.threads}
+def _by_thread(picture: Picture) -> Iterator[tuple[str, str, list[GraphNode]]]:
+    nodes: dict[str | None, list[GraphNode]] = {thread_id: [] for thread_id, _ in picture.threads}
     for node in picture.nodes:
         nodes[node.thread_id].append(node)
     for thread_id, label in picture.threads:
         yield thread_id, label, nodes[thread_id]
 
 
-def _words(node: Node) -> Iterable[str]:
-    """What stands in a node: its kind and day, its label, its id."""
+def _words(node: GraphNode) -> Iterable[str]:
+    """Returns the lines of a node: kind and day, label, id."""
     kind = node.kind if node.depth else node.source_type
     return f"{kind} {day_of(node.latest_us)}", flatten(node.label, LABEL), node.id
 
 
-def _shaped(node: Node) -> str:
+def _shaped(node: GraphNode) -> str:
     before, behind = _SHAPES[node.kind if node.depth else node.source_type]
     return before + "<br/>".join(map(_inert, _words(node))) + behind
 
@@ -108,7 +108,7 @@ def _name(node_id: str) -> str:
 
 
 def _inert(text: str) -> str:
-    """Text that stands in a Mermaid label for itself: what is neither word nor harmless sign by its number."""
+    """Escapes text for a Mermaid label: characters with a meaning are written by their numbers."""
     return _ACTIVE.sub(_by_number, flatten(text, LABEL))
 
 
@@ -116,7 +116,7 @@ def _by_number(match: re.Match[str]) -> str:
     return f"#{ord(match[0])};" if match[0].isascii() else match[0]
 
 
-def _dot_label(node: Node) -> str:
+def _dot_label(node: GraphNode) -> str:
     return r"\n".join(map(_quoted, _words(node)))
 
 
@@ -128,5 +128,5 @@ DRAWN: dict[str, Callable[[Picture], str]] = {"mermaid": mermaid, "dot": dot}
 
 
 def drawable(picture: Picture, text: str) -> bool:
-    """Whether GitHub's Mermaid draws a text of ours."""
+    """Whether GitHub's Mermaid draws a text."""
     return len(text) <= MERMAID_CHARACTERS and len(picture.edges) <= MERMAID_EDGES

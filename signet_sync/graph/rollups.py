@@ -1,6 +1,6 @@
 """Condenses threads: an arc summarizes the sessions of one week, an epoch the arcs of one quarter.
 
-Deterministic text within a token budget, made to be read; ids and handles lead to what it condenses.
+The text is deterministic, readable and within a token budget; ids in it refer to what it condenses.
 """
 
 from __future__ import annotations
@@ -8,18 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from signet_sync.formats.calendar import quarter_of as quarter_of
-from signet_sync.formats.calendar import quarter_span as quarter_span
-from signet_sync.formats.calendar import week_of as week_of
-from signet_sync.formats.calendar import week_span as week_span
+from signet_sync.formats.calendar import week_span
 from signet_sync.formats.handle import id_of
 from signet_sync.formats.timestamps import day_of
-from signet_sync.graph.nodes import Edge, Node, NodeKind
+from signet_sync.graph.nodes import GraphEdge, GraphNode, NodeKind
 from signet_sync.graph.threads import Thread, ThreadSession, decided, left_open, newest_first
 from signet_sync.text.token_estimate import rough_tokens
 
 BUDGET_TOKENS = 600
-# What the lists below the sessions may take away from these, and of it what is open.
+# How many tokens the lists below the sessions may take from these; how many of those are for open items.
 _LISTS_TOKENS, _OPEN_TOKENS = 260, 130
 SESSIONS, ARCS, LISTED = 12, 14, 8
 _LABEL_LENGTH = 160
@@ -31,19 +28,19 @@ _DECISIONS, _OPEN = "Decisions:", "Open:"
 
 
 def arc_id(thread: Thread, week: str) -> str:
-    """The id of a thread's arc over an ISO week, whether it has one or not."""
+    """Returns the id of a thread's arc over an ISO week, whether it exists or not."""
     return id_of("a", thread.agent_id, thread.id, week)
 
 
 def epoch_id(thread: Thread, quarter: str) -> str:
-    """The id of a thread's epoch over a quarter, whether it has one or not."""
+    """Returns the id of a thread's epoch over a quarter, whether it exists or not."""
     return id_of("e", thread.agent_id, thread.id, quarter)
 
 
-def arc(thread: Thread, week: str, sessions: Sequence[ThreadSession]) -> tuple[Node, tuple[Edge, ...]] | None:
-    """The arc over the sessions of a thread in one ISO week, in any order; None below two.
+def arc(thread: Thread, week: str, sessions: Sequence[ThreadSession]) -> tuple[GraphNode, tuple[GraphEdge, ...]] | None:
+    """Condenses the sessions of a thread in one ISO week, in any order; None for fewer than two.
 
-    At most `BUDGET_TOKENS`: a line for each of the newest sessions, what was decided, what was left open.
+    The text has at most `BUDGET_TOKENS`: a line for each of the newest sessions, decisions, open items.
     """
     if len(sessions) < 2:
         return None
@@ -54,7 +51,7 @@ def arc(thread: Thread, week: str, sessions: Sequence[ThreadSession]) -> tuple[N
     still = [f"blocker: {text}" for text in left.blockers]
     still += [f"next: {left.next_action}"] if left.next_action else []
     lists = [(_DECISIONS, decided(newest)[:LISTED]), (_OPEN, (*still, *left.loops)[:LISTED])]
-    content = _told(title, len(newest), SESSIONS, lambda place, width: _session_line(newest[place], width), lists)
+    content = _fit_budget(title, len(newest), SESSIONS, lambda place, width: _session_line(newest[place], width), lists)
     label = f"{len(newest)} sessions of {week}: {newest[0].sentence}"
     node = _node(
         thread,
@@ -67,10 +64,10 @@ def arc(thread: Thread, week: str, sessions: Sequence[ThreadSession]) -> tuple[N
     return node, _edges(node, [session.node_id for session in newest])
 
 
-def epoch(thread: Thread, quarter: str, arcs: Sequence[Node]) -> tuple[Node, tuple[Edge, ...]] | None:
-    """The epoch over the arcs of a thread in one quarter, in any order; None below two.
+def epoch(thread: Thread, quarter: str, arcs: Sequence[GraphNode]) -> tuple[GraphNode, tuple[GraphEdge, ...]] | None:
+    """Condenses the arcs of a thread in one quarter, in any order; None for fewer than two.
 
-    At most `BUDGET_TOKENS`: a line for each arc, and of what was decided in them as much as fits.
+    The text has at most `BUDGET_TOKENS`: a line for each arc, and as many of their decisions as fit.
     """
     if len(arcs) < 2:
         return None
@@ -80,14 +77,14 @@ def epoch(thread: Thread, quarter: str, arcs: Sequence[Node]) -> tuple[Node, tup
     title = f"{thread.label}, {quarter}, {day_of(earliest)} to {day_of(latest)}: {len(newest)} weeks"
     decisions = dict.fromkeys(text for node in newest for text in _decisions(node.content or ""))
     lists = [(_DECISIONS, tuple(decisions))]
-    content = _told(title, len(newest), ARCS, lambda place, width: _arc_line(newest[place], width), lists)
+    content = _fit_budget(title, len(newest), ARCS, lambda place, width: _arc_line(newest[place], width), lists)
     label = f"{len(newest)} weeks of {quarter}: {newest[0].label.partition(': ')[2]}"
     node = _node(thread, epoch_id(thread, quarter), "epoch", (earliest, latest), label, content)
     return node, _edges(node, [node.id for node in newest])
 
 
 def shortened(text: str, width: int) -> str:
-    """A flattened text of at most `width` characters, cut between words where it has any."""
+    """Shortens a flattened text to at most `width` characters, between words if possible."""
     if len(text) <= width:
         return text
     kept = text[: width - 1]
@@ -103,12 +100,12 @@ def _session_line(session: ThreadSession, width: int) -> str:
     return f"- {day_of(session.latest_us)} {shortened(session.sentence, width)} ({session.node_id})"
 
 
-def _arc_line(node: Node, width: int) -> str:
+def _arc_line(node: GraphNode, width: int) -> str:
     return f"- {shortened(node.label, width)} ({node.id})"
 
 
 def _decisions(content: str) -> list[str]:
-    """The decisions that an arc's content lists."""
+    """Returns the decisions that an arc's content lists."""
     _, _, below = content.partition(f"\n\n{_DECISIONS}\n")
     return [line.removeprefix("- ") for line in below.partition("\n\n")[0].split("\n") if line]
 
@@ -116,10 +113,10 @@ def _decisions(content: str) -> list[str]:
 # ── text ──
 
 
-def _told(
+def _fit_budget(
     title: str, count: int, most: int, line_of: Callable[[int, int], str], lists: Sequence[tuple[str, Sequence[str]]]
 ) -> str:
-    """Title, lines and lists within the budget: the lists get their share, the lines the rest, as wide as they can."""
+    """Joins title, lines and lists within the budget: lists get their share, lines the rest, as wide as possible."""
     heading = _line(title)
     left = BUDGET_TOKENS - heading.cost
     listed = [(_line(name), [_line(f"- {shortened(text, _ITEM_LENGTH)}") for text in texts]) for name, texts in lists]
@@ -136,7 +133,7 @@ def _told(
 
 
 def _lines(count: int, most: int, line_of: Callable[[int, int], str], room: int) -> list[_Line]:
-    """A line for each of the newest, at most `most`, as wide as all of them fit; then how many more there are."""
+    """Returns a line for each of the newest, at most `most`, as wide as all fit; then how many more there are."""
     shown = min(count, most)
     more = _more(count - shown)
     for width in _WIDTHS:
@@ -154,7 +151,7 @@ def _more(count: int) -> list[_Line]:
 
 
 def _fitting(name: _Line, lines: Sequence[_Line], room: int) -> list[_Line]:
-    """A list under its name, with the lines that fit; nothing where none does."""
+    """Returns a list under its name, with the lines that fit; nothing if none fits."""
     kept: list[_Line] = []
     left = room - name.cost
     for line in lines:
@@ -165,7 +162,7 @@ def _fitting(name: _Line, lines: Sequence[_Line], room: int) -> list[_Line]:
 
 
 class _Line(NamedTuple):
-    """A line, and its tokens with its newline; a blank line costs nothing more (`rough_tokens`)."""
+    """A line, and its tokens including its newline; a blank line adds none (`rough_tokens`)."""
 
     text: str
     cost: int
@@ -182,8 +179,8 @@ def _cost(lines: Sequence[_Line]) -> int:
 # ── rows ──
 
 
-def _node(thread: Thread, node_id: str, kind: NodeKind, span: tuple[int, int], label: str, content: str) -> Node:
-    return Node(
+def _node(thread: Thread, node_id: str, kind: NodeKind, span: tuple[int, int], label: str, content: str) -> GraphNode:
+    return GraphNode(
         thread.agent_id,
         node_id,
         kind,
@@ -202,5 +199,5 @@ def _node(thread: Thread, node_id: str, kind: NodeKind, span: tuple[int, int], l
     )
 
 
-def _edges(node: Node, children: Sequence[str]) -> tuple[Edge, ...]:
-    return tuple(Edge(node.agent_id, node.id, child) for child in sorted(set(children)))
+def _edges(node: GraphNode, children: Sequence[str]) -> tuple[GraphEdge, ...]:
+    return tuple(GraphEdge(node.agent_id, node.id, child) for child in sorted(set(children)))

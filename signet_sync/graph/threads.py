@@ -5,33 +5,33 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from signet_sync.formats.body import js_trim
 from signet_sync.formats.calendar import week_of
 from signet_sync.formats.fact import Aspect, Item
 from signet_sync.formats.handle import id_of
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.graph.nodes import NO_WORDS, SessionNodes, Source, best_of, span_of
+from signet_sync.graph.nodes import NO_WORDS, ArtifactText, SessionNodes, best_of, span_of
 from signet_sync.text import digest_mark
 from signet_sync.text.sentences import basename, flatten, flatten_cell
 
 Status = Literal["blocked", "open", "settled", "done", "aborted", "question-only"]
 
-HEAD_SESSIONS = 12
+SUMMARY_SESSIONS = 12
 DECISIONS, NEXT_STEPS, LOOPS, BLOCKERS = 5, 5, 8, 5
-HEAD_DECISIONS, HEAD_LOOPS, HEAD_BLOCKERS, HEAD_REFS = 5, 5, 5, 4
-# What stood in the way three sessions ago and was not said again is hardly in the way any more.
+SUMMARY_DECISIONS, SUMMARY_LOOPS, SUMMARY_BLOCKERS, SUMMARY_REFS = 5, 5, 5, 4
+# A blocker that was not repeated in this many sessions is probably solved.
 BLOCKER_SESSIONS = 3
 CLOSED = 60
 
 _CLOSABLE = ("next", "question", "blocker")
 _PROJECT_LENGTH, _LINEAGE_LENGTH, _HARNESS_LENGTH = 60, 60, 30
-# What a harness makes anew for each session: uuids and hashes, counters and dates, random letters and digits.
+# What differs for each session: uuids and hashes, counters and dates, random letters and digits.
 _PER_SESSION = late(r"[0-9a-f]{10}|\d{8}|\d{4}-\d\d-\d\d", re.ASCII | re.IGNORECASE)
 _PREFIX = 8
 _LONG_RUN = late(r"[0-9a-z]{16,}", re.ASCII | re.IGNORECASE)
-# What stands under a heading to say that nothing does.
+# What people write under a heading when there is nothing to list.
 _NOTHING = frozenset(
     {"none", "none yet", "none known", "none open", "none so far", "none at the moment", "none at this time", "nothing",
      "nothing yet", "nothing open", "nothing blocking", "n/a", "not applicable", "no blockers", "no open blockers",
@@ -40,10 +40,10 @@ _NOTHING = frozenset(
 
 
 class Thread(NamedTuple):
-    """What makes sessions one thread: project, lineage (a key that several sessions share) and harness.
+    """The identity of a thread: project, lineage (a key that several sessions share) and harness.
 
-    `key` is Signet's form `project:…#source:…#harness:…`, parts that are missing left out, `%` and `#` inside a part
-    percent-encoded; `id` is `t-…` of agent and these parts; `label` is one short flattened line for people.
+    `key` is Signet's form `project:…#source:…#harness:…` without missing parts, `%` and `#` inside a part
+    percent-encoded; `id` is `t-…`, derived from agent and these parts; `label` is one short flattened line for people.
     """
 
     agent_id: str
@@ -56,11 +56,11 @@ class Thread(NamedTuple):
 
 
 class ThreadSession(NamedTuple):
-    """One session as its thread needs it; a row of `thread_sessions`. Texts are flattened lines, most important first.
+    """A session in its thread; a row of `thread_sessions`. Texts are flattened lines, most important first.
 
-    `loops` are open items: next steps and open questions; `closed` are such items that the session says are done,
-    casefolded. `week` is the ISO week (`2026-W13`) of `latest_us` in UTC. `status` is how the session ended, None where
-    nothing tells.
+    `loops` are open items: next steps and open questions; `closed` are such items that the session marks as done,
+    casefolded. `week` is the ISO week (`2026-W13`) of `latest_us` in UTC. `status` is how the session ended, None if
+    unknown.
     """
 
     agent_id: str
@@ -82,11 +82,11 @@ class ThreadSession(NamedTuple):
     closed: tuple[str, ...]
 
 
-class ThreadHead(NamedTuple):
-    """The rolling head of a thread; a row of `memory_thread_heads`.
+class ThreadSummary(NamedTuple):
+    """The summary of a thread; a row of `memory_thread_heads`.
 
-    `sample` is the sentence of the newest session, `node_id` its node, `refs` the ids behind it (newest sessions, the
-    newest arc), newest first.
+    `sample` is the sentence of the newest session, `node_id` its node, `refs` the ids of the newest sessions, newest
+    first, and of the newest arc.
     """
 
     agent_id: str
@@ -111,15 +111,15 @@ class ThreadHead(NamedTuple):
     refs: tuple[str, ...]
 
 
-# ── what makes a thread ──
+# ── which thread a session belongs to ──
 
 
 def lineage_of(session_key: str | None, session_id: str) -> str | None:
-    """The key that a session shares with others (`agent:main:main`), None where it is of this session alone.
+    """Returns the key that a session shares with others (`agent:main:main`), None if it belongs to this session alone.
 
-    A key is of one session where it is the session's id or holds the first eight characters of it, or what is made anew
-    for each: a uuid, ten hexadecimal digits, a date or eight digits, or sixteen letters and digits in a row that are
-    both.
+    A key belongs to one session if it is the session's id or contains its first eight characters, or contains what
+    differs for each: a uuid, ten hexadecimal digits, a date or eight digits, or a run of sixteen mixed letters and
+    digits.
     """
     key, own = js_trim(session_key or ""), js_trim(session_id)
     if not key or key == own or (len(own) >= _PREFIX and own[:_PREFIX] in key) or _PER_SESSION.search(key):
@@ -128,8 +128,8 @@ def lineage_of(session_key: str | None, session_id: str) -> str | None:
     return None if mixed else key
 
 
-def thread_of(sources: Sequence[Source]) -> Thread | None:
-    """The thread of one session's artifacts, told by the best of them; None where that is noise or there is none."""
+def thread_of(sources: Sequence[ArtifactText]) -> Thread | None:
+    """Returns the thread of a session, by the best of its artifacts; None if that is noise or there is none."""
     best = best_of(sources)
     if best is None or best.noise:
         return None
@@ -154,7 +154,7 @@ def _quoted(part: str) -> str:
 
 
 def _label(project: str, lineage: str, harness: str) -> str:
-    """`lantern (codex) · agent:main:main`, parts that are missing left out."""
+    """Returns `lantern (codex) · agent:main:main`, without missing parts."""
     place = flatten_cell(basename(project) or project, _PROJECT_LENGTH)
     source = flatten_cell(lineage, _LINEAGE_LENGTH)
     program = flatten_cell(harness, _HARNESS_LENGTH)
@@ -163,32 +163,32 @@ def _label(project: str, lineage: str, harness: str) -> str:
     return f"{label} · {source}" if place and source else label
 
 
-# ── what a session brings to it ──
+# ── what a session adds to its thread ──
 
 
-class Told(NamedTuple):
-    """What rules tell of a session from its transcripts, where its files tell less."""
+class SessionDigest(NamedTuple):
+    """Sentence and status derived by rules from a session's transcripts, if its files have none."""
 
     sentence: str | None = None
     status: digest_mark.Status | None = None
 
 
 def session_of(
-    sources: Sequence[Source],
+    sources: Sequence[ArtifactText],
     thread: Thread,
     session_nodes: SessionNodes,
     items: Mapping[str, Sequence[Item]],
-    told: Told | None = None,
+    derived: SessionDigest | None = None,
 ) -> ThreadSession:
-    """One session of a thread; `sources` are its artifacts (at least one), `items` what each path of them says.
+    """Returns a session's row in its thread; `sources` are its artifacts (at least one), `items` theirs by path.
 
-    What the newest artifact says of an item counts: one that was ticked there is closed, one that was opened again is
-    open. `told` takes the place of what the best artifact says of the whole.
+    The newest artifact with an item decides: one that is ticked there is closed, one that was opened again is open.
+    `told` replaces what the best artifact says about the session.
     """
     best = next(node for node in session_nodes.nodes if node.id == session_nodes.best)
     lead = next(source for source in sources if source.source_path == best.source_ref)
     latest = max(source.membership_us for source in sources)
-    said = _said(sources, items)
+    said = _newest_items(sources, items)
     closed = tuple(dict.fromkeys(words for (aspect, words), item in said.items() if item.done and aspect in _CLOSABLE))
     steps = _open(said, "next")
     questions = _open(said, "question")
@@ -204,8 +204,10 @@ def session_of(
         best.id,
         best.source_type,
         best.source_ref or "",
-        flatten((told and told.sentence) or lead.sentence) or NO_WORDS,
-        (told and told.status) or digest_mark.status_of(lead.content) or _listed_status(steps, questions, blockers),
+        flatten((derived and derived.sentence) or lead.sentence) or NO_WORDS,
+        (derived and derived.status)
+        or digest_mark.status_of(lead.content)
+        or _listed_status(steps, questions, blockers),
         _open(said, "decision")[:DECISIONS],
         steps[:NEXT_STEPS],
         (*questions, *steps[NEXT_STEPS:])[:LOOPS],
@@ -217,19 +219,21 @@ def session_of(
 def _listed_status(
     steps: Sequence[str], questions: Sequence[str], blockers: Sequence[str]
 ) -> Literal["blocked", "open"] | None:
-    """How a session ended by what its artifacts list as open; None where they list nothing."""
+    """Returns how a session ended by what its artifacts list as open; None if they list nothing."""
     if blockers:
         return "blocked"
     return "open" if steps or questions else None
 
 
-def _said(sources: Sequence[Source], items: Mapping[str, Sequence[Item]]) -> dict[tuple[Aspect, str], Item]:
-    """Every item once, as the newest artifact says it, newest first; within one artifact ticked counts."""
+def _newest_items(
+    sources: Sequence[ArtifactText], items: Mapping[str, Sequence[Item]]
+) -> dict[tuple[Aspect, str], Item]:
+    """Returns every item once, in the newest artifact's words, newest first; in one artifact a ticked one counts."""
     said: dict[tuple[Aspect, str], Item] = {}
     for source in sorted(sources, key=lambda s: (-s.captured_us, s.source_kind != "summary", s.source_path)):
         own: dict[tuple[Aspect, str], Item] = {}
         for item in sorted(items.get(source.source_path, ()), key=lambda i: (not i.done, i.line, i.aspect, i.text)):
-            own.setdefault((item.aspect, saying(item.text)), item)
+            own.setdefault((item.aspect, item_key(item.text)), item)
         for key, item in sorted(own.items(), key=lambda pair: (pair[1].line, pair[0])):
             said.setdefault(key, item)
     return {key: item for key, item in said.items() if key[1] and key[1] not in _NOTHING}
@@ -239,16 +243,16 @@ def _open(said: Mapping[tuple[Aspect, str], Item], aspect: Aspect) -> tuple[str,
     return tuple(item.text for item in said.values() if item.aspect == aspect and not item.done)
 
 
-def saying(text: str) -> str:
-    """What makes two items the same: their words, without case and the point at the end."""
+def item_key(text: str) -> str:
+    """Returns a key that is equal for equal items: their words, without case and final punctuation."""
     return " ".join(text.casefold().split()).rstrip(" .,;:!")
 
 
-# ── the head ──
+# ── the summary ──
 
 
-class Loops(NamedTuple):
-    """What some sessions of a thread leave open: what comes next, other steps and questions, what is in the way."""
+class OpenItems(NamedTuple):
+    """What sessions of a thread leave open: the next action, other steps and questions, blockers."""
 
     next_action: str | None
     loops: tuple[str, ...]
@@ -256,14 +260,14 @@ class Loops(NamedTuple):
 
 
 def newest_first(sessions: Iterable[ThreadSession]) -> list[ThreadSession]:
-    """Sessions of one agent by time, ties by token and id."""
+    """Sorts sessions of one agent by time, newest first, ties by token and id."""
     return sorted(sessions, key=lambda s: (-s.latest_us, s.session_token, s.session_id))
 
 
-def left_open(newest: Sequence[ThreadSession]) -> Loops:
-    """What sessions (newest first) say is open and none that came later says is done.
+def left_open(newest: Sequence[ThreadSession]) -> OpenItems:
+    """Returns what sessions (newest first) leave open, without what a later one marks as done.
 
-    A newer list of next steps takes the place of the older ones; blockers are those of the newest three sessions.
+    A newer list of next steps replaces older ones; blockers are those of the newest three sessions.
     """
     closed: set[str] = set()
     loops: dict[str, str] = {}
@@ -274,42 +278,44 @@ def left_open(newest: Sequence[ThreadSession]) -> Loops:
         steps = () if planned else session.next_steps
         if steps:
             planned = True
-            action = next((text for text in steps if saying(text) not in closed), None)
+            action = next((text for text in steps if item_key(text) not in closed), None)
         _add_open(loops, (*steps, *session.loops), closed)
         if place < BLOCKER_SESSIONS:
             _add_open(blockers, session.blockers, closed)
         closed.update(session.closed)
     if action is not None:
-        loops.pop(saying(action), None)
-    return Loops(action, tuple(text for key, text in loops.items() if key not in blockers), tuple(blockers.values()))
+        loops.pop(item_key(action), None)
+    return OpenItems(
+        action, tuple(text for key, text in loops.items() if key not in blockers), tuple(blockers.values())
+    )
 
 
 def _add_open(found: dict[str, str], texts: Iterable[str], closed: Collection[str]) -> None:
     for text in texts:
-        key = saying(text)
+        key = item_key(text)
         if key not in closed:
             found.setdefault(key, text)
 
 
 def decided(newest: Iterable[ThreadSession]) -> tuple[str, ...]:
-    """The decisions of sessions (newest first), each once."""
+    """Returns the decisions of sessions (newest first), each once."""
     found: dict[str, str] = {}
     for session in newest:
         _add_open(found, session.decisions, ())
     return tuple(found.values())
 
 
-def head(
+def summarize(
     thread: Thread, newest: Sequence[ThreadSession], sessions: int, earliest_us: int, arc: str | None
-) -> ThreadHead:
-    """The rolling head of a thread, from its newest sessions (at least one; those beyond `HEAD_SESSIONS` don't count).
+) -> ThreadSummary:
+    """Summarizes a thread from its newest sessions (at least one; at most `SUMMARY_SESSIONS` are used).
 
     `sessions` is how many there are in all, `earliest_us` when the first began, `arc` the newest arc's id.
     """
-    counted = newest_first(newest)[:HEAD_SESSIONS]
+    counted = newest_first(newest)[:SUMMARY_SESSIONS]
     latest = counted[0]
     left = left_open(counted)
-    return ThreadHead(
+    return ThreadSummary(
         thread.agent_id,
         thread.id,
         thread.key,
@@ -326,15 +332,15 @@ def head(
         latest.source_ref,
         latest.sentence,
         left.next_action,
-        decided(counted)[:HEAD_DECISIONS],
-        left.loops[:HEAD_LOOPS],
-        left.blockers[:HEAD_BLOCKERS],
-        (*(session.node_id for session in counted[:HEAD_REFS]), *([arc] if arc else [])),
+        decided(counted)[:SUMMARY_DECISIONS],
+        left.loops[:SUMMARY_LOOPS],
+        left.blockers[:SUMMARY_BLOCKERS],
+        (*(session.node_id for session in counted[:SUMMARY_REFS]), *([arc] if arc else [])),
     )
 
 
-def _status(latest: ThreadSession, left: Loops) -> Status:
-    """How the newest session ended, as far as it tells; a thread whose sessions left something open is not done."""
+def _status(latest: ThreadSession, left: OpenItems) -> Status:
+    """Returns how the newest session ended, if known; a thread whose sessions left something open is not done."""
     if latest.status in ("blocked", "open", "aborted"):
         return latest.status
     if latest.blockers:
@@ -347,37 +353,19 @@ def _status(latest: ThreadSession, left: Loops) -> Status:
 # ── rows ──
 
 
-def told_of(told: ThreadSession | ThreadHead) -> str:
-    """The tuples of a session or head as canonical JSON: the column `told`."""
-    texts = {name: value for name, value in told._asdict().items() if isinstance(value, tuple)}
-    return _CANONICAL.encode(texts)
-
-
 _CANONICAL = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+_Row = TypeVar("_Row", ThreadSession, ThreadSummary)
 
 
-def session_columns(session: ThreadSession) -> tuple[Any, ...]:
-    """A row of `thread_sessions`."""
-    return (*(value for value in session if not isinstance(value, tuple)), told_of(session))
+def columns_of(row: ThreadSession | ThreadSummary) -> tuple[Any, ...]:
+    """Returns the columns of a row; the last one, `told`, holds its lists as canonical JSON."""
+    lists = {name: value for name, value in row._asdict().items() if isinstance(value, tuple)}
+    return (*(value for value in row if not isinstance(value, tuple)), _CANONICAL.encode(lists))
 
 
-def session_from(columns: Sequence[Any]) -> ThreadSession:
-    """The session of a row of `thread_sessions`, columns in their order."""
-    *plain, told = columns
-    return ThreadSession._make([*plain, *_tuples(told, ThreadSession._fields[len(plain) :])])
-
-
-def head_columns(told: ThreadHead) -> tuple[Any, ...]:
-    """A row of `memory_thread_heads`."""
-    return (*(value for value in told if not isinstance(value, tuple)), told_of(told))
-
-
-def head_from(columns: Sequence[Any]) -> ThreadHead:
-    """The head of a row of `memory_thread_heads`, columns in their order."""
-    *plain, told = columns
-    return ThreadHead._make([*plain, *_tuples(told, ThreadHead._fields[len(plain) :])])
-
-
-def _tuples(told: str, names: Sequence[str]) -> list[tuple[str, ...]]:
-    texts = json.loads(told)
-    return [tuple(texts[name]) for name in names]
+def row_of(kind: type[_Row], columns: Sequence[Any]) -> _Row:
+    """Returns the row that these columns hold."""
+    *plain, lists_json = columns
+    lists: dict[str, list[str]] = json.loads(lists_json)
+    names: tuple[str, ...] = kind._fields
+    return kind._make([*plain, *(tuple(lists[name]) for name in names[len(plain) :])])

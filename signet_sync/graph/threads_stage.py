@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
+from signet_sync.formats.calendar import quarter_of, quarter_span
 from signet_sync.graph import rollups, threads
-from signet_sync.graph.nodes import Edge, Node
-from signet_sync.graph.nodes_stage import WEEK, Graph, heard
+from signet_sync.graph.nodes import GraphEdge, GraphNode
+from signet_sync.graph.nodes_stage import WEEK, Graph, with_progress
 from signet_sync.graph.store import nodes, wordings
 from signet_sync.graph.threads import Thread, ThreadSession
 from signet_sync.storage.database.connection import Database
@@ -19,7 +20,7 @@ from signet_sync.sync.stages import Alive, Change, Deriver, Source
 # Kinds of sources that threads move: condensations and thread summaries, by id.
 NODE, THREAD = "node", "thread"
 
-_Condensed = tuple[Node, tuple[Edge, ...]]
+_Condensed = tuple[GraphNode, tuple[GraphEdge, ...]]
 
 
 class Threads(Deriver):
@@ -44,7 +45,7 @@ class Threads(Deriver):
         """Derives weeks and their quarters again, then the summaries of their threads."""
         change = Change()
         by_thread = groupby(sorted(prepared), key=lambda week: (week.agent_id, week.id))
-        for (agent_id, thread_id), weeks in heard(by_thread, alive):
+        for (agent_id, thread_id), weeks in with_progress(by_thread, alive):
             thread = _thread(database, agent_id, thread_id)
             condensed = _settle_thread(database, thread, [week.session_id for week in weeks])
             change.sources.update(Source(NODE, agent_id, node_id) for node_id in condensed)
@@ -59,7 +60,7 @@ class Threads(Deriver):
 
 def _thread(database: Database, agent_id: str, thread_id: str) -> Thread:
     """Returns a thread from its summary, or from any of its sessions; if it has neither, only its id is set."""
-    head = nodes.head_of(database, agent_id, thread_id)
+    head = nodes.summary_of(database, agent_id, thread_id)
     if head is not None:
         return Thread(agent_id, thread_id, head.thread_key, head.label, head.project, head.session_key, head.harness)
     for place in nodes.newest_sessions(database, agent_id, thread_id, 1):
@@ -76,13 +77,13 @@ def _settle_thread(database: Database, thread: Thread, weeks: Iterable[str]) -> 
     quarters = set()
     condensed = set()
     for week in weeks:
-        quarters.add(rollups.quarter_of(week))
+        quarters.add(quarter_of(week))
         sessions = nodes.sessions_of(database, agent_id, thread.id, week)
-        below = [node_id for _, node_id in nodes.summed_up(database, agent_id, thread.id, week)]
+        below = [node_id for _, node_id in nodes.summaries_and_compactions(database, agent_id, thread.id, week)]
         arc_id = rollups.arc_id(thread, week)
         condensed.add(_condensed(database, agent_id, arc_id, _arc(thread, week, sessions, below)))
     for quarter in quarters:
-        arcs = nodes.arcs(database, agent_id, thread.id, *rollups.quarter_span(quarter))
+        arcs = nodes.arcs(database, agent_id, thread.id, *quarter_span(quarter))
         epoch_id = rollups.epoch_id(thread, quarter)
         condensed.add(_condensed(database, agent_id, epoch_id, rollups.epoch(thread, quarter, arcs)))
     _settle_head(database, thread)
@@ -95,17 +96,17 @@ def _arc(thread: Thread, week: str, sessions: Sequence[ThreadSession], below: It
     if made is None:
         return None
     node, edges = made
-    return node, (*edges, *(Edge(node.agent_id, node.id, child) for child in below))
+    return node, (*edges, *(GraphEdge(node.agent_id, node.id, child) for child in below))
 
 
 def _settle_head(database: Database, thread: Thread) -> None:
-    newest = nodes.newest_sessions(database, thread.agent_id, thread.id, threads.HEAD_SESSIONS)
+    newest = nodes.newest_sessions(database, thread.agent_id, thread.id, threads.SUMMARY_SESSIONS)
     if not newest:
-        nodes.drop_head(database, thread.agent_id, thread.id)
+        nodes.drop_summary(database, thread.agent_id, thread.id)
         return
     count, earliest = nodes.extent(database, thread.agent_id, thread.id)
-    head = threads.head(thread, newest, count, earliest, nodes.newest_arc(database, thread.agent_id, thread.id))
-    nodes.store_head(database, head)
+    head = threads.summarize(thread, newest, count, earliest, nodes.newest_arc(database, thread.agent_id, thread.id))
+    nodes.store_summary(database, head)
 
 
 def _condensed(database: Database, agent_id: str, node_id: str, made: _Condensed | None) -> str:

@@ -18,7 +18,7 @@ from signet_sync.history.store import committed, versions
 from signet_sync.memories.promotion_score import Promotion, sweep_id
 from signet_sync.memories.store import promotions
 from signet_sync.sessions.store import results
-from signet_sync.sessions.store.results import Ended
+from signet_sync.sessions.store.results import RecordedEnd
 from signet_sync.settings.model import Settings
 from signet_sync.storage import state_dir
 from signet_sync.storage.safe_paths import require_root
@@ -279,7 +279,7 @@ def _promoted(promotion: Promotion) -> str:
     return f"{promotion.memory_id} score {promotion.score:.2f}, {counted(hits, 'hit')} on {counted(days, 'day')}"
 
 
-def _closed(ends: Sequence[Ended]) -> tuple[str, str]:
+def _closed(ends: Sequence[RecordedEnd]) -> tuple[str, str]:
     """Composes subject and body for ended sessions: the newest names the commit, the body lists all, oldest first."""
     names = list(dict.fromkeys((_cut(_line(end.session), _KEY), end.agent_id) for end in ends))
     newest = _cut(_line(ends[-1].session), _KEY)
@@ -299,9 +299,9 @@ class _Ends:
     one may be older than the mark: those shortly before the mark are remembered by key.
     """
 
-    due: list[Ended]
+    due: list[RecordedEnd]
     newest: int
-    read: list[Ended]
+    read: list[RecordedEnd]
 
     @classmethod
     def of(cls, workspace: Workspace, now_us: int) -> _Ends:

@@ -16,7 +16,7 @@ from signet_sync.history.commit import Version
 from signet_sync.history.git import repository
 from signet_sync.history.git.repository import Opened
 from signet_sync.history.git.worktree import is_gits
-from signet_sync.pages import stage as pages_stage
+from signet_sync.pages.kept_copies import keep_copy
 from signet_sync.storage import files, state_dir
 from signet_sync.storage.safe_paths import checked_parts
 from signet_sync.sync import engine, planner
@@ -149,7 +149,7 @@ def _put(workspace: Workspace, path: str, old: bytes, newest: bytes | None, now_
         return True, None
     kept = None
     if _would_be_lost(path, present, data, newest):
-        kept = pages_stage.keep_copy(workspace, path, "user", present, now_us)
+        kept = keep_copy(workspace, path, "user", present, now_us)
     if files.replace(root, path, data, present).displaced is not None:
         raise UsageError("it was saved again meanwhile", path=path, hint="look at it once more, then restore again")
     return True, kept

@@ -8,7 +8,7 @@ import time
 
 from loguru import logger
 
-from signet_sync.capture.worker import let_go, started
+from signet_sync.capture.worker import detach, start_command
 from signet_sync.history import operations as history_operations
 from signet_sync.storage.clock import now_us
 from signet_sync.sync.workspace import Workspace
@@ -61,14 +61,14 @@ class Committing:
             return
         self.due = self._first = math.inf
         if history_operations.is_due(self._workspace, now_us()):
-            self._process = started(self._workspace, "history", "close-sessions", stderr=subprocess.PIPE)
+            self._process = start_command(self._workspace, "history", "close-sessions", stderr=subprocess.PIPE)
 
     def leave(self) -> None:
         """Stops tracking the process: a commit is complete or absent, even if the process is killed."""
         if self._process is not None:
             if self._process.stderr is not None:
                 self._process.stderr.close()
-            let_go(self._process)
+            detach(self._process)
             self._process = None
 
     def _is_running(self) -> bool:

@@ -15,7 +15,7 @@ from signet_sync.formats.paths import MEMORY, SETTINGS, artifact_path, display, 
 from signet_sync.formats.snapshot import Found
 from signet_sync.formats.timestamps import iso
 from signet_sync.history.git import versions
-from signet_sync.integrity.git_baseline import Since
+from signet_sync.integrity.git_baseline import RevisionBaseline
 from signet_sync.integrity.report import problem
 from signet_sync.settings import model
 from signet_sync.settings.model import Settings
@@ -38,7 +38,7 @@ BAD = frozenset({"invalid", "violation", "tombstoned"})
 
 
 @dataclass(slots=True)
-class Checked:
+class CheckResult:
     """Every judgement of a check, the notes that need more than one file to be seen, problems of pages and entities.
 
     `excused` are notes, by path and message, that do not fail a strict check. `lines` are the lines of problems by path
@@ -65,7 +65,7 @@ def check(
     pages: bool = False,
     known: baseline.Known = frozenset(),
     progress: Callable[[int, int], None] | None = None,
-) -> Checked:
+) -> CheckResult:
     """Judges every file of the vault. With a database (read-only) also compares with the seals. Writes nothing.
 
     The workspace's own settings bear on no verdict (a test holds it): a pull request may change them.
@@ -73,7 +73,7 @@ def check(
     `pages` compares the rows of every MEMORY.md with their artifacts. `known` are problems that do not fail the check.
     """
     require_root(root)
-    checked = Checked(known=known)
+    checked = CheckResult(known=known)
     settings = _settings(root, checked)
     held = database if database is not None else Database(":memory:")
     try:
@@ -82,7 +82,7 @@ def check(
         snapshot, _, removals, plan, bench = look(run, anew=True)
         bench = replace(bench, keeps=False)
         checked.judgements = [*plan.judged, *removals.judged]
-        past = Since(root, since, snapshot, bench) if since is not None else None
+        past = RevisionBaseline(root, since, snapshot, bench) if since is not None else None
         if past is not None:
             bench = past.bench
             plan.read = [path for path in plan.read if path in past.changed]
@@ -98,9 +98,9 @@ def check(
     for judgement in checked.judgements:
         _locate(root, checked, judgement, past, settings.max_file_bytes)
     if not plan.scanned:
-        _excuse(checked, MEMORY, "unchecked", "there is no artifact in memory/, so nothing was checked")
+        _add_excused_note(checked, MEMORY, "unchecked", "there is no artifact in memory/, so nothing was checked")
     elif past is not None and past.is_blind:
-        _excuse(checked, MEMORY, "unchecked", "git ignores memory/, so nothing in it was compared")
+        _add_excused_note(checked, MEMORY, "unchecked", "git ignores memory/, so nothing in it was compared")
     if database is not None:
         checked.judgements += _vanished(database, snapshot.files.keys() | snapshot.odd.keys(), bench)
     if past is not None:
@@ -122,12 +122,12 @@ def check(
     checked.counts = _counts(checked, scanned=plan.scanned, read=len(plan.read) + len(removals.judged))
     if pages:
         _pages(root, checked, agent, bench, settings.max_file_bytes)
-    if any(scan.stands(root, owner) for owner in scan.owners(root)):
+    if any(scan.has_folder(root, owner) for owner in scan.possible_agents(root)):
         _entities(root, settings, checked, agent, database, now_us)
     return checked
 
 
-def _counts(checked: Checked, *, scanned: int, read: int) -> dict[str, int]:
+def _counts(checked: CheckResult, *, scanned: int, read: int) -> dict[str, int]:
     verdicts = Counter(j.verdict for j in checked.judgements)
     return {
         "scanned": scanned,
@@ -143,7 +143,7 @@ def _counts(checked: Checked, *, scanned: int, read: int) -> dict[str, int]:
     }
 
 
-def _settings(root: str, checked: Checked) -> Settings:
+def _settings(root: str, checked: CheckResult) -> Settings:
     """The settings; what is wrong with the workspace's own is a problem of its file.
 
     Raises `ConfigError` for those of the person who asks.
@@ -153,28 +153,28 @@ def _settings(root: str, checked: Checked) -> Settings:
         if remark.broken:
             found = files.read(root, SETTINGS, model.FILE_LIMIT)
             line = locate.line_of_setting(found.raw if isinstance(found, Found) else b"", remark.message)
-            told = {
+            entry = {
                 "path": SETTINGS,
                 "verdict": "invalid",
                 "code": ConfigError.code,
                 "message": display(remark.message),
             }
-            checked.problems.append({**told, "hint": remark.hint, "line": line})
+            checked.problems.append({**entry, "hint": remark.hint, "line": line})
         else:
-            _excuse(checked, SETTINGS, "setting-ignored", remark.message)
+            _add_excused_note(checked, SETTINGS, "setting-ignored", remark.message)
     return settings
 
 
-def _excuse(checked: Checked, path: str, code: str, message: str) -> None:
+def _add_excused_note(checked: CheckResult, path: str, code: str, message: str) -> None:
     """Takes down a note that does not fail a strict check."""
     checked.excused.add((path, message))
     checked.notes.append({"path": path, "code": code, "message": message})
 
 
 def _entities(
-    root: str, settings: Settings, checked: Checked, agent: str | None, database: Database | None, now_us: int
+    root: str, settings: Settings, checked: CheckResult, agent: str | None, database: Database | None, now_us: int
 ) -> None:
-    from signet_sync.entities import check as entities_check
+    from signet_sync.entities import check as entities_check  # slow import, needed with entities only
 
     remarks = entities_check.check(root, settings, agent, database, now_us)
     checked.problems += remarks.problems
@@ -187,7 +187,7 @@ def _entities(
 _WAS_INDEXED = Known(None, "indexed", "")
 
 
-def _locate(root: str, checked: Checked, judgement: Judgement, past: Since | None, limit: int) -> None:
+def _locate(root: str, checked: CheckResult, judgement: Judgement, past: RevisionBaseline | None, limit: int) -> None:
     """Keeps the line that a problem is about, where one can be told."""
     if judgement.verdict not in ("invalid", "violation"):
         return
@@ -202,7 +202,7 @@ def _locate(root: str, checked: Checked, judgement: Judgement, past: Since | Non
     checked.lines[judgement.path, judgement.code] = line
 
 
-def _pages(root: str, checked: Checked, agent: str | None, bench: Bench, limit: int) -> None:
+def _pages(root: str, checked: CheckResult, agent: str | None, bench: Bench, limit: int) -> None:
     """Compares the rows of every agent's page with the artifacts that they name."""
     rows = {j.path: j.row for j in checked.judgements}
     names: list[str] = []
@@ -224,43 +224,34 @@ def _pages(root: str, checked: Checked, agent: str | None, bench: Bench, limit: 
             names.extend(files.listing(root, MEMORY, ""))
         beside = [name for name in names if row.session_token in name]
         paths = [artifact_path(name) for name in beside if (it := artifact_name(name)) and it.kind == "transcript"]
-        told = [one for one in (row_of(path, whole=True) for path in paths) if one is not None]
-        mine = [one for one in told if (one.agent_id, one.session_id) == (row.agent_id, row.session_id)]
-        return [own, *_told_anew(sorted(mine, key=lambda one: (one.captured_us, one.source_path)))]
+        transcripts = [one for one in (row_of(path, whole=True) for path in paths) if one is not None]
+        of_session = [one for one in transcripts if (one.agent_id, one.session_id) == (row.agent_id, row.session_id)]
+        return [own, *_digest_sentences(sorted(of_session, key=lambda one: (one.captured_us, one.source_path)))]
 
-    for owner in [agent] if agent is not None else scan.owners(root):
+    for owner in [agent] if agent is not None else scan.possible_agents(root):
         path = head_page(owner)
         found = files.read(root, path, limit)
-        told = locate.page_faults(found.raw, sentences_of) if isinstance(found, Found) else []
-        for fault in told:
+        transcripts = locate.page_faults(found.raw, sentences_of) if isinstance(found, Found) else []
+        for fault in transcripts:
             checked.problems.append({**problem(path, "invalid", fault.code, fault.message), "line": fault.line})
             checked.counts["invalid"] += 1
 
 
-def _told_anew(transcripts: Sequence[Row]) -> list[str]:
+def _digest_sentences(transcripts: Sequence[Row]) -> list[str]:
     """The sentence that rules make of a session's transcripts."""
     if not transcripts:
         return []
-    from signet_sync.sessions.digest.from_transcripts import retold
+    from signet_sync.sessions.digest.segments import derive_digest  # slow import, needed for few pages
 
-    said = retold(transcripts).sentence
-    return [flatten(said)] if said is not None else []
+    sentence = derive_digest(transcripts).sentence
+    return [flatten(sentence)] if sentence is not None else []
 
 
 def _light(judgement: Judgement) -> Judgement:
     """A judgement without its text: a check of a large vault keeps verdicts, not bodies."""
     if judgement.row is None:
         return judgement
-    return Judgement(
-        judgement.path,
-        judgement.verdict,
-        judgement.code,
-        judgement.message,
-        judgement.signature,
-        judgement.notes,
-        judgement.row._replace(content=""),
-        links=judgement.links,
-    )
+    return replace(judgement, row=judgement.row._replace(content=""), seal=None, raw=None, sealed=None)
 
 
 def _vanished(database: Database, present: Any, bench: Bench) -> list[Judgement]:
@@ -273,7 +264,7 @@ def _vanished(database: Database, present: Any, bench: Bench) -> list[Judgement]
     return found
 
 
-def _notes(root: str, checked: Checked, now_us: int) -> None:
+def _notes(root: str, checked: CheckResult, now_us: int) -> None:
     lost: dict[str, bool] = {}
     by_target: list[tuple[str, dict[str, str]]] = []
     for judgement in checked.judgements:
@@ -288,7 +279,7 @@ def _notes(root: str, checked: Checked, now_us: int) -> None:
             )
         for link, target in judgement.links:
             if target not in lost:
-                lost[target] = not _there(root, target)
+                lost[target] = not _exists(root, target)
             if lost[target]:
                 note_ = {
                     "path": judgement.path,
@@ -302,14 +293,14 @@ def _notes(root: str, checked: Checked, now_us: int) -> None:
     checked.notes.sort(key=lambda n: (n["path"], n["code"], n["message"]))
 
 
-def _there(root: str, target: str) -> bool:
+def _exists(root: str, target: str) -> bool:
     try:
         return files.look(root, target) is not None
     except (OSError, SignetSyncError):
         return False
 
 
-def document(root: str, checked: Checked, now_us: int, *, strict: bool) -> dict[str, Any]:
+def document(root: str, checked: CheckResult, now_us: int, *, strict: bool) -> dict[str, Any]:
     """The document of `check --json`; a note that fails a strict check says so."""
     problems = [
         {

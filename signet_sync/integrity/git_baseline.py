@@ -12,7 +12,7 @@ from signet_sync.sync import planner
 from signet_sync.sync.planner import Bench, Seal, Tombstones
 
 
-class Since:
+class RevisionBaseline:
     """The files that changed since a revision, and a bench with the seals of that revision.
 
     Raises what `revisions.at` raises.

@@ -18,13 +18,12 @@ from signet_sync.formats.filename import artifact_name
 from signet_sync.formats.frontmatter import FrontmatterProblem, parse, unknown_entries, write
 from signet_sync.formats.snapshot import Found, Trouble
 from signet_sync.formats.timestamps import iso
-from signet_sync.pages.stage import copy_names, no_free_name
+from signet_sync.pages.kept_copies import copy_names, no_free_name
 from signet_sync.storage import files, rename
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync import planner
 from signet_sync.sync.planner import Seal
 from signet_sync.sync.store import artifacts, violations
-from signet_sync.sync.store.violations import OpenViolation
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text.sanitizer import sanitize_line, sanitize_transcript_v2
 
@@ -66,11 +65,6 @@ def _lines(text: str) -> list[str]:
     return [line + "\n" for line in text.split("\n")]
 
 
-def listed(workspace: Workspace) -> list[list[OpenViolation]]:
-    """Returns open violations, grouped by the pass that found them."""
-    return [batch.files for batch in violations.batches(workspace.database)]
-
-
 def difference(database: Database, root: str, path: str, limit: int) -> Difference:
     """Returns the difference of a sealed file; reads at most `limit` bytes of it.
 
@@ -106,7 +100,11 @@ def _sealed_bytes(seal: Seal) -> bytes:
         let_go = seal.packed is not None and not seal.packed
         raise UsageError(
             "the sealed bytes of this file "
-            + ("were let go (seals.keep_days, seals.max_bytes)" if let_go else "were lost with a database"),
+            + (
+                "were deleted by retention (seals.keep_days, seals.max_bytes)"
+                if let_go
+                else "were lost with a database"
+            ),
             path=seal.path,
             hint="restore it from a copy of your own, or accept it with --reason",
         )
@@ -126,7 +124,7 @@ def restore(workspace: Workspace, path: str, now_us: int) -> str | None:
     kept = None
     if isinstance(found, Found):
         if found.raw != raw and files.replace(workspace.root, path, raw, found.raw).displaced is not None:
-            raise UsageError("it was saved again meanwhile", path=path, hint="look at it once more, then restore again")
+            raise UsageError("the file changed in the meantime", path=path, hint="check it, then restore again")
     elif found.code in ("gone", "not-a-file"):
         if found.code == "not-a-file":
             kept = _moved_away(workspace, path, now_us)
@@ -134,10 +132,10 @@ def restore(workspace: Workspace, path: str, now_us: int) -> str | None:
             files.create_once(workspace.root, path, raw)
         except FileExistsError:
             raise UsageError(
-                "something was put there meanwhile", path=path, hint="look at it once more, then restore again"
+                "another file has appeared at the path", path=path, hint="check it, then restore again"
             ) from None
     else:
-        raise UsageError(found.message, path=path, hint="move away what stands there, then restore again")
+        raise UsageError(found.message, path=path, hint="move away what is at the path, then restore again")
     return kept
 
 
@@ -172,11 +170,11 @@ def accept(workspace: Workspace, path: str, reason: str, now_us: int) -> None:
             accept_gone(workspace, [path], reason, now_us)
             return
         raise UsageError(
-            f"there is nothing that could be sealed: {found.message}",
+            f"there is nothing to seal: {found.message}",
             path=path,
             hint="signet-sync violations restore moves it away and writes the sealed file back"
             if found.code == "not-a-file"
-            else "put that right, then look again; or restore it",
+            else "correct that and try again, or restore the file",
         )
     try:
         document = parse(found.raw)
@@ -185,7 +183,7 @@ def accept(workspace: Workspace, path: str, reason: str, now_us: int) -> None:
         artifact = validate(name.kind, {**document.fields, "content_sha256": actual})
     except (FrontmatterProblem, FieldProblem) as problem:
         raise UsageError(
-            f"it cannot be accepted as it is: {problem}", path=path, hint="mend what is named, or restore it"
+            f"it cannot be accepted as it is: {problem}", path=path, hint="correct the problem, or restore the file"
         ) from None
     assert isinstance(artifact, Content)
     if (artifact.agent_id, artifact.session_id) != (seal.agent_id, seal.session_id):
@@ -210,7 +208,7 @@ def accept(workspace: Workspace, path: str, reason: str, now_us: int) -> None:
         raise UsageError(
             f"it cannot be accepted as it is: {judgement.message}",
             path=path,
-            hint="mend what is named, or restore it",
+            hint="correct the problem, or restore the file",
         )
     # The new seal first: after a crash in between, the file violates it, and can be accepted or restored again.
     with workspace.database.transaction(durable=True):
@@ -233,7 +231,7 @@ def accept_gone(workspace: Workspace, paths: Sequence[str], reason: str, now_us:
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class ViolationFilter:
     """Selects violations: by paths and patterns, those of missing files, one batch, or `everything`.
 
     With `accepted` it selects missing files whose absence was accepted, instead of open violations.
@@ -251,7 +249,7 @@ class Chosen:
         return len(self.names) == 1 and not (_is_pattern(self.names[0]) or self.vanished or self.batch or self.accepted)
 
 
-def chosen(database: Database, which: Chosen) -> list[str]:
+def select(database: Database, which: ViolationFilter) -> list[str]:
     """Returns the paths of the selected violations. An exact path is returned even if it has no violation.
 
     Raises `UsageError` if a pattern or batch matches none.
@@ -279,7 +277,7 @@ def chosen(database: Database, which: Chosen) -> list[str]:
         same = [path for path in wanted if path == name or _fits(path, name)]
         if not same and (_is_pattern(name) or which.batch or which.vanished or which.accepted):
             raise UsageError(
-                f"no {'accepted' if which.accepted else 'open'} violation fits {name!r}",
+                f"no {'accepted' if which.accepted else 'open'} violation matches {name!r}",
                 hint="signet-sync violations list shows them",
                 code="unknown-violation",
             )
@@ -297,7 +295,7 @@ def _fits(path: str, pattern: str) -> bool:
 
 
 @dataclass(slots=True)
-class Settled:
+class BatchResult:
     """The result for several files: those done, what was moved away for some, and why others failed."""
 
     done: list[str] = field(default_factory=list)
@@ -305,9 +303,9 @@ class Settled:
     failed: dict[str, str] = field(default_factory=dict)
 
 
-def restore_all(workspace: Workspace, paths: Iterable[str], now_us: int) -> Settled:
+def restore_all(workspace: Workspace, paths: Iterable[str], now_us: int) -> BatchResult:
     """Restores files one by one; a failure is recorded and the rest continues."""
-    settled = Settled()
+    settled = BatchResult()
     for path in paths:
         kept = _tried(settled, path, lambda path=path: restore(workspace, path, now_us))  # type: ignore[misc]
         if kept is not None:
@@ -315,9 +313,9 @@ def restore_all(workspace: Workspace, paths: Iterable[str], now_us: int) -> Sett
     return settled
 
 
-def accept_all(workspace: Workspace, paths: Sequence[str], reason: str, now_us: int) -> Settled:
+def accept_all(workspace: Workspace, paths: Sequence[str], reason: str, now_us: int) -> BatchResult:
     """Accepts each file as it is now: first the absence of all that are gone, then contents one by one."""
-    settled = Settled()
+    settled = BatchResult()
     opened = {one.path for batch in violations.batches(workspace.database) for one in batch.files}
     gone = dict.fromkeys(path for path in paths if path in opened and files.look(workspace.root, path) is None)
     if gone:
@@ -329,7 +327,7 @@ def accept_all(workspace: Workspace, paths: Sequence[str], reason: str, now_us: 
     return settled
 
 
-def _tried(settled: Settled, path: str, act: Callable[[], str | None]) -> str | None:
+def _tried(settled: BatchResult, path: str, act: Callable[[], str | None]) -> str | None:
     try:
         given = act()
     except (SignetSyncError, OSError) as error:

@@ -36,7 +36,7 @@ def reindexed(
     ]
     problems += [
         problem(one.path, "ignored", "conflict-copy", f"a copy of {one.original}, with words that are not in it")
-        for one in conflict_copies.standing(workspace.root)
+        for one in conflict_copies.find(workspace.root)
         if agent in (None, one.agent_id)
     ]
     passing = [j for j in outcome.tombstoned if j.path not in seen]
@@ -50,7 +50,7 @@ def reindexed(
         {
             "path": path,
             "code": "manifest-rebuilt",
-            "message": "the session's manifest was gone and is written again",
+            "message": "the session's manifest was missing and has been rewritten",
         }
         for path in outcome.rebuilt_manifests
     ]
@@ -105,5 +105,5 @@ def halted(outcome: Outcome) -> dict[str, Any] | None:
         "would_remove": outcome.cliff.would_remove,
         "indexed": outcome.cliff.indexed,
         "message": outcome.cliff.message,
-        "hint": "bring memory/ back (mount it, end the sync), or confirm with: signet-sync reindex --accept-removals",
+        "hint": "restore memory/ (mount it, wait for the sync), or confirm with: signet-sync reindex --accept-removals",
     }

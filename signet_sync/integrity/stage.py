@@ -37,7 +37,7 @@ def enforce(workspace: Workspace, now_us: int) -> None:
     paths = _seals_due(workspace, now_us)
     if hits or paths:
         with database.transaction():
-            integrity_store.let_go(database, paths)
+            integrity_store.drop_bytes(database, paths)
             if since is not None:
                 recall_events.drop_before(database, since)
             passes.expect(database, "wipe_due")

@@ -11,7 +11,7 @@ _SECOND_COPIES = (
 )
 
 
-def room(database: Database) -> tuple[int, int]:
+def bytes_used(database: Database) -> tuple[int, int]:
     """Returns how many seals hold bytes, and the number of these bytes."""
     rows = database.execute("select count(*), coalesce(sum(length(packed)), 0) from seals where length(packed) > 0")
     count, size = next(rows)
@@ -26,7 +26,7 @@ def older(database: Database, before_iso: str) -> list[str]:
 
 def beyond(database: Database, limit: int) -> list[str]:
     """Returns paths whose bytes are a second copy, first sealed first, until the rest is within the limit."""
-    _, size = room(database)
+    _, size = bytes_used(database)
     found: list[str] = []
     if size <= limit:
         return found
@@ -40,7 +40,7 @@ def beyond(database: Database, limit: int) -> list[str]:
     return found
 
 
-def let_go(database: Database, paths: list[str]) -> None:
+def drop_bytes(database: Database, paths: list[str]) -> None:
     """Deletes the bytes of seals; unlike lost bytes, empty ones are not stored again. In the caller's transaction."""
     keep(database, paths)
     database.executemany("update seals set packed = x'' where path = ?", [(path,) for path in paths])

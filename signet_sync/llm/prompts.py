@@ -83,40 +83,39 @@ leave out its ids in brackets. No headings, no lists, no Markdown. Answer with t
 
 def summary_prompt(transcript: str, project: str | None, harness: str | None) -> tuple[str, str]:
     """Returns system and user prompt for a summary of a (sanitized) transcript, shown by its head and tail."""
-    shown = _head_and_tail(transcript, HEAD_LIMIT, TAIL_LIMIT)
-    opening, closing = _marks("session", shown)
-    about = [f"Project: {flatten(basename(project))}"] if basename(project) else []
-    if harness:
-        about.append(f"Harness: {flatten(harness, 100)}")
-    system = _SUMMARY.format(data=_DATA.format(opening=opening, closing=closing))
-    return system, "\n".join((*about, opening, shown, closing, "", "Write the summary now."))
+    about = [*_project(project), *([f"Harness: {flatten(harness, 100)}"] if harness else [])]
+    return _prompt("session", _SUMMARY, _head_and_tail(transcript, HEAD_LIMIT, TAIL_LIMIT), about, "summary")
 
 
 def sentence_prompt(summary: str, project: str | None) -> tuple[str, str]:
     """Returns system and user prompt for one sentence about a (sanitized) summary."""
-    shown = _head_and_tail(summary, SUMMARY_LIMIT, 0)
-    opening, closing = _marks("summary", shown)
-    about = [f"Project: {flatten(basename(project))}"] if basename(project) else []
-    data = _DATA.format(opening=opening, closing=closing)
-    system = _SENTENCE.format(data=data, least=MIN_WORDS + 3, most=MAX_WORDS - 8)
-    return system, "\n".join((*about, opening, shown, closing, "", "Write the sentence now."))
+    words = {"least": MIN_WORDS + 3, "most": MAX_WORDS - 8}
+    return _prompt("summary", _SENTENCE, _beginning(summary), _project(project), "sentence", **words)
 
 
 def facts_prompt(content: str, project: str | None) -> tuple[str, str]:
     """Returns system and user prompt for the facts in a (sanitized) summary or compaction, shown by its beginning."""
-    shown = _head_and_tail(content, SUMMARY_LIMIT, 0)
-    opening, closing = _marks("record", shown)
-    about = [f"Project: {flatten(basename(project))}"] if basename(project) else []
-    system = _FACTS.format(data=_DATA.format(opening=opening, closing=closing), most=MOST_FACTS)
-    return system, "\n".join((*about, opening, shown, closing, "", "Write the JSON lines now."))
+    return _prompt("record", _FACTS, _beginning(content), _project(project), "JSON lines", most=MOST_FACTS)
 
 
 def paragraph_prompt(content: str) -> tuple[str, str]:
     """Returns system and user prompt for a paragraph about a condensation's (deterministic) content."""
-    shown = _head_and_tail(content, SUMMARY_LIMIT, 0)
-    opening, closing = _marks("sessions", shown)
-    system = _PARAGRAPH.format(data=_DATA.format(opening=opening, closing=closing), most=PARAGRAPH_WORDS)
-    return system, "\n".join((opening, shown, closing, "", "Write the paragraph now."))
+    return _prompt("sessions", _PARAGRAPH, _beginning(content), [], "paragraph", most=PARAGRAPH_WORDS)
+
+
+def _prompt(name: str, task: str, record: str, about: Sequence[str], wanted: str, **numbers: int) -> tuple[str, str]:
+    opening, closing = _marks(name, record)
+    system = task.format(data=_DATA.format(opening=opening, closing=closing), **numbers)
+    return system, "\n".join((*about, opening, record, closing, "", f"Write the {wanted} now."))
+
+
+def _project(project: str | None) -> list[str]:
+    name = basename(project)
+    return [f"Project: {flatten(name)}"] if name else []
+
+
+def _beginning(text: str) -> str:
+    return _head_and_tail(text, SUMMARY_LIMIT, 0)
 
 
 def _marks(name: str, text: str) -> tuple[str, str]:
@@ -179,7 +178,7 @@ def read_summary(answer: str, transcript: str) -> str | None:
     for line in text.split("\n"):
         if any(c.isalnum() for c in line) and not line.lstrip().startswith("#"):
             stated += 1
-            if not record.bears_out(_plain(_unlisted(line.strip())), by_words=alike):
+            if not record.supports(_plain(_unlisted(line.strip())), by_words=alike):
                 gone += 1
                 continue
         kept.append(line)
@@ -325,17 +324,17 @@ def read_facts(answer: str, content: str) -> tuple[Item, ...] | None:
     # What was done or dropped is not new; the deterministic items contain it.
     lines = ["" if _DONE.search(line) else _plain(line) for line in _lead_of(content).split("\n")]
     record = _Record(" ".join(lines))
-    found = (_borne_out(one, lines, record) for one in stated)
-    return beside((), [item for item in found if item is not None])[:MOST_FACTS]
+    found = (_supported_item(one, lines, record) for one in stated)
+    return merge_items((), [item for item in found if item is not None])[:MOST_FACTS]
 
 
-def beside(own: Sequence[Item], more: Sequence[Item]) -> tuple[Item, ...]:
+def merge_items(own: Sequence[Item], more: Sequence[Item]) -> tuple[Item, ...]:
     """Appends items that are not among the first ones by their text, whatever their aspect."""
-    told = {_same(item.text) for item in own}
+    texts = {_same(item.text) for item in own}
     kept = list(own)
     for item in more:
-        if _same(item.text) not in told:
-            told.add(_same(item.text))
+        if _same(item.text) not in texts:
+            texts.add(_same(item.text))
             kept.append(item)
     return tuple(kept)
 
@@ -349,7 +348,7 @@ def read_paragraph(answer: str, content: str) -> str | None:
     if text is None:
         return None
     lines = (_unlisted(line.strip()) for line in text.split("\n", _ANSWER_LINES)[:_ANSWER_LINES])
-    paragraph = _shortened(_told(" ".join(filter(None, lines)), LINE_LIMIT) or "")
+    paragraph = _shortened(_checked_text(" ".join(filter(None, lines)), LINE_LIMIT) or "")
     if len(paragraph.split()) < MIN_WORDS:
         return None
     return paragraph if _Record(_plain(content)).names_all_of(paragraph) else None
@@ -377,7 +376,7 @@ def _parsed(text: str) -> Any:
         return None
 
 
-def _borne_out(stated: dict[str, Any], lines: Sequence[str], record: _Record) -> Item | None:
+def _supported_item(stated: dict[str, Any], lines: Sequence[str], record: _Record) -> Item | None:
     aspect, text, quote = (stated.get(key) for key in ("aspect", "text", "quote"))
     if not (isinstance(aspect, str) and isinstance(text, str) and isinstance(quote, str)):
         return None
@@ -385,13 +384,13 @@ def _borne_out(stated: dict[str, Any], lines: Sequence[str], record: _Record) ->
     if aspect not in _ASPECTS or len(quote) < QUOTE_LEAST:
         return None
     line = next((number for number, plain in enumerate(lines, 1) if quote in plain), None)
-    told = _told(text, FACT_LIMIT)
-    if line is None or told is None or not record.says(told, lines[line - 1]):
+    checked = _checked_text(text, FACT_LIMIT)
+    if line is None or checked is None or not record.says(checked, lines[line - 1]):
         return None
-    return Item(cast(Aspect, aspect), told, line)
+    return Item(cast(Aspect, aspect), checked, line)
 
 
-def _told(text: str, limit: int) -> str | None:
+def _checked_text(text: str, limit: int) -> str | None:
     """Sanitizes and flattens a model's words; None if they are too long, or contain markup or orders."""
     if len(text) > LINE_LIMIT:
         return None
@@ -409,21 +408,21 @@ class _Record:
         self._text = text.casefold()
         self._words = _stems(text)
 
-    def says(self, told: str, line: str) -> bool:
+    def says(self, text: str, line: str) -> bool:
         """Whether most words are the record's, at least one is the line's, and the record contains every name."""
-        words = _stems(told)
+        words = _stems(text)
         if not words or not words & _stems(line):
             return False
-        return len(words & self._words) >= _TRUE_PART * len(words) and self.names_all_of(told)
+        return len(words & self._words) >= _TRUE_PART * len(words) and self.names_all_of(text)
 
-    def bears_out(self, told: str, *, by_words: bool) -> bool:
+    def supports(self, text: str, *, by_words: bool) -> bool:
         """Whether the record contains every name and, if words are compared, half of the other words."""
-        words = _stems(told)
-        return self.names_all_of(told) and (not by_words or 2 * len(words & self._words) >= len(words))
+        words = _stems(text)
+        return self.names_all_of(text) and (not by_words or 2 * len(words & self._words) >= len(words))
 
-    def names_all_of(self, told: str) -> bool:
+    def names_all_of(self, text: str) -> bool:
         """Whether the record contains every path, id, address or piece of code among the words."""
-        tokens = (token.rstrip(".:!?") for token in _TOKEN.findall(told.casefold()))
+        tokens = (token.rstrip(".:!?") for token in _TOKEN.findall(text.casefold()))
         return all(token in self._text for token in tokens if _is_name(token))
 
 

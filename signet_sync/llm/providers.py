@@ -291,6 +291,8 @@ class _Call:
         if event.endswith(("connect_tcp.complete", "start_tls.complete")):
             self._socket = info["return_value"].get_extra_info("socket")
         if self._over.is_set():
+            if self._socket is not None:
+                self._socket.close()  # httpx does not close it if this method raises
             raise _too_late(self._provider.timeout)
 
 
@@ -305,7 +307,7 @@ class _Passing(ProviderError):
 _REMEDIES = {
     401: "check the key that the settings name",
     403: "check the key that the settings name",
-    404: "the endpoint is a base URL, mostly ending in /v1, and the server must have the model",
+    404: "the endpoint is a base URL, usually ending in /v1, and the server must have the model",
 }
 
 
@@ -323,7 +325,7 @@ def _body(response: httpx.Response) -> bytes:
     if status != 200:
         raise ProviderError(f"the server answers {status}", hint=_REMEDIES.get(status, ""))
     if response.headers.get("Content-Encoding", "identity") != "identity":
-        raise ProviderError("the server compresses although it was asked not to")
+        raise ProviderError("the server compresses although the request forbids it")
     body = bytearray()
     for chunk in response.iter_raw(_CHUNK):
         body += chunk
@@ -341,7 +343,7 @@ def _content(raw: bytes) -> str:
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         content = None
     if not isinstance(content, str):
-        raise ProviderError("the answer is no chat completion", hint="the endpoint must speak OpenAI's API")
+        raise ProviderError("the answer is not a chat completion", hint="the endpoint must speak OpenAI's API")
     return content
 
 
@@ -359,7 +361,7 @@ def _httpx() -> Any:
 
 
 def _too_late(seconds: float) -> ProviderError:
-    return ProviderError(f"no answer within {seconds:.3g} s", hint="give it a longer timeout, or a smaller model")
+    return ProviderError(f"no answer within {seconds:.3g} s", hint="set a longer timeout or a smaller model")
 
 
 def _too_long() -> ProviderError:
@@ -390,7 +392,11 @@ def read_key(path: str) -> tuple[str, bool]:
     except ValueError:
         key = ""
     if not key:
-        raise ConfigError("the key file does not hold one key", path=path, hint="a single line, nothing else")
+        raise ConfigError(
+            "the key file does not contain exactly one key",
+            path=path,
+            hint="it must contain a single line with the key",
+        )
     return key, bool(status.st_mode & (stat.S_IRGRP | stat.S_IROTH))
 
 

@@ -6,12 +6,13 @@ An answer is a proposal: it is cleaned and sanitized here, and the caller's gate
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from loguru import logger
 
 from signet_sync.errors import ConfigError, ProviderError
+from signet_sync.formats import frontmatter
 from signet_sync.formats.snapshot import Found
 from signet_sync.llm import prompts, providers
 from signet_sync.llm.providers import Provider
@@ -65,10 +66,11 @@ def propose_summary(provider: Provider, transcript: str, *, project: str | None,
     """
     if isinstance(provider, providers.NullProvider):
         return None
-    system, prompt = prompts.summary_prompt(transcript, project, harness)
-    answer = _asked(provider, "summary", system, prompt, prompts.SUMMARY_TOKENS)
-    proposal = prompts.read_summary(answer, transcript) if answer is not None else None
-    return _said(provider, "summary", sanitize_transcript_v2(proposal) if proposal else None, answer)
+    answer = _answer(provider, "summary", prompts.summary_prompt(transcript, project, harness), prompts.SUMMARY_TOKENS)
+    if answer is None:
+        return None
+    proposal = prompts.read_summary(answer, transcript)
+    return _logged(provider, "summary", sanitize_transcript_v2(proposal) if proposal else None)
 
 
 def propose_sentence(provider: Provider, summary: str, *, project: str | None) -> str | None:
@@ -78,15 +80,16 @@ def propose_sentence(provider: Provider, summary: str, *, project: str | None) -
     """
     if isinstance(provider, providers.NullProvider):
         return None
-    system, prompt = prompts.sentence_prompt(summary, project)
-    answer = _asked(provider, "sentence", system, prompt, prompts.SENTENCE_TOKENS)
-    proposal = prompts.read_sentence(answer, summary) if answer is not None else None
-    return _said(provider, "sentence", sanitize_line(proposal) if proposal else None, answer)
+    answer = _answer(provider, "sentence", prompts.sentence_prompt(summary, project), prompts.SENTENCE_TOKENS)
+    if answer is None:
+        return None
+    proposal = prompts.read_sentence(answer, summary)
+    return _logged(provider, "sentence", sanitize_line(proposal) if proposal else None)
 
 
-def _asked(provider: Provider, what: str, system: str, prompt: str, max_tokens: int) -> str | None:
+def _answer(provider: Provider, what: str, prompt: tuple[str, str], max_tokens: int) -> str | None:
     try:
-        return provider.complete(system, prompt, max_tokens=max_tokens)
+        return provider.complete(*prompt, max_tokens=max_tokens)
     except _GivenUp:
         return None
     except ProviderError as error:
@@ -95,9 +98,9 @@ def _asked(provider: Provider, what: str, system: str, prompt: str, max_tokens: 
     return None
 
 
-def _said(provider: Provider, what: str, proposal: str | None, answer: str | None) -> str | None:
-    if answer is not None and not proposal:
-        logger.warning("{} gave no {}: the answer holds none", provider.name, what)
+def _logged(provider: Provider, what: str, proposal: str | None) -> str | None:
+    if not proposal:
+        logger.warning("{} gave no {}: the answer contains none", provider.name, what)
     return proposal or None
 
 
@@ -133,7 +136,7 @@ class _OneFlow:
             return provider
         left = provider.timeout - self._spent
         if left <= 0:
-            raise ProviderError("the time of this flow is used up", hint="give it a longer timeout")
+            raise ProviderError("the timeout for this session has been used up", hint="set a longer timeout")
         return provider.within(left)
 
 
@@ -153,7 +156,7 @@ def _key(block: ModelChoice, environ: Mapping[str, str]) -> str:
     key = providers.checked_key(environ.get(block.api_key_env, ""))
     if not key:
         raise ConfigError(
-            f"the environment holds no key for {block.provider}",
+            f"no key for {block.provider} in the environment",
             hint="export the variable that api_key_env names, or set api_key_file; services see no shell's exports",
         )
     return key
@@ -167,57 +170,13 @@ def _pipeline(root: str) -> Mapping[str, Any] | None:
             logger.warning("{} is not read: {}", AGENT_YAML, found.message)
         return None
     try:
-        tree = _plain_tree(found.raw.decode("utf-8-sig"))
+        tree = frontmatter.read_yaml(found.raw.decode("utf-8-sig"), max_depth=_DEPTH, first_line=1)
     except UnicodeDecodeError:
         logger.warning("{} is not read: it is not UTF-8", AGENT_YAML)
         return None
-    except ValueError as error:
-        logger.warning("{} is not read: {}", AGENT_YAML, error)
+    except frontmatter.FrontmatterProblem as problem:
+        logger.warning("{} is not read: {}", AGENT_YAML, problem)
         return None
     memory = tree.get("memory")
     pipeline = memory.get("pipelineV2") if isinstance(memory, dict) else None
     return pipeline if isinstance(pipeline, dict) else None
-
-
-def _plain_tree(text: str) -> dict[str, Any]:
-    """Reads the mappings of a YAML file, scalars as text; lists are skipped.
-
-    The frontmatter reader cannot be used: it rejects files as deep as Signet's. As there, no objects are constructed,
-    and aliases, anchors and tags are rejected. Raises `ValueError`.
-    """
-    import yaml
-
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    try:
-        events = (e for e in yaml.parse(text, Loader=loader) if not type(e).__name__.startswith(("Stream", "Document")))
-        tree = _plain_value(events, 0)
-        more = next(events, None)
-    except yaml.YAMLError:
-        raise ValueError("it is no YAML") from None
-    return tree if isinstance(tree, dict) and more is None else {}
-
-
-_END = object()
-
-
-def _plain_value(events: Iterator[Any], depth: int) -> Any:
-    event = next(events, None)
-    kind = type(event).__name__
-    if event is None or kind in ("MappingEndEvent", "SequenceEndEvent"):
-        return _END
-    if kind == "AliasEvent" or event.anchor is not None or event.tag is not None or depth > _DEPTH:
-        raise ValueError("it holds aliases, anchors or tags, or is nested too deeply")
-    if kind == "ScalarEvent":
-        return event.value
-    if kind == "SequenceStartEvent":
-        while _plain_value(events, depth + 1) is not _END:
-            pass
-        return None
-    tree: dict[str, Any] = {}
-    while (key := _plain_value(events, depth + 1)) is not _END:
-        value = _plain_value(events, depth + 1)
-        if isinstance(key, str):
-            if key in tree:
-                raise ValueError("a key stands there twice")
-            tree[key] = value
-    return tree

@@ -68,7 +68,7 @@ def recall(memory: ServedMemory, asked: schemas.RecallArguments) -> Document:
             private=not memory.shared,
         )
     if memory.counts:
-        recall_operations.note(memory.place, memory.agent_id, asked.query, hits, now_us())
+        recall_operations.count_hits(memory.place, memory.agent_id, asked.query, hits, now_us())
     return answer({"query": asked.query, "hits": [hit._asdict() for hit in hits]}, _more(len(hits), asked.limit))
 
 
@@ -132,9 +132,9 @@ def stats(memory: ServedMemory, asked: schemas.NoArguments) -> Document:
 
 def entity(memory: ServedMemory, asked: schemas.EntityArguments) -> Document:
     """`entity_read`: one entity from its files; without an id a list of all."""
-    with queries.looking(memory.place, memory.agent_id, now_us()) as garden:
+    with queries.open_read_only(memory.place, memory.agent_id, now_us()) as repo:
         if asked.id is None:
-            found = queries.listed(garden, asked.kind)
+            found = queries.list_entities(repo, asked.kind)
             return answer({"entity": None, "entities": [one._asdict() for one in found]})
-        shown = queries.shown(garden, queries.known(garden, asked.id))
+        shown = queries.view(repo, queries.require_row(repo, asked.id))
     return answer({"entity": shown_document(shown), "entities": None})

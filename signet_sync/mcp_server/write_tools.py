@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 
 from signet_sync.entities import operations
-from signet_sync.entities.results import Done, done_document
+from signet_sync.entities.results import EntityResult, done_document
 from signet_sync.history import operations as history_operations
 from signet_sync.mcp_server import schemas
 from signet_sync.mcp_server.dispatch import Document, answer
 from signet_sync.mcp_server.memory import ServedMemory
 from signet_sync.memories import operations as memories_operations
 from signet_sync.pages.readable import belongs
+from signet_sync.privacy import forget as privacy_forget
 from signet_sync.storage.clock import now_us
 from signet_sync.sync.read_only import reading
 from signet_sync.sync.workspace import Workspace
@@ -38,8 +39,8 @@ def remember(memory: ServedMemory, asked: schemas.RememberArguments) -> Document
 def forget(memory: ServedMemory, asked: schemas.ForgetArguments) -> Document:
     """`memory_forget`."""
     with memory.place.opened() as workspace:
-        done = memories_operations.forget(workspace, memory.agent_id, asked.id, now_us())
-        return answer(memories_operations.forgotten_document(done), _events(memory, workspace, done.waiting))
+        done = privacy_forget.forget(workspace, memory.agent_id, asked.id, now_us())
+        return answer(privacy_forget.forgotten_document(done), _events(memory, workspace, done.waiting))
 
 
 def checkpoint(memory: ServedMemory, asked: schemas.CheckpointArguments) -> Document:
@@ -60,7 +61,7 @@ def edit(memory: ServedMemory, asked: schemas.EditArguments) -> Document:
         return answer(done_document(done), _events(memory, workspace, done.waiting))
 
 
-def _edited(workspace: Workspace, agent_id: str, asked: schemas.EditArguments) -> Done:
+def _edited(workspace: Workspace, agent_id: str, asked: schemas.EditArguments) -> EntityResult:
     if asked.op == "prune":
         return operations.prune(
             workspace,

@@ -12,12 +12,11 @@ from typing import NamedTuple
 
 from signet_sync.errors import UsageError, WorkspaceError
 from signet_sync.formats.ids import require_agent
-from signet_sync.formats.paths import DEFAULT_AGENT, head_page
+from signet_sync.formats.paths import DEFAULT_AGENT
 from signet_sync.formats.timestamps import DAY, SECOND, iso
-from signet_sync.history import operations as history_operations
 from signet_sync.memories import operations as memories_operations
 from signet_sync.memories import promotion_score
-from signet_sync.memories.promotion_score import Candidate, Gates, Near, Promotion, Weights
+from signet_sync.memories.promotion_score import Gates, NearMiss, Promotion, PromotionCandidate, SignalWeights
 from signet_sync.memories.store import memories, promotions, recall_events
 from signet_sync.settings.model import Settings
 from signet_sync.storage import state_dir
@@ -33,7 +32,7 @@ _BATCH = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Swept:
+class SweepResult:
     """What a sweep considered and promoted, best first; `deferred`: another one was running, and nothing was done.
 
     `near` are a few of the others that came closest; `waiting` is the reason why the page does not show it yet.
@@ -43,13 +42,13 @@ class Swept:
     candidates: int
     skipped: int
     promoted: tuple[Promotion, ...]
-    near: tuple[Near, ...] = ()
+    near: tuple[NearMiss, ...] = ()
     dry_run: bool = False
     deferred: bool = False
     waiting: str = ""
 
 
-class Recalled(NamedTuple):
+class RecalledMemory(NamedTuple):
     """A recalled memory, with its present signals, what it lacks for promotion, and whether it has been promoted."""
 
     memory: Promotion
@@ -64,12 +63,11 @@ def dream(
     *,
     dry_run: bool = False,
     patience: float = 60.0,
-    commit: bool = True,
-) -> Swept:
+) -> SweepResult:
     """Sweeps an agent's memories; with `dry_run` nothing is written. Repeating it with one `now_us` changes nothing.
 
-    If the workspace is locked for more than `patience` seconds, the sweep is deferred. Without `commit`, the caller
-    commits to the history.
+    If the workspace is locked for more than `patience` seconds, the sweep is deferred. The caller commits to the
+    history.
 
     Raises `UsageError` (`unknown-agent` among them), `WorkspaceError`, `DatabaseError`.
     """
@@ -79,14 +77,11 @@ def dream(
         return _weigh(workspace, agent_id, now_us)
     try:
         with state_dir.dream_lock(workspace.state):
-            swept = _sweep(workspace, agent_id, now_us, patience)
+            return _sweep(workspace, agent_id, now_us, patience)
     except WorkspaceError as error:
         if error.code != "busy":
             raise
-        return Swept(promotion_score.sweep_id(now_us), 0, 0, (), deferred=True)
-    if commit and swept.promoted:
-        history_operations.close_dreams(workspace, now_us)
-    return swept
+        return SweepResult(promotion_score.sweep_id(now_us), 0, 0, (), deferred=True)
 
 
 def _require_known(workspace: Workspace, agent_id: str) -> None:
@@ -101,10 +96,10 @@ def _require_known(workspace: Workspace, agent_id: str) -> None:
         )
 
 
-def _sweep(workspace: Workspace, agent_id: str, now_us: int, patience: float) -> Swept:
+def _sweep(workspace: Workspace, agent_id: str, now_us: int, patience: float) -> SweepResult:
     database = workspace.database
     with state_dir.workspace_lock(workspace.state, patience):
-        memories_operations.look(workspace, now_us)
+        memories_operations.first_pass(workspace, now_us)
         _require_known(workspace, agent_id)
         prune(workspace, now_us)
         tag_memories(workspace, agent_id)
@@ -121,31 +116,35 @@ def _sweep(workspace: Workspace, agent_id: str, now_us: int, patience: float) ->
             )
         shown = publish_pages(workspace, agents={agent_id}, now_us=now_us)
         back_up(workspace, iso(now_us))
-    waiting = f"{head_page(agent_id)} follows: {shown.held}" if shown.held else next(iter(shown.trouble), "")
+    waiting = memories_operations.waiting_for(agent_id, shown) if shown.held else next(iter(shown.trouble), "")
     return replace(swept, waiting=waiting)
 
 
-def _weigh(workspace: Workspace, agent_id: str, now_us: int, *, dry_run: bool = True) -> Swept:
+def _weigh(workspace: Workspace, agent_id: str, now_us: int, *, dry_run: bool = True) -> SweepResult:
     """Determines what a sweep would promote."""
     settings = workspace.settings
     found = recall_events.found_since(workspace.database, agent_id, _since(settings, now_us))
-    half_life, doors, parts = settings.recall_half_life_days, gates(settings), weights(settings)
-    fresh = [Candidate(one.memory_id, one.totals) for one in found if not one.promoted]
-    chosen = promotion_score.choose(fresh, now_us, half_life_days=half_life, gates=doors, weights=parts)
-    near = promotion_score.nearest(fresh, now_us, NEAR, half_life_days=half_life, gates=doors, weights=parts)
+    half_life, limits, parts = settings.recall_half_life_days, gates(settings), weights(settings)
+    fresh = [PromotionCandidate(one.memory_id, one.totals) for one in found if not one.promoted]
+    chosen = promotion_score.choose(fresh, now_us, half_life_days=half_life, gates=limits, weights=parts)
+    near = promotion_score.nearest(fresh, now_us, NEAR, half_life_days=half_life, gates=limits, weights=parts)
     skipped = len(found) - len(fresh)
-    return Swept(promotion_score.sweep_id(now_us), len(found), skipped, tuple(chosen), tuple(near), dry_run=dry_run)
+    return SweepResult(
+        promotion_score.sweep_id(now_us), len(found), skipped, tuple(chosen), tuple(near), dry_run=dry_run
+    )
 
 
 def recalled(
     database: Database, settings: Settings, agent_id: str, now_us: int, memory_id: str | None = None
-) -> list[Recalled]:
+) -> list[RecalledMemory]:
     """Returns recalled memories, all or one, as a sweep would weigh them now, best first; writes nothing."""
-    half_life, doors, parts = settings.recall_half_life_days, gates(settings), weights(settings)
+    half_life, limits, parts = settings.recall_half_life_days, gates(settings), weights(settings)
     found = []
     for one in recall_events.found_since(database, agent_id, _since(settings, now_us), memory_id):
-        memory = promotion_score.weighed(Candidate(one.memory_id, one.totals), now_us, half_life, parts)
-        found.append(Recalled(memory, () if one.promoted else promotion_score.lacking(memory, doors), one.promoted))
+        memory = promotion_score.weighed(PromotionCandidate(one.memory_id, one.totals), now_us, half_life, parts)
+        found.append(
+            RecalledMemory(memory, () if one.promoted else promotion_score.lacking(memory, limits), one.promoted)
+        )
     return sorted(found, key=lambda one: (-one.memory.score, -one.memory.last_us, one.memory.memory_id))
 
 
@@ -166,9 +165,9 @@ def gates(settings: Settings) -> Gates:
     )
 
 
-def weights(settings: Settings) -> Weights:
+def weights(settings: Settings) -> SignalWeights:
     """Returns the weight of each signal."""
-    return Weights(
+    return SignalWeights(
         settings.dream_weight_frequency,
         settings.dream_weight_relevance,
         settings.dream_weight_recency,
@@ -180,7 +179,10 @@ def weights(settings: Settings) -> Weights:
 def prune(workspace: Workspace, now_us: int) -> int:
     """Deletes hits of all agents past their retention; returns their number."""
     days = workspace.settings.recall_retention_days
-    return recall_events.prune(workspace.database, now_us - int(days * DAY)) if days else 0
+    if not days:
+        return 0
+    with workspace.database.transaction():
+        return recall_events.drop_before(workspace.database, now_us - int(days * DAY))
 
 
 def tag_memories(workspace: Workspace, agent_id: str) -> int:

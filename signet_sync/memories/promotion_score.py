@@ -18,7 +18,7 @@ FULL_DAYS = 5
 _SWEEP_ID = late(r"(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)\d{5}Z", re.ASCII)
 
 
-class Weights(NamedTuple):
+class SignalWeights(NamedTuple):
     """The most that each signal adds to the score. The defaults add up to 0.94, the maximum score."""
 
     frequency: float = 0.24
@@ -28,7 +28,7 @@ class Weights(NamedTuple):
     consolidation: float = 0.10
 
 
-WEIGHTS = Weights()
+WEIGHTS = SignalWeights()
 
 
 class Gates(NamedTuple):
@@ -41,7 +41,7 @@ class Gates(NamedTuple):
     most: int = 20
 
 
-class Candidate(NamedTuple):
+class PromotionCandidate(NamedTuple):
     """A memory that was recalled and is not promoted yet."""
 
     memory_id: str
@@ -63,7 +63,7 @@ def consolidation(signals: Signals) -> float:
     return min(1.0, signals.unique_days / FULL_DAYS)
 
 
-def score(signals: Signals, weights: Weights = WEIGHTS) -> float:
+def score(signals: Signals, weights: SignalWeights = WEIGHTS) -> float:
     """Returns the dream score: the weighted sum of the signals, from 0 to the sum of the weights (seed 004)."""
     return (
         weights.frequency * signals.frequency
@@ -74,7 +74,7 @@ def score(signals: Signals, weights: Weights = WEIGHTS) -> float:
     )
 
 
-class Part(NamedTuple):
+class ScorePart(NamedTuple):
     """A signal's part of a score: its `value`, from 0 to 1, times its `weight`."""
 
     name: str
@@ -87,10 +87,10 @@ class Part(NamedTuple):
         return self.value * self.weight
 
 
-def parts(signals: Signals, weights: Weights = WEIGHTS) -> tuple[Part, ...]:
+def parts(signals: Signals, weights: SignalWeights = WEIGHTS) -> tuple[ScorePart, ...]:
     """Returns the parts that add up to `score`."""
     values = (signals.frequency, signals.relevance, signals.recency, signals.diversity, consolidation(signals))
-    return tuple(map(Part, Weights._fields, values, weights))
+    return tuple(map(ScorePart, SignalWeights._fields, values, weights))
 
 
 def passes(signals: Signals, queries: int, value: float, gates: Gates) -> bool:
@@ -103,7 +103,7 @@ def passes(signals: Signals, queries: int, value: float, gates: Gates) -> bool:
     )
 
 
-class Near(NamedTuple):
+class NearMiss(NamedTuple):
     """A memory that a sweep does not promote, with its values and what it `lacks`, in words."""
 
     memory: Promotion
@@ -117,23 +117,34 @@ def lacking(memory: Promotion, gates: Gates) -> tuple[str, ...]:
         ("query", "queries", gates.queries - memory.queries),
         ("day", "days", gates.unique_days - memory.signals.unique_days),
     )
-    told = [f"{counted(missing, f'more {one}', f'more {many}')}" for one, many, missing in counts if missing > 0]
+    lacks = [f"{counted(missing, f'more {one}', f'more {many}')}" for one, many, missing in counts if missing > 0]
     if memory.score < gates.score:
-        told.append(f"a score of {gates.score:.2f}")
-    return tuple(told)
+        lacks.append(f"a score of {gates.score:.2f}")
+    return tuple(lacks)
 
 
 def nearest(
-    candidates: Iterable[Candidate], now_us: int, most: int, *, half_life_days: float, gates: Gates, weights: Weights
-) -> list[Near]:
+    candidates: Iterable[PromotionCandidate],
+    now_us: int,
+    most: int,
+    *,
+    half_life_days: float,
+    gates: Gates,
+    weights: SignalWeights,
+) -> list[NearMiss]:
     """Returns the `most` memories that a sweep at `now_us` leaves and that lack the fewest gates; ties as `choose`."""
     found = (weighed(one, now_us, half_life_days, weights) for one in candidates)
-    left = [Near(one, lacks) for one in found if (lacks := lacking(one, gates))]
+    left = [NearMiss(one, lacks) for one in found if (lacks := lacking(one, gates))]
     return nsmallest(most, left, key=lambda near: (len(near.lacks), *_order(near.memory)))
 
 
 def choose(
-    candidates: Iterable[Candidate], now_us: int, *, half_life_days: float, gates: Gates, weights: Weights
+    candidates: Iterable[PromotionCandidate],
+    now_us: int,
+    *,
+    half_life_days: float,
+    gates: Gates,
+    weights: SignalWeights,
 ) -> list[Promotion]:
     """Returns what a sweep at `now_us` (microseconds since 1970 UTC) promotes: the best past all gates, best first.
 
@@ -145,7 +156,7 @@ def choose(
     return nsmallest(gates.most, worthy, key=_order)
 
 
-def weighed(candidate: Candidate, now_us: int, half_life_days: float, weights: Weights) -> Promotion:
+def weighed(candidate: PromotionCandidate, now_us: int, half_life_days: float, weights: SignalWeights) -> Promotion:
     """Returns a memory with its values at `now_us`, whether it passes the gates or not."""
     memory_id, totals = candidate
     found = signals(totals, now_us, half_life_days)

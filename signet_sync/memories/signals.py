@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from typing import NamedTuple
 
-from signet_sync.formats.timestamps import DAY
 from signet_sync.memories.score import decay
 
 # More hits or distinct queries than these do not raise frequency or diversity.
@@ -14,7 +12,7 @@ FULL_HITS = 6
 FULL_QUERIES = 5
 
 
-class Event(NamedTuple):
+class RecallEvent(NamedTuple):
     """One hit of `recall` on a memory: the query as stored, its score (0 to 1), microseconds since 1970 UTC."""
 
     query: str
@@ -44,21 +42,6 @@ class Signals(NamedTuple):
 
 
 ZERO = Signals(0, 0.0, 0.0, 0.0, 0.0, 0)
-
-
-def totals(events: Iterable[Event]) -> Totals:
-    """Computes the totals of events in any order, as reference for the SQL of the index. Without events, all are zero.
-
-    Queries are distinct as texts, days as UTC days.
-    """
-    seen = list(events)
-    return Totals(
-        hits=len(seen),
-        score_sum=math.fsum(event.score for event in seen),
-        last_us=max((event.at_us for event in seen), default=0),
-        queries=len({event.query for event in seen}),
-        days=len({event.at_us // DAY for event in seen}),
-    )
 
 
 def signals(totals: Totals, now_us: int, half_life_days: float) -> Signals:

@@ -1,20 +1,9 @@
-"""Counts the lines that fit into a budget of tokens, and shares a page's budget (contracts: *Projection*)."""
+"""Shares a page's budget of tokens among its parts (contracts: *Projection*)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from math import floor
-
-
-def clip_lines(lines: Sequence[tuple[str, int]], budget: int) -> int:
-    """Returns how many leading `(line, tokens)` fit into a budget of tokens; each costs 1 more, for its newline."""
-    left = budget
-    for kept, (_, tokens) in enumerate(lines):
-        left -= tokens + 1
-        if left < 0:
-            return kept
-    return len(lines)
 
 
 @dataclass(frozen=True, slots=True)

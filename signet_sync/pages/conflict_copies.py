@@ -6,29 +6,19 @@ nowhere else need the user's attention.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
 from typing import NamedTuple
 
 from signet_sync.errors import WorkspaceError, reason
 from signet_sync.formats import managed_block
-from signet_sync.formats.conflict_copy import original_of
 from signet_sync.formats.entity_paths import parse_ledger_page
-from signet_sync.formats.filename import has_conflict_mark
 from signet_sync.formats.paths import DEFAULT_AGENT, page_agent
 from signet_sync.formats.snapshot import PAGE_LIMIT, Found
 from signet_sync.pages import signet_daemon
+from signet_sync.pages.kept_copies import AGENT_FOLDER, copied_file, tree
 from signet_sync.storage import files
 from signet_sync.sync.request import Pass
 from signet_sync.sync.stages import Maintenance
 from signet_sync.sync.workspace import Workspace
-
-_OF_AGENT = re.compile(r"agents/([^/]+)/")
-# Folders below an agent's folder in which copies may be. No other folder is read.
-_DEEPER = re.compile(
-    r"agents(?:/[^/]+)?|ledger(?:/\d{4}(?:/\d\d)?)?|entities(?:/ledger|/(?:user|parts|relationships)(?:/[^/]+--[^/]+)?)?",
-    re.ASCII,
-)
 
 
 class Copy(NamedTuple):
@@ -49,26 +39,15 @@ class PageCopies(Maintenance):
         run.outcome.trouble += clear(run.workspace)
 
 
-def standing(root: str) -> list[Copy]:
+def find(root: str) -> list[Copy]:
     """Returns every conflict copy outside `memory/` and `.signet/`, without reading any."""
     found = []
-    for folder, names in _folders(root, ""):
-        for name in names:
-            path = f"{folder}/{name}" if folder else name
-            original = original_of(path) if has_conflict_mark(name.rpartition(".")[0]) else None
-            if original is not None:
-                owner = _OF_AGENT.match(path)
-                found.append(Copy(path, original, owner[1] if owner else DEFAULT_AGENT))
+    for path in tree(root):
+        original = copied_file(path)
+        if original is not None:
+            owner = AGENT_FOLDER.match(path)
+            found.append(Copy(path, original, owner[1] if owner else DEFAULT_AGENT))
     return found
-
-
-def _folders(root: str, folder: str) -> Iterator[tuple[str, list[str]]]:
-    names = files.listing(root, folder, "")
-    yield folder, names
-    for name in names:
-        path = f"{folder}/{name}" if folder else name
-        if _DEEPER.fullmatch(_OF_AGENT.sub("", path)):
-            yield from _folders(root, path)
 
 
 def clear(workspace: Workspace) -> list[str]:
@@ -78,7 +57,7 @@ def clear(workspace: Workspace) -> list[str]:
     done.
     """
     trouble = []
-    for copy in standing(workspace.root):
+    for copy in find(workspace.root):
         is_page = page_agent(copy.original) is not None
         if parse_ledger_page(copy.original) is not None or (
             is_page and signet_daemon.holds(workspace, [copy.agent_id])

@@ -9,7 +9,7 @@ from signet_sync.errors import SignetSyncError
 from signet_sync.formats import managed_block
 from signet_sync.formats.paths import page_agent
 from signet_sync.formats.snapshot import PAGE_LIMIT, Found
-from signet_sync.pages.stage import keep_copy
+from signet_sync.pages.kept_copies import keep_copy
 from signet_sync.storage import files, state_dir
 from signet_sync.sync.request import Pass
 from signet_sync.sync.stages import Recovery

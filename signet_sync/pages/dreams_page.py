@@ -15,6 +15,7 @@ from typing import NamedTuple
 from signet_sync.formats.handle import handle
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.timestamps import day_of, iso
+from signet_sync.memories.promotion_views import DreamView, SweepView
 from signet_sync.pages.sections import plain
 from signet_sync.text.phrases import counted
 
@@ -39,40 +40,6 @@ _FORGOTTEN = late(r"- (\d{1,9}) forgotten since", re.ASCII)
 _PROMOTED = "### Promoted"
 
 
-class DreamView(NamedTuple):
-    """A promotion as it was; `text` is None if the memory was forgotten since.
-
-    The signals from which the score was computed are between 0 and 1; `last_us` is the last hit (µs since 1970 UTC).
-    """
-
-    memory_id: str
-    text: str | None
-    score: float
-    hits: int
-    queries: int
-    days: int
-    last_us: int
-    frequency: float
-    relevance: float
-    recency: float
-    diversity: float
-    consolidation: float
-
-
-class SweepView(NamedTuple):
-    """A sweep: its id and instant (µs since 1970 UTC), and how many memories it saw, passed over and promoted then.
-
-    `dreams` are those of its promotions that are still known.
-    """
-
-    id: str
-    at_us: int
-    candidates: int
-    skipped: int
-    promoted: int
-    dreams: Sequence[DreamView]
-
-
 class _Entry(NamedTuple):
     """A part of the page: the id of its (first) sweep, whether it promoted nothing, and its text."""
 
@@ -90,9 +57,9 @@ def diary(sweeps: Sequence[SweepView], existing: str | None, gone: Collection[st
     """
     ours = {sweep.id for sweep in sweeps}
     others = [entry for entry in _entries(existing or "") if entry.id not in ours]
-    risen = [_risen(sweep, gone) for sweep in sweeps if not _is_quiet(sweep)]
-    risen += [_without(entry, gone) for entry in others if not entry.quiet]
-    shown = _bounded(sorted(risen))
+    promoted = [_promotion_entry(sweep, gone) for sweep in sweeps if not _is_quiet(sweep)]
+    promoted += [_without(entry, gone) for entry in others if not entry.quiet]
+    shown = _bounded(sorted(promoted))
     quiet = _quiet([sweep for sweep in sweeps if _is_quiet(sweep)], [entry.id for entry in shown])
     quiet += [entry for entry in others if entry.quiet]
     if len(shown) == ENTRIES:
@@ -105,13 +72,13 @@ def _is_quiet(sweep: SweepView) -> bool:
     return sweep.promoted <= 0 and not sweep.dreams
 
 
-def _risen(sweep: SweepView, gone: Collection[str]) -> _Entry:
+def _promotion_entry(sweep: SweepView, gone: Collection[str]) -> _Entry:
     """Returns the entry of a sweep that promoted something."""
     dreams = sorted(sweep.dreams, key=lambda dream: (-dream.score, -dream.last_us, dream.memory_id))
     bullets = [_bullet(dream, dream.text) for dream in dreams if dream.text is not None and dream.memory_id not in gone]
     promoted = max(sweep.promoted, len(dreams))
     lines = [
-        f"## Dreamed {_minute(sweep.at_us)}",
+        f"## Dreamed {_to_minute(sweep.at_us)}",
         f"<!-- dream {sweep.id} -->",
         "",
         f"- candidates: {sweep.candidates}",
@@ -121,7 +88,7 @@ def _risen(sweep: SweepView, gone: Collection[str]) -> _Entry:
         _PROMOTED,
         "",
         *bullets,
-        *_forgotten(promoted - len(bullets)),
+        *_forgotten_line(promoted - len(bullets)),
     ]
     return _Entry(sweep.id, False, "\n".join(lines))
 
@@ -159,18 +126,18 @@ _PLACES = (
 )
 
 
-def _forgotten(count: int) -> list[str]:
+def _forgotten_line(count: int) -> list[str]:
     return [f"- {count} forgotten since"] if count > 0 else []
 
 
-def _quiet(sweeps: Iterable[SweepView], risen: Sequence[str]) -> list[_Entry]:
-    """Returns the sweeps that promoted nothing, those between two of the entries `risen` (ids in order) as one."""
+def _quiet(sweeps: Iterable[SweepView], entry_ids: Sequence[str]) -> list[_Entry]:
+    """Returns the sweeps that promoted nothing, those between two of the entries `entry_ids` (ids in order) as one."""
     ordered = sorted(sweeps, key=lambda sweep: sweep.id)
-    runs = groupby(ordered, key=lambda sweep: bisect(risen, sweep.id))
-    return [_run(list(run)) for _, run in runs]
+    runs = groupby(ordered, key=lambda sweep: bisect(entry_ids, sweep.id))
+    return [_quiet_entry(list(run)) for _, run in runs]
 
 
-def _run(sweeps: Sequence[SweepView]) -> _Entry:
+def _quiet_entry(sweeps: Sequence[SweepView]) -> _Entry:
     first, last = day_of(sweeps[0].at_us), day_of(sweeps[-1].at_us)
     days = first if first == last else f"{first} to {last}"
     heading = f"## {days}: {counted(len(sweeps), 'quiet sweep')}, nothing new rose"
@@ -190,15 +157,19 @@ def _entries(text: str) -> Iterator[_Entry]:
 def _without(entry: _Entry, gone: Collection[str]) -> _Entry:
     """Returns an entry with the memories in `gone` replaced by a number."""
     kept: list[str] = []
-    forgotten = dropped = 0
+    count_forgotten = count_dropped = 0
     for line in entry.text.split("\n"):
         if (bullet := _BULLET.fullmatch(line)) and bullet[1] in gone:
-            dropped += 1
+            count_dropped += 1
         elif count := _FORGOTTEN.fullmatch(line):
-            forgotten += int(count[1])
+            count_forgotten += int(count[1])
         else:
             kept.append(line)
-    return entry._replace(text="\n".join([*kept, *_forgotten(forgotten + dropped)])) if dropped else entry
+    return (
+        entry._replace(text="\n".join([*kept, *_forgotten_line(count_forgotten + count_dropped)]))
+        if count_dropped
+        else entry
+    )
 
 
 def _bounded(entries: Sequence[_Entry]) -> list[_Entry]:
@@ -213,7 +184,7 @@ def _bounded(entries: Sequence[_Entry]) -> list[_Entry]:
     return shown[::-1]
 
 
-def _minute(at_us: int) -> str:
+def _to_minute(at_us: int) -> str:
     """Returns `2026-04-24 03:00 UTC`."""
     text = iso(at_us)
     return f"{text[:10]} {text[11:16]} UTC"

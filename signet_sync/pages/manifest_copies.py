@@ -36,12 +36,12 @@ class ManifestCopies(Maintenance):
 
     def run(self, run: Pass) -> None:
         """Merges the copies."""
-        joined, trouble = take_in(run.workspace)
+        joined, trouble = merge_copies(run.workspace)
         run.outcome.rewritten |= joined
         run.outcome.trouble += trouble
 
 
-def take_in(workspace: Workspace) -> tuple[set[str], list[str]]:
+def merge_copies(workspace: Workspace) -> tuple[set[str], list[str]]:
     """Merges the known copies into their manifests. Returns the paths that changed, and what could not be done.
 
     Two machines added to one manifest: the newest segments and every line that the user wrote are kept. A copy that
@@ -51,9 +51,9 @@ def take_in(workspace: Workspace) -> tuple[set[str], list[str]]:
     trouble = []
     for copy, path in _known(workspace):
         try:
-            changed |= _join(workspace, copy, path)
+            changed |= _merge(workspace, copy, path)
         except (OSError, WorkspaceError, RevisionConflict) as error:
-            trouble.append(f"{copy}: it could not be joined with its manifest: {reason(error)}")
+            trouble.append(f"{copy}: it could not be merged into its manifest: {reason(error)}")
     return changed, trouble
 
 
@@ -66,7 +66,7 @@ def _known(workspace: Workspace) -> list[tuple[str, str]]:
     return [(match[0], f"{match[1]}.md") for match in matches if artifact_name(f"{match[1][len(MEMORY) + 1 :]}.md")]
 
 
-def _join(workspace: Workspace, copy: str, path: str) -> set[str]:
+def _merge(workspace: Workspace, copy: str, path: str) -> set[str]:
     limit = workspace.settings.max_file_bytes
     known = manifests.read(workspace.root, copy, limit)
     if known is None:
@@ -86,7 +86,7 @@ def _join(workspace: Workspace, copy: str, path: str) -> set[str]:
         joined = all(fields.get(key) == theirs.get(key) for key in _SAME)
         if not joined:
             return None
-        after = {**fields, **newer(fields, theirs)}, with_words(body, document.body)
+        after = {**fields, **newer(fields, theirs)}, merged_body(body, document.body)
         return None if after == (fields, body) else after
 
     written = manifests.swap(
@@ -113,7 +113,7 @@ def _moment(text: str | None) -> tuple[int, str]:
     return (parse_instant(text or "") or 0, text or "")
 
 
-def with_words(body: str, other: str) -> str:
+def merged_body(body: str, other: str) -> str:
     """Returns a manifest's body plus the links and lines that only the other has; no line of either is lost."""
     lines = other.split("\n")
     links = [(path, kind) for line in lines if _LINKS.fullmatch(line) for path, kind in _LINK.findall(line)]

@@ -14,7 +14,7 @@ from signet_sync.formats.session_log_rows import MonthView as MonthView
 from signet_sync.formats.timestamps import DAY, day_of
 from signet_sync.formats.wikilinks import wikilink
 from signet_sync.pages.budget import Shares
-from signet_sync.pages.sections import SECTIONS, Candidate, fill, inert, link_to
+from signet_sync.pages.sections import SECTIONS, SectionCandidate, fill, inert, link_to
 from signet_sync.pages.session_log import clipping_notice
 from signet_sync.text.phrases import counted
 from signet_sync.text.sentences import flatten_cell
@@ -44,7 +44,7 @@ class NodeView(NamedTuple):
     path: str | None
 
 
-class Lineage(NamedTuple):
+class NodeLineage(NamedTuple):
     """The newest condensations of an agent, and its newest summaries and compactions; newest first.
 
     Each is read only when requested: a page shows only a few of them.
@@ -63,12 +63,12 @@ class Projection:
 
     agent_id: str
     warning: str
-    candidates: Sequence[Candidate]
+    candidates: Sequence[SectionCandidate]
     in_window: int
     window_months: Sequence[str]
     rows: Callable[[int], Sequence[tuple[tuple[str, str], str, int, str]]]
     months: Sequence[MonthView]
-    lineage: Callable[[int], Lineage]
+    lineage: Callable[[int], NodeLineage]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,12 +7,12 @@ from typing import Any
 
 from signet_sync.capture.catch_up import catch_up
 from signet_sync.errors import DatabaseError
-from signet_sync.pages.session_context import Composed, compose
+from signet_sync.pages.session_context import SessionContext, compose
 from signet_sync.sync.read_only import Place, count_nodes, reading
 from signet_sync.text.token_estimate import estimate_tokens
 
 
-def at_start(place: Place, agent_id: str, *, shared: bool = False, budget: int | None = None) -> Composed:
+def at_start(place: Place, agent_id: str, *, shared: bool = False, budget: int | None = None) -> SessionContext:
     """Returns the agent's MEMORY.md (not with `shared`) and the identity files, in at most `budget` tokens.
 
     Raises `WorkspaceError`.
@@ -24,7 +24,7 @@ def at_start(place: Place, agent_id: str, *, shared: bool = False, budget: int |
             pass
     except DatabaseError as error:
         if os.path.exists(place.database):
-            trouble = [f"the index cannot be asked: {error.message}"]
+            trouble = [f"the index cannot be read: {error.message}"]
     if budget is None:
         composed = compose(place.root, agent_id, shared=shared)
     else:
@@ -35,12 +35,12 @@ def at_start(place: Place, agent_id: str, *, shared: bool = False, budget: int |
 
 def at_prompt(
     place: Place, agent_id: str, prompt: str, *, shared: bool = False, budget: int | None = None, counted: bool = True
-) -> Composed:
+) -> SessionContext:
     """Returns what memory holds on a prompt, in at most `budget` tokens; it counts as seen unless not `counted`.
 
     Raises `WorkspaceError`, `DatabaseError`.
     """
-    from signet_sync.pages.prompt_context import prompted
+    from signet_sync.pages.prompt_context import prompted  # slow import, not needed at a session's start
 
     if counted and not shared:
         catch_up(place, agent_id)
@@ -51,7 +51,7 @@ def at_prompt(
     return composed
 
 
-def document(agent_id: str, composed: Composed, *, shared: bool) -> dict[str, Any]:
+def document(agent_id: str, composed: SessionContext, *, shared: bool) -> dict[str, Any]:
     """Returns the document of `context --json`."""
     return {
         "agent_id": agent_id,

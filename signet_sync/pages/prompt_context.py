@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from signet_sync.pages import context
-from signet_sync.pages.context import PROMPT_BUDGET, Recalled
-from signet_sync.pages.session_context import Composed, compose
+from signet_sync.pages.context import PROMPT_BUDGET, PromptHit
+from signet_sync.pages.session_context import SessionContext, compose
 from signet_sync.recall import operations as recall_operations
 from signet_sync.recall.query import Query
-from signet_sync.recall.rank import TIERS, Candidate, Tier, for_prompt
+from signet_sync.recall.rank import TIERS, RecallCandidate, Tier, for_prompt
 from signet_sync.storage.database.connection import Database
 from signet_sync.text.token_estimate import estimate_tokens
 
@@ -18,30 +18,30 @@ _MOST_RECALLED = 12
 
 def prompted(
     root: str, database: Database, agent_id: str, prompt: str, *, shared: bool = False, budget: int | None = None
-) -> Composed:
+) -> SessionContext:
     """Returns what memory holds on a prompt, in at most `budget` tokens (else `PROMPT_BUDGET`).
 
     With `shared`, only memories that are not private, followed by the identity files in what the budget leaves
     (contracts: what others read too). Raises what reading the database raises.
     """
     tiers: tuple[Tier, ...] = ("memory",) if shared else TIERS
-    _, found = recall_operations.find(database, prompt, agent_id, _called_for, tiers=tiers, private=not shared)
-    hits = [Recalled(one.text, one.where, one.path, one.id) for one in found]
+    _, found = recall_operations.find(database, prompt, agent_id, _for_prompt, tiers=tiers, private=not shared)
+    hits = [PromptHit(one.text, one.where, one.path, one.id) for one in found]
     text, kept = context.recalled(hits, budget or PROMPT_BUDGET, estimate_tokens)
     sources = list(dict.fromkeys(hit.path for hit in kept if hit.path is not None))
     ids = [hit.id for hit in kept]
     if not shared:
-        return Composed(text, sources, [], ids, crowded=bool(hits) and not kept)
+        return SessionContext(text, sources, [], ids, crowded=bool(hits) and not kept)
     left = None if budget is None else budget - estimate_tokens(text) - 2
-    who = (
+    identity = (
         compose(root, agent_id, shared=True)
         if left is None
         else compose(root, agent_id, shared=True, limit=max(left, 0), size=estimate_tokens)
     )
-    told = "\n\n".join(filter(None, [text, who.text]))
-    crowded = not told and (bool(hits) or who.crowded)
-    return Composed(told, [*sources, *who.sources], who.troubles, ids, crowded=crowded)
+    joined = "\n\n".join(filter(None, [text, identity.text]))
+    crowded = not joined and (bool(hits) or identity.crowded)
+    return SessionContext(joined, [*sources, *identity.sources], identity.troubles, ids, crowded=crowded)
 
 
-def _called_for(query: Query, found: Sequence[Candidate]) -> Sequence[Candidate]:
+def _for_prompt(query: Query, found: Sequence[RecallCandidate]) -> Sequence[RecallCandidate]:
     return for_prompt(query, found, _MOST_RECALLED, asked=True)

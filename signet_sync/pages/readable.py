@@ -23,7 +23,7 @@ _PER_CHARACTER = 5  # bytes of UTF-8 per character, at most, with a margin
 _TITLE = 200  # characters
 
 
-class Listed(NamedTuple):
+class ReadableFile(NamedTuple):
     """A file that may be read: `kind` is `page`, `entity` or that of an artifact, `title` says what it contains."""
 
     path: str
@@ -31,7 +31,7 @@ class Listed(NamedTuple):
     title: str
 
 
-class Text(NamedTuple):
+class ReadableText(NamedTuple):
     """A file's text, sanitized; without `whole` only its beginning."""
 
     path: str
@@ -39,7 +39,7 @@ class Text(NamedTuple):
     whole: bool
 
 
-def read(place: Place, agent_id: str, path: str, limit: int) -> Text:
+def read(place: Place, agent_id: str, path: str, limit: int) -> ReadableText:
     """Returns a file of an agent, at most `limit` characters. The index decides who owns it; no link is followed.
 
     Raises `UsageError` (`not-found`, `not-as-sealed`), `WorkspaceError`, `DatabaseError`.
@@ -51,9 +51,9 @@ def read(place: Place, agent_id: str, path: str, limit: int) -> Text:
         verdict = sessions.verdicts(database, [path]).get(path, "indexed")
         if verdict != "indexed":
             raise UsageError(
-                f"the file is not as it was sealed ({verdict})",
+                f"the file differs from its seal ({verdict})",
                 path=path,
-                hint="a person looks with: signet-sync violations list",
+                hint="see: signet-sync violations list",
                 code="not-as-sealed",
             )
         # Read before the index is closed: a removal from then on is seen by the next request.
@@ -63,7 +63,7 @@ def read(place: Place, agent_id: str, path: str, limit: int) -> Text:
     enough = limit * _PER_CHARACTER
     text = sanitize_transcript_v2(beginning(found.raw, enough))
     whole = len(found.raw) <= enough and len(text) <= limit
-    return Text(path, text if len(text) <= limit else _cut(text, limit), whole)
+    return ReadableText(path, text if len(text) <= limit else _cut(text, limit), whole)
 
 
 def belongs(database: Database, agent_id: str, path: str) -> bool:
@@ -77,32 +77,34 @@ def belongs(database: Database, agent_id: str, path: str) -> bool:
     return artifact is not None and artifact.agent_id == agent_id
 
 
-def listing(place: Place, agent_id: str, after: str, limit: int) -> list[Listed]:
+def listing(place: Place, agent_id: str, after: str, limit: int) -> list[ReadableFile]:
     """Lists what may be read, at most `limit` files: MEMORY.md, entity files, artifacts with the newest first.
 
     `after` is the last path of the previous list, "" to begin. Raises `WorkspaceError`, `DatabaseError`.
     """
-    found: list[Listed] = []
+    found: list[ReadableFile] = []
     with reading(place) as database:
         page = head_page(agent_id)
         if not after and files.look(place.root, page) is not None:
-            found.append(Listed(page, "page", "what this agent reads first in every session"))
+            found.append(ReadableFile(page, "page", "what this agent reads first in every session"))
         begun = after if parse_path(after) is None and after != page else ""
         if not begun:
             found += _of_entities(database, agent_id, after if after != page else "")
         room = max(limit - len(found), 0)
         for path, kind, session, sentence in artifacts.newest(database, agent_id, begun, room):
-            found.append(Listed(path, kind, flatten(sentence or f"{kind} of {session}", _TITLE)))
+            found.append(ReadableFile(path, kind, flatten(sentence or f"{kind} of {session}", _TITLE)))
     return found[:limit]
 
 
-def _of_entities(database: Database, agent_id: str, after: str) -> list[Listed]:
+def _of_entities(database: Database, agent_id: str, after: str) -> list[ReadableFile]:
     titles = {one.id: one.title for one in entities_store.entities(database, agent_id)}
     found = []
     for path in entities_store.signatures(database, agent_id):
         whose = parse_path(path)
         if whose is not None and path > after:
-            found.append(Listed(path, "entity", flatten(f"{titles.get(whose.id, whose.id)}: {whose.file}", _TITLE)))
+            found.append(
+                ReadableFile(path, "entity", flatten(f"{titles.get(whose.id, whose.id)}: {whose.file}", _TITLE))
+            )
     return found
 
 

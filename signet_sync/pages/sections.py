@@ -12,6 +12,7 @@ from signet_sync.formats.handle import handle
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.timestamps import DAY, day_of
 from signet_sync.formats.wikilinks import wikilink
+from signet_sync.memories.promotion_views import DreamedView
 from signet_sync.memories.score import UNUSED, Use, day_start, rank, score
 from signet_sync.text.phrases import counted
 from signet_sync.text.sentences import basename, content_words, flatten, flatten_cell
@@ -36,7 +37,7 @@ _PREFIXES = {"next": "next: ", "question": "question: ", "preference": "preferen
 # a pin of ours.
 _BLOCK = late(r"^(?:(?:#{1,6}|[-*+]|\d{1,9}[.)]|\[[ xX]\])(?:[ \t]+|$)|>[ \t]*|~{3,}[ \t]*|📌\ufe0f?[ \t]*)+")
 _HANDLE = late(r"\^(?=[a-z]-)")
-_SPOKEN_OF = 3  # content words that a session's sentence shares with a blocker
+_MENTIONED = 3  # content words that a session's sentence shares with a blocker
 
 # A page is rendered again with every change and most of its texts stay the same; the cache holds those of a few pages.
 _kept = lru_cache(maxsize=1_000)
@@ -77,16 +78,6 @@ class MemoryView(NamedTuple):
     created_us: int
 
 
-class DreamedView(NamedTuple):
-    """Why a memory was promoted: the heading of its sweep, its instant, and the score, hits and days it had then."""
-
-    heading: str
-    at_us: int
-    score: float
-    hits: int
-    days: int
-
-
 class PinnedView(NamedTuple):
     """A pinned node of the graph; `path` is None for a condensation."""
 
@@ -99,19 +90,19 @@ class PinnedView(NamedTuple):
 
 
 class EntityView(NamedTuple):
-    """An entity; `says` is one sentence about it, empty if its profile has no text yet."""
+    """An entity; `sentence` is about it, empty if its profile has no text yet."""
 
     id: str
     kind: str
     title: str
     type: str | None
     status: str
-    says: str
+    sentence: str
     updated_us: int
     path: str
 
 
-class Seen(NamedTuple):
+class SectionInputs(NamedTuple):
     """All that page sections may show of an agent, in any order; by id, what was used, pinned and promoted."""
 
     threads: Sequence[ThreadView] = ()
@@ -123,20 +114,20 @@ class Seen(NamedTuple):
     entities: Sequence[EntityView] = ()
 
 
-class Line(NamedTuple):
+class SectionLine(NamedTuple):
     """The text of one candidate, without bullet and handle.
 
-    `says` are the statements in it, its own first: the line is left out if its own is on the page already, and replaced
-    by `short` if one of the others is.
+    `statements` are those in it, its own first: the line is left out if its own is on the page already, and replaced by
+    `short` if one of the others is.
     """
 
-    says: tuple[str, ...]
+    statements: tuple[str, ...]
     text: str
     short: str
 
 
-class Candidate(NamedTuple):
-    """What may be shown, and its score; `tell` makes its line, which is not needed for most.
+class SectionCandidate(NamedTuple):
+    """What may be shown, and its score; `make_line` makes its line, which is not needed for most.
 
     `group` is a heading inside the section, and `place` the order below it, lowest first.
     """
@@ -146,14 +137,14 @@ class Candidate(NamedTuple):
     at_us: int
     score: float
     pinned: bool
-    tell: Callable[[], Line]
+    make_line: Callable[[], SectionLine]
     group: str = ""
     place: float = 0.0
 
     @property
     def line(self) -> str:
         """Returns the whole line, without its handle."""
-        return f"{self.bullet}{self.tell().text}"
+        return f"{self.bullet}{self.make_line().text}"
 
     @property
     def bullet(self) -> str:
@@ -161,7 +152,7 @@ class Candidate(NamedTuple):
         return f"- {PIN}" if self.pinned else "- "
 
 
-class Head(NamedTuple):
+class FilledSections(NamedTuple):
     """Lines by section, the ids that they show, and the tokens that they and their headings cost."""
 
     lines: dict[str, list[str]]
@@ -169,7 +160,7 @@ class Head(NamedTuple):
     tokens: int
 
 
-def candidates(seen: Seen, now_us: int, half_lives: Mapping[str, float]) -> list[Candidate]:
+def candidates(seen: SectionInputs, now_us: int, half_lives: Mapping[str, float]) -> list[SectionCandidate]:
     """Returns a candidate for everything seen, scored for the UTC day of `now_us`; half-lives are days by kind.
 
     A blocker that a later session of its project mentions is left out: that session has its present state.
@@ -177,8 +168,14 @@ def candidates(seen: Seen, now_us: int, half_lives: Mapping[str, float]) -> list
     today = day_start(now_us)
 
     def valued(
-        kind: str, section: str, thing_id: str, at_us: int, tell: Callable[[], Line], *, remembered: bool = False
-    ) -> Candidate:
+        kind: str,
+        section: str,
+        thing_id: str,
+        at_us: int,
+        make_line: Callable[[], SectionLine],
+        *,
+        remembered: bool = False,
+    ) -> SectionCandidate:
         use = seen.uses.get(thing_id, UNUSED)
         value = score(
             kind,
@@ -190,12 +187,12 @@ def candidates(seen: Seen, now_us: int, half_lives: Mapping[str, float]) -> list
             pinned=use.pinned,
             remembered=remembered,
         )
-        return Candidate(section, thing_id, at_us, value, use.pinned, tell)
+        return SectionCandidate(section, thing_id, at_us, value, use.pinned, make_line)
 
     threads: dict[str, list[ThreadView]] = {}
     for thread in seen.threads:
         threads.setdefault((thread.project or "").casefold(), []).append(thread)
-    facts = [v for v in seen.facts if seen.uses.get(v.id, UNUSED).pinned or not _spoken_of_since(v, threads)]
+    facts = [v for v in seen.facts if seen.uses.get(v.id, UNUSED).pinned or not _mentioned_since(v, threads)]
     return [
         *(valued("thread", "projects", v.id, v.latest_us, partial(_of_thread, v, today)) for v in seen.threads),
         *(valued(v.aspect, _section(v.aspect), v.id, v.latest_us, partial(_of_fact, v)) for v in facts),
@@ -209,12 +206,12 @@ def candidates(seen: Seen, now_us: int, half_lives: Mapping[str, float]) -> list
     ]
 
 
-def _spoken_of_since(view: FactView, threads: Mapping[str, Sequence[ThreadView]]) -> bool:
+def _mentioned_since(view: FactView, threads: Mapping[str, Sequence[ThreadView]]) -> bool:
     """Returns whether the newest session of a thread of the same project mentions an earlier session's blocker."""
     if view.aspect != "blocker" or not view.project:
         return False
     return any(
-        thread.latest_us > view.latest_us and len(_words(view.text) & _words(thread.sample)) >= _SPOKEN_OF
+        thread.latest_us > view.latest_us and len(_words(view.text) & _words(thread.sample)) >= _MENTIONED
         for thread in threads.get(view.project.casefold(), ())
     )
 
@@ -224,48 +221,49 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(content_words(text))
 
 
-def _memory(view: MemoryView, dreamed: DreamedView | None, valued: Callable[..., Candidate]) -> Candidate:
+def _memory(view: MemoryView, dreamed: DreamedView | None, valued: Callable[..., SectionCandidate]) -> SectionCandidate:
     """Returns a memory in the section of its type; a promoted one in *Dreamed*, dated by its promotion."""
     if dreamed is None:
         section = _section(view.type)
         return valued(view.type, section, view.id, view.created_us, partial(_of_memory, view), remembered=True)
-    at_us, tell = max(view.created_us, dreamed.at_us), partial(_of_dream, view, dreamed)
-    risen = valued(view.type, "dreamed", view.id, at_us, tell, remembered=True)
-    return risen._replace(group=dreamed.heading, place=-dreamed.score)
+    at_us, make_line = max(view.created_us, dreamed.at_us), partial(_of_dream, view, dreamed)
+    promoted = valued(view.type, "dreamed", view.id, at_us, make_line, remembered=True)
+    return promoted._replace(group=dreamed.heading, place=-dreamed.score)
 
 
 @_kept
-def _of_thread(view: ThreadView, today_us: int) -> Line:
+def _of_thread(view: ThreadView, today_us: int) -> SectionLine:
     text = thread_line(view, today_us)
     if not view.next_action:
-        return Line((view.id,), text, text)
-    return Line((view.id, _saying(view.next_action)), text, thread_line(view._replace(next_action=None), today_us))
+        return SectionLine((view.id,), text, text)
+    return SectionLine(
+        (view.id, _statement(view.next_action)), text, thread_line(view._replace(next_action=None), today_us)
+    )
 
 
 @_kept
-def _of_fact(view: FactView) -> Line:
-    text = fact_line(view)
-    return Line((_saying(view.text),), text, text)
+def _of_fact(view: FactView) -> SectionLine:
+    return _single(_statement(view.text), fact_line(view))
 
 
-def _of_memory(view: MemoryView) -> Line:
-    text = memory_line(view)
-    return Line((_saying(view.content),), text, text)
+def _of_memory(view: MemoryView) -> SectionLine:
+    return _single(_statement(view.content), memory_line(view))
 
 
-def _of_dream(view: MemoryView, dreamed: DreamedView) -> Line:
-    text = dreamed_line(view, dreamed)
-    return Line((_saying(view.content),), text, text)
+def _of_dream(view: MemoryView, dreamed: DreamedView) -> SectionLine:
+    return _single(_statement(view.content), dreamed_line(view, dreamed))
 
 
-def _of_node(view: PinnedView) -> Line:
-    text = pinned_line(view)
-    return Line((view.id,), text, text)
+def _of_node(view: PinnedView) -> SectionLine:
+    return _single(view.id, pinned_line(view))
 
 
-def _of_entity(view: EntityView) -> Line:
-    text = entity_line(view)
-    return Line((view.id,), text, text)
+def _of_entity(view: EntityView) -> SectionLine:
+    return _single(view.id, entity_line(view))
+
+
+def _single(statement: str, text: str) -> SectionLine:
+    return SectionLine((statement,), text, text)
 
 
 def thread_line(view: ThreadView, today_us: int) -> str:
@@ -275,11 +273,13 @@ def thread_line(view: ThreadView, today_us: int) -> str:
     more = f" · {lineage}" if project and lineage else ""
     status = "quiet" if today_us - view.latest_us > QUIET_AFTER else view.status
     count = counted(view.sessions, "session")
-    said = plain(view.sample)
+    summary = plain(view.sample)
     if view.next_action:
-        said = f"{said.rstrip('.')}; next: {plain(view.next_action, NEXT_LENGTH)}"
+        summary = f"{summary.rstrip('.')}; next: {plain(view.next_action, NEXT_LENGTH)}"
     name = project or lineage or "no project"
-    return f"**{name}**{harness}{more} · {status}, {count}, last {day_of(view.latest_us)}: {said} {link_to(view.path)}"
+    return (
+        f"**{name}**{harness}{more} · {status}, {count}, last {day_of(view.latest_us)}: {summary} {link_to(view.path)}"
+    )
 
 
 def fact_line(view: FactView) -> str:
@@ -308,8 +308,8 @@ def pinned_line(view: PinnedView) -> str:
 def entity_line(view: EntityView) -> str:
     """Returns `**Inner Critic** (part, protector, active): … [[…/profile.md|profile]]`."""
     about = _listed(view.kind, _cell(view.type or "", 40), _cell(view.status, 40))
-    says = f": {plain(view.says)}" if view.says else ""
-    return f"**{_cell(view.title, 80)}** ({about}){says} {wikilink(view.path, 'profile')}"
+    sentence = f": {plain(view.sentence)}" if view.sentence else ""
+    return f"**{_cell(view.title, 80)}** ({about}){sentence} {wikilink(view.path, 'profile')}"
 
 
 def link_to(path: str) -> str:
@@ -318,25 +318,25 @@ def link_to(path: str) -> str:
     return wikilink(path, name.kind if name is not None else "source")
 
 
-def fill(entries: Iterable[Candidate], budget: int) -> Head:
+def fill(entries: Iterable[SectionCandidate], budget: int) -> FilledSections:
     """Returns lines within a budget of tokens, each with its handle: best first, each statement once.
 
     Pins come first, then the highest score, then the newest, then ids. A line that alone exceeds the budget is skipped;
     the first that no longer fits ends the selection, so that nothing of lower score takes its place. Inside a section
     pins come first, then threads, then the rest, each as ranked; if it has groups, the newest group first.
     """
-    chosen: dict[str, list[tuple[Candidate, str]]] = {key: [] for key, _ in SECTIONS}
+    chosen: dict[str, list[tuple[SectionCandidate, str]]] = {key: [] for key, _ in SECTIONS}
     groups: set[str] = set()
-    said: set[str] = set()
+    shown_statements: set[str] = set()
     shown: set[str] = set()
     used = 0
     for entry in sorted(entries, key=lambda e: rank(e.score, e.at_us, e.id, pinned=e.pinned)):
         if entry.id in shown:
             continue
-        says, text, short = entry.tell()
-        if says[0] in said:
+        statements, text, short = entry.make_line()
+        if statements[0] in shown_statements:
             continue
-        line = f"{entry.bullet}{text if said.isdisjoint(says) else short} {handle(entry.id)}"
+        line = f"{entry.bullet}{text if shown_statements.isdisjoint(statements) else short} {handle(entry.id)}"
         heading = _HEADING_COSTS[entry.section]
         cost = page_tokens(line) + 1
         if entry.group not in groups:
@@ -350,15 +350,15 @@ def fill(entries: Iterable[Candidate], budget: int) -> Head:
         used += cost
         groups.add(entry.group)
         chosen[entry.section].append((entry, line))
-        said.update(says)
+        shown_statements.update(statements)
         shown.add(entry.id)
     for pairs in chosen.values():
         pairs.sort(key=lambda pair: (not pair[0].pinned, pair[0].place, not pair[0].id.startswith("t-")))
         pairs.sort(key=lambda pair: pair[0].group, reverse=True)
-    return Head({key: _grouped(pairs) for key, pairs in chosen.items()}, frozenset(shown), used)
+    return FilledSections({key: _grouped(pairs) for key, pairs in chosen.items()}, frozenset(shown), used)
 
 
-def _grouped(pairs: Iterable[tuple[Candidate, str]]) -> list[str]:
+def _grouped(pairs: Iterable[tuple[SectionCandidate, str]]) -> list[str]:
     """Returns the lines of a section, each group below its heading."""
     lines: list[str] = []
     before = ""
@@ -386,7 +386,7 @@ def _section(kind: str) -> str:
     return SECTION_OF.get(kind, SECTION_OF["note"])
 
 
-def _saying(text: str) -> str:
+def _statement(text: str) -> str:
     return plain(text).casefold().rstrip(" .!…")
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 from signet_sync.formats.paths import head_page
 from signet_sync.formats.snapshot import Found
 from signet_sync.pages import context
@@ -15,29 +17,21 @@ _PER_CHARACTER, _PER_TOKEN = 5, 16
 _CUT = "\n[No more of this file was read.]"
 
 
-class Composed:
+@dataclass(slots=True)
+class SessionContext:
     """The text, the paths (relative to the workspace) that it was made of, and what could not be read and why.
 
     `ids` are those of the recalled hits; `crowded` means that there were hits, but none fitted.
     """
 
-    def __init__(
-        self,
-        text: str,
-        sources: list[str],
-        troubles: list[str],
-        ids: list[str] | None = None,
-        *,
-        crowded: bool = False,
-    ) -> None:
-        self.text = text
-        self.sources = sources
-        self.troubles = troubles
-        self.ids = ids or []
-        self.crowded = crowded
+    text: str
+    sources: list[str]
+    troubles: list[str]
+    ids: list[str] = field(default_factory=list)
+    crowded: bool = False
 
 
-def compose(root: str, agent_id: str, *, shared: bool = False, limit: int = LIMIT, size: Size = len) -> Composed:
+def compose(root: str, agent_id: str, *, shared: bool = False, limit: int = LIMIT, size: Size = len) -> SessionContext:
     """Returns the context of an agent; with `shared` without its MEMORY.md, for places that others read too.
 
     No symlink is followed: one among these files is reported as a problem.
@@ -60,7 +54,7 @@ def compose(root: str, agent_id: str, *, shared: bool = False, limit: int = LIMI
     memory = "" if shared else read(page)
     identities = [(path, read(path)) for path in IDENTITIES]
     text = context.compose(memory, identities, limit, memory_path=page, size=size)
-    return Composed(text, sources, troubles, crowded=bool(sources) and not text)
+    return SessionContext(text, sources, troubles, crowded=bool(sources) and not text)
 
 
 def beginning(raw: bytes, enough: int) -> str:

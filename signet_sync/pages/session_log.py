@@ -17,10 +17,12 @@ from signet_sync.text.token_estimate import estimate_tokens
 _LINKS = ("summary", "transcript", "compaction", "manifest")
 
 
-def compose(agent_id: str, token: str, parts: Sequence[Part], told: str | None = None) -> LedgerRow | None:
+def compose(
+    agent_id: str, token: str, parts: Sequence[Part], sentence_of_session: str | None = None
+) -> LedgerRow | None:
     """Returns the row of one session, or None if it has no content or is noise (contracts, *MEMORY.md*).
 
-    `told` replaces the best artifact's sentence.
+    `sentence_of_session` replaces the best artifact's sentence.
     """
     content = [part for part in parts if part.source_kind in KINDS]
     if not content:
@@ -30,11 +32,11 @@ def compose(agent_id: str, token: str, parts: Sequence[Part], told: str | None =
         return None
     newest: dict[str, Part] = {}
     for part in parts:
-        held = newest.get(part.source_kind)
-        if held is None or (part.captured_us, part.source_path) > (held.captured_us, held.source_path):
+        other = newest.get(part.source_kind)
+        if other is None or (part.captured_us, part.source_path) > (other.captured_us, other.source_path):
             newest[part.source_kind] = part
     links = " ".join(wikilink(newest[kind].source_path, kind) for kind in _LINKS if kind in newest)
-    sentence = flatten(told or best.sentence or "")
+    sentence = flatten(sentence_of_session or best.sentence or "")
     session = flatten_cell(best.session_key or best.session_id)
     project = flatten_cell(best.project) if best.project else "none"
     line = f"- {iso(best.membership_us)} | session={session} | project={project} | {sentence} {links}"
@@ -51,6 +53,11 @@ def compose(agent_id: str, token: str, parts: Sequence[Part], told: str | None =
         best.source_path,
         best.source_kind,
     )
+
+
+def page_paths(agent_id: str, days: Iterable[str]) -> set[str]:
+    """Returns the paths of the pages of some days and of their months."""
+    return {path for day in days for path in (day_page(agent_id, day), month_page(agent_id, day[:7]))}
 
 
 def clipping_notice(kept: int, total: int, agent_id: str, months: Iterable[str]) -> str:

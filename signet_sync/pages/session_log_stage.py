@@ -29,14 +29,14 @@ class SessionLog(Deriver):
         """Composes the lines of sessions again; pages of the days that change become stale."""
         change = Change()
         sessions = sorted({one.session for one in prepared})
-        told = nodes.sentences(database, sessions)
-        held = artifacts.ledger_of(database, sessions)
+        sentences = nodes.sentences(database, sessions)
+        rows_before = artifacts.ledger_of(database, sessions)
         rows: list[LedgerRow] = []
         gone: list[tuple[str, str, str]] = []
         for agent_id, token, session_id, parts in artifacts.session_parts(database, sessions):
             session = (agent_id, token, session_id)
-            row = compose(agent_id, token, parts, told[session]) if session in told else None
-            before = held.get(session)
+            row = compose(agent_id, token, parts, sentences[session]) if session in sentences else None
+            before = rows_before.get(session)
             if row == before:
                 continue
             if row is not None:

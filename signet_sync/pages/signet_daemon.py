@@ -11,6 +11,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from signet_sync.formats import managed_block
 from signet_sync.formats.paths import head_page
 from signet_sync.formats.snapshot import PAGE_LIMIT, Found
 from signet_sync.pages.store import pages
@@ -67,8 +68,6 @@ def replaced(root: str, database: Database, agents: Sequence[str]) -> tuple[str,
         status = files.look(root, path)
         if status is None or (state is not None and state.signature == files.signature_of(status)):
             continue
-        from signet_sync.formats import managed_block
-
         read = files.read(root, path, PAGE_LIMIT)
         if isinstance(read, Found) and managed_block.is_signets(read.raw):
             # A file dated in the future must not hold pages back for longer than any other.

@@ -29,7 +29,7 @@ _TAIL = re.compile(r"(?: _\(score=.*\)_| — found \d+ times? by .*)?\s*\Z", re.
 
 
 @dataclass(slots=True)
-class Past:
+class HistorySearch:
     """The findings of a search through the history; a judge (`history.purge`) that changes nothing.
 
     `artifacts` are file versions that `wanted` accepts by path and bytes, in the order of the search; `memories` are
@@ -51,8 +51,8 @@ class Past:
             self.memories |= {found.decode("ascii") for found in _MEMORY.findall(raw)}
             mark = handle(self.memory_id).encode() if self.memory_id else b""
             if mark and mark in raw:
-                said = [line for line in raw.split(b"\n") if mark in line]
-                self.lines += [line.partition(mark)[0].decode("utf-8", "replace") for line in said]
+                named = [line for line in raw.split(b"\n") if mark in line]
+                self.lines += [line.partition(mark)[0].decode("utf-8", "replace") for line in named]
         return raw
 
     def message(self, raw: bytes) -> bytes:
@@ -60,7 +60,7 @@ class Past:
         return raw
 
 
-def look(workspace: Workspace, past: Past) -> Past:
+def search(workspace: Workspace, past: HistorySearch) -> HistorySearch:
     """Searches the whole history. Raises `RepositoryRefused`, `WorkspaceError`."""
     purge.preview(workspace.root, workspace.state.key, past)
     return past
@@ -76,21 +76,21 @@ def session_of(raw: bytes) -> str | None:
 
 
 @contextmanager
-def revived(workspace: Workspace, found: Collection[tuple[str, bytes]], now_us: int) -> Iterator[Workspace]:
+def with_removed(workspace: Workspace, found: Collection[tuple[str, bytes]], now_us: int) -> Iterator[Workspace]:
     """Yields the workspace with an in-memory index that also contains some removed artifacts.
 
     So the words of removed sessions are found in the same way as those of present ones. Raises `DatabaseError`.
     """
-    bench = Bench(Tombstones([]), workspace.noise, lambda _: None, iso(now_us), workspace.settings.max_file_bytes)
+    context = Bench(Tombstones([]), workspace.noise, lambda _: None, iso(now_us), workspace.settings.max_file_bytes)
     copy = workspace.database.in_memory()
     try:
         present = artifacts.rows_by_path(copy, [path for path, _ in found])
-        judged = [planner.judge(path, Found(raw, _NOWHEN), bench) for path, raw in found if path not in present]
+        judged = [planner.judge(path, Found(raw, _NOWHEN), context) for path, raw in found if path not in present]
         # Of several versions the oldest was sealed and shown; the search reaches it last.
-        standing = {one.path: one for one in judged if one.row is not None}
+        oldest = {one.path: one for one in judged if one.row is not None}
         with copy.transaction():
-            artifacts.insert_rows(copy, list(standing.values()), artifacts.next_row_id(copy), iso(now_us))
-            rows = [one.row for one in standing.values() if one.row is not None]
+            artifacts.insert_rows(copy, list(oldest.values()), artifacts.next_row_id(copy), iso(now_us))
+            rows = [one.row for one in oldest.values() if one.row is not None]
             moved = {Source(SESSION, row.agent_id, row.session_token, row.session_id) for row in rows}
             deriving.follow(copy, workspace.pipeline, moved)
         yield replace(workspace, database=copy)
@@ -98,12 +98,12 @@ def revived(workspace: Workspace, found: Collection[tuple[str, bytes]], now_us: 
         copy.connection.close()
 
 
-def unknown_memories(workspace: Workspace, past: Past) -> tuple[str, ...]:
+def unknown_memories(workspace: Workspace, past: HistorySearch) -> tuple[str, ...]:
     """Returns the ids that pages of the history name and that are no longer memories."""
     return tuple(sorted(one for one in past.memories if memories.get(workspace.database, past.agent_id, one) is None))
 
 
-def words_of_memory(workspace: Workspace, past: Past) -> set[bytes]:
+def words_of_memory(workspace: Workspace, past: HistorySearch) -> set[bytes]:
     """Returns what identifies a forgotten memory: its handle, and the words that only its page lines have."""
-    said = {_TAIL.sub("", line).strip() for line in past.lines}
-    return {past.memory_id.encode()} | text_match.of_texts(workspace.database, sorted(said))
+    texts = {_TAIL.sub("", line).strip() for line in past.lines}
+    return {past.memory_id.encode()} | text_match.of_texts(workspace.database, sorted(texts))

@@ -17,7 +17,7 @@ from signet_sync.errors import UsageError
 from signet_sync.memories.store import session_texts
 from signet_sync.memories.store.session_texts import Said
 from signet_sync.privacy import redact as privacy_redact
-from signet_sync.privacy.remove import Removal
+from signet_sync.privacy.remove import SessionRemoval
 from signet_sync.storage.database.removal import Scope
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text.phrase_search import Sieve, phrases
@@ -72,15 +72,15 @@ class Quotes:
                     text = f"{text[: start + indent]}{REMOVED}{text[end:]}"
         spans = []
         for passage in set().union(*self.found.values()):
-            said = passage.decode("utf-8", "replace")
-            at = text.find(said)
+            words = passage.decode("utf-8", "replace")
+            at = text.find(words)
             while at >= 0:
-                span = self._stretched(text, at, at + len(said), passage)
+                span = self._stretched(text, at, at + len(words), passage)
                 spans.append(span)
-                at = text.find(said, max(span[1], at + 1))
+                at = text.find(words, max(span[1], at + 1))
         parts: list[str] = []
         end = 0
-        for start, stop in _joined(text, spans):
+        for start, stop in _merged(text, spans):
             parts += text[end:start], REMOVED
             end = stop
         return "".join(parts) + text[end:]
@@ -97,8 +97,8 @@ class Quotes:
 
     def is_quote(self, text: str, passage: bytes) -> bool:
         """Whether a text repeats more than a common phrase: twelve words, or a whole sentence."""
-        said = passage.decode("utf-8", "replace")
-        start = text.find(said)
+        words = passage.decode("utf-8", "replace")
+        start = text.find(words)
         if start < 0:
             return False
         first, last, back = self._common(text, start, passage)
@@ -131,7 +131,7 @@ def _splits(text: str, at: int) -> bool:
     return 0 < at < len(text) and text[at - 1].isalnum() and text[at].isalnum()
 
 
-def _joined(text: str, spans: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+def _merged(text: str, spans: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
     """Yields the spans in order; joins those that overlap or have only punctuation and list marks between them."""
     last: tuple[int, int] | None = None
     for start, end in sorted(spans):
@@ -145,17 +145,13 @@ def _joined(text: str, spans: Sequence[tuple[int, int]]) -> Iterator[tuple[int, 
         yield last
 
 
-def quoted(workspace: Workspace, removals: Sequence[Removal]) -> Quotes:
+def quoted(workspace: Workspace, removals: Sequence[SessionRemoval]) -> Quotes:
     """Finds the artifacts of the same agents' other sessions that quote the removed sessions.
 
     Reads every other text of the agent once.
     """
     quotes = Quotes([])
-    scopes = [
-        (one.agent_id, one.session_token, tuple(sorted(ref.session_id for ref in one.sessions)))
-        for one in removals
-        if not one.earlier and one.sessions
-    ]
+    scopes = [one.scope for one in removals if not one.earlier and one.sessions]
     for agent_id in sorted({scope[0] for scope in scopes}):
         own = list(session_texts.said(workspace.database, [scope for scope in scopes if scope[0] == agent_id]))
         if not own:
@@ -170,7 +166,7 @@ def quoted(workspace: Workspace, removals: Sequence[Removal]) -> Quotes:
             lines.update(raw for phrase in phrases(words) if len(raw := _bytes(phrase)) >= _SHORTEST_LINE)
         quotes.passages = dict(_spread(list(quotes.passages.items()), _MOST))
         quotes.lines = frozenset(_spread(sorted(lines), _MOST_LINES))
-        _look(workspace, agent_id, scopes, min(said.captured_us for said in own), quotes)
+        _search(workspace, agent_id, scopes, min(said.captured_us for said in own), quotes)
     return quotes
 
 
@@ -193,7 +189,7 @@ def redact(workspace: Workspace, quotes: Quotes, why: str, now_us: int) -> Calla
     return lambda path, raw: privacy_redact.redacted_version(path, raw, cleaning) if path in paths else raw
 
 
-def _look(workspace: Workspace, agent_id: str, scopes: Sequence[Scope], since_us: int, quotes: Quotes) -> None:
+def _search(workspace: Workspace, agent_id: str, scopes: Sequence[Scope], since_us: int, quotes: Quotes) -> None:
     passages, lines = Sieve(quotes.passages), Sieve(quotes.lines)
     places: dict[bytes, set[tuple[str, str]]] = {}
     common: set[bytes] = set()
@@ -213,8 +209,8 @@ def _look(workspace: Workspace, agent_id: str, scopes: Sequence[Scope], since_us
         results = (
             [said.text[start:end] for start, end in _results_of_ours(said.text)] if _may_show_ours(said.text) else []
         )
-        if told := set().union(*(lines.caught(_bytes(result)) for result in results)):
-            shown.setdefault(said.path, set()).update(told)
+        if quoted_lines := set().union(*(lines.caught(_bytes(result)) for result in results)):
+            shown.setdefault(said.path, set()).update(quoted_lines)
     common |= {passage for passage, sessions in places.items() if len(sessions) > _TEMPLATE}
     if shown:
         # Lines are compared only now: hardly any transcript shows output of our tools.
@@ -224,8 +220,8 @@ def _look(workspace: Workspace, agent_id: str, scopes: Sequence[Scope], since_us
     for path, caught in hits.items():
         if caught - common:
             quotes.found.setdefault(path, set()).update(caught - common)
-    for path, told in shown.items():
-        if told - common:
+    for path, quoted_lines in shown.items():
+        if quoted_lines - common:
             quotes.found.setdefault(path, set())
 
 
@@ -250,7 +246,7 @@ def _spread(items: Sequence[object], count: int) -> list:  # type: ignore[type-a
 
 def _passages(said: Said) -> Iterator[tuple[int, int]]:
     """Yields runs of at least eight words that together cover the prose."""
-    for start, end in _spoken(said):
+    for start, end in _prose(said):
         for piece in _PLAIN.finditer(said.text, start, end):
             words = list(_WORD.finditer(said.text, *piece.span()))
             for first in range(0, len(words), LEAST_WORDS):
@@ -268,7 +264,7 @@ def _is_prose(words: Collection[re.Match[str]]) -> bool:
     return sum(1 for word in words if _LETTERS.search(word[0])) * 4 >= len(words) * 3
 
 
-def _spoken(said: Said) -> Iterator[tuple[int, int]]:
+def _prose(said: Said) -> Iterator[tuple[int, int]]:
     """Yields the lines of prose: no code, no tool calls and output, no remarks of the program that wrote them."""
     at, fence = 0, ""
     in_item = False

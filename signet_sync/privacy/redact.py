@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from signet_sync.errors import RevisionConflict, UsageError, WorkspaceError, reason
@@ -39,7 +40,7 @@ Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Redaction:
+class FileRedaction:
     """The redaction of a file: the number of replacements by sanitizer rule; never the replaced text."""
 
     path: str
@@ -47,7 +48,7 @@ class Redaction:
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class NotRedacted:
     """A file that could not be redacted, or not completely: why, and what to do."""
 
     path: str
@@ -56,11 +57,11 @@ class Left:
 
 
 @dataclass(frozen=True, slots=True)
-class Redacted:
+class RedactResult:
     """What a redaction did, or would do; `purged` is what was done to the history, if requested."""
 
-    files: tuple[Redaction, ...]
-    left: tuple[Left, ...]
+    files: tuple[FileRedaction, ...]
+    left: tuple[NotRedacted, ...]
     git_history: str
     purged: purge_plan.Done | None = None
     begun: Begun | purge_plan.Done | None = None
@@ -107,20 +108,20 @@ def selected(workspace: Workspace, agent_id: str, name: str | None) -> list[str]
     return sorted(filter(is_artifact_path, found))
 
 
-def preview(workspace: Workspace, paths: Sequence[str], *, purge_history: bool = False) -> Redacted:
+def preview(workspace: Workspace, paths: Sequence[str], *, purge_history: bool = False) -> RedactResult:
     """Returns what `redact` would do; writes nothing."""
-    found: list[Redaction] = []
-    left: list[Left] = []
+    found: list[FileRedaction] = []
+    left: list[NotRedacted] = []
     for path in paths:
-        looked = _looked(workspace, path, SECRETS)
-        if isinstance(looked, Left):
-            left.append(looked)
-        elif looked is not None:
-            found.append(Redaction(path, looked.rules))
-            left += _kept(workspace, looked)
-    held = _holder(workspace, paths)
-    begun = purge_plan.preview(workspace, lambda: Healing(paths, SECRETS), held) if purge_history else None
-    return Redacted(tuple(found), tuple(left), held(), None, begun)
+        examined = _examined(workspace, path, SECRETS)
+        if isinstance(examined, NotRedacted):
+            left.append(examined)
+        elif examined is not None:
+            found.append(FileRedaction(path, examined.rules))
+            left += _secrets_in_names(workspace, examined)
+    git_state = partial(versions.holds, workspace.root, sorted(paths))
+    begun = purge_plan.preview(workspace, lambda: RedactionJudge(paths, SECRETS), git_state) if purge_history else None
+    return RedactResult(tuple(found), tuple(left), git_state(), None, begun)
 
 
 def redact(
@@ -132,19 +133,21 @@ def redact(
     cleaning: Cleaning = SECRETS,
     purge_history: bool = False,
     progress: Progress | None = None,
-) -> Redacted:
+) -> RedactResult:
     """Redacts artifacts, then runs a pass over them. After a crash, the same call continues.
 
     If the history is to be purged and cannot be, the files are redacted all the same, and the answer says why.
     """
-    note, held = {"redacted": why}, _holder(workspace, paths)
-    begun = purge_plan.begin(workspace, lambda: Healing(paths, cleaning), note, held) if purge_history else None
-    found: list[Redaction] = []
-    left: list[Left] = []
+    note, git_state = {"redacted": why}, partial(versions.holds, workspace.root, sorted(paths))
+    begun = (
+        purge_plan.begin(workspace, lambda: RedactionJudge(paths, cleaning), note, git_state) if purge_history else None
+    )
+    found: list[FileRedaction] = []
+    left: list[NotRedacted] = []
     for start in range(0, len(paths), _BATCH):
         with state_dir.workspace_lock(workspace.state):
             for one in _written(workspace, paths[start : start + _BATCH], cleaning, why, now_us):
-                if isinstance(one, Left):
+                if isinstance(one, NotRedacted):
                     left.append(one)
                 else:
                     found.append(one)
@@ -154,16 +157,12 @@ def redact(
     if touched or redactions.is_due(workspace.database):
         engine.run_pass(workspace, Request(now_us=now_us, paths=touched or None, reread=touched))
     purged = purge_plan.finish(workspace, begun, note) if begun is not None else None
-    return Redacted(tuple(found), tuple(left), held() if purged is None else purged.history(held), purged)
-
-
-def _holder(workspace: Workspace, paths: Sequence[str]) -> Callable[[], str]:
-    return lambda: versions.holds(workspace.root, sorted(paths))
+    return RedactResult(tuple(found), tuple(left), git_state() if purged is None else purged.history(git_state), purged)
 
 
 def _written(
     workspace: Workspace, paths: Sequence[str], cleaning: Cleaning, why: str, now_us: int
-) -> Iterator[Redaction | Left]:
+) -> Iterator[FileRedaction | NotRedacted]:
     """Examines and writes some files. The caller holds the workspace's lock."""
     works: list[_Work] = []
     for path in paths:
@@ -171,12 +170,12 @@ def _written(
         if name is not None and name.kind == "manifest":
             yield from _manifest(workspace, path, cleaning, why, now_us)
             continue
-        looked = _looked(workspace, path, cleaning)
-        if isinstance(looked, Left):
-            yield looked
-        elif looked is not None:
-            works.append(looked)
-            yield from _kept(workspace, looked)
+        examined = _examined(workspace, path, cleaning)
+        if isinstance(examined, NotRedacted):
+            yield examined
+        elif examined is not None:
+            works.append(examined)
+            yield from _secrets_in_names(workspace, examined)
     if not works:
         return
     with workspace.database.transaction(durable=True):
@@ -185,24 +184,24 @@ def _written(
         artifacts.forget_signatures(workspace.database, [work.path for work in works])
         for work in works:
             seal = work.seal
-            redactions.record(workspace.database, seal.agent_id, [work.path], iso(now_us), _said(work.rules, why))
+            redactions.record(workspace.database, seal.agent_id, [work.path], iso(now_us), _summary(work.rules, why))
             if work.before is not None and work.after is not None and work.before != work.after:
                 session = (seal.agent_id, seal.session_token, seal.session_id)
                 redactions.reword(workspace.database, session, work.before, work.after)
     for work in works:
-        trouble = _put(workspace, work)
+        trouble = _replace(workspace, work)
         if trouble:
             # The seal already has the new text: the next pass tries again.
-            yield Left(work.path, trouble, "every pass tries again")
-        yield Redaction(work.path, work.rules)
+            yield NotRedacted(work.path, trouble, "this will be retried automatically")
+        yield FileRedaction(work.path, work.rules)
 
 
-def _said(found: Mapping[str, int], why: str) -> str:
+def _summary(found: Mapping[str, int], why: str) -> str:
     counted = ", ".join(f"{rule} × {count}" for rule, count in sorted(found.items()))
     return f"{counted}: {sanitize_line(why)}"
 
 
-def _put(workspace: Workspace, work: _Work) -> str:
+def _replace(workspace: Workspace, work: _Work) -> str:
     """Writes a file; returns why that is not possible now, else an empty text."""
     if work.present is None:
         return ""
@@ -210,14 +209,14 @@ def _put(workspace: Workspace, work: _Work) -> str:
         replaced = files.replace(workspace.root, work.path, work.raw, work.present)
     except (OSError, WorkspaceError) as error:
         return reason(error)
-    return "it was saved again meanwhile" if replaced.displaced is not None else ""
+    return "the file changed in the meantime" if replaced.displaced is not None else ""
 
 
-def _looked(workspace: Workspace, path: str, cleaning: Cleaning) -> _Work | Left | None:
+def _examined(workspace: Workspace, path: str, cleaning: Cleaning) -> _Work | NotRedacted | None:
     """Returns what to write for a file; None if there is nothing to redact."""
     name = artifact_name(path.rpartition("/")[2])
     if name is None or name.kind not in IMMUTABLE_KINDS:
-        return _looked_at_manifest(workspace, path, cleaning)
+        return _examined_manifest(workspace, path, cleaning)
     seal = artifacts.seal_of(workspace.database, path)
     found = files.read(workspace.root, path, workspace.settings.max_file_bytes)
     present: bytes | None = None
@@ -225,23 +224,25 @@ def _looked(workspace: Workspace, path: str, cleaning: Cleaning) -> _Work | Left
         present = raw = found.raw
         judgement = _judged(workspace, path, raw, seal)
         if judgement.verdict != "indexed" or judgement.redacted:
-            return Left(path, judgement.message or judgement.code, planner.HINTS.get(judgement.code, ""))
+            return NotRedacted(path, judgement.message or judgement.code, planner.HINTS.get(judgement.code, ""))
     elif found.code == "gone" and seal is not None:
         kept = formats_seal.unpack(seal.packed)
         if kept is None:
             return None  # neither file nor bytes
         raw = kept
     else:
-        return Left(path, found.message, planner.HINTS.get(found.code, ""))
+        return NotRedacted(path, found.message, planner.HINTS.get(found.code, ""))
     try:
         made = rewritten(name.kind, raw, cleaning)
     except (FrontmatterProblem, FieldProblem) as problem:
-        return Left(path, str(problem), "mend what is named, then redact again")
+        return NotRedacted(path, str(problem), "correct the problem, then redact again")
     if made is None:
         return _suspected(path, _judged(workspace, path, raw, None)) if cleaning is SECRETS else None
     new = _judged(workspace, path, made.raw, None)
     if new.verdict != "indexed" or new.seal is None or new.row is None or not redacts(raw, made.raw):
-        return Left(path, new.message or "its redacted form could not be told from a change", "remove the session")
+        return NotRedacted(
+            path, new.message or "its redacted form cannot be recognized as a redaction", "remove the session"
+        )
     old = _judged(workspace, path, raw, None).row
     fresh = (seal or new.seal)._replace(
         digest=new.seal.digest,
@@ -261,20 +262,20 @@ def _judged(workspace: Workspace, path: str, raw: bytes, seal: Seal | None) -> J
     return planner.judge(path, Found(raw, _NOWHEN), bench)
 
 
-def _kept(workspace: Workspace, work: _Work) -> Iterator[Left]:
+def _secrets_in_names(workspace: Workspace, work: _Work) -> Iterator[NotRedacted]:
     """Reports what redaction cannot change: a secret in the names by which the file is identified."""
     left = _suspected(work.path, _judged(workspace, work.path, work.raw, None)) if work.seal.digest else None
     if left is not None:
         yield left
 
 
-def _suspected(path: str, judgement: Judgement) -> Left | None:
+def _suspected(path: str, judgement: Judgement) -> NotRedacted | None:
     if not any(note.code == "secret-suspected" for note in judgement.notes):
         return None
-    return Left(
+    return NotRedacted(
         path,
-        "a secret stands in what the file is called by (its session's id or key, a path), which no redaction changes",
-        "signet-sync remove takes the session away",
+        "the session's id, its key or a path contains a secret, which redaction cannot change",
+        "signet-sync remove deletes the session",
     )
 
 
@@ -296,7 +297,7 @@ def _cleaned_manifest(
     return clean, clean_body, dict(found)
 
 
-def _looked_at_manifest(workspace: Workspace, path: str, cleaning: Cleaning) -> _Work | Left | None:
+def _examined_manifest(workspace: Workspace, path: str, cleaning: Cleaning) -> _Work | NotRedacted | None:
     """Does the same for a manifest, without writing."""
     known = manifests.read(workspace.root, path, workspace.settings.max_file_bytes)
     if known is None:
@@ -307,7 +308,9 @@ def _looked_at_manifest(workspace: Workspace, path: str, cleaning: Cleaning) -> 
     return _Work(path, seen, found.raw, found.raw, seal, None, None) if seen else None
 
 
-def _manifest(workspace: Workspace, path: str, cleaning: Cleaning, why: str, now_us: int) -> Iterator[Redaction | Left]:
+def _manifest(
+    workspace: Workspace, path: str, cleaning: Cleaning, why: str, now_us: int
+) -> Iterator[FileRedaction | NotRedacted]:
     name = artifact_name(path.rpartition("/")[2])
     assert name is not None
     seen: dict[str, int] = {}
@@ -329,18 +332,18 @@ def _manifest(workspace: Workspace, path: str, cleaning: Cleaning, why: str, now
             limit=workspace.settings.max_file_bytes,
         )
     except (OSError, WorkspaceError, RevisionConflict) as error:
-        yield Left(path, reason(error), "redact again")
+        yield NotRedacted(path, reason(error), "redact again")
         return
     if seen:
         with workspace.database.transaction(durable=True):
-            redactions.record(workspace.database, owner[0], [path], iso(now_us), _said(seen, why))
-        yield Redaction(path, seen)
+            redactions.record(workspace.database, owner[0], [path], iso(now_us), _summary(seen, why))
+        yield FileRedaction(path, seen)
 
 
 # ── the history ──
 
 
-class Healing:
+class RedactionJudge:
     """Redacts the artifacts and our pages in every commit of the history (`history.purge.Judge`)."""
 
     def __init__(self, paths: Sequence[str], cleaning: Cleaning) -> None:

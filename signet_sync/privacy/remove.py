@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 
 from signet_sync.capture import spool
 from signet_sync.capture import store as capture_store
@@ -13,7 +14,6 @@ from signet_sync.errors import UsageError, WorkspaceError
 from signet_sync.formats.artifact import Tombstone, validate_tombstone
 from signet_sync.formats.artifact_fastpath import TOMBSTONE_VERSION
 from signet_sync.formats.filename import artifact_name, carried_token, is_artifact_path
-from signet_sync.formats.frontmatter import FrontmatterProblem, parse
 from signet_sync.formats.paths import MEMORY, TOMBSTONES, display, head_page
 from signet_sync.formats.session_token import token_of
 from signet_sync.formats.snapshot import TOMBSTONE_LIMIT, Found
@@ -30,6 +30,7 @@ from signet_sync.sessions import live as sessions_live
 from signet_sync.sessions.store import live
 from signet_sync.storage import files, state_dir
 from signet_sync.storage.database.connection import Database
+from signet_sync.storage.database.removal import Scope
 from signet_sync.sync import engine
 from signet_sync.sync.planner import judge_tombstone
 from signet_sync.sync.publishing import publish_pages
@@ -40,11 +41,10 @@ from signet_sync.sync.tombstones import files as tombstones_files
 from signet_sync.sync.tombstones import store as tombstones_store
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text.sanitizer import sanitize_line
-from signet_sync.text.sentences import flatten_cell
 
 
 @dataclass(frozen=True, slots=True)
-class Removal:
+class SessionRemoval:
     """What a removal covers: all or some sessions of one agent's token, and their files.
 
     `earlier`: they were removed before, and only the history is left to be cleaned.
@@ -57,9 +57,19 @@ class Removal:
     paths: tuple[str, ...]
     earlier: bool = False
 
+    @property
+    def session_ids(self) -> tuple[str, ...]:
+        """The ids of the sessions, sorted."""
+        return tuple(sorted({ref.session_id for ref in self.sessions}))
+
+    @property
+    def scope(self) -> Scope:
+        """Agent, token and session ids."""
+        return self.agent_id, self.session_token, self.session_ids
+
 
 @dataclass(frozen=True, slots=True)
-class Removed:
+class RemoveResult:
     """The result of a removal; `pending` are files that could not be deleted yet.
 
     `foreign` are files that we do not write and that still contain text of the sessions: files of the workspace by
@@ -83,10 +93,10 @@ class Removed:
     quoted_in: tuple[str, ...] = ()
 
 
-Mend = Callable[[str, bytes], bytes]
+RewriteVersion = Callable[[str, bytes], bytes]
 
 
-def as_it_is(path: str, raw: bytes) -> bytes:
+def unchanged(path: str, raw: bytes) -> bytes:
     """Returns a version unchanged."""
     return raw
 
@@ -95,13 +105,13 @@ def as_it_is(path: str, raw: bytes) -> bytes:
 class Undo:
     """The undo of a removal: its tombstone, the sessions (none: all of them), and their files that exist."""
 
-    stone: Tombstone
+    tombstone: Tombstone
     session_ids: tuple[str, ...]
-    tombstone: str
+    path: str
     present: tuple[str, ...]
 
 
-def plan(workspace: Workspace, agent_id: str, name: str, *, purge_history: bool = False) -> list[Removal]:
+def plan(workspace: Workspace, agent_id: str, name: str, *, purge_history: bool = False) -> list[SessionRemoval]:
     """Returns what `remove NAME` would cover: an id or path covers its session, a key or token all of the token's.
 
     With `purge_history`, sessions that were removed earlier come first. Raises `UsageError` if the name matches
@@ -120,51 +130,59 @@ def plan(workspace: Workspace, agent_id: str, name: str, *, purge_history: bool 
         return earlier
 
 
-def _earlier(workspace: Workspace, agent_id: str, name: str) -> list[Removal]:
+def _earlier(workspace: Workspace, agent_id: str, name: str) -> list[SessionRemoval]:
     """Returns what a key or token covers of sessions that only tombstone and history still contain."""
     found = []
-    for stone in standing(workspace):
-        if stone.agent_id == agent_id and stone.session_token in (name, token_of(agent_id, name)):
-            found.append(_of_stone(workspace, stone))
+    for tombstone in all_tombstones(workspace):
+        if tombstone.agent_id == agent_id and tombstone.session_token in (name, token_of(agent_id, name)):
+            found.append(_all_of_tombstone(workspace, tombstone))
     return found
 
 
-def _of_stone(workspace: Workspace, stone: Tombstone) -> Removal:
+def _all_of_tombstone(workspace: Workspace, tombstone: Tombstone) -> SessionRemoval:
     """Returns everything that a tombstone covers."""
-    refs = tuple(SessionRef(stone.agent_id, stone.session_token, one, None) for one in stone.session_ids)
-    paths = tuple(tombstones_store.gone_paths(workspace.database, stone))
-    return Removal(stone.agent_id, stone.session_token, refs, not refs, paths, earlier=True)
+    refs = tuple(SessionRef(tombstone.agent_id, tombstone.session_token, one, None) for one in tombstone.session_ids)
+    paths = tuple(tombstones_store.gone_paths(workspace.database, tombstone))
+    return SessionRemoval(tombstone.agent_id, tombstone.session_token, refs, not refs, paths, earlier=True)
 
 
-def _earlier_by_id(workspace: Workspace, agent_id: str, name: str) -> list[Removal]:
+def _earlier_by_id(workspace: Workspace, agent_id: str, name: str) -> list[SessionRemoval]:
     """Does the same for a session's id or path; what the tombstone lacks is read from the history."""
-    stones = [stone for stone in standing(workspace) if stone.agent_id == agent_id]
-    went = {stone.session_token: _removed_with(workspace, stone) for stone in stones}
-    past = past_versions.Past(agent_id, lambda path, raw: any(one(path, raw) for one in went.values()))
+    tombstones = [tombstone for tombstone in all_tombstones(workspace) if tombstone.agent_id == agent_id]
+    was_removed = {tombstone.session_token: _removed_with(workspace, tombstone) for tombstone in tombstones}
+    past = past_versions.HistorySearch(agent_id, lambda path, raw: any(one(path, raw) for one in was_removed.values()))
     found: list[tuple[str, bytes]] = []
-    if stones:
+    if tombstones:
         with suppress(RepositoryRefused, WorkspaceError, OSError):  # without a readable history the tombstones suffice
-            found = past_versions.look(workspace, past).artifacts
+            found = past_versions.search(workspace, past).artifacts
     removals = []
-    for stone in stones:
-        told = {(path, past_versions.session_of(raw)) for path, raw in found if went[stone.session_token](path, raw)}
-        ids = {one for path, one in told if one is not None and name in (path, one)} | {name} & {*stone.session_ids}
-        if not found and name in stone.removed_paths and len(stone.session_ids) < 2:
-            removals.append(_of_stone(workspace, stone))
+    for tombstone in tombstones:
+        named = {
+            (path, past_versions.session_of(raw))
+            for path, raw in found
+            if was_removed[tombstone.session_token](path, raw)
+        }
+        ids = {one for path, one in named if one is not None and name in (path, one)} | {name} & {
+            *tombstone.session_ids
+        }
+        if not found and name in tombstone.removed_paths and len(tombstone.session_ids) < 2:
+            removals.append(_all_of_tombstone(workspace, tombstone))
         elif ids:
-            paths = tuple(sorted({path for path, one in told if one in ids}))
-            refs = tuple(SessionRef(agent_id, stone.session_token, one, None) for one in sorted(ids))
-            removals.append(Removal(agent_id, stone.session_token, refs, False, paths, earlier=True))
+            paths = tuple(sorted({path for path, one in named if one in ids}))
+            refs = tuple(SessionRef(agent_id, tombstone.session_token, one, None) for one in sorted(ids))
+            removals.append(SessionRemoval(agent_id, tombstone.session_token, refs, False, paths, earlier=True))
     return removals
 
 
-def _removed_with(workspace: Workspace, stone: Tombstone) -> purge_plan.IsOfIt:
+def _removed_with(workspace: Workspace, tombstone: Tombstone) -> purge_plan.IsOfIt:
     """Returns a check whether a file of the history was removed with a tombstone."""
-    gone, everyone = tombstones_store.gone_paths(workspace.database, stone), not stone.session_ids
-    return purge_plan.of_sessions(stone.agent_id, stone.session_token, stone.session_ids, gone, everyone=everyone)
+    gone, everyone = tombstones_store.gone_paths(workspace.database, tombstone), not tombstone.session_ids
+    return purge_plan.of_sessions(
+        tombstone.agent_id, tombstone.session_token, tombstone.session_ids, gone, everyone=everyone
+    )
 
 
-def _present(workspace: Workspace, agent_id: str, name: str) -> list[Removal]:
+def _present(workspace: Workspace, agent_id: str, name: str) -> list[SessionRemoval]:
     database = workspace.database
     derived = token_of(agent_id, name)
     found = sessions.find(database, agent_id, name, sealed=True)
@@ -199,11 +217,13 @@ def _present(workspace: Workspace, agent_id: str, name: str) -> list[Removal]:
             wanted = tuple(ref for ref in by_id or found if ref.session_token == token)
         # A harness with a constant key adds more sessions under this token: they are not covered.
         everyone = bool(whole) or all(token == token_of(agent_id, ref.session_id) for ref in wanted)
-        removals.append(Removal(agent_id, token, wanted, everyone, tuple(_paths(workspace, agent_id, token, wanted))))
+        removals.append(
+            SessionRemoval(agent_id, token, wanted, everyone, tuple(_paths(workspace, agent_id, token, wanted)))
+        )
     return removals
 
 
-def _running(workspace: Workspace, agent_id: str, name: str) -> list[Removal]:
+def _running(workspace: Workspace, agent_id: str, name: str) -> list[SessionRemoval]:
     """Returns what a name covers of sessions that have live turns and no file yet."""
     found: dict[str, list[SessionRef]] = {}
     everyone = False
@@ -212,7 +232,7 @@ def _running(workspace: Workspace, agent_id: str, name: str) -> list[Removal]:
         if name in (session_id, key, token):
             found.setdefault(token, []).append(SessionRef(agent_id, token, session_id or key, key))
             everyone |= name != session_id or key == session_id
-    return [Removal(agent_id, token, tuple(refs), everyone, ()) for token, refs in found.items()]
+    return [SessionRemoval(agent_id, token, tuple(refs), everyone, ()) for token, refs in found.items()]
 
 
 def _is_key(ref: SessionRef, name: str, derived: str) -> bool:
@@ -230,34 +250,26 @@ def _paths(workspace: Workspace, agent_id: str, token: str, refs: Sequence[Sessi
     ids = {ref.session_id for ref in refs}
     for name in files.listing(workspace.root, MEMORY, ""):
         path = f"{MEMORY}/{name}"
-        if carried_token(name) == token and artifact_name(name) is None and _copied_session(workspace, path) in ids:
-            found.add(path)
+        if carried_token(name) == token and artifact_name(name) is None:
+            copy = files.read(workspace.root, path, workspace.settings.max_file_bytes)
+            if isinstance(copy, Found) and past_versions.session_of(copy.raw) in ids:
+                found.add(path)
     return sorted(found)
-
-
-def _copied_session(workspace: Workspace, path: str) -> str | None:
-    """Returns the session that a conflict copy names in its frontmatter."""
-    read = files.read(workspace.root, path, workspace.settings.max_file_bytes)
-    try:
-        session_id = parse(read.raw).fields.get("session_id") if isinstance(read, Found) else None
-    except FrontmatterProblem:
-        return None
-    return session_id if isinstance(session_id, str) else None
 
 
 def remove(
     workspace: Workspace,
-    removal: Removal,
+    removal: SessionRemoval,
     reason: str,
     now_us: int,
     *,
     purge_history: bool = False,
     quoted_in: tuple[str, ...] = (),
-    mend: Mend = as_it_is,
-) -> Removed:
+    rewrite: RewriteVersion = unchanged,
+) -> RemoveResult:
     """Removes sessions for good. After a crash, the next pass finishes once the tombstone file is durable.
 
-    `mend` removes quotes of the sessions from versions of other files in the history. If the history is to be purged
+    `rewrite` removes quotes of the sessions from versions of other files in the history. If the history is to be purged
     and cannot be, the sessions are removed all the same, and the answer says why.
     """
     if removal.earlier:
@@ -266,16 +278,19 @@ def remove(
     note, begun = _note(removal), None
     if purge_history:
         begun = purge_plan.begin(
-            workspace, lambda: _verdicts(workspace, removal, needles, mend), note, _holder(workspace, removal)
+            workspace,
+            lambda: _verdicts(workspace, removal, needles, rewrite),
+            note,
+            partial(_git_history, workspace, removal),
         )
     with state_dir.workspace_lock(workspace.state):
         if not passes.is_halted(workspace.database):
             # Save changes in managed blocks to kept copies now, while rows still identify the lines to delete.
             publish_pages(workspace, agents=None, now_us=now_us)
-        stone = _tombstone(workspace, removal, reason, now_us)
-        path = tombstones_files.put(workspace.root, stone)
+        tombstone = _tombstone(workspace, removal, reason, now_us)
+        path = tombstones_files.put(workspace.root, tombstone)
         with workspace.database.transaction(durable=True):
-            tombstones_store.mirror(workspace.database, [stone])
+            tombstones_store.mirror(workspace.database, [tombstone])
         for artifact in removal.paths:
             if is_artifact_path(artifact):
                 # Every pass tries again to delete what cannot be deleted now; the content leaves the index anyway.
@@ -288,87 +303,83 @@ def remove(
         try:
             scrub.clean_of_words(workspace, needles)  # the copies of pages that were kept just now
         except (OSError, WorkspaceError) as error:
-            workspace.events.append(f"a kept copy of a page may still hold words of what was removed: {error}")
+            workspace.events.append(f"a kept copy of a page may still contain removed text: {error}")
     after = _count(workspace.database, removal)
     pending = tuple(artifact for artifact in removal.paths if files.look(workspace.root, artifact) is not None)
     purged = None if begun is None else purge_plan.finish(workspace, begun, note)
-    held = _holder(workspace, removal)
-    return Removed(
+    git_state = partial(_git_history, workspace, removal)
+    return RemoveResult(
         removal.agent_id,
         removal.session_token,
         path,
         tuple(artifact for artifact in removal.paths if artifact not in pending),
         pending,
         before - after,
-        held() if purged is None else purged.history(held),
+        git_state() if purged is None else purged.history(git_state),
         tuple(sorted({*text_match.foreign_files(workspace, needles, path), *transcripts})),
         purged,
         quoted_in=quoted_in,
     )
 
 
-def _count(database: Database, removal: Removal) -> int:
+def _count(database: Database, removal: SessionRemoval) -> int:
     scope = removal.agent_id, removal.session_token
     number: int = database.value(f"select count(*) from memory_artifacts where {_MINE}", scope)
     return number
 
 
-def _holder(workspace: Workspace, removal: Removal) -> Callable[[], str]:
-    return lambda: _git_history(workspace, removal)
-
-
-def _git_history(workspace: Workspace, removal: Removal) -> str:
+def _git_history(workspace: Workspace, removal: SessionRemoval) -> str:
     """Whether the repository contains one of the files; if it ignores them all, pages may contain their words."""
-    held = versions.holds(workspace.root, list(removal.paths))
-    if held != "clean" or not _is_left_out(workspace, removal):
-        return held
+    state = versions.holds(workspace.root, list(removal.paths))
+    if state != "clean" or not _is_left_out(workspace, removal):
+        return state
     page = versions.holds(workspace.root, [head_page(removal.agent_id)])
     return "unknown" if page == "contains" else page
 
 
-def _is_left_out(workspace: Workspace, removal: Removal) -> bool:
+def _is_left_out(workspace: Workspace, removal: SessionRemoval) -> bool:
     """Whether the repository's ignore rules exclude every file of the sessions."""
     paths = {*removal.paths}
     return bool(paths) and versions.ignored(workspace.root, sorted(paths)) >= paths
 
 
-def _purge_earlier(workspace: Workspace, removal: Removal, now_us: int) -> Removed:
+def _purge_earlier(workspace: Workspace, removal: SessionRemoval, now_us: int) -> RemoveResult:
     """Cleans the history of sessions that were removed earlier."""
-    needles, past = _needles(workspace, removal), past_versions.Past(removal.agent_id)
+    needles, past = _needles(workspace, removal), past_versions.HistorySearch(removal.agent_id)
 
     def judged() -> purge_plan.Verdicts:
         nonlocal needles, past
         verdicts, needles, past = _judged_earlier(workspace, removal, now_us)
         return verdicts
 
-    note, held = _note(removal), _holder(workspace, removal)
-    done = purge_plan.finish(workspace, purge_plan.begin(workspace, judged, note, held), note)
+    note, git_state = _note(removal), partial(_git_history, workspace, removal)
+    done = purge_plan.finish(workspace, purge_plan.begin(workspace, judged, note, git_state), note)
     unknown = past_versions.unknown_memories(workspace, past)
     # Without artifacts their words are unknown, and pages may show them.
     unsure = unknown or (not past.artifacts and _is_left_out(workspace, removal))
-    stone, history = tombstones_files.path_of(removal.agent_id, removal.session_token), done.history(held)
-    return Removed(
+    tombstone, history = tombstones_files.path_of(removal.agent_id, removal.session_token), done.history(git_state)
+    return RemoveResult(
         removal.agent_id,
         removal.session_token,
-        stone,
+        tombstone,
         (),
         (),
         0,
         "unknown" if unsure and history == "clean" else history,
-        tuple(text_match.foreign_files(workspace, needles, stone)),
+        tuple(text_match.foreign_files(workspace, needles, tombstone)),
         done,
         unknown,
     )
 
 
 def _judged_earlier(
-    workspace: Workspace, removal: Removal, now_us: int
-) -> tuple[purge_plan.Verdicts, set[bytes], past_versions.Past]:
+    workspace: Workspace, removal: SessionRemoval, now_us: int
+) -> tuple[purge_plan.Verdicts, set[bytes], past_versions.HistorySearch]:
     """Derives verdicts and needles from the sessions' artifacts in the history, indexed again in memory."""
     agent_id, token = removal.agent_id, removal.session_token
-    stone = next(one for one in standing(workspace) if (one.agent_id, one.session_token) == (agent_id, token))
-    past = past_versions.look(workspace, past_versions.Past(agent_id, _removed_with(workspace, stone)))
-    with past_versions.revived(workspace, past.artifacts, now_us) as then:
+    tombstone = next(one for one in all_tombstones(workspace) if (one.agent_id, one.session_token) == (agent_id, token))
+    past = past_versions.search(workspace, past_versions.HistorySearch(agent_id, _removed_with(workspace, tombstone)))
+    with past_versions.with_removed(workspace, past.artifacts, now_us) as then:
         refs = removal.sessions
         if removal.all_sessions:
             sql = f"select distinct session_id from memory_artifacts where {_MINE}"
@@ -379,7 +390,7 @@ def _judged_earlier(
         return _verdicts(then, seen, needles), needles, past
 
 
-def preview(workspace: Workspace, removal: Removal, now_us: int) -> Begun | purge_plan.Done:
+def preview(workspace: Workspace, removal: SessionRemoval, now_us: int) -> Begun | purge_plan.Done:
     """Returns what `--purge-history` would rewrite, or why it would not."""
 
     def judged() -> purge_plan.Verdicts:
@@ -387,15 +398,15 @@ def preview(workspace: Workspace, removal: Removal, now_us: int) -> Begun | purg
             return _judged_earlier(workspace, removal, now_us)[0]
         return _verdicts(workspace, removal, _needles(workspace, removal))
 
-    return purge_plan.preview(workspace, judged, _holder(workspace, removal))
+    return purge_plan.preview(workspace, judged, partial(_git_history, workspace, removal))
 
 
 def _verdicts(
-    workspace: Workspace, removal: Removal, needles: set[bytes], mend: Mend = as_it_is
+    workspace: Workspace, removal: SessionRemoval, needles: set[bytes], rewrite: RewriteVersion = unchanged
 ) -> purge_plan.Verdicts:
     """Decides what to change in the history, while the sessions' rows still exist."""
-    agent_id, token, ids = removal.agent_id, removal.session_token, sorted(ref.session_id for ref in removal.sessions)
-    scopes = [(agent_id, token, tuple(ids))]
+    agent_id, token, ids = removal.scope
+    scopes = [removal.scope]
     shared = {token, *_keys_of_them_alone(workspace.database, (agent_id, token))}
     everyone = _is_alone(workspace.database, removal) and not _lingers(workspace, removal)
     names = set(ids) - used_elsewhere(workspace.database, scopes, ids)
@@ -408,35 +419,40 @@ def _verdicts(
         session_texts.handles(workspace.database, scopes),
         names,
         purge_plan.of_sessions(agent_id, token, ids, removal.paths, everyone=everyone),
-        mend,
+        rewrite,
     )
 
 
-def _lingers(workspace: Workspace, removal: Removal) -> bool:
+def _lingers(workspace: Workspace, removal: SessionRemoval) -> bool:
     """Whether the history still contains artifacts of another session of the token, removed earlier.
 
     Its words are derived from them if it is purged as well.
     """
-    ids = {ref.session_id for ref in removal.sessions}
-    for stone in standing(workspace):
-        if (stone.agent_id, stone.session_token) == (removal.agent_id, removal.session_token) and stone.session_ids:
-            past = past_versions.look(workspace, past_versions.Past(stone.agent_id, _removed_with(workspace, stone)))
+    ids = removal.session_ids
+    for tombstone in all_tombstones(workspace):
+        if (tombstone.agent_id, tombstone.session_token) == (
+            removal.agent_id,
+            removal.session_token,
+        ) and tombstone.session_ids:
+            past = past_versions.search(
+                workspace, past_versions.HistorySearch(tombstone.agent_id, _removed_with(workspace, tombstone))
+            )
             return any(past_versions.session_of(raw) not in ids for _, raw in past.artifacts)
     return False
 
 
-def _note(removal: Removal) -> dict[str, str]:
-    ids = [] if removal.all_sessions else [ref.session_id for ref in removal.sessions]
+def _note(removal: SessionRemoval) -> dict[str, str]:
+    ids = () if removal.all_sessions else removal.session_ids
     return purge_plan.note_of_sessions(removal.agent_id, removal.session_token, ids)
 
 
-def _tombstone(workspace: Workspace, removal: Removal, reason: str, now_us: int) -> Tombstone:
+def _tombstone(workspace: Workspace, removal: SessionRemoval, reason: str, now_us: int) -> Tombstone:
     existing = {(s.agent_id, s.session_token): s for s in tombstones_store.mirrored(workspace.database)}.get(
         (removal.agent_id, removal.session_token)
     )
     ids: list[str] | None = None
     if not removal.all_sessions:
-        ids = sorted({ref.session_id for ref in removal.sessions} | set(existing.session_ids if existing else ()))
+        ids = sorted({*removal.session_ids, *(existing.session_ids if existing else ())})
     if existing is not None and not existing.session_ids:
         ids = None
     paths = sorted({*removal.paths, *(existing.removed_paths if existing is not None else ())})
@@ -457,31 +473,27 @@ def _tombstone(workspace: Workspace, removal: Removal, reason: str, now_us: int)
 _MINE = "agent_id = ?1 and session_token = ?2"
 
 
-def _needles(workspace: Workspace, removal: Removal) -> set[bytes]:
+def _needles(workspace: Workspace, removal: SessionRemoval) -> set[bytes]:
     """Returns words and phrases that identify text of the sessions in files that we do not write.
 
     Words that other sessions also have are excluded: token and key where other sessions of the token stay, a constant
     key that another agent uses, a sentence made from a template.
     """
-    database = workspace.database
-    scope = (removal.agent_id, removal.session_token)
-    ids = {ref.session_id for ref in removal.sessions}
+    database, scope = workspace.database, removal.scope
     found = {path.rpartition("/")[2] for path in removal.paths}
-    found |= ids - used_elsewhere(database, [(*scope, tuple(sorted(ids)))], ids)
+    found |= {*removal.session_ids} - used_elsewhere(database, [scope], removal.session_ids)
     if _is_alone(database, removal):
         found.add(removal.session_token)
-        found.update(_keys_of_them_alone(database, scope))
-    found |= {flatten_cell(word) for word in found}  # as pages show them
-    words = {word.encode("utf-8", "replace") for word in found if len(word) >= 8}
-    return words | text_match.distinctive(database, [(*scope, tuple(sorted(ids)))])
+        found.update(_keys_of_them_alone(database, scope[:2]))
+    return scrub.needles_of(database, found, [scope])
 
 
-def _is_alone(database: Database, removal: Removal) -> bool:
+def _is_alone(database: Database, removal: SessionRemoval) -> bool:
     """Whether the token has no other session."""
     rows = database.execute(
         f"select distinct session_id from memory_artifacts where {_MINE}", (removal.agent_id, removal.session_token)
     )
-    return {row[0] for row in rows} <= {ref.session_id for ref in removal.sessions}
+    return {row[0] for row in rows} <= {*removal.session_ids}
 
 
 def _keys_of_them_alone(database: Database, scope: Sequence[str]) -> set[str]:
@@ -494,19 +506,19 @@ def _keys_of_them_alone(database: Database, scope: Sequence[str]) -> set[str]:
     return {row[0] for row in rows}
 
 
-def _transcripts(workspace: Workspace, removal: Removal) -> list[str]:
+def _transcripts(workspace: Workspace, removal: SessionRemoval) -> list[str]:
     """Returns the harness transcripts from which the sessions were captured; relative paths inside the workspace."""
     root = os.path.realpath(workspace.root) + os.sep
-    ids = [ref.session_id for ref in removal.sessions]
+    ids = removal.session_ids
     token = removal.session_token if removal.all_sessions else None
     places = capture_store.places(workspace.database, removal.agent_id, ids, token)
     # A path with a redacted secret cannot be checked: it is listed anyway.
     return [display(place.removeprefix(root)) for place in places if "[REDACTED:" in place or os.path.lexists(place)]
 
 
-def _drop_jobs(workspace: Workspace, removal: Removal) -> None:
+def _drop_jobs(workspace: Workspace, removal: SessionRemoval) -> None:
     """Deletes the sessions' jobs from the spool: their ids are known only as long as their rows exist."""
-    ids = {ref.session_id for ref in removal.sessions}
+    ids = removal.session_ids
     with suppress(OSError):  # the scrub tries again and reports the error
         spool.drop(workspace.state.spool, lambda job: job.agent_id == removal.agent_id and job.session_id in ids)
 
@@ -517,18 +529,20 @@ def undoable(workspace: Workspace, agent_id: str, name: str) -> Undo:
     Raises `UsageError` if there is no such tombstone.
     """
     derived = token_of(agent_id, name)
-    for stone in standing(workspace):
-        if stone.agent_id != agent_id:
+    for tombstone in all_tombstones(workspace):
+        if tombstone.agent_id != agent_id:
             continue
-        whole = stone.session_token in (name, derived) or (name in stone.removed_paths and len(stone.session_ids) < 2)
-        if whole or name in stone.session_ids:
-            ids = stone.session_ids if whole else (name,)
-            gone = tombstones_store.gone_paths(workspace.database, stone)
+        whole = tombstone.session_token in (name, derived) or (
+            name in tombstone.removed_paths and len(tombstone.session_ids) < 2
+        )
+        if whole or name in tombstone.session_ids:
+            ids = tombstone.session_ids if whole else (name,)
+            gone = tombstones_store.gone_paths(workspace.database, tombstone)
             present = tuple(path for path in gone if files.look(workspace.root, path) is not None)
-            return Undo(stone, ids, tombstones_files.path_of(agent_id, stone.session_token), present)
+            return Undo(tombstone, ids, tombstones_files.path_of(agent_id, tombstone.session_token), present)
     raise UsageError(
         f"no tombstone of agent {agent_id} is called {name!r}",
-        hint="give the session's key or id, or the token that stands in memory/tombstones/",
+        hint="give the session's key or id, or the token in the tombstone's file name",
         code="unknown-tombstone",
     )
 
@@ -542,26 +556,29 @@ def lift(workspace: Workspace, agent_id: str, name: str) -> Undo:
     """
     with state_dir.workspace_lock(workspace.state):
         undo = undoable(workspace, agent_id, name)
-        stone = undo.stone
-        rest = [session_id for session_id in stone.session_ids if session_id not in undo.session_ids]
-        less = validate_tombstone({**stone.fields(), "session_ids": rest}) if rest else None
-        part = validate_tombstone({**stone.fields(), "session_ids": list(undo.session_ids) or None})
+        tombstone = undo.tombstone
+        rest = [session_id for session_id in tombstone.session_ids if session_id not in undo.session_ids]
+        less = validate_tombstone({**tombstone.fields(), "session_ids": rest}) if rest else None
+        part = validate_tombstone({**tombstone.fields(), "session_ids": list(undo.session_ids) or None})
         tombstones_files.lift(workspace.root, part, less)
         with workspace.database.transaction(durable=True):
             if less is not None:
                 tombstones_store.mirror(workspace.database, [less])
             else:
-                tombstones_store.lift(workspace.database, agent_id, stone.session_token)
+                tombstones_store.lift(workspace.database, agent_id, tombstone.session_token)
             capture_store.forget_removed(workspace.database)
     return undo
 
 
-def standing(workspace: Workspace) -> list[Tombstone]:
+def all_tombstones(workspace: Workspace) -> list[Tombstone]:
     """Returns every tombstone of mirror and files: after a lost database the files may not be mirrored yet."""
-    found = {(stone.agent_id, stone.session_token): stone for stone in tombstones_store.mirrored(workspace.database)}
+    found = {
+        (tombstone.agent_id, tombstone.session_token): tombstone
+        for tombstone in tombstones_store.mirrored(workspace.database)
+    }
     for name in files.listing(workspace.root, TOMBSTONES, ""):
         path = f"{TOMBSTONES}/{name}"
-        _, stone = judge_tombstone(path, files.read(workspace.root, path, TOMBSTONE_LIMIT))
-        if stone is not None:
-            found[stone.agent_id, stone.session_token] = stone
+        _, tombstone = judge_tombstone(path, files.read(workspace.root, path, TOMBSTONE_LIMIT))
+        if tombstone is not None:
+            found[tombstone.agent_id, tombstone.session_token] = tombstone
     return list(found.values())

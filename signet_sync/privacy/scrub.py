@@ -15,16 +15,15 @@ from signet_sync.entities import stage as entities_stage
 from signet_sync.errors import WorkspaceError
 from signet_sync.formats.filename import artifact_name, ignored_code
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.formats.paths import DEFAULT_AGENT, KEPT_COPY, MEMORY, TEMPORARY
+from signet_sync.formats.paths import DEFAULT_AGENT, MEMORY, TEMPORARY
 from signet_sync.formats.seal import unpack
 from signet_sync.formats.session_token import token_of
 from signet_sync.formats.snapshot import PAGE_LIMIT, Found
-from signet_sync.formats.timestamps import parse_instant
+from signet_sync.formats.timestamps import iso
 from signet_sync.memories import text_match
 from signet_sync.memories.store import memories
 from signet_sync.memories.store.session_texts import names, used_elsewhere
-from signet_sync.pages import conflict_copies
-from signet_sync.pages import stage as pages_stage
+from signet_sync.pages import conflict_copies, dreams_page_writer, kept_copies, page_files
 from signet_sync.pages.displaced import keep_displaced
 from signet_sync.pages.store.pages import page_states
 from signet_sync.sessions import flow as sessions_flow
@@ -46,6 +45,7 @@ from signet_sync.text.sentences import flatten_cell
 if TYPE_CHECKING:
     from signet_sync.formats.artifact import Tombstone
     from signet_sync.storage.database.connection import Database
+    from signet_sync.storage.database.removal import Scope
 
 
 _ARTIFACT = late(r"\d{4}-\d\d-\d\dT[^/]*?--[a-z2-7]{16}--(?:summary|transcript|compaction|manifest)", re.ASCII)
@@ -71,34 +71,36 @@ def gather(run: Pass, removed: Sequence[Tombstone]) -> tuple[set[str], set[str]]
     return queries_of_removed(database, removed), lines
 
 
-def scrub(workspace: Workspace, now_iso: str) -> None:
+def scrub(workspace: Workspace, now_us: int) -> None:
     """Deletes pending inputs and damaged databases; cleans diaries, kept copies and full text; rewrites backups.
 
     Then empties the WAL, and overwrites free space in the database.
 
     If a reader blocks the WAL, or a file cannot be deleted, the scrub stays pending: the next pass tries again.
     """
-    stones = tombstones_store.mirrored(workspace.database)
+    tombstones = tombstones_store.mirrored(workspace.database)
     try:
-        left = keep_displaced(workspace, parse_instant(now_iso) or 0, rest=0.0)
+        left = keep_displaced(workspace, now_us, rest=0.0)
         state_dir.sweep(workspace.state)
-        if stones:
-            _drop_inputs(workspace, stones)
-            pages_stage.withdraw_strays(workspace)
-        left = pages_stage.clean_diaries(workspace, parse_instant(now_iso) or 0) or left
-        clean_kept_copies(workspace, stones)
+        if tombstones:
+            _delete_inputs(workspace, tombstones)
+            page_files.withdraw_strays(workspace)
+        left = dreams_page_writer.remove_forgotten(workspace, now_us) or left
+        clean_kept_copies(workspace, tombstones)
         if redactions.is_due(workspace.database):
             redact_copies(workspace)
-        clean_gardens(workspace, stones, parse_instant(now_iso) or 0)
-        back_up(workspace, now_iso, force=True)
-        _drop_set_aside(workspace.database.path)
+        clean_entities(workspace, tombstones, now_us)
+        back_up(workspace, iso(now_us), force=True)
+        _delete_damaged_databases(workspace.database.path)
         # Before the scrub is recorded as done: a power loss must not bring back deleted files after that.
         files.sync_folders(workspace.root, {"", TEMPORARY})
         state_dir.settle(workspace.state)
     except (OSError, WorkspaceError) as error:
         left = str(error)
     if left:
-        workspace.events.append(f"not all that is left of what was removed could be deleted, a pass will: {left}")
+        workspace.events.append(
+            f"some remains of what was removed could not be deleted; the next pass will try again: {left}"
+        )
     line_index.scour(workspace.database)
     if not workspace.database.checkpoint(truncate=True) or left:
         return
@@ -109,38 +111,38 @@ def scrub(workspace: Workspace, now_iso: str) -> None:
     workspace.database.checkpoint(truncate=True)
 
 
-def _drop_inputs(workspace: Workspace, stones: Sequence[Tombstone]) -> None:
+def _delete_inputs(workspace: Workspace, tombstones: Sequence[Tombstone]) -> None:
     """Deletes inputs of removed sessions that are not written yet. Raises `OSError`."""
 
     def flow(document: Mapping[str, Any]) -> bool:
-        if document.get("v") == sessions_flow.VERSION and not sessions_flow.is_sound(document):
+        if document.get("v") == sessions_flow.VERSION and not sessions_flow.is_valid(document):
             return True  # damaged: it cannot be finished, and may contain anything
         agent_id, token, session_id = (document.get(part) for part in ("agent_id", "token", "session_id"))
         if not isinstance(agent_id, str) or not isinstance(session_id, str) or not isinstance(token, str | None):
             return True
-        return is_covered(stones, agent_id, session_id, token)
+        return is_covered(tombstones, agent_id, session_id, token)
 
     def job(document: Job) -> bool:
-        return is_covered(stones, document.agent_id, document.session_id)
+        return is_covered(tombstones, document.agent_id, document.session_id)
 
     spool.sweep(workspace.state.spool)
     journal.drop(workspace.state.journal, flow)
     spool.drop(workspace.state.spool, job)
-    live_files.drop(workspace.state.live, lambda identity: removed_turns.covers_live(stones, *identity))
+    live_files.drop(workspace.state.live, lambda identity: removed_turns.covers_live(tombstones, *identity))
     live.delete_removed(workspace)
 
 
-def is_covered(stones: Sequence[Tombstone], agent_id: str, session_id: str, token: str | None = None) -> bool:
+def is_covered(tombstones: Sequence[Tombstone], agent_id: str, session_id: str, token: str | None = None) -> bool:
     """Whether an input belongs to a removed session: by its token, its id's token, or an id in the tombstone."""
     tokens = {token, token_of(agent_id, session_id)}
     return any(
-        stone.agent_id == agent_id
-        and (session_id in stone.session_ids or (not stone.session_ids and stone.session_token in tokens))
-        for stone in stones
+        tombstone.agent_id == agent_id
+        and (session_id in tombstone.session_ids or (not tombstone.session_ids and tombstone.session_token in tokens))
+        for tombstone in tombstones
     )
 
 
-def _drop_set_aside(database: str) -> None:
+def _delete_damaged_databases(database: str) -> None:
     """Deletes damaged databases that were moved aside. Raises `OSError`."""
     if database == ":memory:":
         return
@@ -150,7 +152,7 @@ def _drop_set_aside(database: str) -> None:
             sync_folder(folder)
 
 
-def clean_kept_copies(workspace: Workspace, stones: Sequence[Tombstone]) -> None:
+def clean_kept_copies(workspace: Workspace, tombstones: Sequence[Tombstone]) -> None:
     """Deletes lines of removed sessions and forgotten memories from the kept copies of displaced pages.
 
     Lines are recognised by token, id, handle and file names; while the sessions have rows also by their words, and
@@ -158,9 +160,9 @@ def clean_kept_copies(workspace: Workspace, stones: Sequence[Tombstone]) -> None
     """
     conflict_copies.clear(workspace)
     handles = {memory_id.encode() for _, memory_id in memories.forgotten(workspace.database)}
-    if (stones or handles) and (kept := kept_copies(workspace.root)):
+    if (tombstones or handles) and (copies := kept_copies.copies(workspace.root)):
         lines = tombstones_store.remembered_lines(workspace.database)
-        _take_out(workspace, kept, (_needles(workspace, stones) if stones else set()) | handles, lines)
+        _delete_lines(workspace, copies, (_needles(workspace, tombstones) if tombstones else set()) | handles, lines)
 
 
 def redact_copies(workspace: Workspace) -> None:
@@ -169,7 +171,7 @@ def redact_copies(workspace: Workspace) -> None:
     A copy of an artifact's earlier version becomes its redacted version; in other copies only secrets are replaced, and
     a person's words stay. Raises `OSError`, `WorkspaceError`.
     """
-    for path in (*kept_copies(workspace.root), *_copies_of_artifacts(workspace)):
+    for path in (*kept_copies.copies(workspace.root), *_copies_of_artifacts(workspace)):
         found = files.read(workspace.root, path, PAGE_LIMIT)
         if not isinstance(found, Found):
             continue
@@ -178,7 +180,7 @@ def redact_copies(workspace: Workspace) -> None:
         sealed = unpack(seal.packed) if seal is not None else None
         clean = sealed if sealed is not None and redacts(found.raw, sealed) else cleaned(found.raw)
         if clean != found.raw and files.replace(workspace.root, path, clean, found.raw).displaced is not None:
-            raise WorkspaceError("somebody saved it meanwhile", path=path, hint="it is tried again by itself")
+            raise page_files.changed_meanwhile(path)
 
 
 def _copies_of_artifacts(workspace: Workspace) -> list[str]:
@@ -191,129 +193,115 @@ def _copies_of_artifacts(workspace: Workspace) -> list[str]:
     return found
 
 
-def lines_of_removed(workspace: Workspace, stones: Sequence[Tombstone]) -> set[str]:
+def lines_of_removed(workspace: Workspace, tombstones: Sequence[Tombstone]) -> set[str]:
     """Returns digests of lines in pages and kept copies that repeat removed sessions, while these have rows.
 
     For lines that cannot be deleted now: once the rows are gone the words are unknown, and they must not be stored.
     """
-    sieve = Sieve(_needles(workspace, stones))
+    sieve = Sieve(_needles(workspace, tombstones))
     found: set[str] = set()
-    for path in (*page_states(workspace.database), *kept_copies(workspace.root)):
+    for path in (*page_states(workspace.database), *kept_copies.copies(workspace.root)):
         page = files.read(workspace.root, path, PAGE_LIMIT)
         if isinstance(page, Found):
             found.update(_digest(line) for line in page.raw.split(b"\n") if sieve.caught(line))
     return found
 
 
-def clean_gardens(workspace: Workspace, stones: Sequence[Tombstone], now_us: int) -> None:
+def clean_entities(workspace: Workspace, tombstones: Sequence[Tombstone], now_us: int) -> None:
     """Deletes from entities what is based on newly removed sessions, or repeats their words.
 
     While the sessions have rows, their words are searched for as well, later only paths, ids and names. Raises
     `OSError`, `WorkspaceError`.
     """
     fresh = tombstones_store.pending(workspace.database)
-    for stone in stones:
-        if (stone.agent_id, stone.session_token) not in fresh or not entities_stage.has_garden(
-            workspace, stone.agent_id
+    for tombstone in tombstones:
+        if (tombstone.agent_id, tombstone.session_token) not in fresh or not entities_stage.has_entities(
+            workspace, tombstone.agent_id
         ):
             continue
-        from signet_sync.entities import erase
+        from signet_sync.entities import erase  # slow import, needed with entities only
 
-        scope = (stone.agent_id, stone.session_token, stone.session_ids)
+        scope = _scope(tombstone)
         known = (name for name in names(workspace.database, scope) if artifact_name(name) is not None)
-        paths = {*tombstones_store.gone_paths(workspace.database, stone), *(f"{MEMORY}/{name}" for name in known)}
+        paths = {*tombstones_store.gone_paths(workspace.database, tombstone), *(f"{MEMORY}/{name}" for name in known)}
         erase.erase(
             workspace,
-            stone.agent_id,
+            tombstone.agent_id,
             paths=sorted(paths),
-            needles=_needles(workspace, [stone]),
-            tombstone=path_of(stone.agent_id, stone.session_token),
+            needles=_needles(workspace, [tombstone]),
+            tombstone=path_of(tombstone.agent_id, tombstone.session_token),
             now_us=now_us,
         )
 
 
-def queries_of_removed(database: Database, stones: Sequence[Tombstone]) -> set[str]:
+def queries_of_removed(database: Database, tombstones: Sequence[Tombstone]) -> set[str]:
     """Returns the `recall` queries that use words of removed sessions; known only while these have rows."""
     scrubbed = tombstones_store.pending(database)
-    new = [stone for stone in stones if (stone.agent_id, stone.session_token) in scrubbed]
-    scopes = [(stone.agent_id, stone.session_token, stone.session_ids) for stone in new]
+    new = [tombstone for tombstone in tombstones if (tombstone.agent_id, tombstone.session_token) in scrubbed]
+    scopes = [_scope(tombstone) for tombstone in new]
     return text_match.queries_of(database, scopes) if scopes else set()
 
 
 def clean_of_words(workspace: Workspace, needles: Collection[bytes]) -> None:
     """Cleans kept copies by words, for callers that still know them. Raises `OSError`, `WorkspaceError`."""
-    if kept := kept_copies(workspace.root):
-        _take_out(workspace, kept, needles)
+    if copies := kept_copies.copies(workspace.root):
+        _delete_lines(workspace, copies, needles)
 
 
-def _take_out(
-    workspace: Workspace, kept: Iterable[str], needles: Iterable[bytes], digests: Collection[str] = ()
+def _delete_lines(
+    workspace: Workspace, copies: Iterable[str], needles: Iterable[bytes], digests: Collection[str] = ()
 ) -> None:
     sieve = Sieve(needles)
-    for path in kept:
+    for path in copies:
         found = files.read(workspace.root, path, PAGE_LIMIT)
         if not isinstance(found, Found):
             continue
-        told, lines = sieve.caught(found.raw), found.raw.split(b"\n")
-        left = [line for line in lines if not any(needle in line for needle in told)]
+        caught, lines = sieve.caught(found.raw), found.raw.split(b"\n")
+        left = [line for line in lines if not any(needle in line for needle in caught)]
         if digests:
             left = [line for line in left if _digest(line) not in digests]
         if len(left) == len(lines):
             continue
         if files.replace(workspace.root, path, b"\n".join(left), found.raw).displaced is not None:
-            raise WorkspaceError("somebody saved it meanwhile", path=path, hint="it is tried again by itself")
+            raise page_files.changed_meanwhile(path)
 
 
 def _digest(line: bytes) -> str:
     return sha256(line).hexdigest()
 
 
-def _needles(workspace: Workspace, stones: Sequence[Tombstone]) -> set[bytes]:
-    scopes = [(stone.agent_id, stone.session_token, stone.session_ids) for stone in stones]
-    words = {stone.session_token for stone in stones if not stone.session_ids}
-    for stone, scope in zip(stones, scopes, strict=True):
-        words.update(path.rpartition("/")[2] for path in tombstones_store.gone_paths(workspace.database, stone))
+def _needles(workspace: Workspace, tombstones: Sequence[Tombstone]) -> set[bytes]:
+    scopes = [_scope(tombstone) for tombstone in tombstones]
+    words = {tombstone.session_token for tombstone in tombstones if not tombstone.session_ids}
+    for tombstone, scope in zip(tombstones, scopes, strict=True):
+        words.update(path.rpartition("/")[2] for path in tombstones_store.gone_paths(workspace.database, tombstone))
         # An id without rows may be any word, since anyone with access to the workspace can edit a tombstone.
-        words.update(session_id for session_id in stone.session_ids if UUID.fullmatch(session_id))
+        words.update(session_id for session_id in tombstone.session_ids if UUID.fullmatch(session_id))
         words.update(names(workspace.database, scope))
     # A word that another agent's session also uses, such as an equal id, does not identify this one.
     words -= used_elsewhere(workspace.database, scopes, words)
-    words |= {flatten_cell(word) for word in words}  # as pages show them
-    told = {word.encode("utf-8", "replace") for word in words if len(word) >= 8}
-    return told | text_match.distinctive(workspace.database, scopes)
+    return needles_of(workspace.database, words, scopes)
 
 
-def seek_returned(workspace: Workspace) -> None:
+def needles_of(database: Database, words: Collection[str], scopes: Sequence[Scope]) -> set[bytes]:
+    """Returns texts that identify sessions in files: some words, also as pages show them, and their own phrases."""
+    shown = {*words, *(flatten_cell(word) for word in words)}
+    long = {word.encode("utf-8", "replace") for word in shown if len(word) >= 8}
+    return long | text_match.distinctive(database, scopes)
+
+
+def _scope(tombstone: Tombstone) -> Scope:
+    return tombstone.agent_id, tombstone.session_token, tombstone.session_ids
+
+
+def find_returned_pages(workspace: Workspace) -> None:
     """Reopens the scrub for pages that came back, from a backup or another machine, and name a removed session."""
-    pages = [(agent_id, raw) for agent_id, _, raw in pages_stage.strays(workspace)]
-    for path in kept_copies(workspace.root):
+    pages = [(agent_id, raw) for agent_id, _, raw in page_files.strays(workspace)]
+    for path in kept_copies.copies(workspace.root):
         found = files.read(workspace.root, path, PAGE_LIMIT)
         if isinstance(found, Found):
             pages.append((path.split("/")[1] if path.startswith("agents/") else DEFAULT_AGENT, found.raw))
     for agent_id, raw in pages:
-        told = tombstones_store.told_by(workspace.database, agent_id, raw)
-        if told:
-            tombstones_store.reopen(workspace.database, agent_id, told)
-
-
-def kept_copies(root: str) -> list[str]:
-    """Lists the copies that we kept of displaced pages, and those that sync services made."""
-    found = [copy.path for copy in conflict_copies.standing(root)]
-    folders = ["", *(f"agents/{name}" for name in files.listing(root, "agents", ""))]
-    for folder in folders:
-        for name in files.listing(root, folder, ""):
-            path = f"{folder}/{name}" if folder else name
-            if KEPT_COPY.fullmatch(path):
-                found.append(path)
-    for base in folders:
-        ledger = f"{base}/ledger" if base else "ledger"
-        for year in files.listing(root, ledger, ""):
-            for month in files.listing(root, f"{ledger}/{year}", ""):
-                for name in files.listing(root, f"{ledger}/{year}/{month}", ""):
-                    path = f"{ledger}/{year}/{month}/{name}"
-                    if KEPT_COPY.fullmatch(path):
-                        found.append(path)
-            path = f"{ledger}/{year}"
-            if KEPT_COPY.fullmatch(path):
-                found.append(path)
-    return found
+        removed = tombstones_store.told_by(workspace.database, agent_id, raw)
+        if removed:
+            tombstones_store.reopen(workspace.database, agent_id, removed)

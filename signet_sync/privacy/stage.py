@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from signet_sync.errors import WorkspaceError
 from signet_sync.sync.request import Pass
 from signet_sync.sync.stages import Eraser, Maintenance
 from signet_sync.sync.tombstones import store as tombstones_store
@@ -36,6 +38,22 @@ class RemovedWords(Eraser):
         return lambda: marks.forget_loose_marks(database, loose)
 
 
+class RemovedEvidence(Eraser):
+    """Deletes from entities what is based on removed sessions, while rows still contain their words."""
+
+    name = "removed evidence"
+
+    def gather(self, run: Pass, removed: Sequence[Tombstone]) -> None:
+        """Cleans the entity files and their event logs."""
+        from signet_sync.privacy import scrub  # slow import, needed for removals only
+
+        # Later only paths and names identify it. A disk error is therefore raised and the pass repeated; a forbidden
+        # file is not waited for.
+        if not run.workspace.touch_nothing:
+            with suppress(PermissionError, WorkspaceError):
+                scrub.clean_entities(run.workspace, removed, run.request.now_us)
+
+
 class ReturnedPages(Maintenance):
     """Finds pages of removed sessions that came back, from a backup or another machine, and marks them for a scrub."""
 
@@ -49,7 +67,7 @@ class ReturnedPages(Maintenance):
         """Finds such pages; the scrub follows."""
         from signet_sync.privacy import scrub  # slow import, needed for removals only
 
-        scrub.seek_returned(run.workspace)
+        scrub.find_returned_pages(run.workspace)
 
 
 class Scrub(Maintenance):
@@ -65,4 +83,4 @@ class Scrub(Maintenance):
         """Runs the scrub."""
         from signet_sync.privacy import scrub  # slow import, needed for removals only
 
-        scrub.scrub(run.workspace, run.now_iso)
+        scrub.scrub(run.workspace, run.request.now_us)

@@ -6,15 +6,17 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from signet_sync.entities import store as entities_store
 from signet_sync.errors import UsageError
-from signet_sync.facts.store import queries
+from signet_sync.facts.store import facts
 from signet_sync.formats.paths import DEFAULT_AGENT
 from signet_sync.formats.timestamps import iso
-from signet_sync.graph.nodes import Node
-from signet_sync.graph.store import neighbours, nodes, passages
-from signet_sync.graph.store.neighbours import Stated
-from signet_sync.graph.store.passages import Passage
-from signet_sync.graph.threads import ThreadHead
+from signet_sync.graph.nodes import GraphNode
+from signet_sync.graph.store import neighbours, nodes, passages, wordings
+from signet_sync.graph.store.neighbours import Occurrence
+from signet_sync.graph.store.passages import TextExcerpt
+from signet_sync.graph.threads import ThreadSummary
+from signet_sync.memories.store import memories, promotions, recall_events
 from signet_sync.recall.store import references
 from signet_sync.sessions.store import live
 from signet_sync.sessions.store.live import LiveSession
@@ -40,12 +42,12 @@ class _Found:
     """What a handle leads to, before the budget limits how much of it is shown."""
 
     node: dict[str, Any]
-    text: Passage
+    text: TextExcerpt
     parents: Sequence[str] = ()
     children: Sequence[str] = ()
     siblings: Sequence[str] = ()
     memories: Sequence[str] = ()
-    transcript: Passage | None = None
+    transcript: TextExcerpt | None = None
     more: dict[str, Any] = field(default_factory=dict)
 
 
@@ -79,7 +81,7 @@ def _node(database: Database, agent_id: str, node_id: str, limit: int) -> _Found
     children = neighbours.children(database, agent_id, node_id)
     found = _Found(
         _about_node(node),
-        passages.told(database, node, limit),
+        passages.node_text(database, node, limit),
         parents=neighbours.parents(database, agent_id, node_id) or _thread_of(node),
         children=children[:MOST_CHILDREN],
         siblings=neighbours.siblings(database, node),
@@ -88,13 +90,13 @@ def _node(database: Database, agent_id: str, node_id: str, limit: int) -> _Found
     )
     if len(children) > MOST_CHILDREN:
         found.more["children_left_out"] = len(children) - MOST_CHILDREN
-    worded = passages.wording(database, node)
+    worded = wordings.wording(database, node.agent_id, node.id)
     if worded:
         found.more["wording"] = worded
     return found
 
 
-def _about_node(node: Node) -> dict[str, Any]:
+def _about_node(node: GraphNode) -> dict[str, Any]:
     about = {
         "id": node.id,
         "kind": node.source_type,
@@ -111,19 +113,19 @@ def _about_node(node: Node) -> dict[str, Any]:
     return about | {"level": node.kind} if node.depth else about
 
 
-def _thread_of(node: Node) -> list[str]:
+def _thread_of(node: GraphNode) -> list[str]:
     """Returns the node's thread, which is above a node without arc or epoch."""
     return [] if node.thread_id is None else [node.thread_id]
 
 
-def _sessions(database: Database, node: Node) -> list[SessionRef]:
+def _sessions(database: Database, node: GraphNode) -> list[SessionRef]:
     if node.session_token is None or node.session_id is None:
         return neighbours.sessions_below(database, node.agent_id, node.id)
     return [SessionRef(node.agent_id, node.session_token, node.session_id, None)]
 
 
 def _thread(database: Database, agent_id: str, thread_id: str, limit: int) -> _Found | None:
-    head = nodes.head_of(database, agent_id, thread_id)
+    head = nodes.summary_of(database, agent_id, thread_id)
     if head is None:
         return None
     below = neighbours.sessions_below(database, agent_id, thread_id)
@@ -137,14 +139,14 @@ def _thread(database: Database, agent_id: str, thread_id: str, limit: int) -> _F
     }
     return _Found(
         about,
-        Passage(head.source_ref, _head_text(head), True),
+        TextExcerpt(head.source_ref, _head_text(head), True),
         children=neighbours.newest_of_thread(database, agent_id, thread_id),
         memories=_linked(database, below),
         transcript=_first_transcript(database, below, limit),
     )
 
 
-def _head_text(head: ThreadHead) -> str:
+def _head_text(head: ThreadSummary) -> str:
     """Returns a thread summary as readable text."""
     parts = [head.sample]
     if head.next_action:
@@ -156,15 +158,15 @@ def _head_text(head: ThreadHead) -> str:
 
 
 def _fact(database: Database, agent_id: str, fact_id: str, limit: int) -> _Found | None:
-    fact = queries.fact(database, agent_id, fact_id)
+    fact = facts.fact(database, agent_id, fact_id)
     if fact is None:
         return None
     stated = neighbours.sources_of_fact(database, agent_id, fact_id)
-    about = _about(agent_id, fact_id, "fact", f"{fact.aspect} of {basename(fact.entity) or fact.entity}") | {
+    about = _about(agent_id, fact_id, "fact", f"{fact.aspect} of {basename(fact.topic) or fact.topic}") | {
         "aspect": fact.aspect,
         "status": fact.status,
         "superseded_by": fact.superseded_by,
-        "entity": fact.entity_id,
+        "entity": fact.topic_id,
         "thread": fact.thread_id,
         "path": stated[0].path if stated else None,
         "session_token": stated[0].session.session_token if stated else None,
@@ -173,7 +175,7 @@ def _fact(database: Database, agent_id: str, fact_id: str, limit: int) -> _Found
     }
     return _Found(
         about,
-        Passage(stated[0].path if stated else "", fact.text, True),
+        TextExcerpt(stated[0].path if stated else "", fact.text, True),
         parents=_nodes_of(stated),
         siblings=neighbours.beside_fact(database, stated[0], fact_id) if stated else (),
         memories=[fact.superseded_by] if fact.superseded_by else (),
@@ -183,8 +185,6 @@ def _fact(database: Database, agent_id: str, fact_id: str, limit: int) -> _Found
 
 
 def _memory(database: Database, agent_id: str, memory_id: str, limit: int) -> _Found | None:
-    from signet_sync.memories.store import memories  # this imports the sanitizer, which few handles need
-
     memory = memories.get(database, agent_id, memory_id)
     if memory is None:
         return None
@@ -198,7 +198,7 @@ def _memory(database: Database, agent_id: str, memory_id: str, limit: int) -> _F
     }
     return _Found(
         about,
-        Passage("", memory.content, True),
+        TextExcerpt("", memory.content, True),
         parents=[node_id for ref in sources for node_id in references.best(database, ref)],
         transcript=_first_transcript(database, sources, limit),
         more={"recalled": _recalled(database, agent_id, memory_id), "risen": _risen(database, agent_id, memory_id)},
@@ -206,8 +206,6 @@ def _memory(database: Database, agent_id: str, memory_id: str, limit: int) -> _F
 
 
 def _recalled(database: Database, agent_id: str, memory_id: str) -> dict[str, Any] | None:
-    from signet_sync.memories.store import recall_events
-
     found = recall_events.totals_of(database, agent_id, memory_id)
     if found is None:
         return None
@@ -215,14 +213,12 @@ def _recalled(database: Database, agent_id: str, memory_id: str) -> dict[str, An
 
 
 def _risen(database: Database, agent_id: str, memory_id: str) -> dict[str, Any] | None:
-    from signet_sync.memories.store import promotions  # this imports the modules of both pages
-
     risen = promotions.of_memory(database, agent_id, memory_id)
     return risen and {"at": iso(risen[0]), "score": round(risen[1], 6)}
 
 
 def _entity(database: Database, agent_id: str, entity_id: str, limit: int) -> _Found | None:
-    entity = queries.entity(database, agent_id, entity_id)
+    entity = facts.topic(database, agent_id, entity_id)
     if entity is None:
         return None
     mentioned = neighbours.mentioned_in(database, agent_id, entity_id)
@@ -230,7 +226,7 @@ def _entity(database: Database, agent_id: str, entity_id: str, limit: int) -> _F
     about = _about(agent_id, entity_id, "entity", f"{entity.kind} {entity.name}") | {"latest": iso(entity.latest_us)}
     return _Found(
         about,
-        Passage("", f"{entity.name} ({entity.kind}), mentioned {times}", True),
+        TextExcerpt("", f"{entity.name} ({entity.kind}), mentioned {times}", True),
         children=_nodes_of(mentioned),
         siblings=neighbours.related(database, agent_id, entity_id),
         memories=neighbours.facts_of_entity(database, agent_id, entity_id),
@@ -239,13 +235,11 @@ def _entity(database: Database, agent_id: str, entity_id: str, limit: int) -> _F
 
 
 def _curated(database: Database, agent_id: str, entity_id: str, limit: int) -> _Found | None:
-    from signet_sync.entities import store as entities_store  # few handles need it
-
     profile = next(iter(entities_store.find(database, agent_id, entity_id)), None)
     if profile is None:
         return None
-    whose = "" if agent_id == DEFAULT_AGENT else f" --agent {agent_id}"
-    told = "\n\n".join(filter(None, (profile.text, f"[All of it: signet-sync entity show {entity_id}{whose}]")))
+    agent_option = "" if agent_id == DEFAULT_AGENT else f" --agent {agent_id}"
+    text = "\n\n".join(filter(None, (profile.text, f"[All of it: signet-sync entity show {entity_id}{agent_option}]")))
     about = _about(agent_id, entity_id, profile.kind, profile.title) | {
         "type": profile.type,
         "status": profile.status,
@@ -254,8 +248,8 @@ def _curated(database: Database, agent_id: str, entity_id: str, limit: int) -> _
     }
     return _Found(
         about,
-        Passage(profile.path, told, True),
-        siblings=entities_store.beside(database, profile)[: neighbours.SIBLINGS],
+        TextExcerpt(profile.path, text, True),
+        siblings=entities_store.neighbours(database, profile)[: neighbours.SIBLINGS],
     )
 
 
@@ -276,13 +270,13 @@ def _about(agent_id: str, thing_id: str, kind: str, label: str) -> dict[str, Any
     }
 
 
-def _nodes_of(stated: Iterable[Stated]) -> list[str]:
+def _nodes_of(stated: Iterable[Occurrence]) -> list[str]:
     return list(dict.fromkeys(one.node_id for one in stated if one.node_id is not None))
 
 
 def _linked(database: Database, sessions: Iterable[SessionRef]) -> list[str]:
     """Returns the memories of some sessions, and the facts that they state."""
-    every = (thing for ref in sessions for thing in neighbours.remembered(database, ref))
+    every = (thing for ref in sessions for thing in neighbours.memories_and_facts(database, ref))
     return list(dict.fromkeys(every))[: neighbours.LINKED]
 
 
@@ -325,36 +319,36 @@ def _live(database: Database, agent_id: str, handle: str, running: Sequence[Live
         "earliest": session.first_at,
         "latest": session.last_at,
     }
-    return _Found(about, Passage("", text if first is not None else ending(text, budget, _EARLIER), True))
+    return _Found(about, TextExcerpt("", text if first is not None else ending(text, budget, _EARLIER), True))
 
 
 # ── down to the transcript ──
 
 
-def _transcript_below(database: Database, node: Node, limit: int) -> Passage | None:
+def _transcript_below(database: Database, node: GraphNode, limit: int) -> TextExcerpt | None:
     """Returns the beginning of the transcript that a node leads to; for a chunk, its own words."""
     if node.source_type == "chunk" and node.source_ref is not None:
-        return passages.passage(database, node.source_ref, node.start, node.end, limit)
+        return passages.excerpt(database, node.source_ref, node.start, node.end, limit)
     if node.depth:
         return _first_transcript(database, _sessions(database, node), limit)
     begin = passages.first_chunk(database, node)
     if begin is not None:
-        return passages.passage(database, begin[0], begin[1], None, limit)
+        return passages.excerpt(database, begin[0], begin[1], None, limit)
     return _first_transcript(database, _sessions(database, node), limit, node.latest_us)
 
 
 def _first_transcript(
     database: Database, sessions: Iterable[SessionRef], limit: int, near_us: int | None = None
-) -> Passage | None:
+) -> TextExcerpt | None:
     """Returns the beginning of the transcript of the first of these sessions that has one."""
     for ref in sessions:
         path = passages.transcript_of(database, ref, near_us)
         if path is not None:
-            return passages.passage(database, path, 0, None, limit)
+            return passages.excerpt(database, path, 0, None, limit)
     return None
 
 
-def _transcript_of_fact(database: Database, stated: Sequence[Stated], fact: str, limit: int) -> Passage | None:
+def _transcript_of_fact(database: Database, stated: Sequence[Occurrence], fact: str, limit: int) -> TextExcerpt | None:
     """Returns the lines around a fact: where a transcript states it, else where the transcript mentions the same."""
     for one in stated:
         path = passages.transcript_of(database, one.session)
@@ -363,7 +357,7 @@ def _transcript_of_fact(database: Database, stated: Sequence[Stated], fact: str,
         text = text_at(database, path)
         line = one.line if one.path == path else line_about(text[:_SEARCHED], fact)
         start = neighbours.line_start(text, max(line - _LINES_BEFORE, 1))
-        return Passage(path, text[start : start + limit].lstrip("\n"), len(text) - start <= limit)
+        return TextExcerpt(path, text[start : start + limit].lstrip("\n"), len(text) - start <= limit)
     return None
 
 

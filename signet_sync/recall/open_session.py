@@ -14,10 +14,10 @@ from signet_sync.sync.store.sessions import SessionRef
 
 def running(database: Database, agent: str, session: str) -> dict[str, Any] | None:
     """Returns the document of a session that has nothing but live turns yet; None for any other."""
-    said = [one for one in live.sessions(database, agent) if session in (one.session_key, one.session_id)]
-    if not said or sessions.find(database, agent, session):
+    live_sessions = [one for one in live.sessions(database, agent) if session in (one.session_key, one.session_id)]
+    if not live_sessions or sessions.find(database, agent, session):
         return None
-    newest = said[0]
+    newest = live_sessions[0]
     return {
         "agent_id": agent,
         "session_id": newest.session_id,
@@ -30,7 +30,7 @@ def running(database: Database, agent: str, session: str) -> dict[str, Any] | No
         "manifest": None,
         "sentence": "It runs: its files are written when it ends.",
         "verdicts": {},
-        "live": sum(one.turns for one in said),
+        "live": sum(one.turns for one in live_sessions),
         "status": None,
     }
 

@@ -9,12 +9,12 @@ from typing import NamedTuple
 from signet_sync.formats.timestamps import day_of, parse_instant
 from signet_sync.memories.store import recall_events
 from signet_sync.recall.groups import by_worth
-from signet_sync.recall.passages import Finder, Passage
+from signet_sync.recall.passages import Finder, QueryPassage
 from signet_sync.recall.query import MOST_READ, Query, read
-from signet_sync.recall.rank import TIERS, Candidate, Tier, choose, finders, pairs, rarity, scored, weights, why
-from signet_sync.recall.snippets import around, speaker, told
+from signet_sync.recall.rank import TIERS, RecallCandidate, Tier, choose, finders, pairs, rarity, scored, weights, why
+from signet_sync.recall.snippets import around, label_with_snippet, speaker
 from signet_sync.recall.store import hits
-from signet_sync.recall.store.hits import Artifact, Line
+from signet_sync.recall.store.hits import MatchedArtifact, MatchedLine
 from signet_sync.sessions.store import live
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.read_only import Place, counting
@@ -32,18 +32,15 @@ _WHAT = {
     "decision": "a decision", "constraint": "a constraint", "preference": "a preference", "note": "a note",
     "arc": "a week", "epoch": "a quarter", "summary": "a summary", "compaction": "a compaction",
 }  # fmt: skip
-_READERS: dict[Tier, Callable[[Database, str, Sequence[str]], Iterator[Line]]] = {
-    "memory": hits.memories, "fact": hits.facts, "curated": hits.curated, "thread": hits.threads,
-    "node": hits.condensations,
-}  # fmt: skip
+_LINE_TIERS: tuple[Tier, ...] = ("memory", "fact", "curated", "thread", "node")
 _BATCH, _LINES = 200, 60
 _TIER_OF: dict[str, Tier] = {"summary": "node", "compaction": "node", "transcript": "transcript"}
 
 
-Choose = Callable[[Query, Sequence[Candidate]], Sequence[Candidate]]
+Choose = Callable[[Query, Sequence[RecallCandidate]], Sequence[RecallCandidate]]
 
 
-class Hit(NamedTuple):
+class RecallHit(NamedTuple):
     """A hit as shown; a higher score is better. `path` is None if the hit has no file."""
 
     tier: Tier
@@ -62,7 +59,7 @@ def recall(
     limit: int = 10,
     tiers: Collection[Tier] = TIERS,
     private: bool = True,
-) -> list[Hit]:
+) -> list[RecallHit]:
     """Returns what an agent remembers that answers a text, best first within the tiers; accepts any text.
 
     Without `private`, private memories are left out.
@@ -71,12 +68,12 @@ def recall(
         database, text, agent_id, lambda query, found: choose(found, limit), tiers=tiers, private=private
     )
     return [
-        Hit(one.tier, one.id, flatten(one.text, _SHOWN), one.path, round(one.score, 3), why(query, one))
+        RecallHit(one.tier, one.id, flatten(one.text, _SHOWN), one.path, round(one.score, 3), why(query, one))
         for one in found
     ]
 
 
-def record(database: Database, agent_id: str, text: str, hits: Sequence[Hit], at_us: int) -> bool:
+def record(database: Database, agent_id: str, text: str, hits: Sequence[RecallHit], at_us: int) -> bool:
     """Records which memories a query found and at which place, for the dream sweep; False if the database was busy.
 
     The score is 1/rank in the whole answer. The query is stored sanitized and on one line (issue 5, point 1).
@@ -84,10 +81,10 @@ def record(database: Database, agent_id: str, text: str, hits: Sequence[Hit], at
     scored = [(hit.id, 1 / rank) for rank, hit in enumerate(hits, 1) if hit.tier == "memory"]
     if not scored:
         return True
-    return recall_events.record(database, agent_id, asked(text), scored, at_us)
+    return recall_events.record(database, agent_id, stored_query(text), scored, at_us)
 
 
-def note(place: Place, agent_id: str, text: str, hits: Sequence[Hit], at_us: int) -> None:
+def count_hits(place: Place, agent_id: str, text: str, hits: Sequence[RecallHit], at_us: int) -> None:
     """Counts the hits if the database can be written at once: an answer never waits for a counter."""
     with counting(place, wanted=bool(hits)) as database:
         if database is not None:
@@ -95,7 +92,7 @@ def note(place: Place, agent_id: str, text: str, hits: Sequence[Hit], at_us: int
             record(database, agent_id, text, hits, at_us)
 
 
-def asked(text: str) -> str:
+def stored_query(text: str) -> str:
     """Returns a query as it is stored: without secrets, on one line, not longer than a hit."""
     # Cut between words, so that no secret is cut in two and missed.
     whole = text if len(text) <= MOST_READ else " ".join(text[:MOST_READ].split()[:-1])
@@ -110,17 +107,17 @@ def find(
     *,
     tiers: Collection[Tier] = TIERS,
     private: bool = True,
-) -> tuple[Query, list[Candidate]]:
+) -> tuple[Query, list[RecallCandidate]]:
     """Returns the parsed text, and what `choose` takes of all candidates; without `private` no private memory."""
     query = read(text)
     if not query.terms:
         return query, []
-    search = _Search(database, agent_id, query)
+    search = _QuerySearch(database, agent_id, query)
     found = [*search.lines(tiers, private), *search.artifacts(tiers), *search.turns(tiers)]
     return query, [one for candidate in choose(query, found) if (one := search.located(candidate)) is not None]
 
 
-class _Search:
+class _QuerySearch:
     """One query over one agent's rows."""
 
     def __init__(self, database: Database, agent_id: str, query: Query) -> None:
@@ -138,18 +135,18 @@ class _Search:
 
     # ── memories, facts, entities, threads, condensations ──
 
-    def lines(self, tiers: Collection[Tier], private: bool) -> Iterator[Candidate]:
-        best = self._best([tier for tier in _READERS if tier in tiers], private)
+    def lines(self, tiers: Collection[Tier], private: bool) -> Iterator[RecallCandidate]:
+        best = self._best([tier for tier in _LINE_TIERS if tier in tiers], private)
         for tier, ids in best.items():
-            for line in _READERS[tier](self.database, self.agent_id, ids):
-                yield self._of_line(tier, line)
+            for line in hits.lines(self.database, self.agent_id, tier, ids):
+                yield self._from_line(tier, line)
 
     def _best(self, tiers: Sequence[Tier], private: bool) -> dict[Tier, list[str]]:
         """Returns of each tier the lines that contain most of the query; of equal ones the newest."""
         best: dict[Tier, list[str]] = {tier: [] for tier in tiers if hits.has_any(self.database, self.agent_id, tier)}
         if not best:
             return best
-        found, holding = self._told_apart([hits.lines_with(self.database, term) for term in self.terms])
+        found, holding = self._by_term([hits.lines_with(self.database, term) for term in self.terms])
         for tier, ids in best.items():
             few = hits.narrowed(self.database, self.agent_id, tier)
             groups = by_worth([(found if few is None else found & few, 0)], holding, self.weights)
@@ -160,27 +157,27 @@ class _Search:
                 batch *= 8
         return best
 
-    def _told_apart(self, holding: Sequence[list[int]]) -> tuple[set[int], list[set[int]]]:
+    def _by_term(self, holding: Sequence[list[int]]) -> tuple[set[int], list[set[int]]]:
         """Returns the rows with a term by which texts are found, and for each term which of these contain it."""
         found = set[int]().union(*(holding[number] for number in self.by))
         # Intersect with these rows instead of building a set of all rows of a frequent word.
         return found, [found.intersection(rows) for rows in holding]
 
-    def _of_line(self, tier: Tier, line: Line) -> Candidate:
+    def _from_line(self, tier: Tier, line: MatchedLine) -> RecallCandidate:
         passage = self.finder.best(line.text)
         text = line.shown
         if tier == "node":
-            text = told(line.shown, line.text, passage.start)
+            text = label_with_snippet(line.shown, line.text, passage.start)
         elif tier == "curated":
             text = _of_entity(line, passage.start)
         return self._candidate(tier, line.id, text, line.path, line.at_us, passage, _where(tier, line))
 
     # ── summaries, compactions, transcripts ──
 
-    def artifacts(self, tiers: Collection[Tier]) -> Iterator[Candidate]:
+    def artifacts(self, tiers: Collection[Tier]) -> Iterator[RecallCandidate]:
         found = self._found({kind: tier for kind, tier in _TIER_OF.items() if tier in tiers})
         for artifact in hits.artifacts(self.database, found, _LONGEST, _MOST_READ):
-            yield self._of_artifact(artifact)
+            yield self._from_artifact(artifact)
 
     def _found(self, tier_of: Mapping[str, Tier]) -> list[int]:
         """Returns of each tier the artifacts that contain most of the query; of equal ones those indexed last."""
@@ -189,7 +186,7 @@ class _Search:
             return []
         near, bonus = pairs(self.weights, self.by)
         close = [hits.artifacts_near(self.database, self.terms[one], self.terms[other]) for one, other in near]
-        by, terms = self._told_apart(self.holding)
+        by, terms = self._by_term(self.holding)
         # What only words close together find is scored by that alone.
         roots = [(by, 0), (set[int]().union(*close) - by, len(terms))]
         groups = by_worth(roots, [*terms, *close], [*self.weights, *bonus])
@@ -201,14 +198,17 @@ class _Search:
                 break
         return [number for numbers in found.values() for number in numbers[:LOOKED_AT]]
 
-    def _of_artifact(self, found: Artifact) -> Candidate:
+    def _from_artifact(self, found: MatchedArtifact) -> RecallCandidate:
         about = self._about(found.project)
         sentence, passage = (self.finder.best(text, about) for text in (found.sentence, found.content))
         place = None if sentence.weight >= passage.weight else passage.start
         self.places[found.path] = place or 0, found.content
         tier = _TIER_OF[found.kind]
         if tier == "node":
-            text, where = told(found.sentence, found.content, place), f"{_WHAT[found.kind]}{_of(found.project)}"
+            text, where = (
+                label_with_snippet(found.sentence, found.content, place),
+                f"{_WHAT[found.kind]}{_of(found.project)}",
+            )
         else:
             text = found.sentence if place is None else around(found.content, place)
             where = f"a transcript{_of(found.project)}"
@@ -222,7 +222,7 @@ class _Search:
             self.projects[project] = self.finder.best(basename(project)).terms
         return self.projects[project]
 
-    def located(self, candidate: Candidate) -> Candidate | None:
+    def located(self, candidate: RecallCandidate) -> RecallCandidate | None:
         """Returns a candidate with its node's id, its speaker and its time; None if it has no node yet."""
         if candidate.id not in self.places:
             return candidate
@@ -231,29 +231,29 @@ class _Search:
         if node is None:
             return None
         role = speaker(content, place) if candidate.tier == "transcript" else ""
-        return candidate._replace(id=node.id, at_us=node.at_us, where=_said(role, candidate.where, node.at_us))
+        return candidate._replace(id=node.id, at_us=node.at_us, where=_with_turn(role, candidate.where, node.at_us))
 
     # ── sessions still running ──
 
-    def turns(self, tiers: Collection[Tier]) -> Iterator[Candidate]:
+    def turns(self, tiers: Collection[Tier]) -> Iterator[RecallCandidate]:
         if "transcript" not in tiers:
             return
         for turn in live.find(self.database, self.agent_id, self.finder.needles):
             passage = self.finder.best(turn.content)
             at_us = parse_instant(turn.at) or 0
-            where = _said(turn.role, "a session that still runs", at_us)
+            where = _with_turn(turn.role, "a running session", at_us)
             text = around(turn.content, passage.start or 0)
             line_id = f"{turn.session_key}#{turn.turn}"
             candidate = self._candidate("transcript", line_id, text, None, at_us, passage, where)
             yield candidate._replace(session=(turn.session_key, turn.session_id))
 
     def _candidate(
-        self, tier: Tier, line_id: str, text: str, path: str | None, at_us: int, passage: Passage, where: str
-    ) -> Candidate:
+        self, tier: Tier, line_id: str, text: str, path: str | None, at_us: int, passage: QueryPassage, where: str
+    ) -> RecallCandidate:
         # The reason given for a long transcript covers only the passage shown.
         terms = passage.terms if tier == "transcript" else passage.held
         score, rare = scored(self.weights, passage), rarity(passage, self.documents)
-        return Candidate(tier, line_id, text, path, at_us, score, terms, where, rarity=rare)
+        return RecallCandidate(tier, line_id, text, path, at_us, score, terms, where, rarity=rare)
 
 
 def _some(groups: Iterable[list[int]], rows: int) -> list[list[int]]:
@@ -267,7 +267,7 @@ def _some(groups: Iterable[list[int]], rows: int) -> list[list[int]]:
     return some
 
 
-def _where(tier: Tier, line: Line) -> str:
+def _where(tier: Tier, line: MatchedLine) -> str:
     day = day_of(line.at_us)
     if tier == "memory":
         return f"a remembered {line.kind}, {day}"
@@ -276,12 +276,12 @@ def _where(tier: Tier, line: Line) -> str:
     return f"{_WHAT[line.kind]}{_of(line.about)}, {day}"
 
 
-def _of_entity(line: Line, place: int | None) -> str:
+def _of_entity(line: MatchedLine, place: int | None) -> str:
     """Returns an entity's title and its profile's text around a place; its one sentence if the title has the place."""
     title = line.about or ""
     below = -1 if place is None else place - len(title) - 1
-    said = line.shown if below < 0 else around(line.text[len(title) + 1 :], below)
-    return f"{title}: {said}" if said else title
+    text = line.shown if below < 0 else around(line.text[len(title) + 1 :], below)
+    return f"{title}: {text}" if text else title
 
 
 def _of(project: str | None) -> str:
@@ -289,5 +289,5 @@ def _of(project: str | None) -> str:
     return f" of {name}" if name else ""
 
 
-def _said(role: str, where: str, at_us: int) -> str:
+def _with_turn(role: str, where: str, at_us: int) -> str:
     return f"{where}: {role}, {day_of(at_us)}" if role else f"{where}, {day_of(at_us)}"

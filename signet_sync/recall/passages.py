@@ -24,7 +24,7 @@ _TOKEN = late(r"[^\W_]+")
 Place = tuple[int, int, int, float]
 
 
-class Passage(NamedTuple):
+class QueryPassage(NamedTuple):
     """The best passage of a text: `weight` is that of its terms, less the farther apart they are; `terms` their worth.
 
     `start` is the place of its first term, None if the text contains none. `whole` and `held` are weight and terms of
@@ -46,7 +46,7 @@ class Finder:
         self.weights = weights
         # Search for the terms of highest weight first: if a text has too many places, those are kept.
         order = sorted(range(len(terms)), key=lambda number: -weights[number])
-        self._searches = [_Search(number, terms[number]) for number in order]
+        self._searches = [_TermSearch(number, terms[number]) for number in order]
 
     @property
     def needles(self) -> list[str]:
@@ -62,13 +62,13 @@ class Finder:
         found.sort()
         return found
 
-    def best(self, text: str, given: Mapping[int, float] | None = None) -> Passage:
+    def best(self, text: str, given: Mapping[int, float] | None = None) -> QueryPassage:
         """Returns the passage of highest weight; `given` terms, with their worth, count for every passage."""
         given = given or {}
         places = self.places(text)
         base = self._weight(given)
         if not places:
-            return Passage(base, None, given, base, given)
+            return QueryPassage(base, None, given, base, given)
         best, start, terms = base, None, given
         # What is within reach of a place: how often each term occurs, and their total weight.
         counts: dict[int, int] = {}
@@ -88,7 +88,7 @@ class Finder:
             if not counts[opening]:
                 within -= self.weights[opening]
         held = _most({term: worth for _, _, term, worth in sorted(places, key=_worth)}, given)
-        return Passage(best, start, terms, self._weight(held), held)
+        return QueryPassage(best, start, terms, self._weight(held), held)
 
     def _passage(
         self, text: str, near: Sequence[Place], given: Mapping[int, float], base: float
@@ -110,7 +110,7 @@ class Finder:
                 best, found = close, dict(held)
         return best, found
 
-    def better(self, one: Passage, other: Passage) -> Passage:
+    def better(self, one: QueryPassage, other: QueryPassage) -> QueryPassage:
         """Returns the better passage of two texts that belong together, with weight and terms of both texts."""
         best = max(one, other, key=lambda passage: passage.weight)
         held = _most(one.held, other.held)
@@ -131,7 +131,7 @@ def _breaks(text: str, start: int, end: int) -> int:
     return text.count(". ", start, end) + text.count("\n", start, end)
 
 
-class _Search:
+class _TermSearch:
     """Finds one term: searches for the beginnings of its forms, then checks whether one of the forms is there."""
 
     def __init__(self, number: int, term: Term) -> None:

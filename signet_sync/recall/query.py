@@ -11,7 +11,7 @@ from unicodedata import normalize
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.text.cjk import CJK, word_phrases
 from signet_sync.text.tags import glossary_terms
-from signet_sync.text.word_forms import STOP_WORDS, akin_of, folded, prefix_of, stem_of
+from signet_sync.text.word_forms import STOP_WORDS, folded, inflections, prefix_of, stem_of
 
 MOST_READ = 20_000  # characters of a query
 MOST_TERMS = 30
@@ -90,20 +90,20 @@ def read(text: str) -> Query:
     """
     typed = normalize("NFC", text[:MOST_READ].encode("utf-8", "replace").decode("utf-8"))
     words = list({word.forms[0]: word for word in _words(typed)}.values())
-    telling = [word for word in words if not word.common]
-    words = telling or words
-    kept = _most_telling(words)
+    important = [word for word in words if not word.common]
+    words = important or words
+    kept = _most_important(words)
     terms = [term for number, word in enumerate(kept) for term in _terms(number, word)]
-    return Query(tuple(terms[:MOST_TERMS]), len(kept), not telling)
+    return Query(tuple(terms[:MOST_TERMS]), len(kept), not important)
 
 
-def _most_telling(words: Sequence[_Word]) -> list[_Word]:
+def _most_important(words: Sequence[_Word]) -> list[_Word]:
     """Returns as many words as the limit allows, most important kept, in their order."""
-    room = MOST_TERMS
+    left = MOST_TERMS
     kept: set[tuple[str, ...]] = set()
     for word in sorted(words, key=lambda word: word.weight, reverse=True):
-        room -= len(_pairs(word.forms[0][0])) if word.dense else 1
-        if room < 0 and kept:
+        left -= len(_pairs(word.forms[0][0])) if word.dense else 1
+        if left < 0 and kept:
             break
         kept.add(word.forms[0])
     return [word for word in words if word.forms[0] in kept]
@@ -139,7 +139,7 @@ def _terms(number: int, word: _Word) -> list[Term]:
     whole = word.forms[0]
     concepts = [term for term in _concepts(word.typed) if term not in phrases]
     if len(whole) == 1:
-        akin = dict.fromkeys((*akin_of(whole[0]), *concepts))
+        akin = dict.fromkeys((*inflections(whole[0]), *concepts))
         return [Term(number, phrases, tuple(akin), prefix_of(whole[0]), stem_of(whole[0]))]
     longest = max(whole, key=len)
     akin = dict.fromkeys((*([longest] if len(longest) > 3 and longest.isalpha() else []), *concepts))

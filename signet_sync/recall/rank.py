@@ -7,7 +7,7 @@ from itertools import combinations
 from math import log
 from typing import Literal, NamedTuple
 
-from signet_sync.recall.passages import Passage
+from signet_sync.recall.passages import QueryPassage
 from signet_sync.recall.query import Query
 
 Tier = Literal["memory", "fact", "curated", "thread", "node", "transcript"]
@@ -26,7 +26,7 @@ _PAIRED, _CLOSER = 3, 0.3
 _FOUND_BY = 0.45  # of the weight of all terms
 
 
-class Candidate(NamedTuple):
+class RecallCandidate(NamedTuple):
     """A possible answer. `terms` are the query's terms in it, with their worth; `score` is from 0 to 1.
 
     `where` says what and where it is, for the user. `session` is (token, session id) if it is in an artifact. `rarity`
@@ -80,22 +80,17 @@ def pairs(weights: Sequence[float], by: Sequence[int]) -> tuple[list[tuple[int, 
     return near, [_CLOSER * (weights[one] + weights[other]) for one, other in near]
 
 
-def worth(weights: Sequence[float], mask: int) -> float:
-    """Returns the weight of the terms of a mask, bit n for term n."""
-    return sum(weight for number, weight in enumerate(weights) if mask >> number & 1)
-
-
-def scored(weights: Sequence[float], passage: Passage) -> float:
+def scored(weights: Sequence[float], passage: QueryPassage) -> float:
     """Scores how well a text answers, from 0 to 1: by its best passage, and a little by all that it contains."""
     return (OF_PASSAGE * passage.weight + (1 - OF_PASSAGE) * passage.whole) / sum(weights)
 
 
-def rarity(passage: Passage, documents: int) -> float:
+def rarity(passage: QueryPassage, documents: int) -> float:
     """Returns the weight of a passage's words, divided by that of the rarest possible word in so many documents."""
     return passage.weight / (1 + log(2 + documents))
 
 
-def choose(candidates: Iterable[Candidate], limit: int) -> list[Candidate]:
+def choose(candidates: Iterable[RecallCandidate], limit: int) -> list[RecallCandidate]:
     """Returns the hits to show, best first within their tier, tiers in their order; at most `limit`.
 
     Only what scores `KEPT` of the best one is shown, repeated texts only once, and each tier gets so many of the first
@@ -107,23 +102,23 @@ def choose(candidates: Iterable[Candidate], limit: int) -> list[Candidate]:
     return _placed(_without_repeats(good), limit)
 
 
-def _order(candidate: Candidate) -> tuple[int, float, int, str]:
+def _order(candidate: RecallCandidate) -> tuple[int, float, int, str]:
     return TIERS.index(candidate.tier), -round(candidate.score, 2), -candidate.at_us, candidate.id
 
 
-def _without_repeats(candidates: Sequence[Candidate]) -> list[Candidate]:
+def _without_repeats(candidates: Sequence[RecallCandidate]) -> list[RecallCandidate]:
     """Drops repeated texts, transcripts whose summary is as good, and condensations of such summaries."""
-    told: dict[tuple[str, str] | None, float] = {}
+    of_sessions: dict[tuple[str, str] | None, float] = {}
     for candidate in candidates:
         if candidate.tier == "node" and candidate.session is not None:
-            told[candidate.session] = max(candidate.score, told.get(candidate.session, 0.0))
-    summed = max(told.values(), default=0.0)
-    kept: list[Candidate] = []
+            of_sessions[candidate.session] = max(candidate.score, of_sessions.get(candidate.session, 0.0))
+    summed = max(of_sessions.values(), default=0.0)
+    kept: list[RecallCandidate] = []
     texts: set[str] = set()
     sessions: set[tuple[str, str]] = set()
     for candidate in candidates:
         text = _same(candidate.text)
-        above = told.get(candidate.session, 0.0) if candidate.tier == "transcript" else 0.0
+        above = of_sessions.get(candidate.session, 0.0) if candidate.tier == "transcript" else 0.0
         if candidate.tier == "node" and candidate.session is None:
             above = summed
         if text in texts or candidate.score <= MORE * above:
@@ -141,7 +136,7 @@ def _same(text: str) -> str:
     return " ".join(text.casefold().split()).rstrip(".!?…")
 
 
-def _placed(candidates: Sequence[Candidate], limit: int) -> list[Candidate]:
+def _placed(candidates: Sequence[RecallCandidate], limit: int) -> list[RecallCandidate]:
     """Shares the first places out among the tiers; the rest goes to tiers that displace no hit from these."""
     tiers = {tier: [c for c in candidates if c.tier == tier] for tier in TIERS}
     shown = dict.fromkeys(TIERS, 0)
@@ -159,7 +154,7 @@ def _placed(candidates: Sequence[Candidate], limit: int) -> list[Candidate]:
     return [candidate for tier in TIERS for candidate in tiers[tier][: shown[tier]]]
 
 
-def _behind(tiers: Mapping[Tier, Sequence[Candidate]]) -> Collection[Tier]:
+def _behind(tiers: Mapping[Tier, Sequence[RecallCandidate]]) -> Collection[Tier]:
     """Returns the tiers that may continue after the first places: nodes only if no transcript after them is as good."""
     best = {tier: found[0].score for tier, found in tiers.items() if found}
     if "transcript" in best and best["transcript"] >= best.get("node", 0.0):
@@ -167,7 +162,7 @@ def _behind(tiers: Mapping[Tier, Sequence[Candidate]]) -> Collection[Tier]:
     return TIERS[-2:] if "node" in best else TIERS
 
 
-def telling(query: Query, candidate: Candidate) -> bool:
+def is_relevant(query: Query, candidate: RecallCandidate) -> bool:
     """Returns whether a candidate is related, not by chance, to a prompt that is not a question to memory.
 
     The words it contains must be rare enough, and be two of the prompt's, a name, or one that hardly any text contains.
@@ -179,7 +174,9 @@ def telling(query: Query, candidate: Candidate) -> bool:
     return names or len(words) > 1 or candidate.rarity > _ALONE
 
 
-def for_prompt(query: Query, candidates: Iterable[Candidate], limit: int, *, asked: bool = False) -> list[Candidate]:
+def for_prompt(
+    query: Query, candidates: Iterable[RecallCandidate], limit: int, *, asked: bool = False
+) -> list[RecallCandidate]:
     """Returns the hits to show at a prompt: transcripts only if no extracted statement answers (seed 002).
 
     With `asked`, the prompt asks what memory holds: then everything counts that `recall` finds.
@@ -187,20 +184,20 @@ def for_prompt(query: Query, candidates: Iterable[Candidate], limit: int, *, ask
     if asked:
         chosen = choose(() if query.common else candidates, limit)
     else:
-        chosen = choose([candidate for candidate in candidates if telling(query, candidate)], limit)
+        chosen = choose([candidate for candidate in candidates if is_relevant(query, candidate)], limit)
     return [candidate for candidate in chosen if candidate.tier != "transcript"] or chosen
 
 
-def why(query: Query, candidate: Candidate) -> str:
+def why(query: Query, candidate: RecallCandidate) -> str:
     """Returns why a hit is shown, for the user: `3 of 4 words, in a decision of lantern, 2026-03-28`."""
     parts: dict[int, list[bool]] = {}
     for number, term in enumerate(query.terms):
         parts.setdefault(term.word, []).append(number in candidate.terms)
     whole = sum(all(found) for found in parts.values())
     if whole == query.words:
-        told = "the word" if whole == 1 else "all words"
+        share = "the word" if whole == 1 else "all words"
     elif whole:
-        told = f"{whole} of {query.words} words"
+        share = f"{whole} of {query.words} words"
     else:
-        told = "part of a word"
-    return f"{told}, in {candidate.where}"
+        share = "part of a word"
+    return f"{share}, in {candidate.where}"

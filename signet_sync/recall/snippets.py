@@ -36,9 +36,9 @@ def around(text: str, place: int) -> str:
     return ("…" if start else "") + piece + ("…" if start + SNIPPET < len(text) else "")
 
 
-def told(label: str, content: str, place: int | None) -> str:
+def label_with_snippet(label: str, content: str, place: int | None) -> str:
     """Returns the line that identifies a node, with its content around a place."""
-    from signet_sync.text.sentences import flatten
+    from signet_sync.text.sentences import flatten  # slow import; `search` does not need it
 
     piece = "" if place is None else _HEADING.sub("", flatten(around(content, place))).removeprefix("…")
     if not piece or folded(piece.strip("…. ")) in folded(label):
@@ -48,7 +48,7 @@ def told(label: str, content: str, place: int | None) -> str:
 
 def speaker(text: str, place: int) -> str:
     """Returns the speaker (`User`) of the transcript turn at a place; "" if no heading names one."""
-    from signet_sync.text.chunking import turns
+    from signet_sync.text.chunking import turns  # slow import; `search` does not need it
 
     begin = max(0, place - _LOOKED_BACK)
     end = text.find("\n", place)

@@ -9,7 +9,7 @@ from signet_sync.entities import store as entities_store
 from signet_sync.facts.stage import FACT, Facts
 from signet_sync.facts.store import facts
 from signet_sync.graph.store import nodes
-from signet_sync.graph.threads import ThreadHead
+from signet_sync.graph.threads import ThreadSummary
 from signet_sync.graph.threads_stage import NODE, THREAD, Threads
 from signet_sync.memories.store import memories
 from signet_sync.storage.database.connection import Database
@@ -34,7 +34,7 @@ class RecallLines(Deriver):
         """Yields everything that has a line."""
         for kind, ids in (
             (NODE, nodes.condensations(database)),
-            (THREAD, nodes.heads(database)),
+            (THREAD, nodes.summaries(database)),
             (FACT, facts.active(database)),
             (MEMORY, memories.ids(database)),
             (ENTITY, entities_store.ids(database)),
@@ -47,17 +47,17 @@ class RecallLines(Deriver):
 
     def update(self, database: Database, prepared: Sequence[Source], alive: Alive) -> Change:
         """Writes the lines that changed, and deletes those whose source is gone."""
-        told: list[Line] = []
+        lines: list[Line] = []
         for (kind, agent_id), some in groupby(sorted(prepared), key=lambda one: one[:2]):
             ids = [one.id for one in some]
-            found = _told(database, kind, agent_id, ids)
+            found = _lines(database, kind, agent_id, ids)
             line_index.drop(database, agent_id, sorted(set(ids).difference(line.id for line in found)))
-            told += found
-        line_index.put(database, told)
+            lines += found
+        line_index.put(database, lines)
         return Change()
 
 
-def _told(database: Database, kind: str, agent_id: str, ids: Sequence[str]) -> list[Line]:
+def _lines(database: Database, kind: str, agent_id: str, ids: Sequence[str]) -> list[Line]:
     if kind == FACT:
         return facts.lines(database, agent_id, ids)
     if kind == MEMORY:
@@ -65,12 +65,12 @@ def _told(database: Database, kind: str, agent_id: str, ids: Sequence[str]) -> l
     if kind == ENTITY:
         return entities_store.lines(database, agent_id, ids)
     if kind == THREAD:
-        heads = (nodes.head_of(database, agent_id, one) for one in ids)
+        heads = (nodes.summary_of(database, agent_id, one) for one in ids)
         return [_of_head(head) for head in heads if head is not None]
-    told = ((one, nodes.condensation(database, agent_id, one)) for one in ids)
-    return [Line(agent_id, "node", one, text) for one, text in told if text is not None]
+    texts = ((one, nodes.condensation(database, agent_id, one)) for one in ids)
+    return [Line(agent_id, "node", one, text) for one, text in texts if text is not None]
 
 
-def _of_head(head: ThreadHead) -> Line:
+def _of_head(head: ThreadSummary) -> Line:
     parts = [head.label, head.sample, head.next_action or "", *head.blockers, *head.loops]
     return Line(head.agent_id, "thread", head.thread_id, "\n".join(filter(None, parts)))

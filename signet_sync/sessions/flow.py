@@ -1,4 +1,4 @@
-"""Runs one write flow step by step: observe what is done, do the next step, observe again."""
+"""Runs a write flow step by step: observes what is done, does the next step, observes again."""
 
 from __future__ import annotations
 
@@ -16,28 +16,27 @@ from signet_sync.formats.paths import AGENT_ID, MEMORY, artifact_path
 from signet_sync.formats.snapshot import Found, Signature
 from signet_sync.formats.timestamps import iso, parse_instant, parse_name_stamp
 from signet_sync.formats.wikilinks import targets, with_links
-from signet_sync.pages import stage as pages_stage
 from signet_sync.sessions import journal
 from signet_sync.sessions import live as sessions_live
 from signet_sync.sessions.states import (
-    Facts,
+    ArtifactState,
     FlowKind,
+    FlowObservation,
+    FlowState,
+    FlowStep,
     Quality,
-    Standing,
-    State,
-    Step,
     kinds_of,
     next_step,
-    observe,
     refusal_key,
+    state_of,
 )
 from signet_sync.sessions.store import live, results
 from signet_sync.storage import files, state_dir
 from signet_sync.sync import manifests
 from signet_sync.sync.missing_manifests import manifest_body
+from signet_sync.sync.publishing import pages_are_current
 from signet_sync.sync.store import artifacts
-from signet_sync.sync.tombstones.removed import is_removed as is_removed
-from signet_sync.sync.tombstones.removed import removed_session as removed_session
+from signet_sync.sync.tombstones.removed import is_removed, removed_session
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text.sanitizer import sanitize_line, sanitize_normalized, sanitizer_stamp
 from signet_sync.text.sentences import SessionContext, fallback, passes_strict
@@ -45,7 +44,7 @@ from signet_sync.text.sentences import SessionContext, fallback, passes_strict
 VERSION = 1
 # The sanitizer of journals that name none.
 _FIRST_RULES = "sanitize_transcript_v1"
-# A flow has seven steps; more than this many means that it loops.
+# A flow has seven steps; more than this many are a loop.
 _MOST_STEPS = 24
 
 
@@ -57,7 +56,7 @@ class Flow:
     `published`: the kinds of files that this process wrote durably.
     """
 
-    held: journal.Held
+    held: journal.JournalledFlow
     wording: str | None = None
     sentence: str | None = None
     quality: Quality | None = None
@@ -67,7 +66,7 @@ class Flow:
     refusal: SignetSyncError | None = None
     bodies: dict[str, str] = field(default_factory=dict)
     published: set[str] = field(default_factory=set)
-    _seen: dict[str, tuple[Signature, Standing]] = field(default_factory=dict)
+    _seen: dict[str, tuple[Signature, ArtifactState]] = field(default_factory=dict)
 
     @property
     def document(self) -> dict[str, Any]:
@@ -109,20 +108,20 @@ class Flow:
         }
 
 
-def flow_of(held: journal.Held) -> Flow:
+def flow_of(held: journal.JournalledFlow) -> Flow:
     """Makes a flow from its journal. Raises `ValueError` for a document that is not valid."""
     document = held.document
-    if not is_sound(document):
-        raise ValueError("a journal of another version, or with fields that we did not write")
+    if not is_valid(document):
+        raise ValueError("a journal of another version, or with invalid fields")
     flow = Flow(held)
     if document.get("sanitizer") != sanitizer_stamp():
-        _sanitize_anew(document)
+        _sanitize_again(document)
     flow.bodies = {kind: document["bodies"][kind] for kind in flow.kinds}
     flow.generated_at = document["now"]
     return flow
 
 
-def _sanitize_anew(document: dict[str, Any]) -> None:
+def _sanitize_again(document: dict[str, Any]) -> None:
     """Sanitizes inputs that were journalled under other rules again, so that no secret known today is written."""
     document["bodies"] = {kind: sanitize_normalized(body) for kind, body in document["bodies"].items()}
     for name in _NULLABLE:
@@ -130,15 +129,15 @@ def _sanitize_anew(document: dict[str, Any]) -> None:
             document[name] = sanitize_line(document[name])
 
 
-def is_sound(document: Mapping[str, Any]) -> bool:
+def is_valid(document: Mapping[str, Any]) -> bool:
     """Whether every field is valid: a damaged file must neither name other paths nor stop a pass."""
     try:
-        return document["v"] == VERSION and _fits(document)
+        return document["v"] == VERSION and _has_valid_fields(document)
     except (KeyError, TypeError):
         return False
 
 
-def _fits(document: Mapping[str, Any]) -> bool:
+def _has_valid_fields(document: Mapping[str, Any]) -> bool:
     kinds = kinds_of(document["kind"], document["bodies"])
     captured_at, token, manifest = document["captured_at"], document["token"], document["manifest"]
     texts = (captured_at, token, manifest, *(document[name] for name in ("session_id", "now", "flow_key", "request")))
@@ -177,53 +176,53 @@ def resume(workspace: Workspace, wanted: Callable[[Flow], bool] = lambda _: True
         try:
             held = journal.take(workspace.state.journal, key)
         except ValueError as error:
-            workspace.events.append(f"a journalled flow is damaged and left alone: {error}")
+            workspace.events.append(f"a damaged journal of a write flow is skipped: {error}")
             continue
         if held is None:
             continue
         try:
             flow = flow_of(held)
-            asked = wanted(flow)
+            is_wanted = wanted(flow)
         except ValueError as error:
             held.release()
-            workspace.events.append(f"a journalled flow cannot be read and is left alone: {error!r} [{held.path}]")
+            workspace.events.append(f"a journal of a write flow cannot be read and is skipped: {error!r} [{held.path}]")
             continue
-        if asked:
+        if is_wanted:
             yield flow
         else:
             held.release()
 
 
-def advance(workspace: Workspace, flow: Flow) -> State:
+def advance(workspace: Workspace, flow: Flow) -> FlowState:
     """Runs a flow until it ends or needs a pass over the vault.
 
     The caller holds the workspace's lock. Raises `OSError`, `WorkspaceError`, `DatabaseError`, `RevisionConflict`;
     finished steps stay done, and the next pass continues.
     """
     for _ in range(_MOST_STEPS):
-        seen = observe(look(workspace, flow))
+        seen = state_of(observe_flow(workspace, flow))
         step = next_step(seen, flow.kind, segment="transcript" in flow.kinds)
-        if step is Step.NOTHING or (step is Step.RECONCILE and not flow.reconciled):
+        if step is FlowStep.NOTHING or (step is FlowStep.RECONCILE and not flow.reconciled):
             return seen
-        _do(workspace, flow, step, seen)
-        if step is Step.REFUSE or step is Step.FORGET:
+        _run_step(workspace, flow, step, seen)
+        if step is FlowStep.REFUSE or step is FlowStep.FORGET:
             return seen
-    raise SignetSyncError("a write flow does not come to its end", path=flow.paths[0])
+    raise SignetSyncError("a write flow makes no progress", path=flow.paths[0])
 
 
-def look(workspace: Workspace, flow: Flow) -> Facts:
+def observe_flow(workspace: Workspace, flow: Flow) -> FlowObservation:
     """Observes a flow's state on disk and in the index."""
     document = flow.document
     answered = results.recorded(workspace.database, document["agent_id"], document["flow_key"]) is not None
-    standing = tuple((kind, _standing(workspace, flow, kind)) for kind in flow.kinds)
+    artifacts_found = tuple((kind, _artifact_state(workspace, flow, kind)) for kind in flow.kinds)
     indexed = flow.reconciled or _indexed(workspace, flow)
-    return Facts(
+    return FlowObservation(
         flow.kind,
-        standing,
+        artifacts_found,
         sentence=flow.quality,
         linked=flow.manifest_tried or _linked(workspace, flow),
         indexed=indexed,
-        projected=flow.reconciled or (indexed and pages_stage.is_current(workspace, document["agent_id"])),
+        projected=flow.reconciled or (indexed and pages_are_current(workspace, document["agent_id"])),
         live=_are_buffered(workspace, flow),
         answered=answered,
         journalled=True,
@@ -250,9 +249,9 @@ def _reset(workspace: Workspace, flow: Flow) -> None:
             live.reset_read(workspace.database, ending_of(document))
 
 
-def ending_of(document: Mapping[str, Any]) -> live.Ending:
+def ending_of(document: Mapping[str, Any]) -> live.EndingBounds:
     """Returns the ending that selects the live turns covered by a flow."""
-    return live.Ending(
+    return live.EndingBounds(
         document["agent_id"],
         document["session_key"] or document["session_id"],
         document["session_id"],
@@ -261,7 +260,7 @@ def ending_of(document: Mapping[str, Any]) -> live.Ending:
     )
 
 
-def _standing(workspace: Workspace, flow: Flow, kind: str) -> Standing:
+def _artifact_state(workspace: Workspace, flow: Flow, kind: str) -> ArtifactState:
     path = flow.path(kind)
     status = files.look(workspace.root, path)
     if status is None:
@@ -273,10 +272,10 @@ def _standing(workspace: Workspace, flow: Flow, kind: str) -> Standing:
     if not isinstance(found, Found):
         if found.code == "gone":
             return "absent"
-        raise WorkspaceError(found.message, path=path, hint="check its permissions; the flow goes on by itself")
+        raise WorkspaceError(found.message, path=path, hint="check its permissions; the next pass continues")
     if not found.raw:
         return "absent"  # at most an empty file that reserved the name before a crash
-    ours: Standing = "ours" if _is_ours(flow, kind, found.raw) else "other"
+    ours: ArtifactState = "ours" if _is_ours(flow, kind, found.raw) else "other"
     flow._seen[path] = (found.signature, ours)
     return ours
 
@@ -302,7 +301,7 @@ def _is_ours(flow: Flow, kind: str, raw: bytes) -> bool:
     return True
 
 
-def rules_of(workspace: Workspace, path: str) -> str:
+def sanitizer_version_of(workspace: Workspace, path: str) -> str:
     """Returns the sanitizer version that a transcript names; empty if it cannot be read."""
     found = files.read(workspace.root, path, workspace.settings.max_file_bytes)
     try:
@@ -317,10 +316,10 @@ def _linked(workspace: Workspace, flow: Flow) -> bool:
         return False
     _, document, fields = known
     named = set(targets(document.body))
-    return all(flow.path(kind) in named and not _leads(fields, flow, kind) for kind in flow.kinds)
+    return all(flow.path(kind) in named and not _is_newer(fields, flow, kind) for kind in flow.kinds)
 
 
-def _leads(fields: dict[str, Any], flow: Flow, kind: str) -> bool:
+def _is_newer(fields: dict[str, Any], flow: Flow, kind: str) -> bool:
     """Whether the flow's artifact is newer than the one that the manifest links."""
     present = fields.get(f"{kind}_path")
     if present == flow.path(kind):
@@ -338,31 +337,31 @@ def _indexed(workspace: Workspace, flow: Flow) -> bool:
 # ── the steps ──
 
 
-def _do(workspace: Workspace, flow: Flow, step: Step, seen: State) -> None:
-    if step is Step.SENTENCE:
-        flow.sentence, flow.quality = sentence(flow)
+def _run_step(workspace: Workspace, flow: Flow, step: FlowStep, seen: FlowState) -> None:
+    if step is FlowStep.SENTENCE:
+        flow.sentence, flow.quality = choose_sentence(flow)
         if flow.quality == "fallback" and (flow.document["proposal"] or flow.wording):
             workspace.events.append(
-                "the sentence that was offered is not one of 12 to 48 words that names something of the session;"
-                " one made by rules stands in its place"
+                "the proposed sentence does not have 12 to 48 words or names nothing of the session;"
+                " one made by rules is used instead"
             )
-    elif step in (Step.TRANSCRIPT, Step.SUMMARY, Step.COMPACTION):
+    elif step in (FlowStep.TRANSCRIPT, FlowStep.SUMMARY, FlowStep.COMPACTION):
         _write_artifact(workspace, flow, step.value)
-    elif step is Step.MANIFEST:
+    elif step is FlowStep.MANIFEST:
         flow.manifest_tried = True
         _write_manifest(workspace, flow)
-    elif step is Step.RESET:
+    elif step is FlowStep.RESET:
         _reset(workspace, flow)
-    elif step is Step.ANSWER:
-        _make_sure(workspace, flow)
+    elif step is FlowStep.ANSWER:
+        _sync_folder(workspace, flow)
         _record(workspace, flow, flow.answer(), refused=False)
-    elif step is Step.REFUSE:
+    elif step is FlowStep.REFUSE:
         _refuse(workspace, flow, seen)
-    elif step is Step.FORGET:
+    elif step is FlowStep.FORGET:
         flow.held.finish()
 
 
-def sentence(flow: Flow) -> tuple[str, Quality]:
+def choose_sentence(flow: Flow) -> tuple[str, Quality]:
     """Returns the flow's sentence: the caller's or the model's if it passes the gate, else one made by rules."""
     contexts = [_context(flow, kind) for kind in flow.kinds]
     offered = [said for said in (flow.document["proposal"], flow.wording, flow.document["headline"]) if said]
@@ -403,7 +402,7 @@ def _write_artifact(workspace: Workspace, flow: Flow, kind: str) -> None:
         flow.published.add(kind)
 
 
-def _make_sure(workspace: Workspace, flow: Flow) -> None:
+def _sync_folder(workspace: Workspace, flow: Flow) -> None:
     """Syncs the folder of files that an earlier process wrote: it may have died before its own fsync."""
     if not flow.published.issuperset(flow.kinds):
         files.sync_folders(workspace.root, {MEMORY})
@@ -430,7 +429,7 @@ def _write_manifest(workspace: Workspace, flow: Flow) -> None:
     def change(fields: dict[str, Any], body: str) -> tuple[dict[str, Any], str] | None:
         if fields.get("session_id") != document["session_id"]:
             return None  # another session's manifest: the next full pass writes ours
-        newer = [(kind, path) for kind, path in links if _leads(fields, flow, kind)]
+        newer = [(kind, path) for kind, path in links if _is_newer(fields, flow, kind)]
         linked = with_links(body, links)
         if not newer and linked == body:
             return None
@@ -469,24 +468,24 @@ def _record(workspace: Workspace, flow: Flow, answer: dict[str, Any], *, refused
             flow_key=refusal_key(key, document["captured_at"]) if refused else key,
             kind=flow.kind,
             session=(document["token"], document["session_id"]),
-            answer=results.Answer(document["request"], answer, refused),
+            answer=results.RecordedAnswer(document["request"], answer, refused),
             at=document["now"],
         )
 
 
-def _refuse(workspace: Workspace, flow: Flow, seen: State) -> None:
+def _refuse(workspace: Workspace, flow: Flow, seen: FlowState) -> None:
     """Ends a flow that can never be finished. A file of other content under its name is left as it is."""
-    if seen is State.REMOVED:
+    if seen is FlowState.REMOVED:
         flow.refusal = removed_session(flow.document["session_id"])
     else:
         taken = next(path for path in flow.paths if flow._seen.get(path, (None, ""))[1] == "other")
         flow.refusal = UsageError(
-            "another artifact with other content stands under this name",
+            "another artifact with different content has this name",
             path=taken,
-            hint="it was left as it is; end the session with another captured_at",
+            hint="it was not changed; end the session with another captured_at",
             code="name-taken",
         )
         error = {"code": flow.refusal.code, "message": flow.refusal.message, "hint": flow.refusal.hint, "path": taken}
         _record(workspace, flow, error, refused=True)
-        workspace.events.append(f"{taken}: an ending was refused: {flow.refusal.message}")
+        workspace.events.append(f"{taken}: a session end was refused: {flow.refusal.message}")
     flow.held.finish()

@@ -18,7 +18,7 @@ _TEXTS = ("session_key", "project", "harness", "captured_at", "started_at", "end
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Identity:
+class _SharedFields:
     """The fields that both documents share. Timestamps are ISO 8601 in UTC, or None."""
 
     agent_id: str = "default"
@@ -34,7 +34,7 @@ class _Identity:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SessionInput(_Identity):
+class SessionInput(_SharedFields):
     """The end of a session; `transcript` is the whole session so far, or with `tail` the turns since its last ending.
 
     `more`: the rest follows as an ending of its own, so it is not known yet which live turns the transcript lacks.
@@ -47,7 +47,7 @@ class SessionInput(_Identity):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CompactionInput(_Identity):
+class CompactionInput(_SharedFields):
     """A compaction: what the harness kept of a session's context."""
 
     compaction: str
@@ -75,11 +75,11 @@ def compaction_input(document: object, *, now_us: int) -> CompactionInput:
     given = _mapping(document, {f.name for f in fields(CompactionInput)})
     body = _body(given, "compaction")
     if not body.strip():
-        raise _bad("compaction", "is empty: there is nothing to keep")
+        raise _bad("compaction", "is empty")
     return CompactionInput(**_identity(given, now_us), compaction=body)
 
 
-def kept(given: SessionInput | CompactionInput) -> dict[str, str | None]:
+def written_identity(given: SessionInput | CompactionInput) -> dict[str, str | None]:
     """Returns id, key, project and harness as they are written: exact but for redacted secrets and cut ends.
 
     Id and key are cut one by one because they identify the session; project and harness share the remaining bytes.
@@ -137,7 +137,7 @@ def _identity(given: Mapping[str, Any], now_us: int) -> dict[str, Any]:
     for name in ("session_id", "session_key", "project", "harness", "idempotency_key"):
         text = values[name] or ""
         if "\0" in text:
-            raise _bad(name, "holds a NUL character")
+            raise _bad(name, "contains a NUL character")
     for name in ("captured_at", "started_at", "ended_at"):
         values[name] = _instant(name, values[name], now_us)
     values["memory_sentence"] = _optional_body(given, "memory_sentence")

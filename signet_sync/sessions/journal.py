@@ -16,7 +16,7 @@ from signet_sync.storage.durable import READ, private_folder, publish, sync_fold
 _NAME = late(r"([0-9a-f]{32})\.json", re.ASCII)
 
 
-class Held:
+class JournalledFlow:
     """A flow's file, locked by this process: no other process resumes the flow while this one lives.
 
     The kernel releases the lock when the process dies, so an abandoned flow is recognised without a timeout.
@@ -45,7 +45,7 @@ class Held:
             self._descriptor = -1
 
 
-def begin(folder: str, key: str, document: Mapping[str, Any]) -> Held:
+def begin(folder: str, key: str, document: Mapping[str, Any]) -> JournalledFlow:
     """Writes a flow's inputs durably and locks them; replaces an earlier, abandoned file of this flow.
 
     The document contains sanitized text only. Raises `OSError`; then the file is either missing or complete, but may
@@ -53,7 +53,7 @@ def begin(folder: str, key: str, document: Mapping[str, Any]) -> Held:
     """
     private_folder(folder)
     path = os.path.join(folder, f"{key}.json")
-    earlier = _held(path)
+    earlier = _locked(path)
     if earlier is None and os.path.lexists(path):
         raise BlockingIOError(f"another process works on this flow: {path}")
     try:
@@ -62,16 +62,16 @@ def begin(folder: str, key: str, document: Mapping[str, Any]) -> Held:
     finally:
         if earlier is not None:
             os.close(earlier)
-    return Held(path, descriptor, dict(document))
+    return JournalledFlow(path, descriptor, dict(document))
 
 
-def take(folder: str, key: str) -> Held | None:
+def take(folder: str, key: str) -> JournalledFlow | None:
     """Locks an abandoned flow; returns None if it is gone or held by a living process.
 
     Raises `ValueError` with the path for a damaged one.
     """
     path = os.path.join(folder, f"{key}.json")
-    descriptor = _held(path)
+    descriptor = _locked(path)
     if descriptor is None:
         return None
     document = None
@@ -79,7 +79,7 @@ def take(folder: str, key: str) -> Held | None:
         document = _read(descriptor)
         if document is None:
             raise ValueError(path)
-        return Held(path, descriptor, document)
+        return JournalledFlow(path, descriptor, document)
     except OSError as error:
         raise ValueError(f"{path}: {error.strerror}") from None
     finally:
@@ -87,7 +87,7 @@ def take(folder: str, key: str) -> Held | None:
             os.close(descriptor)
 
 
-def _held(path: str) -> int | None:
+def _locked(path: str) -> int | None:
     """Returns a locked descriptor of a flow's file; None if it is gone or held by a living process."""
     try:
         descriptor = os.open(path, READ)

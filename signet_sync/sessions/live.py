@@ -8,17 +8,16 @@ from contextlib import ExitStack
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-from signet_sync.app.recovery import is_settled
 from signet_sync.errors import UsageError
 from signet_sync.formats.ids import session_name
 from signet_sync.formats.session_token import token_of
 from signet_sync.formats.turn import Turn
 from signet_sync.sessions import live_files
 from signet_sync.sessions.input import session_input
-from signet_sync.sessions.live_files import Buffer, BufferedTurn, Identity
-from signet_sync.sessions.live_turns import Said, lacking, live_in
+from signet_sync.sessions.live_files import Buffer, LiveIdentity
+from signet_sync.sessions.live_turns import SpokenTurn, live_turns_in, missing_in
 from signet_sync.sessions.store import live, removed_turns
-from signet_sync.sessions.store.live import Covered, LiveTurn
+from signet_sync.sessions.store.live import CoveredTurn, LiveTurn
 from signet_sync.sync.store import artifacts
 from signet_sync.sync.tombstones import store as tombstones_store
 from signet_sync.sync.tombstones.removed import is_removed, removed_session
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from signet_sync.formats.artifact import Tombstone
 
 # Milliseconds to wait: a pass over a large vault may lock the database, and a turn must not be lost for that.
-PATIENCE_MS = 60_000
+BUSY_TIMEOUT_MS = 60_000
 
 
 def append(
@@ -48,20 +47,20 @@ def append(
     counts = Counter[str]()
     clean = [_sanitized(turn, counts) for turn in turns]
     database = workspace.database
-    database.connection.set_busy_timeout(PATIENCE_MS)
-    identity = Identity(agent_id, session_key, session_id)
+    database.connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+    identity = LiveIdentity(agent_id, session_key, session_id)
     with ExitStack() as stack:
         # Within the transaction, so that a later removal finds the turns.
         stack.enter_context(database.transaction())
         seen = live.shapes(database).get(identity.name)
         if seen == live.REMOVED:
             live_files.remove(workspace.state.live, [identity.name])  # else removed turns would come back
-        buffer = stack.enter_context(live_files.held(workspace.state.live, identity))
+        buffer = stack.enter_context(live_files.locked(workspace.state.live, identity))
         refuse_removed(workspace, agent_id, session_key, session_id)
         if buffer.shape != seen:
             _settle(workspace, buffer, alone=seen is None)
-        fresh = live.news(database, agent_id, session_key, clean, session_id=session_id)
-        buffer.append([BufferedTurn(*turn) for turn in fresh])
+        fresh = live.not_buffered(database, agent_id, session_key, clean, session_id=session_id)
+        buffer.append(fresh)
         live.buffer(database, agent_id, session_key, fresh, session_id=session_id)
         live.set_shape(database, identity.name, buffer.shape)
         held = live.count(database, agent_id, session_key, session_id)
@@ -75,11 +74,6 @@ def append(
     }
 
 
-def _follow(workspace: Workspace, identity: Identity, turns: Sequence[BufferedTurn]) -> None:
-    """Updates the rows of a session from its file, in the caller's transaction."""
-    live.mirror(workspace.database, *identity, [LiveTurn(*turn) for turn in turns])
-
-
 # ── files and rows ──
 
 
@@ -89,12 +83,12 @@ def settle(workspace: Workspace) -> None:
     Such rows come from an earlier version's database, a backup or a bundle. Raises `DatabaseError`, `OSError`.
     """
     database, folder = workspace.database, workspace.state.live
-    if workspace.touch_nothing or is_settled(database, folder):
+    if workspace.touch_nothing or live_files.is_settled(database, folder):
         return
     with database.transaction():
-        known, present = live.shapes(database), live_files.shapes(folder)
-        rows = {identity.name: identity for identity in map(Identity._make, live.handed_over(database))}
-        stones = tombstones_store.mirrored(database)
+        known, present = live.shapes(database), live_files.fingerprints(folder)
+        rows = {identity.name: identity for identity in map(LiveIdentity._make, live.handed_over(database))}
+        tombstones = tombstones_store.mirrored(database)
         for name in sorted({*known, *present, *rows}):
             if name in known and known[name] == present.get(name):
                 continue
@@ -103,16 +97,16 @@ def settle(workspace: Workspace) -> None:
             identity = rows.get(name) or _identity_of(folder, name)
             if identity is None:
                 live.set_shape(database, name, present.get(name, ""))
-            elif removed_turns.covers_live(stones, *identity):
+            elif removed_turns.covers_live(tombstones, *identity):
                 # A removal has got as far as its tombstone: the turns are not read again.
                 _remove(workspace, identity)
                 live.forget(database, *identity)
             else:
-                with live_files.held(folder, identity) as buffer:
+                with live_files.locked(folder, identity) as buffer:
                     _settle(workspace, buffer, alone=name not in known)
 
 
-def _identity_of(folder: str, name: str) -> Identity | None:
+def _identity_of(folder: str, name: str) -> LiveIdentity | None:
     kept = live_files.read(folder, name)
     return kept.identity if kept is not None else None
 
@@ -123,18 +117,17 @@ def _settle(workspace: Workspace, buffer: Buffer, *, alone: bool) -> None:
     damaged = buffer.is_damaged
     if alone or damaged:
         present = {turn.turn for turn in turns}
-        rows = [BufferedTurn(*turn) for turn in live.transcript(database, *buffer.identity)]
-        missing = [turn for turn in rows if turn.turn not in present]
+        missing = [turn for turn in live.transcript(database, *buffer.identity) if turn.turn not in present]
         if damaged:
             buffer.put_aside()
             buffer.append(sorted([*turns, *missing]))
         else:
             buffer.append(missing)
-    _follow(workspace, buffer.identity, buffer.turns())
+    live.mirror(database, *buffer.identity, buffer.turns())
     live.set_shape(database, buffer.identity.name, buffer.shape)
 
 
-def _remove(workspace: Workspace, identity: Identity) -> None:
+def _remove(workspace: Workspace, identity: LiveIdentity) -> None:
     """Deletes a session's file; one that cannot be deleted is marked, never read, and deleted by the scrub."""
     shape = ""
     try:
@@ -142,7 +135,7 @@ def _remove(workspace: Workspace, identity: Identity) -> None:
     except OSError as error:
         shape = live.REMOVED
         workspace.events.append(
-            f"live turns of a removed session cannot be deleted, the next pass tries again: {error}"
+            f"live turns of a removed session cannot be deleted; the next pass will try again: {error}"
         )
     live.set_shape(workspace.database, identity.name, shape)
 
@@ -165,13 +158,13 @@ def forget(workspace: Workspace, agent_id: str, session_key: str, marks: Mapping
     database = workspace.database
     with database.transaction(durable=True):
         for session_id, gone in marks.items():
-            identity = Identity(agent_id, session_key, session_id)
-            with live_files.held(workspace.state.live, identity) as buffer:
+            identity = LiveIdentity(agent_id, session_key, session_id)
+            with live_files.locked(workspace.state.live, identity) as buffer:
                 before = buffer.turns()
-                left = [turn for turn in before if mark_of(LiveTurn(*turn)) not in gone]
+                left = [turn for turn in before if mark_of(turn) not in gone]
                 if len(left) < len(before):
-                    buffer.keep(left)
-                _follow(workspace, identity, left)
+                    buffer.replace(left)
+                live.mirror(database, *identity, left)
                 live.set_shape(database, identity.name, buffer.shape)
 
 
@@ -184,22 +177,22 @@ def is_buffered(workspace: Workspace, agent_id: str, session_key: str, marks: Ma
     )
 
 
-def forget_removed(workspace: Workspace, stones: Sequence[Tombstone]) -> None:
+def forget_removed(workspace: Workspace, tombstones: Sequence[Tombstone]) -> None:
     """Deletes live files of sessions that tombstones cover, while rows still name them. In a transaction."""
     if not workspace.touch_nothing:
-        for stone in stones:
-            for one in removed_turns.live_of(workspace.database, stone):
-                _remove(workspace, Identity(*one))
+        for tombstone in tombstones:
+            for one in removed_turns.live_of(workspace.database, tombstone):
+                _remove(workspace, LiveIdentity(*one))
 
 
-def drop_held(workspace: Workspace, sessions: Iterable[tuple[str, str, str]]) -> None:
+def drop_recorded(workspace: Workspace, sessions: Iterable[tuple[str, str, str]]) -> None:
     """Deletes turns, restored from an older backup, that artifacts hold already; sessions by agent, key and id."""
     for agent_id, session_key, session_id in sessions:
         turns = live.transcript(workspace.database, agent_id, session_key, session_id)
         segments = artifacts.transcripts(
             workspace.database, agent_id, token_of(agent_id, session_key), session_id or None
         )
-        absent = set(unheld([said_of(turn) for turn in turns], segments, ""))
+        absent = set(missing_turns([spoken_turn(turn) for turn in turns], segments, ""))
         held = [mark_of(turn) for place, turn in enumerate(turns) if place not in absent]
         if held:
             forget(workspace, agent_id, session_key, {session_id: held})
@@ -208,9 +201,9 @@ def drop_held(workspace: Workspace, sessions: Iterable[tuple[str, str, str]]) ->
 # ── turns and transcripts ──
 
 
-def said_of(turn: LiveTurn) -> Said:
+def spoken_turn(turn: LiveTurn) -> SpokenTurn:
     """Returns a live turn as it is compared with and written into transcripts: sanitized by today's rules."""
-    return Said(sanitize_line(turn.role), sanitize_counted(turn.content)[0], turn.at)
+    return SpokenTurn(sanitize_line(turn.role), sanitize_counted(turn.content)[0], turn.at)
 
 
 def mark_of(turn: LiveTurn) -> str:
@@ -219,7 +212,7 @@ def mark_of(turn: LiveTurn) -> str:
     return f"{turn.turn} {sha256(words).hexdigest()[:16]}"
 
 
-def marks_of(covered: Sequence[Covered]) -> dict[str, list[str]]:
+def marks_of(covered: Sequence[CoveredTurn]) -> dict[str, list[str]]:
     """Groups the marks of turns by session id."""
     found: dict[str, list[str]] = {}
     for session_id, turn in covered:
@@ -227,18 +220,18 @@ def marks_of(covered: Sequence[Covered]) -> dict[str, list[str]]:
     return found
 
 
-def unheld(said: Sequence[Said], segments: Sequence[tuple[str, int]], transcript: str) -> list[int]:
+def missing_turns(said: Sequence[SpokenTurn], segments: Sequence[tuple[str, int]], transcript: str) -> list[int]:
     """Finds the turns that neither a transcript nor an earlier segment holds; a segment is its text and its end in µs.
 
     A turn said after a segment's end is not in that segment, even if the words are equal.
     """
-    absent = lacking(transcript, said)
+    absent = missing_in(transcript, said)
     for text, ends_us in segments:
         if not absent:
             break
-        ends_us = max([ends_us, *(turn.at_us or 0 for turn in live_in(text))])
+        ends_us = max([ends_us, *(turn.at_us or 0 for turn in live_turns_in(text))])
         older = [place for place in absent if (said[place].at_us or 0) <= ends_us]
-        left = {older[place] for place in lacking(text, [said[place] for place in older])}
+        left = {older[place] for place in missing_in(text, [said[place] for place in older])}
         absent = [place for place in absent if place in left or place not in older]
     return absent
 
@@ -271,9 +264,9 @@ def refuse_removed(workspace: Workspace, agent_id: str, session_key: str, sessio
     token = token_of(agent_id, session_key)
     ids = {
         name
-        for stone in tombstones_store.mirrored(workspace.database)
-        if stone.agent_id == agent_id
-        for name in stone.session_ids
+        for tombstone in tombstones_store.mirrored(workspace.database)
+        if tombstone.agent_id == agent_id
+        for name in tombstone.session_ids
     }
     for name in filter(None, (session_id, session_key)):
         if name in ids or is_removed(workspace, agent_id, token, name):

@@ -16,6 +16,9 @@ from contextlib import contextmanager, suppress
 from hashlib import sha256
 from typing import Any, NamedTuple
 
+from signet_sync.sessions.store import live
+from signet_sync.sessions.store.live import LiveTurn
+from signet_sync.storage.database.connection import Database
 from signet_sync.storage.durable import (
     FOLDER,
     READ,
@@ -33,7 +36,7 @@ _ASIDE = ".damaged"
 _OPEN = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
 
-class Identity(NamedTuple):
+class LiveIdentity(NamedTuple):
     """The session of a file; `session_id` is empty if only the session's key is known."""
 
     agent_id: str
@@ -47,20 +50,11 @@ class Identity(NamedTuple):
         return f"{digest[:32]}.jsonl"
 
 
-class BufferedTurn(NamedTuple):
-    """A turn as stored in a file."""
-
-    turn: int
-    role: str
-    content: str
-    at: str
-
-
-class Kept(NamedTuple):
+class LiveFile(NamedTuple):
     """The content of a file; `damaged` counts the lines that hold no turns."""
 
-    identity: Identity
-    turns: list[BufferedTurn]
+    identity: LiveIdentity
+    turns: list[LiveTurn]
     damaged: int
 
 
@@ -69,7 +63,7 @@ def names(folder: str) -> list[str]:
     return [name for name in _listed(folder) if _NAME.fullmatch(name)]
 
 
-def put_aside(folder: str) -> list[str]:
+def damaged_files(folder: str) -> list[str]:
     """Lists the names of damaged files that were moved aside."""
     return [name for name in _listed(folder) if _NAME.fullmatch(name.removesuffix(_ASIDE)) and name.endswith(_ASIDE)]
 
@@ -81,20 +75,26 @@ def _listed(folder: str) -> list[str]:
         return []
 
 
-def shapes(folder: str) -> dict[str, str]:
+def fingerprints(folder: str) -> dict[str, str]:
     """Returns the shape of each file by name: it changes when the file does."""
     found = {}
     for name in names(folder):
         with suppress(OSError):
-            found[name] = _shape(os.lstat(os.path.join(folder, name)))
+            found[name] = _fingerprint(os.lstat(os.path.join(folder, name)))
     return found
 
 
-def _shape(status: os.stat_result) -> str:
+def is_settled(database: Database, folder: str) -> bool:
+    """Whether the rows of live turns agree with their files, and no row lacks a file."""
+    known = live.shapes(database)
+    return fingerprints(folder) == known and all(LiveIdentity(*one).name in known for one in live.handed_over(database))
+
+
+def _fingerprint(status: os.stat_result) -> str:
     return f"{status.st_size} {status.st_mtime_ns} {status.st_ino}"
 
 
-def read(folder: str, name: str) -> Kept | None:
+def read(folder: str, name: str) -> LiveFile | None:
     """Reads a file; returns None if it is gone, or not written by this version. Raises `OSError`."""
     try:
         descriptor = os.open(os.path.join(folder, name), READ)
@@ -104,25 +104,25 @@ def read(folder: str, name: str) -> Kept | None:
         return _parsed(handle.read(), name)
 
 
-def _parsed(raw: bytes, name: str) -> Kept | None:
+def _parsed(raw: bytes, name: str) -> LiveFile | None:
     lines = raw[: raw.rfind(b"\n") + 1].split(b"\n")[:-1]
     identity = _identity(lines[0] if lines else b"", name)
     if identity is None:
         return None
-    turns: dict[int, BufferedTurn] = {}
+    turns: dict[int, LiveTurn] = {}
     damaged = 0
     for line in lines[1:]:
-        told = (_object(line) or {}).get("turns")
-        found = [_turn(one) for one in told] if isinstance(told, list) else [None]
+        given = (_object(line) or {}).get("turns")
+        found = [_turn(one) for one in given] if isinstance(given, list) else [None]
         damaged += None in found
         for turn in filter(None, found):
             turns.setdefault(turn.turn, turn)
-    return Kept(identity, sorted(turns.values()), damaged)
+    return LiveFile(identity, sorted(turns.values()), damaged)
 
 
-def _identity(line: bytes, name: str) -> Identity | None:
+def _identity(line: bytes, name: str) -> LiveIdentity | None:
     head = _object(line) or {}
-    found = Identity(*(head.get(field) for field in Identity._fields))  # type: ignore[arg-type]
+    found = LiveIdentity(*(head.get(field) for field in LiveIdentity._fields))  # type: ignore[arg-type]
     sound = head.get("v") == VERSION and all(isinstance(value, str) for value in found)
     return found if sound and found.name == name else None
 
@@ -135,10 +135,10 @@ def _object(line: bytes) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def _turn(value: object) -> BufferedTurn | None:
+def _turn(value: object) -> LiveTurn | None:
     if not isinstance(value, dict):
         return None
-    found = BufferedTurn(*(value.get(field) for field in BufferedTurn._fields))  # type: ignore[arg-type]
+    found = LiveTurn(*(value.get(field) for field in LiveTurn._fields))  # type: ignore[arg-type]
     sound = type(found.turn) is int and all(isinstance(text, str) for text in found[1:])
     return found if sound else None
 
@@ -146,7 +146,7 @@ def _turn(value: object) -> BufferedTurn | None:
 class Buffer:
     """The file of one session, locked: no other process appends to it or deletes from it meanwhile."""
 
-    def __init__(self, folder: str, identity: Identity, descriptor: int | None) -> None:
+    def __init__(self, folder: str, identity: LiveIdentity, descriptor: int | None) -> None:
         self.folder = folder
         self.identity = identity
         self._descriptor = descriptor
@@ -159,9 +159,9 @@ class Buffer:
     @property
     def shape(self) -> str:
         """Changes when the file does; empty if there is no file."""
-        return "" if self._descriptor is None else _shape(os.fstat(self._descriptor))
+        return "" if self._descriptor is None else _fingerprint(os.fstat(self._descriptor))
 
-    def turns(self) -> list[BufferedTurn]:
+    def turns(self) -> list[LiveTurn]:
         """Returns the turns of the file, in order."""
         kept = self._kept()
         return kept.turns if kept is not None else []
@@ -172,10 +172,10 @@ class Buffer:
         kept = self._kept()
         return self._descriptor is not None and (kept is None or kept.damaged > 0)
 
-    def _kept(self) -> Kept | None:
+    def _kept(self) -> LiveFile | None:
         return None if self._descriptor is None else _parsed(self._bytes(), self.identity.name)
 
-    def append(self, turns: Sequence[BufferedTurn]) -> None:
+    def append(self, turns: Sequence[LiveTurn]) -> None:
         """Adds turns, durable on return. Raises `OSError`; then either all of them are in the file or none."""
         if not turns:
             return
@@ -186,7 +186,7 @@ class Buffer:
         write_all(self._descriptor, _line(turns))
         sync_descriptor(self._descriptor)
 
-    def keep(self, turns: Sequence[BufferedTurn]) -> None:
+    def replace(self, turns: Sequence[LiveTurn]) -> None:
         """Keeps only these turns, and deletes the file if there are none. Durable on return. Raises `OSError`."""
         if turns:
             self._replace(turns)
@@ -222,7 +222,7 @@ class Buffer:
             handle.seek(0)
             return handle.read()
 
-    def _replace(self, turns: Sequence[BufferedTurn]) -> None:
+    def _replace(self, turns: Sequence[LiveTurn]) -> None:
         """Publishes a complete file of these turns in place of the present one, and opens it."""
         private_folder(self.folder)
         head = {"v": VERSION, **self.identity._asdict()}
@@ -232,7 +232,7 @@ class Buffer:
         self._descriptor = descriptor
 
 
-def _line(turns: Sequence[BufferedTurn]) -> bytes:
+def _line(turns: Sequence[LiveTurn]) -> bytes:
     return _json({"turns": [turn._asdict() for turn in turns]})
 
 
@@ -241,7 +241,7 @@ def _json(document: Mapping[str, object]) -> bytes:
 
 
 @contextmanager
-def held(folder: str, identity: Identity) -> Iterator[Buffer]:
+def locked(folder: str, identity: LiveIdentity) -> Iterator[Buffer]:
     """Locks a session's file, which need not exist. Raises `OSError`."""
     private_folder(folder)
     # A missing file cannot be locked, so the folder is; what is done under the lock takes milliseconds.
@@ -249,7 +249,7 @@ def held(folder: str, identity: Identity) -> Iterator[Buffer]:
     try:
         with suppress(OSError):  # some file systems cannot lock folders
             fcntl.flock(guard, fcntl.LOCK_EX)
-        buffer = Buffer(folder, identity, _held(os.path.join(folder, identity.name)))
+        buffer = Buffer(folder, identity, _opened(os.path.join(folder, identity.name)))
         try:
             yield buffer
         finally:
@@ -258,22 +258,22 @@ def held(folder: str, identity: Identity) -> Iterator[Buffer]:
         os.close(guard)
 
 
-def _held(path: str) -> int | None:
+def _opened(path: str) -> int | None:
     try:
         return os.open(path, _OPEN)
     except FileNotFoundError:
         return None
 
 
-def drop(folder: str, unwanted: Callable[[Identity], bool]) -> int:
+def drop(folder: str, unwanted: Callable[[LiveIdentity], bool]) -> int:
     """Deletes the files of unwanted sessions; returns how many. Raises `OSError`.
 
     A file that cannot be read is deleted too: it may contain anything. One of a newer version stays.
     """
     dropped = 0
-    for name in [*names(folder), *put_aside(folder)]:
+    for name in [*names(folder), *damaged_files(folder)]:
         kept = read(folder, name)
-        if unwanted(kept.identity) if kept is not None else _is_nobodys(folder, name):
+        if unwanted(kept.identity) if kept is not None else _is_unreadable(folder, name):
             dropped += unlink(os.path.join(folder, name))
     if dropped:
         sync_folder(folder)
@@ -286,7 +286,7 @@ def remove(folder: str, names: Sequence[str]) -> None:
         sync_folder(folder)
 
 
-def _is_nobodys(folder: str, name: str) -> bool:
+def _is_unreadable(folder: str, name: str) -> bool:
     try:
         with open(os.path.join(folder, name), "rb") as handle:
             head = _object(handle.readline(1 << 20))

@@ -13,10 +13,10 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from signet_sync.capture.harnesses.markdown import words_of
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.timestamps import iso, parse_instant
 from signet_sync.text.chunking import turns
+from signet_sync.text.turn_words import words_of
 
 _USERS = frozenset({"user", "human", "me", "用户", "人类"})
 _ASSISTANTS = frozenset({"assistant", "ai", "agent", "model", "claude", "codex", "gemini", "助手", "助理"})
@@ -37,7 +37,7 @@ _Like = tuple[str, tuple[str, ...]]  # the speaker, and the lines that are not b
 _Place = tuple[int, int]
 
 
-class Said(NamedTuple):
+class SpokenTurn(NamedTuple):
     """A turn: its role, its sanitized words, its time (ISO 8601 UTC; empty if unknown)."""
 
     role: str
@@ -61,7 +61,7 @@ def canonical(role: str, text: str) -> _Like:
     return _speaker(role), tuple(filter(None, map(_bare, text.split("\n"))))
 
 
-def is_same(one: Said, other: Said) -> bool:
+def is_same(one: SpokenTurn, other: SpokenTurn) -> bool:
     """Whether two turns are the same."""
     return canonical(one.role, one.text) == canonical(other.role, other.text)
 
@@ -187,7 +187,7 @@ def _aligned(candidates: Sequence[Sequence[_Place]]) -> list[_Place | None]:
     return found
 
 
-def _candidates(text: _Text, said: Sequence[Said]) -> list[list[_Place]]:
+def _candidates(text: _Text, said: Sequence[SpokenTurn]) -> list[list[_Place]]:
     """Returns each turn's possible places; if there are very many, those near its own number among equal turns."""
     seen: Counter[_Like] = Counter()
     found = []
@@ -208,7 +208,7 @@ def _near(places: Sequence[_Place], like: _Like, seen: Counter[_Like]) -> Sequen
 # ── what is live in a text ──
 
 
-def live_in(text: str) -> list[Said]:
+def live_turns_in(text: str) -> list[SpokenTurn]:
     """Returns the live turns of a transcript's text."""
     return [said for _, said in _live(text)]
 
@@ -224,10 +224,10 @@ def without_live(text: str) -> str:
 
 def is_live(text: str) -> bool:
     """Whether a text consists of live turns only."""
-    return bool(live_in(text)) and not without_live(text).strip()
+    return bool(live_turns_in(text)) and not without_live(text).strip()
 
 
-def _live(text: str) -> Iterator[tuple[_Section, Said]]:
+def _live(text: str) -> Iterator[tuple[_Section, SpokenTurn]]:
     # Most texts have none: skip the parsing.
     if (" · live" not in text and "(live · " not in text) or not _LIVE.search(text):
         return
@@ -237,13 +237,13 @@ def _live(text: str) -> Iterator[tuple[_Section, Said]]:
             words = text[section.words : section.end].strip("\n")
             said_by = _SAID_BY.match(words)
             role = said_by[1] if said_by else heading[1].lower()
-            yield section, Said(role, words[said_by.end() :] if said_by else words, heading[2] or heading[3])
+            yield section, SpokenTurn(role, words[said_by.end() :] if said_by else words, heading[2] or heading[3])
 
 
-def said_in(text: str) -> list[Said]:
+def turns_in(text: str) -> list[SpokenTurn]:
     """Returns the turns of a transcript's text, as far as headings or labels mark them."""
     return [
-        Said(one.speaker, text[one.words : one.end].strip("\n"), iso(one.at_us) if one.at_us is not None else "")
+        SpokenTurn(one.speaker, text[one.words : one.end].strip("\n"), iso(one.at_us) if one.at_us is not None else "")
         for one in _sections(text)
         if one.speaker is not None
     ]
@@ -251,13 +251,13 @@ def said_in(text: str) -> list[Said]:
 
 def is_cut(text: str, rest: str) -> bool:
     """Whether the rest of a text begins within a turn."""
-    return bool(rest.strip()) and bool(said_in(text)) and next(_sections(rest)).speaker is None
+    return bool(rest.strip()) and bool(turns_in(text)) and next(_sections(rest)).speaker is None
 
 
 # ── turns and texts ──
 
 
-def lacking(text: str, said: Sequence[Said]) -> list[int]:
+def missing_in(text: str, said: Sequence[SpokenTurn]) -> list[int]:
     """Returns the places (indexes) of the turns that a text does not hold; turns without words are never lacking."""
     if not said:
         return []
@@ -265,7 +265,7 @@ def lacking(text: str, said: Sequence[Said]) -> list[int]:
     return [place for place, where in enumerate(found) if where is None and canonical(*said[place][:2])[1]]
 
 
-def beyond(text: str, said: Sequence[Said], *, leading: bool = False) -> str:
+def without_turns(text: str, said: Sequence[SpokenTurn], *, leading: bool = False) -> str:
     """Returns the text without the turns that are held elsewhere; with `leading`, only those at its beginning.
 
     A heading with nothing left below it is dropped.
@@ -311,12 +311,12 @@ def _without(text: str, spans: Iterable[_Place]) -> str:
     return whole
 
 
-def rendered(said: Iterable[Said], *, ours: bool = True) -> str:
+def render(said: Iterable[SpokenTurn], *, ours: bool = True) -> str:
     """Renders live turns as a transcript shows them."""
-    return "\n\n".join(_shown(turn, ours=ours) for turn in said)
+    return "\n\n".join(_render_turn(turn, ours=ours) for turn in said)
 
 
-def _shown(turn: Said, *, ours: bool) -> str:
+def _render_turn(turn: SpokenTurn, *, ours: bool) -> str:
     name = _speaker(turn.role).capitalize()
     heading = f"## {name} · {turn.at} · live" if ours else f"## {name} (live · {turn.at})"
     # The role of any other speaker is written in words: readers know headings of these two.
@@ -325,8 +325,8 @@ def _shown(turn: Said, *, ours: bool) -> str:
     return f"{heading}\n\n{other}{words_of(turn.text)}"
 
 
-def with_live(
-    text: str, said: Sequence[Said], absent: Collection[int], *, begins: str | None = None, tail: bool = False
+def insert_live(
+    text: str, said: Sequence[SpokenTurn], absent: Collection[int], *, begins: str | None = None, tail: bool = False
 ) -> str:
     """Inserts the absent turns into a text, each after what was said before it.
 
@@ -337,16 +337,16 @@ def with_live(
         return text
     read = _Text(text)
     if not read.lines:
-        return rendered(said[place] for place in sorted(absent))
-    lacking = set(absent)
-    found = _aligned([[] if place in lacking else one for place, one in enumerate(_candidates(read, said))])
-    added: dict[int, list[Said]] = {}
+        return render(said[place] for place in sorted(absent))
+    absent_places = set(absent)
+    found = _aligned([[] if place in absent_places else one for place, one in enumerate(_candidates(read, said))])
+    added: dict[int, list[SpokenTurn]] = {}
     after = 0  # the earliest section before which the next turn may be inserted
     for place, turn in enumerate(said):
         where = found[place]
         if where is not None:
             after = read.lines[where[0]].section + 1
-        elif place in lacking:
+        elif place in absent_places:
             following = next((one for one in found[place:] if one is not None), None)
             last = len(read.sections) if following is None else max(read.lines[following[0]].section, after)
             number = _section_after(read.sections, turn, after, last)
@@ -358,7 +358,7 @@ def with_live(
     return _inserted(text, read.sections, added)
 
 
-def _section_after(sections: Sequence[_Section], turn: Said, first: int, last: int) -> int:
+def _section_after(sections: Sequence[_Section], turn: SpokenTurn, first: int, last: int) -> int:
     """Returns the first section from `first` up to `last` that was said later than a turn, else `last`."""
     at_us = turn.at_us
     for number in range(first, last):
@@ -368,7 +368,7 @@ def _section_after(sections: Sequence[_Section], turn: Said, first: int, last: i
     return last
 
 
-def _is_before(sections: Sequence[_Section], turn: Said, begins: str | None, tail: bool) -> bool:
+def _is_before(sections: Sequence[_Section], turn: SpokenTurn, begins: str | None, tail: bool) -> bool:
     """Whether a turn precedes all of a text whose headings have no times."""
     if any(section.at_us is not None for section in sections):
         return False
@@ -376,12 +376,12 @@ def _is_before(sections: Sequence[_Section], turn: Said, begins: str | None, tai
     return tail if first_us is None else (turn.at_us or 0) < first_us
 
 
-def _inserted(text: str, sections: Sequence[_Section], added: Mapping[int, Sequence[Said]]) -> str:
+def _inserted(text: str, sections: Sequence[_Section], added: Mapping[int, Sequence[SpokenTurn]]) -> str:
     """Inserts turns before some sections, so that `without_live` restores the text."""
     ours = _OURS.search(text) is not None
     pieces, at = [], 0
     for number in sorted(added):
-        shown = rendered(added[number], ours=ours)
+        shown = render(added[number], ours=ours)
         if number >= len(sections):
             pieces += [text[at:].rstrip("\n"), "\n\n", shown]
             at = len(text)
@@ -391,7 +391,7 @@ def _inserted(text: str, sections: Sequence[_Section], added: Mapping[int, Seque
     return "".join(pieces) + text[at:]
 
 
-def held_entries(entries: Sequence[tuple[str, str, int]], said: Sequence[Said]) -> set[int]:
+def recorded_entries(entries: Sequence[tuple[str, str, int]], said: Sequence[SpokenTurn]) -> set[int]:
     """Returns the indexes of transcript entries (role, words, µs since 1970) that are among live turns."""
     if not said:
         return set()

@@ -1,4 +1,4 @@
-"""Asks a language model for a write flow's summary and sentence: without locks, with a time limit, never trusted."""
+"""Requests a write flow's summary and sentence from a language model: without locks, with a time limit, validated."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def proposer(settings: Settings, root: str, environ: Mapping[str, str]) -> Propo
     try:
         provider = synthesis.provider_for(settings, root, environ)
     except ConfigError as error:
-        logger.warning("no language model is asked: {} ({})", error.message, error.hint)
+        logger.warning("no language model is used: {} ({})", error.message, error.hint)
         return None
     if isinstance(provider, providers.NullProvider):
         return None
@@ -28,11 +28,11 @@ def proposer(settings: Settings, root: str, environ: Mapping[str, str]) -> Propo
     def propose(
         words: str, *, kind: FlowKind, summary: str | None, project: str | None, harness: str | None
     ) -> Proposals:
-        asked = synthesis.for_one_flow(provider)
+        limited = synthesis.for_one_flow(provider)
         offered = None
         if kind == "end" and summary is None:
-            offered = synthesis.propose_summary(asked, words, project=project, harness=harness)
-        sentence = synthesis.propose_sentence(asked, summary or offered or words, project=project)
+            offered = synthesis.propose_summary(limited, words, project=project, harness=harness)
+        sentence = synthesis.propose_sentence(limited, summary or offered or words, project=project)
         return Proposals(offered, sentence)
 
     return propose

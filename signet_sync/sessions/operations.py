@@ -17,14 +17,22 @@ from signet_sync.formats.filename import artifact_file_name, artifact_name
 from signet_sync.formats.paths import MEMORY, artifact_path
 from signet_sync.formats.session_token import derive_token
 from signet_sync.formats.timestamps import iso, parse_instant
-from signet_sync.pages.store import pages
 from signet_sync.sessions import flow as sessions_flow
 from signet_sync.sessions import journal
 from signet_sync.sessions import live as sessions_live
 from signet_sync.sessions.flow import Flow
-from signet_sync.sessions.input import CompactionInput, SessionInput, kept
-from signet_sync.sessions.live_turns import Said, rendered, with_live
-from signet_sync.sessions.states import ARTIFACTS, FlowKind, Proposals, Propose, kinds_of, parts, refusal_key, untold
+from signet_sync.sessions.input import CompactionInput, SessionInput, written_identity
+from signet_sync.sessions.live_turns import SpokenTurn, insert_live, render
+from signet_sync.sessions.states import (
+    ARTIFACTS,
+    FlowKind,
+    Proposals,
+    Propose,
+    cut_parts,
+    kinds_of,
+    new_words,
+    refusal_key,
+)
 from signet_sync.sessions.store import live, results
 from signet_sync.storage import files, state_dir
 from signet_sync.storage.clock import now_us
@@ -33,23 +41,24 @@ from signet_sync.sync.planner import Row
 from signet_sync.sync.request import Request
 from signet_sync.sync.store import artifacts, counts, redactions
 from signet_sync.sync.tombstones import files as tombstones_files
+from signet_sync.sync.tombstones.removed import is_removed, removed_session
 from signet_sync.sync.workspace import Workspace
 from signet_sync.text.redacted_match import alike
 from signet_sync.text.sanitizer import SANITIZER_VERSION, sanitize_counted, sanitize_line_counted, sanitizer_stamp
 from signet_sync.text.sentences import SessionContext
 
-# Writers of a busy machine wait for each other; an ending waits this many seconds, e.g. while a first index is built.
-PATIENCE = 600.0
+# Seconds for which a session end waits for other writers, for example while a first index is built.
+LOCK_TIMEOUT = 600.0
 # Bytes reserved for frontmatter and fences in the largest file that is read.
 HEADROOM = 128 * 1024
 # A generated `captured_at` whose names are taken is moved on by at most this many milliseconds.
 _MOST_MOVES = 10_000
-_LOOK_AGAIN = 0.1  # seconds
+_RETRY_SECONDS = 0.1  # seconds
 
 
 @dataclass(slots=True)
-class _Request:
-    """A sanitized input: raw text does not get past this point."""
+class _SanitizedRequest:
+    """A sanitized input; raw text is not passed on."""
 
     kind: FlowKind
     identity: dict[str, Any]
@@ -89,7 +98,7 @@ def compact(
 # ── from raw input to a sanitized request ──
 
 
-def _session_request(given: SessionInput) -> _Request:
+def _session_request(given: SessionInput) -> _SanitizedRequest:
     counts = Counter[str]()
     transcript = _clean(given.transcript, counts)
     summary = _clean(given.summary, counts) if given.summary is not None else None
@@ -97,11 +106,11 @@ def _session_request(given: SessionInput) -> _Request:
     return replace(_request("end", given, bodies, given.tail, counts), more=given.more)
 
 
-def _compaction_request(given: CompactionInput) -> _Request:
+def _compaction_request(given: CompactionInput) -> _SanitizedRequest:
     counts = Counter[str]()
     body = _clean(given.compaction, counts)
     if not body:
-        raise UsageError("the compaction is empty", hint="there is nothing to keep", code="input-invalid")
+        raise UsageError("the compaction is empty", hint="give its text", code="input-invalid")
     return _request("compact", given, {"compaction": body}, False, counts)
 
 
@@ -111,15 +120,15 @@ def _request(
     bodies: dict[str, str | None],
     tail: bool,
     counts: Counter[str],
-) -> _Request:
-    identity: dict[str, Any] = {"agent_id": given.agent_id, **kept(given)}
+) -> _SanitizedRequest:
+    identity: dict[str, Any] = {"agent_id": given.agent_id, **written_identity(given)}
     for name in ("session_id", "session_key", "project", "harness"):
         _clean_line(getattr(given, name), counts)  # called only to count its redactions
     token = derive_token(given.agent_id, identity["session_key"], identity["session_id"])
     identity |= {name: getattr(given, name) for name in ("captured_at", "started_at", "ended_at")}
     proposal = _clean_line(given.memory_sentence, counts)
     hashes = {name: body_sha256(body) if body is not None else None for name, body in bodies.items()}
-    # The digest is of sanitized text, so it is equal only for equal words under equal sanitizer rules.
+    # The hash is of sanitized text, so it is equal only for equal words under equal sanitizer rules.
     content = f"{_digest([kind, identity, hashes, proposal, tail])} {sanitizer_stamp()}"
     if given.idempotency_key is not None:
         flow_key = _digest(["key", kind, given.agent_id, given.idempotency_key])
@@ -128,7 +137,7 @@ def _request(
         flow_key = _digest(["body", kind, *names, hashes, tail])
         content = flow_key
     captured = parse_instant(given.captured_at) if given.captured_at else None
-    return _Request(kind, identity, token, bodies, proposal, tail, flow_key[:32], content, counts, captured)
+    return _SanitizedRequest(kind, identity, token, bodies, proposal, tail, flow_key[:32], content, counts, captured)
 
 
 def _digest(value: object) -> str:
@@ -152,23 +161,23 @@ def _clean_line(text: str | None, counts: Counter[str]) -> str | None:
 # ── from a request to its answer ──
 
 
-def _run(workspace: Workspace, request: _Request, now_us: int, propose: Propose | None) -> dict[str, Any]:
+def _run(workspace: Workspace, request: _SanitizedRequest, now_us: int, propose: Propose | None) -> dict[str, Any]:
     _require_writable(workspace)
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + LOCK_TIMEOUT
     while True:
         try:
             return _answered(workspace, request, now_us, propose)
         except WorkspaceError as error:
             if error.code != "busy" or time.monotonic() >= deadline:
                 raise
-        # Another process is asking its model about this same ending: its recorded answer will be returned.
-        time.sleep(_LOOK_AGAIN)
+        # Another process is waiting for its model's proposals for the same session end: its answer will be returned.
+        time.sleep(_RETRY_SECONDS)
 
 
-def _answered(workspace: Workspace, request: _Request, now_us: int, propose: Propose | None) -> dict[str, Any]:
+def _answered(workspace: Workspace, request: _SanitizedRequest, now_us: int, propose: Propose | None) -> dict[str, Any]:
     proposals = Proposals()
-    asked = propose is None
-    held: journal.Held | None = None
+    has_proposals = propose is None
+    held: journal.JournalledFlow | None = None
     while True:
         with _locked(workspace, held):
             answer = _finish_earlier(workspace, request, now_us) if held is None else None
@@ -179,10 +188,10 @@ def _answered(workspace: Workspace, request: _Request, now_us: int, propose: Pro
             _refuse_removed(workspace, request)
             sessions_live.settle(workspace)
             segments = _segments(workspace, request)
-            new = _news(workspace, request, segments, now_us)
+            new = _new_texts(workspace, request, segments, now_us)
             if new is None:
                 return _unchanged(workspace, request, segments)
-            if asked:
+            if has_proposals:
                 return _write(workspace, request, new, segments, proposals, now_us)
             if len(_pieces(workspace, new)) == 1:
                 held = _begin(workspace, request, new, segments, now_us)
@@ -202,14 +211,14 @@ def _answered(workspace: Workspace, request: _Request, now_us: int, propose: Pro
             if held is not None:
                 held.release()
             raise
-        asked = True
+        has_proposals = True
 
 
 @contextmanager
-def _locked(workspace: Workspace, held: journal.Held | None) -> Iterator[None]:
+def _locked(workspace: Workspace, held: journal.JournalledFlow | None) -> Iterator[None]:
     """Takes the workspace's lock and only then releases our journal, so that no pass takes over the flow."""
     try:
-        with state_dir.workspace_lock(workspace.state, PATIENCE):
+        with state_dir.workspace_lock(workspace.state, LOCK_TIMEOUT):
             if held is not None:
                 held.release()
             yield
@@ -218,7 +227,7 @@ def _locked(workspace: Workspace, held: journal.Held | None) -> Iterator[None]:
             held.release()
 
 
-def _finish_earlier(workspace: Workspace, request: _Request, now_us: int) -> dict[str, Any] | None:
+def _finish_earlier(workspace: Workspace, request: _SanitizedRequest, now_us: int) -> dict[str, Any] | None:
     """Finishes interrupted endings of this session; returns the answer if this request is among them.
 
     Until then the rows do not show what is kept: an ending that is compared with them while half-written would never be
@@ -233,49 +242,51 @@ def _finish_earlier(workspace: Workspace, request: _Request, now_us: int) -> dic
     answer = None
     for flow in sessions_flow.resume(workspace, concerns):
         with suppress(UsageError):  # the refusal is recorded, and found again if this is the same request
-            told = _walk(workspace, flow, now_us)
+            finished = _finish(workspace, flow, now_us)
             if flow.document["request"] == request.request:
-                answer = told
+                answer = finished
     return answer
 
 
-def _known_answer(workspace: Workspace, request: _Request, now_us: int) -> dict[str, Any] | None:
+def _known_answer(workspace: Workspace, request: _SanitizedRequest, now_us: int) -> dict[str, Any] | None:
     """Returns this request's recorded answer. Raises `UsageError` if it was refused or its key has other content."""
     agent_id = request.identity["agent_id"]
     known = results.recorded(workspace.database, agent_id, request.flow_key)
     if known is None:
         _raise_refusal(workspace, request)
         return None
-    if known.request_sha256 != request.request and not _is_kept(workspace, request, known, now_us):
+    if known.request_sha256 != request.request and not _is_same_request(workspace, request, known, now_us):
         raise UsageError(
             "this idempotency key was used for other content",
-            hint="nothing was written; give every ending a key of its own",
+            hint="nothing was written; use another key for each session end",
             code="idempotency-conflict",
         )
     return {**known.document, "idempotent_replay": True}
 
 
-def _is_kept(workspace: Workspace, request: _Request, known: results.Answer, now_us: int) -> bool:
-    """Whether an answer recorded under older sanitizer rules belongs to this request, as far as its files show.
+def _is_same_request(
+    workspace: Workspace, request: _SanitizedRequest, known: results.RecordedAnswer, now_us: int
+) -> bool:
+    """Whether an answer recorded under older sanitizer rules belongs to this request, judging by its files.
 
-    The answer has only a digest of the request as sanitized then. So its files are compared with the request: no words
+    The answer has only a hash of the request as sanitized then. So its files are compared with the request: no words
     of the request may be new, and all fields must be equal.
     """
-    told = known.document
+    recorded = known.document
     if known.request_sha256.partition(" ")[2] == sanitizer_stamp() or request.session != (
-        told.get("agent_id"), told.get("session_token"), told.get("session_id"),
+        recorded.get("agent_id"), recorded.get("session_token"), recorded.get("session_id"),
     ):  # fmt: skip
         return False
     _refresh(workspace, request.identity["agent_id"], request.token, now_us)
     rows = _segments(workspace, request)
-    mine = {row.source_kind: row for row in rows if row.source_path in told.values()}
+    mine = {row.source_kind: row for row in rows if row.source_path in recorded.values()}
     if any(kind not in mine for kind in ARTIFACTS[request.kind]):
         return False
     transcript = request.bodies.get("transcript")
-    kept = [row.content for row in rows if row.source_kind == "transcript"]
+    segments = [row.content for row in rows if row.source_kind == "transcript"]
     given = {kind: request.bodies[kind] for kind in ("summary", "compaction") if request.bodies.get(kind)}
     return (
-        untold(transcript or "", kept) == ""
+        new_words(transcript or "", segments) == ""
         and all(alike(mine[kind].content, body or "") for kind, body in given.items())
         and all(_has_same_fields(mine[kind], request.identity) for kind in ARTIFACTS[request.kind])
     )
@@ -290,14 +301,14 @@ def _has_same_fields(row: Row, identity: dict[str, Any]) -> bool:
     )
 
 
-def _raise_refusal(workspace: Workspace, request: _Request) -> None:
+def _raise_refusal(workspace: Workspace, request: _SanitizedRequest) -> None:
     if request.captured_us is None:
         return  # a generated `captured_at` is always free
     key = refusal_key(request.flow_key, iso(request.captured_us))
     known = results.recorded(workspace.database, request.identity["agent_id"], key)
     if known is not None and known.request_sha256 == request.request:
-        told = known.document
-        raise UsageError(told["message"], path=told.get("path"), hint=told["hint"], code=told["code"])
+        refusal = known.document
+        raise UsageError(refusal["message"], path=refusal.get("path"), hint=refusal["hint"], code=refusal["code"])
 
 
 def refresh(workspace: Workspace, agent_id: str, token: str) -> None:
@@ -310,10 +321,10 @@ def refresh(workspace: Workspace, agent_id: str, token: str) -> None:
         return (flow.document["agent_id"], flow.document["token"]) == (agent_id, token)
 
     instant = now_us()
-    with state_dir.workspace_lock(workspace.state, PATIENCE):
+    with state_dir.workspace_lock(workspace.state, LOCK_TIMEOUT):
         for flow in sessions_flow.resume(workspace, concerns):
             with suppress(UsageError):  # the refusal is recorded
-                _walk(workspace, flow, instant)
+                _finish(workspace, flow, instant)
         _refresh(workspace, agent_id, token, instant)
 
 
@@ -330,17 +341,17 @@ def _refresh(workspace: Workspace, agent_id: str, token: str, now_us: int) -> No
     engine.index_paths(workspace, Request(now_us=now_us, paths=frozenset(paths)))
 
 
-def _refuse_removed(workspace: Workspace, request: _Request) -> None:
-    if sessions_flow.is_removed(workspace, *request.session):
-        raise sessions_flow.removed_session(request.identity["session_id"])
+def _refuse_removed(workspace: Workspace, request: _SanitizedRequest) -> None:
+    if is_removed(workspace, *request.session):
+        raise removed_session(request.identity["session_id"])
 
 
-def _segments(workspace: Workspace, request: _Request) -> list[Row]:
+def _segments(workspace: Workspace, request: _SanitizedRequest) -> list[Row]:
     return artifacts.session_rows(workspace.database, *request.session)
 
 
 @dataclass(frozen=True, slots=True)
-class _New:
+class _NewTexts:
     """The texts to write: words, and for a compaction the live turns as a transcript (`segment`).
 
     `live` has the marks of the live turns that files hold after that, by session id.
@@ -351,72 +362,73 @@ class _New:
     live: Mapping[str, list[str]] = field(default_factory=dict)
 
 
-def _news(workspace: Workspace, request: _Request, rows: list[Row], now_us: int) -> _New | None:
+def _new_texts(workspace: Workspace, request: _SanitizedRequest, rows: list[Row], now_us: int) -> _NewTexts | None:
     """Returns the texts to write; None where all of them are kept already, live turns included."""
-    ending = sessions_flow.ending_of(_moments(request, now_us))
+    ending = sessions_flow.ending_of(_with_times(request, now_us))
     covered = live.covered(workspace.database, ending) if not request.more else []
-    said = [sessions_live.said_of(one.turn) for one in covered]
-    kept = [(row.content, row.membership_us) for row in rows if row.source_kind == "transcript"]
-    absent = sessions_live.unheld(said, kept, request.bodies.get("transcript") or "")
+    said = [sessions_live.spoken_turn(one.turn) for one in covered]
+    segments = [(row.content, row.membership_us) for row in rows if row.source_kind == "transcript"]
+    absent = sessions_live.missing_turns(said, segments, request.bodies.get("transcript") or "")
     if request.kind == "compact":
         body = request.bodies["compaction"] or ""
         if any(row.source_kind == "compaction" and alike(row.content, body) for row in rows):
             return None
         absent, many = _fitting(workspace, said, absent)
-        return _New(body, rendered(said[place] for place in absent), sessions_live.marks_of(covered[:many]))
+        return _NewTexts(body, render(said[place] for place in absent), sessions_live.marks_of(covered[:many]))
     transcript, summary = request.bodies["transcript"] or "", request.bodies["summary"]
     if not transcript and summary is None and not absent:
         raise UsageError(
-            "there is neither a transcript nor a summary to keep",
+            "there is neither a transcript nor a summary",
             hint="give the session's transcript as text",
             code="input-invalid",
         )
     rest = ""
-    if not (request.tail and _is_told_again(workspace, transcript, rows)):
-        rest = untold(transcript, [text for text, _ in kept], tail=request.tail)
-    words = normalize(with_live(rest, said, absent, begins=request.identity["started_at"], tail=request.tail))
-    told = summary is None or any(row.source_kind == "summary" and alike(row.content, summary) for row in rows)
+    if not (request.tail and _repeats_segment(workspace, transcript, rows)):
+        rest = new_words(transcript, [text for text, _ in segments], tail=request.tail)
+    words = normalize(insert_live(rest, said, absent, begins=request.identity["started_at"], tail=request.tail))
+    has_summary = summary is None or any(row.source_kind == "summary" and alike(row.content, summary) for row in rows)
     marks = sessions_live.marks_of(covered)
-    if kept and not words and told:
+    if segments and not words and has_summary:
         key = request.identity["session_key"] or request.identity["session_id"]
         sessions_live.forget(workspace, request.identity["agent_id"], key, marks)
         return None
-    return _New(words, live=marks)
+    return _NewTexts(words, live=marks)
 
 
-def _moments(request: _Request, now_us: int) -> dict[str, Any]:
+def _with_times(request: _SanitizedRequest, now_us: int) -> dict[str, Any]:
     """Returns a request's identity with the times that decide which live turns are covered."""
     return {**request.identity, "captured_at": request.identity["captured_at"] or iso(now_us), "now": iso(now_us)}
 
 
-def _fitting(workspace: Workspace, said: list[Said], absent: list[int]) -> tuple[list[int], int]:
+def _fitting(workspace: Workspace, said: list[SpokenTurn], absent: list[int]) -> tuple[list[int], int]:
     """Returns which of the absent turns fit into one file, and how many turns that covers; the others stay buffered."""
-    room = _room(workspace)
+    room = _bytes_per_file(workspace)
     for number, place in enumerate(absent):
-        room -= len(utf8(rendered([said[place]]))) + 2
+        room -= len(utf8(render([said[place]]))) + 2
         if room < 0:
             return absent[:number], place
     return absent, len(said)
 
 
-def _is_told_again(workspace: Workspace, tail: str, rows: list[Row]) -> bool:
+def _repeats_segment(workspace: Workspace, tail: str, rows: list[Row]) -> bool:
     """Whether this tail equals a segment that was redacted later or written under older sanitizer rules.
 
     Otherwise the tail is compared word by word, and any difference is new.
     """
     same = (row.source_path for row in rows if row.source_kind == "transcript" and alike(row.content, tail))
     return any(
-        sessions_flow.rules_of(workspace, path) != SANITIZER_VERSION or redactions.is_redacted(workspace.database, path)
+        sessions_flow.sanitizer_version_of(workspace, path) != SANITIZER_VERSION
+        or redactions.is_redacted(workspace.database, path)
         for path in same
     )
 
 
-def _unchanged(workspace: Workspace, request: _Request, rows: list[Row]) -> dict[str, Any]:
+def _unchanged(workspace: Workspace, request: _SanitizedRequest, rows: list[Row]) -> dict[str, Any]:
     """Returns the answer for a request with nothing new: the newest segment's files."""
     kinds = tuple(reversed(ARTIFACTS[request.kind]))
     newest = {kind: next((row for row in reversed(rows) if row.source_kind == kind), None) for kind in kinds}
     lead = next(row for row in newest.values() if row is not None)
-    manifest = pages.manifest_of(workspace.database, *request.session)
+    manifest = artifacts.manifest_of(workspace.database, *request.session)
     return {
         "agent_id": request.identity["agent_id"],
         "session_id": request.identity["session_id"],
@@ -431,35 +443,35 @@ def _unchanged(workspace: Workspace, request: _Request, rows: list[Row]) -> dict
 
 
 def _write(
-    workspace: Workspace, request: _Request, new: _New, rows: list[Row], proposals: Proposals, now_us: int
+    workspace: Workspace, request: _SanitizedRequest, new: _NewTexts, rows: list[Row], proposals: Proposals, now_us: int
 ) -> dict[str, Any]:
     """Writes the new texts, as several segments if too long for one file; returns the last segment's answer."""
     pieces = _pieces(workspace, new)
     for left, piece in zip(range(len(pieces) - 1, -1, -1), pieces, strict=True):
         last = not left
-        one = request if last else _earlier(request, piece, left)
+        one = request if last else _part_request(request, piece, left)
         if not last and _known_answer(workspace, one, now_us) is not None:
             continue
         # Equal parts become separate segments, so each needs a time of its own.
         at = now_us - left * 1000
-        part = replace(new, words=piece) if last else _New(piece)
+        part = replace(new, words=piece) if last else _NewTexts(piece)
         flow = sessions_flow.flow_of(_begin(workspace, one, part, rows, at, proposals if last else Proposals()))
         flow.wording = proposals.sentence if last else None
-        answer = _walk(workspace, flow, now_us)
+        answer = _finish(workspace, flow, now_us)
         rows = _segments(workspace, request)
     return answer
 
 
-def _pieces(workspace: Workspace, new: _New) -> list[str]:
-    return list(parts(new.words, _room(workspace)))
+def _pieces(workspace: Workspace, new: _NewTexts) -> list[str]:
+    return list(cut_parts(new.words, _bytes_per_file(workspace)))
 
 
-def _room(workspace: Workspace) -> int:
+def _bytes_per_file(workspace: Workspace) -> int:
     limit = workspace.settings.max_file_bytes
     return max(limit - HEADROOM, limit // 2)
 
 
-def _earlier(request: _Request, piece: str, left: int) -> _Request:
+def _part_request(request: _SanitizedRequest, piece: str, left: int) -> _SanitizedRequest:
     """Returns the request for an earlier segment of a transcript too long for one file, a millisecond earlier each."""
     bodies: dict[str, str | None] = {**request.bodies, "transcript": piece, "summary": None}
     key = _digest(["part", request.flow_key, left, body_sha256(piece)])
@@ -469,12 +481,12 @@ def _earlier(request: _Request, piece: str, left: int) -> _Request:
 
 def _begin(
     workspace: Workspace,
-    request: _Request,
-    new: _New,
+    request: _SanitizedRequest,
+    new: _NewTexts,
     rows: list[Row],
     now_us: int,
     proposals: Proposals | None = None,
-) -> journal.Held:
+) -> journal.JournalledFlow:
     identity = dict(request.identity)
     captured_at = _free_moment(workspace, request, new, now_us, rows)
     identity["captured_at"] = captured_at
@@ -500,37 +512,36 @@ def _begin(
         return journal.begin(workspace.state.journal, request.flow_key, document)
     except BlockingIOError:
         raise WorkspaceError(
-            "another process is writing this very ending", hint="wait for it to end and try again", code="busy"
+            "another process is writing this session end", hint="wait for it to finish and try again", code="busy"
         ) from None
 
 
 def _bodies(
-    request: _Request, new: _New, summary: str | None, captured_at: str, rows: list[Row]
+    request: _SanitizedRequest, new: _NewTexts, summary: str | None, captured_at: str, rows: list[Row]
 ) -> tuple[dict[str, str], str | None]:
     """Returns the texts to write, and the fallback sentence made from this and earlier segments."""
     if request.kind == "compact":
         return {"compaction": new.words, **({"transcript": new.segment} if new.segment else {})}, None
-    from signet_sync.sessions.digest import summary as digest_summary
     from signet_sync.sessions.digest.headline import headline
-    from signet_sync.sessions.digest.segments import SEGMENTS, joined
+    from signet_sync.sessions.digest.segments import SEGMENTS, join_outcomes
+    from signet_sync.sessions.digest.session import outcome
+    from signet_sync.sessions.digest.summary import summary as digest_summary
 
     identity = request.identity
-    found = digest_summary.outcome(new.words)
-    made = _clean(
-        summary or digest_summary.summary(found, project=identity["project"], harness=identity["harness"]), Counter()
-    )
+    found = outcome(new.words)
+    made = _clean(summary or digest_summary(found, project=identity["project"], harness=identity["harness"]), Counter())
     bodies = {"transcript": new.words, "summary": made}
     day = (identity["ended_at"] or captured_at)[:10]
     contexts = [
         SessionContext(body, identity["project"], kind, identity["harness"], day, request.token)
         for kind, body in bodies.items()
     ]
-    kept = [row.content for row in rows if row.source_kind == "transcript" and row.content != new.words]
-    said = headline(joined([digest_summary.outcome(text) for text in kept[-SEGMENTS:]], found), contexts)
+    earlier = [row.content for row in rows if row.source_kind == "transcript" and row.content != new.words]
+    said = headline(join_outcomes([outcome(text) for text in earlier[-SEGMENTS:]], found), contexts)
     return bodies, _clean_line(said, Counter()) if said else None
 
 
-def _free_moment(workspace: Workspace, request: _Request, new: _New, now_us: int, rows: list[Row]) -> str:
+def _free_moment(workspace: Workspace, request: _SanitizedRequest, new: _NewTexts, now_us: int, rows: list[Row]) -> str:
     """Returns the `captured_at` of the new artifacts: the caller's, or a generated one.
 
     A generated one is now, but later than everything that the session has, since requests may overtake each other and
@@ -547,16 +558,16 @@ def _free_moment(workspace: Workspace, request: _Request, new: _New, now_us: int
         taken = [path for path in paths if files.look(workspace.root, path) is not None]
         if not taken or request.captured_us is not None or any(path in ours for path in taken):
             return moment
-    raise WorkspaceError("no free name for this ending", hint="give another captured_at", code="name-taken")
+    raise WorkspaceError("no free name for this session end", hint="give another captured_at", code="name-taken")
 
 
-def _manifest_path(workspace: Workspace, request: _Request, captured_at: str, rows: list[Row]) -> str:
+def _manifest_path(workspace: Workspace, request: _SanitizedRequest, captured_at: str, rows: list[Row]) -> str:
     """Returns the path of the session's manifest; a new one is named by the session's first `captured_at`.
 
     Sessions with the same key share a token: if another session's manifest has the name, the next free millisecond is
     used.
     """
-    manifest = pages.manifest_of(workspace.database, *request.session)
+    manifest = artifacts.manifest_of(workspace.database, *request.session)
     if manifest is not None:
         return manifest[0]
     first = parse_instant(min([captured_at, *(iso(row.captured_us) for row in rows)])) or 0
@@ -567,7 +578,7 @@ def _manifest_path(workspace: Workspace, request: _Request, captured_at: str, ro
     raise WorkspaceError("no free name for the session's manifest", hint="give another captured_at", code="name-taken")
 
 
-def _walk(workspace: Workspace, flow: Flow, now_us: int) -> dict[str, Any]:
+def _finish(workspace: Workspace, flow: Flow, now_us: int) -> dict[str, Any]:
     """Finishes a flow. The caller holds the workspace's lock."""
     try:
         sessions_flow.advance(workspace, flow)
@@ -579,7 +590,7 @@ def _walk(workspace: Workspace, flow: Flow, now_us: int) -> dict[str, Any]:
     except BaseException as error:
         flow.held.release()
         if isinstance(error, SignetSyncError) and not error.hint:
-            error.hint = "what was begun is finished by the next pass: signet-sync reindex"
+            error.hint = "the next pass finishes what was begun: signet-sync reindex"
         raise
     if flow.refusal is not None:
         raise flow.refusal

@@ -12,31 +12,31 @@ from enum import StrEnum
 from typing import Literal, Protocol
 
 from signet_sync.formats.body import normalize
-from signet_sync.sessions.live_turns import beyond, is_cut, live_in, said_in, without_live
+from signet_sync.sessions.live_turns import is_cut, live_turns_in, turns_in, without_live, without_turns
 from signet_sync.text.redacted_match import begins
 
 FlowKind = Literal["end", "compact"]
-Standing = Literal["absent", "ours", "other"]
+ArtifactState = Literal["absent", "ours", "other"]
 Quality = Literal["ok", "fallback"]
 
 
 @dataclass(frozen=True, slots=True)
 class Proposals:
-    """What a language model offers for a flow, sanitized; None if it offers nothing. The flow decides what is used."""
+    """A language model's proposals for a flow, sanitized, None if there is none. The flow decides what is used."""
 
     summary: str | None = None
     sentence: str | None = None
 
 
 class Propose(Protocol):
-    """Asks a model about new words of a session; `summary` is the caller's, if there is one. Never raises."""
+    """Requests proposals for new words of a session from a model; `summary` is the caller's, if any. Never raises."""
 
     def __call__(
         self, words: str, *, kind: FlowKind, summary: str | None, project: str | None, harness: str | None
     ) -> Proposals: ...
 
 
-# In the order in which they are written: the words before what is made from them.
+# In the order in which they are written: a text before what is derived from it.
 ARTIFACTS: dict[FlowKind, tuple[str, ...]] = {"end": ("transcript", "summary"), "compact": ("compaction",)}
 
 
@@ -46,7 +46,7 @@ def kinds_of(kind: FlowKind, bodies: Container[str]) -> tuple[str, ...]:
     return kinds if "transcript" in kinds or "transcript" not in bodies else ("transcript", *kinds)
 
 
-class State(StrEnum):
+class FlowState(StrEnum):
     """The state of a flow; the values describe it to a person. The first six are the partial failures of seed 000."""
 
     TRANSCRIPT_WITHOUT_SUMMARY = "transcript written, summary failed"
@@ -64,11 +64,11 @@ class State(StrEnum):
     UNANSWERED = "all written, result not recorded"
     JOURNAL_LEFT = "result recorded, journal not cleared"
     REMOVED = "its session was removed"
-    TAKEN = "other content stands under its name"
+    TAKEN = "another artifact has its name"
     DONE = "done"
 
 
-class Step(StrEnum):
+class FlowStep(StrEnum):
     """The next step. `refuse` records that the flow can never be finished; nothing of it is written."""
 
     SENTENCE = "sentence"
@@ -85,18 +85,18 @@ class Step(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
-    """The observations about a flow.
+class FlowObservation:
+    """What is observed of a flow.
 
-    `standing`: for each artifact kind of the flow (`kinds_of`), whose file has its name. `sentence`: the quality of the
-    generated sentence or of the one in a written artifact. `linked`: the manifest links these artifacts or newer ones.
-    `indexed`: their rows exist. `projected`: pages were rendered since. `live`: turns of the session are still
-    buffered. `answered`: the result is recorded. `journalled`: the inputs are still kept. `removed`: the session was
-    removed.
+    `files`: for each artifact kind of the flow (`kinds_of`), whether the file of its name is the flow's. `sentence`:
+    the quality of the generated sentence or of the one in a written artifact. `linked`: the manifest links these
+    artifacts or newer ones. `indexed`: their rows exist. `projected`: pages were rendered since. `live`: turns of the
+    session are still buffered. `answered`: the result is recorded. `journalled`: the inputs are still kept. `removed`:
+    the session was removed.
     """
 
     kind: FlowKind
-    standing: tuple[tuple[str, Standing], ...]
+    files: tuple[tuple[str, ArtifactState], ...]
     sentence: Quality | None = None
     linked: bool = False
     indexed: bool = False
@@ -107,62 +107,62 @@ class Facts:
     removed: bool = False
 
 
-def observe(facts: Facts) -> State:
+def state_of(facts: FlowObservation) -> FlowState:
     """Derives the state from the observations. Total: every combination, including double failures, has a state."""
     if facts.answered:
-        return State.JOURNAL_LEFT if facts.journalled else State.DONE
+        return FlowState.JOURNAL_LEFT if facts.journalled else FlowState.DONE
     if facts.removed:
-        return State.REMOVED
-    standing = dict(facts.standing)
-    kinds = kinds_of(facts.kind, standing)
-    if "other" in standing.values():
-        return State.TAKEN
-    written = [kind for kind in kinds if standing.get(kind) == "ours"]
+        return FlowState.REMOVED
+    files = dict(facts.files)
+    kinds = kinds_of(facts.kind, files)
+    if "other" in files.values():
+        return FlowState.TAKEN
+    written = [kind for kind in kinds if files.get(kind) == "ours"]
     if len(written) < len(kinds):
-        return _unwritten(facts, written)
+        return _partly_written_state(facts, written)
     if not facts.linked:
-        return State.ARTIFACTS_WITHOUT_MANIFEST
+        return FlowState.ARTIFACTS_WITHOUT_MANIFEST
     if not facts.indexed:
-        return State.MANIFEST_WITHOUT_ROWS
+        return FlowState.MANIFEST_WITHOUT_ROWS
     if not facts.projected:
-        return State.MANIFEST_WITHOUT_PAGE
+        return FlowState.MANIFEST_WITHOUT_PAGE
     if facts.live:
-        return State.BUFFERS_LEFT
-    return State.UNANSWERED
+        return FlowState.BUFFERS_LEFT
+    return FlowState.UNANSWERED
 
 
-def _unwritten(facts: Facts, written: Sequence[str]) -> State:
+def _partly_written_state(facts: FlowObservation, written: Sequence[str]) -> FlowState:
     if facts.sentence is None:
-        return State.RECEIVED
+        return FlowState.RECEIVED
     if written and facts.kind == "compact":
-        return State.SEGMENT_WITHOUT_COMPACTION if "transcript" in written else State.COMPACTION_WITHOUT_SEGMENT
+        return FlowState.SEGMENT_WITHOUT_COMPACTION if "transcript" in written else FlowState.COMPACTION_WITHOUT_SEGMENT
     if written:
-        return State.TRANSCRIPT_WITHOUT_SUMMARY if "transcript" in written else State.SUMMARY_WITHOUT_TRANSCRIPT
-    return State.SENTENCE_WITHOUT_ARTIFACT if facts.sentence == "ok" else State.FALLBACK_WITHOUT_ARTIFACT
+        return FlowState.TRANSCRIPT_WITHOUT_SUMMARY if "transcript" in written else FlowState.SUMMARY_WITHOUT_TRANSCRIPT
+    return FlowState.SENTENCE_WITHOUT_ARTIFACT if facts.sentence == "ok" else FlowState.FALLBACK_WITHOUT_ARTIFACT
 
 
 _STEPS = {
-    State.RECEIVED: Step.SENTENCE,
-    State.TRANSCRIPT_WITHOUT_SUMMARY: Step.SUMMARY,
-    State.SUMMARY_WITHOUT_TRANSCRIPT: Step.TRANSCRIPT,
-    State.SEGMENT_WITHOUT_COMPACTION: Step.COMPACTION,
-    State.COMPACTION_WITHOUT_SEGMENT: Step.TRANSCRIPT,
-    State.ARTIFACTS_WITHOUT_MANIFEST: Step.MANIFEST,
-    State.MANIFEST_WITHOUT_ROWS: Step.RECONCILE,
-    State.MANIFEST_WITHOUT_PAGE: Step.RECONCILE,
-    State.BUFFERS_LEFT: Step.RESET,
-    State.UNANSWERED: Step.ANSWER,
-    State.JOURNAL_LEFT: Step.FORGET,
-    State.REMOVED: Step.REFUSE,
-    State.TAKEN: Step.REFUSE,
-    State.DONE: Step.NOTHING,
+    FlowState.RECEIVED: FlowStep.SENTENCE,
+    FlowState.TRANSCRIPT_WITHOUT_SUMMARY: FlowStep.SUMMARY,
+    FlowState.SUMMARY_WITHOUT_TRANSCRIPT: FlowStep.TRANSCRIPT,
+    FlowState.SEGMENT_WITHOUT_COMPACTION: FlowStep.COMPACTION,
+    FlowState.COMPACTION_WITHOUT_SEGMENT: FlowStep.TRANSCRIPT,
+    FlowState.ARTIFACTS_WITHOUT_MANIFEST: FlowStep.MANIFEST,
+    FlowState.MANIFEST_WITHOUT_ROWS: FlowStep.RECONCILE,
+    FlowState.MANIFEST_WITHOUT_PAGE: FlowStep.RECONCILE,
+    FlowState.BUFFERS_LEFT: FlowStep.RESET,
+    FlowState.UNANSWERED: FlowStep.ANSWER,
+    FlowState.JOURNAL_LEFT: FlowStep.FORGET,
+    FlowState.REMOVED: FlowStep.REFUSE,
+    FlowState.TAKEN: FlowStep.REFUSE,
+    FlowState.DONE: FlowStep.NOTHING,
 }
 
 
-def next_step(state: State, kind: FlowKind, *, segment: bool = False) -> Step:
+def next_step(state: FlowState, kind: FlowKind, *, segment: bool = False) -> FlowStep:
     """Returns the step that follows a state; `segment`: a compaction that first writes live turns as a transcript."""
-    if state in (State.SENTENCE_WITHOUT_ARTIFACT, State.FALLBACK_WITHOUT_ARTIFACT):
-        return Step.TRANSCRIPT if segment else Step(ARTIFACTS[kind][0])
+    if state in (FlowState.SENTENCE_WITHOUT_ARTIFACT, FlowState.FALLBACK_WITHOUT_ARTIFACT):
+        return FlowStep.TRANSCRIPT if segment else FlowStep(ARTIFACTS[kind][0])
     return _STEPS[state]
 
 
@@ -171,11 +171,11 @@ def refusal_key(flow_key: str, captured_at: str) -> str:
     return f"{flow_key}@{captured_at}"
 
 
-def _exactly(whole: str, at: int, part: str) -> int:
+def _exact_end(whole: str, at: int, part: str) -> int:
     return at + len(part) if whole.startswith(part, at) else -1
 
 
-def unheard(whole: str, segments: Sequence[str]) -> str | None:
+def new_part(whole: str, segments: Sequence[str]) -> str | None:
     """Returns what a whole transcript adds to its kept segments; None if it does not begin with them.
 
     Texts that are equal apart from redactions match too: the segments were written under other sanitizer rules. All
@@ -183,83 +183,83 @@ def unheard(whole: str, segments: Sequence[str]) -> str | None:
     shorter than what is kept. The segments may come in any order (clocks do), and older ones may belong to what the
     harness has rewritten since.
     """
-    kept = _said(segments)
-    for ends in (_exactly, begins):
+    kept = _without_leading_lines(segments)
+    for ends in (_exact_end, begins):
         for first in range(max(1, len(kept))):
-            rest = _beyond(whole, kept[first:], ends)
+            rest = _after_segments(whole, kept[first:], ends)
             if rest is not None:
                 return rest
     return None
 
 
-def untold(whole: str, segments: Sequence[str], *, tail: bool = False) -> str:
+def new_words(whole: str, segments: Sequence[str], *, tail: bool = False) -> str:
     """Returns what a transcript adds to its kept segments; all of it if it is another transcript.
 
     All texts are normalised bodies. With `tail`, it contains only what was said since. Where a segment holds live
     turns, they are left out turn by turn.
     """
-    live = [said for text in segments if (said := live_in(text))]
+    live = [said for text in segments if (said := live_turns_in(text))]
     if tail:
         return (
             ""
             if whole in segments
-            else normalize(beyond(whole, [turn for said in live for turn in said], leading=True))
+            else normalize(without_turns(whole, [turn for said in live for turn in said], leading=True))
         )
     # With live turns, text counts as new only if it follows all segments together.
-    rest = _behind_all(whole, segments) if live else unheard(whole, segments) if segments else whole
+    rest = _after_all_segments(whole, segments) if live else new_part(whole, segments) if segments else whole
     if rest is not None or not live:
         return whole if rest is None else rest
     left = whole
     for said in live:
-        left = beyond(left, said)
+        left = without_turns(left, said)
     bare = [text for segment in segments if (text := normalize(without_live(segment))).strip()]
-    rest = unheard(normalize(left).lstrip("\n"), bare) if bare else left
+    rest = new_part(normalize(left).lstrip("\n"), bare) if bare else left
     if rest is None or is_cut(whole, rest):
         # One segment's text is in the middle of another's: compare all of it.
         rest = left
         for text in bare:
-            rest = beyond(rest, said_in(text))
+            rest = without_turns(rest, turns_in(text))
     return normalize(rest).lstrip("\n")
 
 
-def _behind_all(whole: str, segments: Sequence[str]) -> str | None:
-    rests = (_beyond(whole, _said(segments), ends) for ends in (_exactly, begins))
+def _after_all_segments(whole: str, segments: Sequence[str]) -> str | None:
+    rests = (_after_segments(whole, _without_leading_lines(segments), ends) for ends in (_exact_end, begins))
     return next((rest for rest in rests if rest is not None), None)
 
 
-def _said(segments: Sequence[str]) -> list[str]:
+def _without_leading_lines(segments: Sequence[str]) -> list[str]:
     # Cutting removed the empty lines between segments; a tail may have added some.
     return [text for segment in segments if (text := segment.lstrip("\n"))]
 
 
-def _beyond(whole: str, kept: list[str], ends: Callable[[str, int, str], int]) -> str | None:
+def _after_segments(whole: str, kept: list[str], ends: Callable[[str, int, str], int]) -> str | None:
     at = 0
     while kept:
-        start = _skipped(whole, at)
+        start = _after_empty_lines(whole, at)
         found = ((segment, end) for segment in kept if (end := ends(whole, start, segment)) >= 0)
         following, end = next(found, (None, at))
         if following is None:
-            return "" if _is_less(whole, start, kept, ends) else None
+            return "" if _is_beginning(whole, start, kept, ends) else None
         kept.remove(following)
         at = end
     if at and whole[at : at + 1] not in ("", "\n"):
         return None
-    return whole[_skipped(whole, at) :] if at else whole
+    return whole[_after_empty_lines(whole, at) :] if at else whole
 
 
-def _is_less(whole: str, start: int, kept: Sequence[str], ends: Callable[[str, int, str], int]) -> bool:
+def _is_beginning(whole: str, start: int, kept: Sequence[str], ends: Callable[[str, int, str], int]) -> bool:
     """Whether the remaining text is empty, or the first lines of a kept segment."""
     left = whole[start:]
     return not left or any((end := ends(s, 0, left)) >= 0 and s[end : end + 1] in ("", "\n") for s in kept)
 
 
-def _skipped(text: str, at: int) -> int:
+def _after_empty_lines(text: str, at: int) -> int:
     while text.startswith("\n", at):
         at += 1
     return at
 
 
-def parts(body: str, limit: int) -> Iterator[str]:
+def cut_parts(body: str, limit: int) -> Iterator[str]:
     """Cuts a body into parts of at most `limit` UTF-8 bytes: before a turn's heading, else a paragraph, else a line.
 
     Only empty lines at the cuts are lost; a line longer than the limit is cut within.
@@ -269,16 +269,16 @@ def parts(body: str, limit: int) -> Iterator[str]:
         return
     at = 0
     while at < len(body):
-        end = _fitting(body, at, limit)
+        end = _end_within(body, at, limit)
         if end < len(body):
             end = _cut(body, at, end)
         part = normalize(body[at:end])
         if part:
             yield part
-        at = _skipped(body, end)
+        at = _after_empty_lines(body, end)
 
 
-def _fitting(body: str, at: int, limit: int) -> int:
+def _end_within(body: str, at: int, limit: int) -> int:
     """Returns the furthest end whose text fits into `limit` bytes."""
     raw = body[at : at + limit].encode("utf-8", "replace")
     if len(raw) <= limit:

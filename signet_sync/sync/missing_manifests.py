@@ -101,32 +101,30 @@ def follow_page(
     workspace: Workspace,
     agent_id: str,
     shown: Iterable[tuple[str, str]],
-    listed: dict[str, tuple[str, str, str]],
-    find: Any,
-    stands: Callable[[], bool],
+    is_on_disk: Callable[[], bool],
 ) -> tuple[list[str], list[str]]:
     """Updates `memory_md_refs` to match the sessions that a page shows; returns changed paths and problems.
 
-    `listed` are the manifests that list a heading now; `find` returns path and refs of a session's manifest. Only
-    values that change are written, and `updated_at` stays: two machines that render the same page write the same bytes.
-    `stands` returns whether the page on disk is this one. If it is another machine's, that machine updates the
-    references: two machines whose clocks or memories differ would otherwise overwrite each other's manifests endlessly.
+    Only values that change are written, and `updated_at` stays: two machines that render the same page write the same
+    bytes. `is_on_disk` returns whether the page on disk is this one. If it is another machine's, that machine updates
+    the references: two machines whose clocks or memories differ would otherwise overwrite each other's manifests
+    endlessly.
     """
     wanted: dict[str, list[str]] = {}
     tokens: dict[str, str] = {}
     showing = set()
     for token, session_id in shown:
-        manifest = find(agent_id, token, session_id)
+        manifest = artifacts.manifest_of(workspace.database, agent_id, token, session_id)
         if manifest is None:
             continue
-        path, refs = manifest
+        path, headings = manifest
         showing.add(path)
-        if refs != LEDGER_HEADING:
+        if headings != LEDGER_HEADING:
             wanted[path], tokens[path] = [LEDGER_HEADING], token
-    for path, (token, _, _) in listed.items():
+    for path, (token, _, _) in artifacts.shown_manifests(workspace.database, agent_id).items():
         if path not in showing:
             wanted[path], tokens[path] = [], token
-    if not wanted or not stands():
+    if not wanted or not is_on_disk():
         return [], []
     changed: list[str] = []
     trouble: list[str] = []

@@ -26,9 +26,15 @@ def publish(run: Pass, publishers: Iterable[Publisher]) -> None:
 
 
 def publish_pages(workspace: Workspace, *, agents: Collection[str] | None, now_us: int) -> Outcome:
-    """Publishes the files of some agents, or of all (None), outside a pass; the caller holds the workspace's lock."""
-    everyone = agents is None
-    outcome = Outcome(full=everyone, change=Change(agents=set(agents or ())))
-    run = Pass(workspace, Request(now_us, None if everyone else frozenset()), outcome)
-    publish(run, workspace.pipeline.publishers)
+    """Makes the files of some agents, or of all (None), equal to the rows; the caller holds the workspace's lock."""
+    outcome = Outcome(full=agents is None, change=Change(agents=set(agents or ())))
+    publish(
+        Pass(workspace, Request(now_us, None if agents is None else frozenset()), outcome),
+        workspace.pipeline.publishers,
+    )
     return outcome
+
+
+def pages_are_current(workspace: Workspace, agent_id: str) -> bool:
+    """Returns whether every published file of an agent equals what the rows give now."""
+    return all(publisher.is_current(workspace, agent_id) for publisher in workspace.pipeline.publishers)

@@ -48,14 +48,14 @@ _CLUSTER = 32
 _HEADING_LENGTH = 120
 
 
-class Turn(NamedTuple):
+class TurnStart(NamedTuple):
     """Where a turn begins, and when (microseconds since 1970 UTC) if its heading has a time."""
 
     start: int
     at: int | None
 
 
-class Piece(NamedTuple):
+class ChunkSpan(NamedTuple):
     """Characters `start` to `end` of a text, and their tokens by `rough_tokens`."""
 
     start: int
@@ -63,7 +63,7 @@ class Piece(NamedTuple):
     tokens: int
 
 
-def turns(text: str) -> Iterator[Turn]:
+def turns(text: str) -> Iterator[TurnStart]:
     """Yields where turns begin outside code fences, in order.
 
     If the text has headings like those of our own transcripts, only those count; else line starts such as `User:`,
@@ -73,12 +73,12 @@ def turns(text: str) -> Iterator[Turn]:
     if not any(name == "" for _, name, _ in marks):
         marks = _their_marks(text)
     fence = ""
-    for start, ticks, told in marks:
+    for start, ticks, rest in marks:
         if ticks:
-            fence = _fence_after(fence, ticks, told)
+            fence = _fence_after(fence, ticks, rest)
         elif not fence:
-            time = _TIME.search(told) if "·" in told else None
-            yield Turn(start, parse_instant(time[1]) if time else None)
+            time = _TIME.search(rest) if "·" in rest else None
+            yield TurnStart(start, parse_instant(time[1]) if time else None)
 
 
 class _Mark(NamedTuple):
@@ -86,7 +86,7 @@ class _Mark(NamedTuple):
 
     start: int
     ticks: str
-    told: str
+    rest: str
 
 
 def _our_marks(text: str) -> list[_Mark]:
@@ -129,7 +129,7 @@ def _fence_after(fence: str, ticks: str, info: str) -> str:
     return "" if ticks.startswith(fence) and not info.strip() else fence
 
 
-def pieces(text: str, limit: int, begun: Sequence[Turn] | None = None) -> Iterator[Piece]:
+def pieces(text: str, limit: int, begun: Sequence[TurnStart] | None = None) -> Iterator[ChunkSpan]:
     """Yields pieces of at most `limit` tokens, in order, that cover the text without gap or overlap.
 
     Whole turns are joined while they fit, measured by the text's own characters per token. A turn that is too long is
@@ -139,7 +139,7 @@ def pieces(text: str, limit: int, begun: Sequence[Turn] | None = None) -> Iterat
     """
     total = rough_tokens(text)
     if total <= limit and 0 < len(text) <= SPAN * limit:
-        yield Piece(0, len(text), total)
+        yield ChunkSpan(0, len(text), total)
         return
     stops = array("q", (turn.start for turn in (turns(text) if begun is None else begun) if turn.start))
     stops.append(len(text))
@@ -153,7 +153,7 @@ def pieces(text: str, limit: int, begun: Sequence[Turn] | None = None) -> Iterat
         start = piece.end
 
 
-def times(begun: Iterable[Turn], cuts: Sequence[Piece]) -> Iterator[tuple[int, int] | None]:
+def times(begun: Iterable[TurnStart], cuts: Sequence[ChunkSpan]) -> Iterator[tuple[int, int] | None]:
     """Yields for each piece its first and last time by the headings of the text's turns, None while none is known.
 
     A piece that begins within a turn begins at that turn's time; a turn without a time has that of the one before.
@@ -189,26 +189,26 @@ def first_words(piece: str) -> str:
 
 def _turns_that_fit(
     text: str, start: int, stops: Sequence[int], following: int, room: int, limit: int
-) -> tuple[int, Piece]:
+) -> tuple[int, ChunkSpan]:
     """Returns the whole turns from `start` to the last stop within `room` characters, or fewer; and the next stop."""
     upto = max(bisect_right(stops, start + room, following), following + 1)
     while upto > following:
         end = stops[upto - 1]
         tokens = rough_tokens(text[start:end]) if end - start <= SPAN * limit else limit + 1
         if tokens <= limit:
-            return upto, Piece(start, end, tokens)
+            return upto, ChunkSpan(start, end, tokens)
         upto = following + (upto - following) // 2
-    return following, Piece(start, start, 0)
+    return following, ChunkSpan(start, start, 0)
 
 
-def _part_of_turn(text: str, start: int, stop: int, limit: int) -> Piece:
+def _part_of_turn(text: str, start: int, stop: int, limit: int) -> ChunkSpan:
     """Returns the first part of a turn that is too long."""
     full = _characters_that_fit(text, start, min(stop, start + SPAN * limit), limit)
     half = start + (full - start) // 2
     end = _after_paragraph(text, start, half, full) or _after(text, "\n", half, full)
     if not end:
         end = _whole_character(text, start, _after(text, " ", half, full) or full)
-    return Piece(start, end, rough_tokens(text[start:end]))
+    return ChunkSpan(start, end, rough_tokens(text[start:end]))
 
 
 def _characters_that_fit(text: str, start: int, top: int, limit: int) -> int:

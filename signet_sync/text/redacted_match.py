@@ -34,23 +34,23 @@ def begins(whole: str, at: int, part: str) -> int:
     """
     if whole.startswith(part, at):
         return at + len(part)
-    start, told, end = at, 0, -1
+    start, matched, end = at, 0, -1
     hiding = False  # whether the whole's last line ends with a mark, which may replace further lines of the part
-    while told <= len(part):
+    while matched <= len(part):
         line = _line(whole, start)
-        wanted = _line(part, told) or ""
+        wanted = _line(part, matched) or ""
         if line is not None and _is_same_line(line, wanted):
             hiding = line != wanted and _plain(line).endswith(_ANY)
             end = start + len(line)
-            start, told = end + 1, told + len(wanted) + 1
+            start, matched = end + 1, matched + len(wanted) + 1
             continue
         if not hiding:
             return -1
-        further = part[told:].split("\n", _MOST_LINES)
+        further = part[matched:].split("\n", _MOST_LINES)
         again = next((n for n, each in enumerate(further) if line is not None and _is_same_line(line, each)), None)
         if again is None:
             return end if len(further) <= _MOST_LINES else -1
-        told += sum(len(each) + 1 for each in further[:again])
+        matched += sum(len(each) + 1 for each in further[:again])
     return end
 
 

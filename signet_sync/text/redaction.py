@@ -25,7 +25,7 @@ from signet_sync.text.sanitizer import (
 REMOVED = "[REDACTED:removed]"
 
 # Fields that a redaction computes again.
-_MADE_ANEW = frozenset(("content_sha256", "hash_scope", "sanitizer_version"))
+_COMPUTED = frozenset(("content_sha256", "hash_scope", "sanitizer_version"))
 # Fields of one line that may hold anyone's words. The others are instants, numbers, paths, versions, and what names the
 # file: no redaction changes those.
 _LINES = ("project", "harness", "source_node_id", "memory_sentence")
@@ -145,7 +145,7 @@ def redacts(before: bytes, after: bytes) -> bool:
     except FrontmatterProblem:
         return False
     moved = False
-    for name in Transcript.model_fields.keys() - _MADE_ANEW:
+    for name in Transcript.model_fields.keys() - _COMPUTED:
         one, other = old.fields.get(name), new.fields.get(name)
         if _same(one, other):
             continue

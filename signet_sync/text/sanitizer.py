@@ -18,7 +18,6 @@ Decisions that a reader of the output may ask about:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 
 from signet_sync.formats.body import normalize, well_formed
 from signet_sync.formats.lazy_pattern import late
@@ -52,18 +51,6 @@ def sanitizer_stamp() -> str:
 
 # ── control characters ──
 
-_PIECE = 1_000_000
-
-
-def _pieces(text: str) -> Iterator[str]:
-    """Yields a long text in pieces: the memory of small copies is reused and stays in the cache."""
-    if len(text) <= _PIECE:
-        yield text
-        return
-    for start in range(0, len(text), _PIECE):
-        yield text[start : start + _PIECE]
-
-
 # VT, FF, the separators FS to US, NEL, LS and PS separate words or lines: a space replaces them. The others, and the
 # bidirectional embeddings, overrides and isolates, are deleted without a space, so that they cannot split a secret.
 _PARTING = "\v\f\x1c\x1d\x1e\x1f\x85\u2028\u2029"
@@ -79,10 +66,6 @@ _REPLACED = {
 
 
 def _has_controls(text: str) -> bool:
-    return any(map(_piece_has_controls, _pieces(text)))
-
-
-def _piece_has_controls(text: str) -> bool:
     if text.isascii():
         # Thirty searches for one character are five times as fast as one search for thirty.
         return any(map(text.__contains__, _ASCII_CONTROLS))

@@ -151,7 +151,7 @@ def is_template(sentence: str) -> bool:
     return said in LOW_SIGNAL or _TEMPLATE.match(said) is not None or not content_words(said)
 
 
-def _stands_in(words_of_content: Sequence[str], bodies: Sequence[str]) -> bool:
+def _occur_in(words_of_content: Sequence[str], bodies: Sequence[str]) -> bool:
     """Whether enough of the words occur in a session's texts; another form of a word counts, too."""
     count = 0
     texts = [body.casefold() for body in bodies]
@@ -204,7 +204,7 @@ def _signet_file(text: str, before: int | None = None) -> tuple[int, str] | None
 def has_anchor(sentence: str, context: SessionContext) -> bool:
     """Whether the sentence names something of this session: project, file or path, issue, component in the body."""
     name = basename(context.project)
-    if _is_telling(name) and re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", sentence):
+    if _is_distinctive(name) and re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", sentence):
         return True
     if _FILE.search(sentence) or _PATH.search(sentence) or _ISSUE.search(sentence):
         return True
@@ -212,7 +212,7 @@ def has_anchor(sentence: str, context: SessionContext) -> bool:
     return any(name in context.body for name in components if name.casefold() not in _GENERIC)
 
 
-def _is_telling(name: str) -> bool:
+def _is_distinctive(name: str) -> bool:
     """Whether a name distinguishes a project from words of any sentence."""
     return len(name) > int(name.isascii()) and name not in (".", "..") and name.casefold() not in _GENERIC
 
@@ -227,7 +227,7 @@ def passes_strict(sentence: str, *contexts: SessionContext) -> bool:
         return False
     names = {basename(context.project).casefold() for context in contexts}
     said = [word for word in content_words(sentence) if word not in names]
-    return _stands_in(said, [context.body for context in contexts])
+    return _occur_in(said, [context.body for context in contexts])
 
 
 def is_sound(sentence: str, context: SessionContext) -> bool:
@@ -267,9 +267,9 @@ def fallback(context: SessionContext) -> str:
     more = " or more" if len(context.body) > 200_000 else ""
     if not size:
         return f"{subject} was saved without words of its own, so only its name, times and links remain."
-    told = f'{"opens with" if first else "holds"} "{lead}"' if lead else "opens without heading or request"
+    beginning = f'{"opens with" if first else "holds"} "{lead}"' if lead else "opens without heading or request"
     return (
-        f"{subject} {told} and keeps {counted(lines, 'line')} "
+        f"{subject} {beginning} and keeps {counted(lines, 'line')} "
         f"and {size}{more} {'word' if size == 1 else 'words'} behind its link."
     )
 
@@ -279,7 +279,7 @@ def usable_name(project: str | None) -> str:
     name = flatten(basename(project))
     usable = (
         name == basename(project)
-        and _is_telling(name)
+        and _is_distinctive(name)
         and len(name) <= 60
         and words(name) <= 4
         and '"' not in name

@@ -11,7 +11,6 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator
 from functools import cache, lru_cache
-from typing import Literal
 from unicodedata import is_normalized
 from unicodedata import normalize as unicode_form
 
@@ -24,8 +23,6 @@ MOST = 8
 LONGEST = 32  # characters of a tag. Correction "characters": the original counts bytes
 MOST_READ = 4_000  # characters of a text, as many as a memory may have
 MOST_WORDS = 400  # different words of a text: where so many are refused, later ones are no better
-
-Script = Literal["latin", "cjk", "mixed", "other"]
 
 # Letters and numbers of a script: first and last of each run, with the unassigned gaps in between. As regular
 # expressions they would take longer to compile than the tags of ten texts to derive.
@@ -102,16 +99,6 @@ def normalize(token: str) -> str | None:
         return None
     # Correction "short terms": a term of the glossary is long enough.
     return tag if not _is_short(tag) or tag in _glossary() else None
-
-
-def classify_script(token: str) -> Script:
-    """Returns the script of a token's letters: Latin, CJK (Chinese, Japanese, Korean), both, or neither."""
-    found = _scripts(token)
-    if found > {"latin"}:
-        return "mixed"
-    if found:
-        return "latin" if "latin" in found else "cjk"
-    return "other"
 
 
 # ── candidates ──

@@ -77,7 +77,7 @@ def _bare(letter: str) -> str:
     return normalize("NFD", letter)[0].lower()
 
 
-def akin_of(word: str) -> tuple[str, ...]:
+def inflections(word: str) -> tuple[str, ...]:
     """Returns other forms of a folded English word in lower case: for `moving` `move`, `moved`, `mover` and so on.
 
     Made by removing an ending and adding others, so that many of them are no words; none is the word itself.

@@ -9,10 +9,10 @@ from signet_sync.entities import store as entities_store
 from signet_sync.entities.evidence import Evidence, read_item
 from signet_sync.formats.snapshot import Found
 from signet_sync.graph.store import neighbours, nodes, passages
-from signet_sync.graph.threads import ThreadHead
+from signet_sync.graph.threads import ThreadSummary
 from signet_sync.recall.store import references
 from signet_sync.sessions.store import outcomes
-from signet_sync.sessions.store.outcomes import Beside
+from signet_sync.sessions.store.outcomes import ThreadNeighbour
 from signet_sync.storage import files
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.read_only import Place
@@ -28,9 +28,9 @@ class GraphPosition(NamedTuple):
     `above` are the arcs and epochs that contain it, each with a line.
     """
 
-    thread: ThreadHead | None
-    before: Beside | None
-    after: Beside | None
+    thread: ThreadSummary | None
+    before: ThreadNeighbour | None
+    after: ThreadNeighbour | None
     node: str | None
     pieces: int
     above: list[tuple[str, str]]
@@ -56,7 +56,7 @@ def lineage_of(database: Database, ref: SessionRef) -> GraphPosition:
     arcs = neighbours.parents(database, ref.agent_id, node)
     epochs = [epoch for arc in arcs for epoch in neighbours.parents(database, ref.agent_id, arc)]
     labels = passages.labels(database, ref.agent_id, dict.fromkeys([*arcs, *epochs]))
-    head = nodes.head_of(database, ref.agent_id, thread_id) if thread_id else None
+    head = nodes.summary_of(database, ref.agent_id, thread_id) if thread_id else None
     pieces = len(neighbours.children(database, ref.agent_id, node))
     return GraphPosition(head, before, after, node, pieces, list(labels.items()))
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from signet_sync.sessions.digest.lines import Speaker, call_of, is_ours, turn_of
 from signet_sync.text import chunking
-from signet_sync.text.chunking import Piece
+from signet_sync.text.chunking import ChunkSpan
 from signet_sync.web.markdown import MarkdownBlock, blocks, numbered, open_fence
 
 PART = 8_000  # tokens: about ten screens
@@ -40,8 +40,8 @@ class Script:
 
     text: str
     first: int
-    begun: tuple[chunking.Turn, ...]
-    parts: tuple[Piece, ...]
+    begun: tuple[chunking.TurnStart, ...]
+    parts: tuple[ChunkSpan, ...]
     ours: bool
 
     def line_at(self, place: int) -> int:
@@ -79,7 +79,7 @@ def words(text: str) -> list[MarkdownBlock]:
     return blocks(numbered(text, 1))
 
 
-def _turns(script: Script, piece: Piece) -> Iterator[TurnView]:
+def _turns(script: Script, piece: ChunkSpan) -> Iterator[TurnView]:
     next_turn = bisect_right(script.begun, piece.start, key=lambda turn: turn.start)
     starts = [turn for turn in script.begun[max(next_turn - 1, 0) :] if turn.start < piece.end]
     line = script.line_at(piece.start)
@@ -96,7 +96,7 @@ def _turns(script: Script, piece: Piece) -> Iterator[TurnView]:
         line += script.text.count("\n", begin, end)
 
 
-def _turn(script: Script, turn: chunking.Turn, begin: int, end: int, line: int) -> TurnView:
+def _turn(script: Script, turn: chunking.TurnStart, begin: int, end: int, line: int) -> TurnView:
     """Returns a turn between two positions, without its heading."""
     head = turn.start + len(_DIVIDER) * script.text.startswith(_DIVIDER, turn.start)
     head_end = script.text.find("\n", head, head + 1_000)

@@ -121,7 +121,7 @@ def test_the_fingerprint_follows_what_a_backup_holds(database):
         lambda: memories.forget_session(database, "default", "token", ["s-3"]),
         lambda: (pins.unpin(database, "default", MEMORY.id), pins.pin(database, "default", "t-abcdefghijkl", AT)),
         lambda: access_counts.count_nodes(database, "default", ["t-abcdefghijkl"], "2026-03-02"),
-        lambda: entities_store.set_chain(database, "default", entities_store.Chain("hash", "id", 1)),
+        lambda: entities_store.set_log_end(database, "default", entities_store.LogEnd("hash", "id", 1)),
         lambda: access_counts.reset(database),
         lambda: memories.forget(database, "default", [MEMORY.id]),
     ):

@@ -18,10 +18,10 @@ from workbench import Vault
 
 from signet_sync.app.workspace import opened
 from signet_sync.capture import capture
-from signet_sync.capture.capture import Captured, Handed
+from signet_sync.capture.capture import CaptureResult, ReportedCompaction
 from signet_sync.capture.harnesses.markdown import render
 from signet_sync.capture.stores import transcripts as stores_transcripts
-from signet_sync.capture.stores.transcripts import Source
+from signet_sync.capture.stores.transcripts import TranscriptSource
 from signet_sync.errors import HarnessError, UsageError
 from signet_sync.formats.injected_block import CLOSING, OPENING
 from signet_sync.formats.timestamps import SECOND
@@ -39,13 +39,13 @@ class Desk:
         self.vault = vault
         self.workspace = workspace
 
-    def take(self, talk: Talk | Path, harness: str = "claude-code", **given: Any) -> Captured:
+    def take(self, talk: Talk | Path, harness: str = "claude-code", **given: Any) -> CaptureResult:
         path = talk.path if isinstance(talk, Talk) else talk
         (source,) = stores_transcripts.sources(harness, where=str(path))
         return capture.capture(self.workspace, source, **{"now_us": NOW, **given})
 
-    def compact(self, talk: Talk, second: float, text: str, *, final: bool = True) -> Captured:
-        return self.take(talk, end=False, handed=[Handed(text, micros(second), final)])
+    def compact(self, talk: Talk, second: float, text: str, *, final: bool = True) -> CaptureResult:
+        return self.take(talk, end=False, handed=[ReportedCompaction(text, micros(second), final)])
 
     def whole(self, talk: Talk) -> str:
         """What the transcript says, all of it, as it would be written."""
@@ -494,7 +494,7 @@ def test_a_transcript_that_is_replaced_after_it_was_found(desk, talk, vault, tmp
     talk.exchange(1)
     elsewhere = tmp_path / "elsewhere.jsonl"
     talk.path.rename(elsewhere)
-    source = Source("claude-code", str(talk.path), "", 1, 1)
+    source = TranscriptSource("claude-code", str(talk.path), "", 1, 1)
     for replace_it in (
         lambda: None,
         lambda: talk.path.symlink_to(elsewhere),

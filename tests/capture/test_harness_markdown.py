@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from signet_sync.capture.harnesses.markdown import render, since
-from signet_sync.capture.harnesses.records import NO_TIME, Entry, settled
+from signet_sync.capture.harnesses.records import NO_TIME, TranscriptEntry, settled
 from signet_sync.formats.timestamps import iso, parse_instant
 from signet_sync.text.sanitizer import sanitize_transcript_v2
 
@@ -18,7 +18,7 @@ STAMP = "2026-03-28T22:34:06.792Z"
 
 
 def entry(kind, text, at=T, **more):
-    return Entry(kind, at, text, **more)
+    return TranscriptEntry(kind, at, text, **more)
 
 
 def test_a_session():
@@ -190,7 +190,7 @@ def test_it_is_linear():
 # --- segments ---
 
 ENTRIES = st.builds(
-    Entry,
+    TranscriptEntry,
     st.sampled_from(["user", "assistant", "tool", "result", "event", "subagent", "compaction"]),
     st.sampled_from([NO_TIME, T - 2500, T, T + 300, T + 999, T + 5000]),
     st.sampled_from(["ok", "Done.", "ok\n\nok", "", "a\nb", "password = hunter2hunter2XYZ", "```\nopen", "x\n" * 40]),
@@ -234,4 +234,4 @@ def test_what_is_held_is_found_as_it_was_written():
     body = sanitize_transcript_v2(render(held))
     assert "ghp_" not in body
     # The boundary is written in milliseconds, the entry has microseconds.
-    assert since([Entry("user", T + 456, held[0].text)], parse_instant(iso(T)), body) == ()
+    assert since([TranscriptEntry("user", T + 456, held[0].text)], parse_instant(iso(T)), body) == ()

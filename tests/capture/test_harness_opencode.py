@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from signet_sync.capture.harnesses import opencode
-from signet_sync.capture.harnesses.opencode import Message
+from signet_sync.capture.harnesses.opencode import MessageRow
 from signet_sync.capture.harnesses.texts import RESULT_LIMIT
 from signet_sync.capture.stores.transcripts import opencode_session, sources
 from signet_sync.formats.injected_block import CLOSING, OPENING
@@ -19,10 +19,10 @@ SESSION = {
 }  # fmt: skip
 
 
-def message(role: str, at: int, *parts, **data) -> Message:
+def message(role: str, at: int, *parts, **data) -> MessageRow:
     document = {"role": role, "time": {"created": at}} | data
     rows = [(f"prt_{at}_{n}", part if isinstance(part, str) else json.dumps(part)) for n, part in enumerate(parts)]
-    return Message(f"msg_{at}", json.dumps(document), rows)
+    return MessageRow(f"msg_{at}", json.dumps(document), rows)
 
 
 def text(words: str, **more) -> dict:
@@ -144,13 +144,13 @@ def test_a_long_result_is_an_excerpt():
 
 def test_damage_and_unknown_types_are_counted():
     conversation = read(
-        Message("m", "{torn", []),
+        MessageRow("m", "{torn", []),
         message("user", 1, "[]", "{", {"type": "hologram"}, text("still here")),
         message("narrator", 2, text("x")),
     )
     assert (conversation.damaged, conversation.unknown) == (3, {"hologram": 1, "narrator": 1})
     assert told(conversation) == [("user", "still here")]
-    assert read().remark and read(Message("m", "{torn", [])).remark and not conversation.remark
+    assert read().remark and read(MessageRow("m", "{torn", [])).remark and not conversation.remark
 
 
 def test_a_title_that_opencode_made_up_is_none():
@@ -192,7 +192,7 @@ ROLES = st.dictionaries(KEYS, ANYTHING, max_size=4).flatmap(
     st.dictionaries(KEYS, ANYTHING | st.binary(max_size=5), max_size=6),
     st.lists(
         st.builds(
-            Message, st.text(max_size=3), JSON | ROLES, st.lists(st.tuples(st.text(max_size=3), JSON), max_size=4)
+            MessageRow, st.text(max_size=3), JSON | ROLES, st.lists(st.tuples(st.text(max_size=3), JSON), max_size=4)
         )
     ),
 )

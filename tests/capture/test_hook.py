@@ -279,11 +279,11 @@ def test_what_happens_inside_a_sub_agent_is_not_ours(listened, transcript):
 
 GOOD = {"session_id": "s-1", "transcript_path": "/nowhere", "cwd": "/", "hook_event_name": "SessionEnd"}
 BAD = {
-    "nothing": (b"", "nothing came"),
+    "nothing": (b"", "stdin is empty"),
     "no JSON": (b"{", "no JSON"),
-    "a list": (b"[1]", "no JSON object"),
-    "deep": (b"[" * 200_000, "no JSON"),
-    "not UTF-8": (b'{"a": "\xff\xfe"}', "no JSON"),
+    "a list": (b"[1]", "not a JSON object"),
+    "deep": (b"[" * 200_000, "not JSON"),
+    "not UTF-8": (b'{"a": "\xff\xfe"}', "not JSON"),
     "much": (b'{"a": "' + b"x" * 20_000_000 + b'"}', "more than 16 MiB"),
     "no event": (b"{}", "hook_event_name"),
     "an odd event": (json.dumps(GOOD | {"hook_event_name": ["Stop"]}).encode(), "hook_event_name"),
@@ -355,7 +355,7 @@ def test_a_transcript_must_be_a_plain_file_of_the_users(listened, transcript, tm
             assert "not a regular file" in answer.err
     if os.geteuid() == 0:
         os.chown(transcript, 12_345, -1)
-        assert "somebody else" in take(listened, "claude-code", payload("SessionEnd", transcript), "--strict").err
+        assert "another user" in take(listened, "claude-code", payload("SessionEnd", transcript), "--strict").err
     assert jobs(listened) == []
 
 
@@ -691,13 +691,7 @@ def test_it_takes_no_time(listened, transcript, capsys, tmp_path):
         taken = []
         for _ in range(3):
             before = time.perf_counter()
-            subprocess.run(
-                [sys.executable, *arguments],
-                input=given,
-                env=environ,
-                capture_output=True,
-                check=False,
-            )
+            subprocess.run([sys.executable, *arguments], input=given, env=environ, capture_output=True, check=False)
             taken.append(time.perf_counter() - before)
         return min(taken)
 

@@ -35,7 +35,7 @@ from workbench import Vault
 
 from signet_sync.app.workspace import opened
 from signet_sync.capture import capture, intake, spool
-from signet_sync.capture.intake import Intake
+from signet_sync.capture.intake import IntakeResult
 from signet_sync.capture.worker import Worker
 from signet_sync.formats.injected_block import CLOSING, OPENING
 from signet_sync.formats.timestamps import SECOND, iso
@@ -63,10 +63,10 @@ def workspace(vault: Vault, **given: Any) -> Iterator[Workspace]:
         yield found
 
 
-def take(vault: Vault, *, later: float = 0, sweep: bool = False, **given: Any) -> Intake:
+def take(vault: Vault, *, later: float = 0, sweep: bool = False, **given: Any) -> IntakeResult:
     """The intake in this process, at a clock that goes before; without waiting for records."""
     with workspace(vault, **given) as found:
-        return intake.take(
+        return intake.run_capture(
             found,
             now_us=lambda: time.time_ns() // 1000 + int(later * SECOND),
             sweep=sweep,
@@ -160,7 +160,7 @@ def test_the_record_of_this_very_compaction_is_waited_for(vault, talk):
             talk.compacted("The newest one.", 2001)
 
     with workspace(vault) as found:
-        intake.take(found, now_us=lambda: time.time_ns() // 1000, rest=rest)
+        intake.run_capture(found, now_us=lambda: time.time_ns() // 1000, rest=rest)
     assert len(rests) == 2
     assert segments(vault, "compaction") == ["The older one.", "The newer one.", "The newest one."]
     assert [fields(vault, path)["captured_at"] for path in written(vault, "compaction")][2] == at(2001)
@@ -194,7 +194,7 @@ class Counts:
                 resting()
 
         with workspace(vault) as found:
-            intake.take(found, now_us=lambda: time.time_ns() // 1000, rest=rest)
+            intake.run_capture(found, now_us=lambda: time.time_ns() // 1000, rest=rest)
 
 
 def test_compactions_without_anything_new_cost_a_look_and_hold_up_nobody(vault, talk, monkeypatch):

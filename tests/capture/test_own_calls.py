@@ -7,7 +7,7 @@ from transcripts import jsonl
 
 from signet_sync.capture.harnesses import claude_code, codex, gemini, openclaw, opencode
 from signet_sync.capture.harnesses.markdown import render
-from signet_sync.capture.harnesses.opencode import Message
+from signet_sync.capture.harnesses.opencode import MessageRow
 from signet_sync.capture.harnesses.own_calls import LEFT_OUT, QUIET, RESOURCES, TOOLS, is_own_tool, runs_us
 from signet_sync.cli.main import COMMANDS
 
@@ -69,7 +69,7 @@ def from_opencode(*calls):
     for number, (name, given, back) in enumerate(calls):
         state = {"status": "completed", "input": given, "output": back, "metadata": {"structuredContent": back}}
         parts.append((f"p{number}", json.dumps({"type": "tool", "tool": name, "callID": f"o{number}", "state": state})))
-    message = Message("m", json.dumps({"role": "assistant", "time": {"created": 1}}), parts)
+    message = MessageRow("m", json.dumps({"role": "assistant", "time": {"created": 1}}), parts)
     return opencode.read({"id": "s"}, [message]).entries
 
 

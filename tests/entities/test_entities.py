@@ -29,8 +29,9 @@ from signet_sync.entities import (
 )
 from signet_sync.entities import store as entities_store
 from signet_sync.entities.event_log import files as event_log_files
-from signet_sync.entities.event_log.agent_log import Ledger
-from signet_sync.entities.results import Done, Observed
+from signet_sync.entities.event_log.agent_log import EventLog
+from signet_sync.entities.observe import Observations
+from signet_sync.entities.results import EntityResult
 from signet_sync.errors import UsageError
 from signet_sync.formats.timestamps import DAY, SECOND, parse_instant
 from signet_sync.settings.model import Settings
@@ -59,15 +60,15 @@ def work(vault: Vault) -> Iterator[Workspace]:
         yield workspace
 
 
-def part(work: Workspace, name: str = "Inner Critic", **given: Any) -> Done:
+def part(work: Workspace, name: str = "Inner Critic", **given: Any) -> EntityResult:
     return operations.create(work, ME, "part", name, now_us=NOW_US, **given)
 
 
-def put(work: Workspace, made: Done, section: str, text: str, **given: Any) -> Done:
+def put(work: Workspace, made: EntityResult, section: str, text: str, **given: Any) -> EntityResult:
     return operations.set_section(work, ME, made.id, section, text, now_us=given.pop("now_us", NOW_US), **given)
 
 
-def add(work: Workspace, made: Done, section: str, text: str, **given: Any) -> Done:
+def add(work: Workspace, made: EntityResult, section: str, text: str, **given: Any) -> EntityResult:
     return operations.append(work, ME, made.id, section, text, now_us=given.pop("now_us", NOW_US), **given)
 
 
@@ -80,18 +81,18 @@ def quotable(work: Workspace, *said: str, number: int = 1) -> dict[str, str]:
     return {words: f"{path}#{lines.index(words) + 1}" for words in said}
 
 
-def file_of(work: Workspace, made: Done) -> Path:
+def file_of(work: Workspace, made: EntityResult) -> Path:
     return Path(work.root) / reports.show(work, ME, made.id, now_us=NOW_US).path
 
 
-def text_of(work: Workspace, made: Done) -> str:
+def text_of(work: Workspace, made: EntityResult) -> str:
     return file_of(work, made).read_text(encoding="utf-8")
 
 
-def look(work: Workspace, *paths: Path) -> Observed:
+def look(work: Workspace, *paths: Path) -> Observations:
     with state_dir.workspace_lock(work.state):
         asked = [str(path.relative_to(work.root)) for path in paths] or None
-        return observe.observe(work, asked, NOW_US)
+        return observe.observe(work, ME, asked, NOW_US)
 
 
 def refused(code: str, act: Callable[..., Any], *given: Any, **more: Any) -> UsageError:
@@ -103,7 +104,7 @@ def refused(code: str, act: Callable[..., Any], *given: Any, **more: Any) -> Usa
 
 
 def in_step(work: Workspace, agent_id: str = ME) -> None:
-    """The law of the garden: every file is what its events tell, or waits for a maintainer; the chain is whole."""
+    """The law of entities: every file is what its events tell, or waits for a maintainer; the chain is whole."""
     look(work)
     assert reports.verify(work, agent_id) == []
     waiting = {remark.id for remark in reports.drift(work, agent_id)}
@@ -228,7 +229,7 @@ def test_an_idempotency_key_gives_the_same_answer_and_refuses_another_request(wo
     assert part(work, key="a").id == made.id and part(work, key="a").replayed
     first = put(work, made, "role", "It guards.", key="b")
     again = put(work, made, "role", "It guards.", key="b", now_us=NOW_US + DAY)
-    assert again == Done(**{name: getattr(first, name) for name in first.__slots__} | {"replayed": True})
+    assert again == EntityResult(**{name: getattr(first, name) for name in first.__slots__} | {"replayed": True})
     refused("idempotency-conflict", put, work, made, "role", "It hides.", key="b")
     assert "It guards." in text_of(work, made)
     assert sum(one.event.op == "set" for one in reports.log(work, ME)) == 1
@@ -389,10 +390,10 @@ def test_what_is_seen_again_is_not_recorded_again(work: Workspace) -> None:
     file = file_of(work, made)
     file.write_text(file.read_text().replace("# Inner Critic", "# The Judge"))
     seen = look(work, file)
-    assert seen.edited == (made.path,) and seen.changed == {ME}
-    size = Ledger(work.root, ME).size()
+    assert seen.edited == [made.path] and seen.changed == {ME}
+    size = EventLog(work.root, ME).size()
     os.utime(file)
-    assert look(work) == look(work, file) and Ledger(work.root, ME).size() == size
+    assert look(work) == look(work, file) and EventLog(work.root, ME).size() == size
     assert reports.listing(work, ME, now_us=NOW_US)[0].title == "The Judge"
 
 
@@ -403,11 +404,11 @@ def test_one_lost_anchor_is_healed_and_more_is_drift(work: Workspace) -> None:
     whole = file.read_text()
     file.write_text(whole.replace("<!-- section role -->\n", ""))
     seen = look(work, file)
-    assert seen.healed == (made.path,) and file.read_text() == whole
+    assert seen.healed == [made.path] and file.read_text() == whole
     in_step(work)
     broken = whole.replace(ROLE, "").replace(NEEDS, "")
     file.write_text(broken)
-    assert look(work, file).drifted == (made.path,)
+    assert look(work, file).drifted == [made.path]
     refused("entity-drifted", put, work, made, "role", "It hides.")
     assert file.read_text() == broken, "nobody writes to it"
     (remark,) = reports.drift(work, ME)
@@ -457,7 +458,7 @@ def test_folders_that_people_rename_copy_and_bring(work: Workspace) -> None:
     in_step(work)
     copy = moved.with_name(f"copy--{made.id}")
     shutil.copytree(moved, copy)
-    assert look(work).drifted == (f"entities/parts/{copy.name}/profile.md",)
+    assert look(work).drifted == [f"entities/parts/{copy.name}/profile.md"]
     refused("entity-drifted", put, work, made, "role", "It hides.")
     shutil.rmtree(copy)
     look(work)
@@ -469,7 +470,7 @@ def test_folders_that_people_rename_copy_and_bring(work: Workspace) -> None:
         brought.mkdir()
         (brought / "profile.md").write_text(text.replace(other.id, name))
     seen = look(work)
-    assert seen.edited == ("entities/parts/brought--p-aaaaaaaaaaaa/profile.md",)
+    assert seen.edited == ["entities/parts/brought--p-aaaaaaaaaaaa/profile.md"]
     assert [(one.id, one.code) for one in reports.drift(work, ME)] == [("p-bbbbbbbbbbbb", "not-adopted")]
     in_step(work)
 
@@ -547,7 +548,7 @@ def dying(monkeypatch: pytest.MonkeyPatch, at: int) -> list[int]:
     return calls
 
 
-def garden(work: Workspace) -> tuple[Done, Done]:
+def made_two(work: Workspace) -> tuple[EntityResult, EntityResult]:
     """A user and a part, with something in it."""
     user = operations.create(work, ME, "user", "Mina", now_us=NOW_US)
     made = part(work)
@@ -555,7 +556,7 @@ def garden(work: Workspace) -> tuple[Done, Done]:
     return user, made
 
 
-ACTS: dict[str, Callable[[Workspace, Done], Any]] = {
+ACTS: dict[str, Callable[[Workspace, EntityResult], Any]] = {
     "create": lambda work, made: part(work, "Perfectionist"),
     "set": lambda work, made: put(work, made, "role", "It opens the gate."),
     "rename": lambda work, made: operations.rename(work, ME, made.id, "The Guard", now_us=NOW_US),
@@ -573,7 +574,7 @@ def test_a_crash_at_any_step_is_settled_by_the_next_command(tmp_path: Path, op: 
     root = tmp_path / "vault"
     Vault(template)
     with opened(str(template), Settings()) as work:
-        _, made = garden(work)
+        _, made = made_two(work)
     was_begun = False
     step = 0
     while True:
@@ -603,7 +604,7 @@ def test_a_crash_at_any_step_is_settled_by_the_next_command(tmp_path: Path, op: 
 
 
 def test_a_process_that_is_killed_in_the_middle_is_settled(work: Workspace) -> None:
-    _, made = garden(work)
+    _, made = made_two(work)
     child = os.fork()
     if child == 0:
         files.replace = lambda *given, **more: os._exit(9)  # type: ignore[assignment]
@@ -613,19 +614,19 @@ def test_a_process_that_is_killed_in_the_middle_is_settled(work: Workspace) -> N
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
     assert "It opens the gate." not in file_of_path(work, made).read_text()
     with state_dir.workspace_lock(work.state):
-        (settled,) = observe.resume(work, NOW_US).settled
+        (settled,) = observe.observe(work, ME, (), NOW_US).settled
     assert settled.state == "committed" and "It opens the gate." in text_of(work, made)
     in_step(work)
 
 
-def file_of_path(work: Workspace, made: Done) -> Path:
+def file_of_path(work: Workspace, made: EntityResult) -> Path:
     return Path(work.root) / made.path
 
 
 def test_a_write_that_was_cut_off_gives_way_to_what_a_person_saved_since(
     work: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _, made = garden(work)
+    _, made = made_two(work)
     with monkeypatch.context() as patch:
         dying(patch, 2)
         with pytest.raises(Died):
@@ -641,12 +642,12 @@ def test_a_write_that_was_cut_off_gives_way_to_what_a_person_saved_since(
 
 
 def ledger_text(work: Workspace, agent_id: str = ME) -> str:
-    return "".join(Path(work.root, path).read_text() for path in Ledger(work.root, agent_id).pages().values())
+    return "".join(Path(work.root, path).read_text() for path in EventLog(work.root, agent_id).pages().values())
 
 
 def test_a_torn_line_a_lost_database_and_a_cut_ledger(vault: Vault, work: Workspace) -> None:
-    _, made = garden(work)
-    (page,) = [Path(work.root, path) for path in Ledger(work.root, ME).pages().values()]
+    _, made = made_two(work)
+    (page,) = [Path(work.root, path) for path in EventLog(work.root, ME).pages().values()]
     whole = page.read_bytes()
     page.write_bytes(whole + b'{"v":1,"id":"01KMW')
     put(work, made, "role", "It opens the gate.")
@@ -671,13 +672,12 @@ def test_a_torn_line_a_lost_database_and_a_cut_ledger(vault: Vault, work: Worksp
 
 
 def test_a_day_that_is_over_gets_one_line(work: Workspace) -> None:
-    user, made = garden(work)
+    user, made = made_two(work)
     put(work, made, "role", "It opens the gate.", actor="person")
     with state_dir.workspace_lock(work.state):
-        assert daily_summary.rollup(work, ME, "2026-03-29", NOW_US) == (), "the day is not over"
-        assert set(daily_summary.roll_up(work, NOW_US + DAY)) == {user.path, made.path}
-        assert daily_summary.roll_up(work, NOW_US + 2 * DAY) == ()
-        assert daily_summary.rollup(work, ME, "2026-03-29", NOW_US + 2 * DAY) == ()
+        assert daily_summary.summarize_days(work, NOW_US) == (), "the day is not over"
+        assert set(daily_summary.summarize_days(work, NOW_US + DAY)) == {user.path, made.path}
+        assert daily_summary.summarize_days(work, NOW_US + 2 * DAY) == ()
     line = "- 2026-03-29 — 3 events: 2 set, 1 created; by agent 2, person 1\n"
     assert text_of(work, made).count(line) == 1
     assert reports.lint(work, ME, now_us=NOW_US) == []
@@ -704,7 +704,7 @@ def test_a_field_becomes_a_section_by_a_maintainers_word(work: Workspace) -> Non
 
 
 def test_patterns_of_relationships_stand_among_the_users_highlights(work: Workspace) -> None:
-    user, one = garden(work)
+    user, one = made_two(work)
     other = part(work, "Perfectionist")
     add(work, user, "highlights", "Likes tea.")
     edge = operations.create(
@@ -721,7 +721,7 @@ def test_patterns_of_relationships_stand_among_the_users_highlights(work: Worksp
 
 
 def test_a_removal_erases_evidence_and_words_and_the_chain_stays_whole(work: Workspace) -> None:
-    _, made = garden(work)
+    _, made = made_two(work)
     path = "memory/2026-03-28T10-01-00.000Z--hlsgdojfn5rbswr6--summary.md"
     (zebra,) = quotable(work, "the zebra sings at night").values()
     (well,) = quotable(work, "all is well", number=2).values()
@@ -750,12 +750,12 @@ def test_a_removal_erases_evidence_and_words_and_the_chain_stays_whole(work: Wor
     assert again.files == () and again.events == ()
     put(work, made, "role", "It goes on.")
     in_step(work)
-    page = next(Path(work.root, path) for path in Ledger(work.root, ME).pages().values())
+    page = next(Path(work.root, path) for path in EventLog(work.root, ME).pages().values())
     records = [json.loads(line) for line in page.read_text().splitlines()]
     assert {one["erased"] for one in records if "erased" in one} == {"memory/tombstones/x.md"}
 
 
-def test_gardens_of_two_agents_are_apart(work: Workspace) -> None:
+def test_entities_of_two_agents_are_apart(work: Workspace) -> None:
     mine = part(work)
     theirs = operations.create(work, "other", "part", "Inner Critic", now_us=NOW_US)
     assert theirs.path.startswith("agents/other/entities/parts/") and theirs.id != mine.id

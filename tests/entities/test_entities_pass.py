@@ -120,8 +120,8 @@ def test_a_vault_without_entities_pays_a_look_or_two_for_them(vault):
         vault.reindex()
     assert len([name for name in heard if name in ("entities", "agents")]) <= 3
     with names_opened() as heard, at_work(vault) as workspace:
-        tended = entities_stage.tend(workspace, ["memory/x--summary.md", "MEMORY.md"], NOW_US)
-    assert tended == entities_stage.Tended()
+        tended = entities_stage.record_changes(workspace, ["memory/x--summary.md", "MEMORY.md"], NOW_US)
+    assert tended == entities_stage.EntityPassResult()
     assert "entities" not in heard
     program = (
         "import sys; from signet_sync.cli import main as cli;"
@@ -166,7 +166,7 @@ def test_what_cannot_be_looked_into_is_not_taken_for_gone(vault, tmp_path):
     os.rename(vault / "entities", tmp_path / "elsewhere")
     (vault / "entities").symlink_to(tmp_path / "elsewhere")
     document = vault.reindex()
-    assert "were not looked at" in " ".join(document["trouble"])
+    assert "were not checked" in " ".join(document["trouble"])
     assert vault.rows("select path from garden_files") == rows
     assert vault.rows("select * from garden_drift") == []
 
@@ -189,13 +189,14 @@ def test_what_is_young_or_gone_is_looked_at_once_more(vault):
     edited(vault, path, "It warns", "It whispers")
     with at_work(vault) as workspace:
         now_us = (vault / path).stat().st_ctime_ns // 1000 + 1000
-        assert entities_stage.tend(workspace, [path], now_us, settle_seconds=2.0).unsettled == {path}
+        assert entities_stage.record_changes(workspace, [path], now_us, settle_seconds=2.0).unsettled == {path}
         assert operations_of(vault)[0] == "set"
         text = (vault / path).read_bytes()
         (vault / path).unlink()
-        assert entities_stage.tend(workspace, [path], now_us, settle_seconds=2.0).unsettled == {path}
+        assert entities_stage.record_changes(workspace, [path], now_us, settle_seconds=2.0).unsettled == {path}
         (vault / path).write_bytes(text)
-        assert not entities_stage.tend(workspace, [path], now_us, settle_seconds=2.0, confirmed=[path]).unsettled
+        recorded = entities_stage.record_changes(workspace, [path], now_us, settle_seconds=2.0, confirmed=[path])
+        assert not recorded.unsettled
     assert operations_of(vault)[0] == "human_edit"
 
 

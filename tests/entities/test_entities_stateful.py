@@ -35,7 +35,7 @@ from signet_sync.entities import (
 from signet_sync.entities import erase as entities_erase
 from signet_sync.entities import store as entities_store
 from signet_sync.entities.event_log import files as event_log_files
-from signet_sync.entities.event_log.agent_log import Ledger
+from signet_sync.entities.event_log.agent_log import EventLog
 from signet_sync.entities.event_log.events import Event
 from signet_sync.entities.event_log.replay import by_entity, fold
 from signet_sync.errors import UsageError, WorkspaceError
@@ -184,12 +184,12 @@ def dying(at: int, mode: str) -> Iterator[None]:
         yield
 
 
-class Garden(RuleBasedStateMachine):
-    """One agent's garden; `kept` are the words that must stand somewhere, `ids` the entities there are."""
+class EntityMachine(RuleBasedStateMachine):
+    """One agent's entities; `kept` are the words that must stand somewhere, `ids` the entities there are."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.folder = Path(tempfile.mkdtemp(prefix="garden-", dir=os.environ["GARDENS_GROUND"]))
+        self.folder = Path(tempfile.mkdtemp(prefix="entities-", dir=os.environ["ENTITIES_GROUND"]))
         self.root = self.folder / "vault"
         self.root.mkdir()
         self.now = START
@@ -248,7 +248,7 @@ class Garden(RuleBasedStateMachine):
         self.kept.update(request.marks)
 
     def known(self) -> None:
-        made = Ledger(str(self.root), ME).holding('"op":"create"')
+        made = EventLog(str(self.root), ME).holding('"op":"create"')
         self.ids = sorted({one.entity_id for one in made if isinstance(one, Event) and one.entity_id})
 
     def carry_out(self, request: Request, how: str, at: int) -> None:
@@ -341,8 +341,7 @@ class Garden(RuleBasedStateMachine):
         text, made = self.said(shape)
         ref, key = self.ref(number), f"key-{self.count}" if keyed else None
         request = Request(
-            lambda work, now: act(work, ME, ref, section, text, actor=actor, rationale=WHY, now_us=now, key=key),
-            made,
+            lambda work, now: act(work, ME, ref, section, text, actor=actor, rationale=WHY, now_us=now, key=key), made
         )
         self.carry_out(request, how, at)
         if key is not None and set(made) & self.kept:
@@ -489,16 +488,17 @@ class Garden(RuleBasedStateMachine):
 
     def look(self) -> Any:
         with state_dir.workspace_lock(self.work.state):
-            return observe.observe(self.work, None, self.now)
+            return observe.observe(self.work, ME, None, self.now)
 
     @rule(hours=st.integers(0, 40))
     def go_on(self, hours: int) -> None:
         """Time goes by, and days are told."""
         self.now += hours * DAY // 24
         with state_dir.workspace_lock(self.work.state):
-            daily_summary.roll_up(self.work, self.now)
-            relation_items.weave(self.work, ME, self.now)
-            assert daily_summary.roll_up(self.work, self.now) == () == relation_items.weave(self.work, ME, self.now)
+            daily_summary.summarize_days(self.work, self.now)
+            relation_items.update_patterns(self.work, ME, self.now)
+            assert daily_summary.summarize_days(self.work, self.now) == ()
+            assert relation_items.update_patterns(self.work, ME, self.now) == ()
 
     @rule()
     def sweep(self) -> None:
@@ -511,11 +511,11 @@ class Garden(RuleBasedStateMachine):
 
     @rule()
     def stands(self) -> None:
-        """The law of the garden, after a look."""
+        """The law of entities, after a look."""
         self.look()
         whole = self.snapshot()
         again = self.look()
-        assert (again.edited, again.healed, again.drifted, again.settled) == ((), (), (), ()), again
+        assert (again.edited, again.healed, again.drifted, again.settled) == ([], [], [], []), again
         assert self.snapshot() == whole, "a second look writes"
         assert reports.verify(self.work, ME) == []
         self.told()
@@ -525,7 +525,7 @@ class Garden(RuleBasedStateMachine):
         queue = entities_store.drift(self.work.database, ME)
         waiting, drifting = {one.path for one in queue}, {one.entity_id for one in queue}
         copies = {str(Path(one.path).parent) for one in queue if one.code == "id-twice"}
-        entries = Ledger(str(self.root), ME).entries()
+        entries = EventLog(str(self.root), ME).entries()
         texts = {entity_id: fold(some) for entity_id, some in by_entity(entries).items()}
         found: set[tuple[str, str]] = set()
         for path in self.pages():
@@ -557,19 +557,16 @@ class Garden(RuleBasedStateMachine):
 
 def run(examples: int, steps: int) -> None:
     run_state_machine_as_test(
-        Garden,
+        EntityMachine,
         settings=settings(
-            max_examples=examples,
-            stateful_step_count=steps,
-            deadline=None,
-            suppress_health_check=list(HealthCheck),
+            max_examples=examples, stateful_step_count=steps, deadline=None, suppress_health_check=list(HealthCheck)
         ),
     )
 
 
 @pytest.fixture(autouse=True)
 def ground(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GARDENS_GROUND", str(tmp_path))
+    monkeypatch.setenv("ENTITIES_GROUND", str(tmp_path))
 
 
 def test_no_text_is_lost_and_files_are_what_their_events_tell() -> None:
@@ -578,25 +575,25 @@ def test_no_text_is_lost_and_files_are_what_their_events_tell() -> None:
 
 def test_a_folder_called_by_what_is_removed_gets_another_name_while_its_files_wait() -> None:
     """Found by the one below: the next look had taken the name for a person's wish, and told it in the ledger again."""
-    garden = Garden()
-    garden.start(kind="part")
-    garden.change(actor="person", at=5, how="whole", name="Mina", number=1, what="rename")
-    garden.edit(act="loses a section", file="profile.md", number=1, place=8, shape="{}")
-    garden.look()
-    assert entities_store.drift(garden.work.database, ME)
-    garden.erase(at=4, how="whole", number=2)
-    assert not any("mark0003x" in str(path) for path in garden.pages())
-    garden.teardown()
+    machine = EntityMachine()
+    machine.start(kind="part")
+    machine.change(actor="person", at=5, how="whole", name="Mina", number=1, what="rename")
+    machine.edit(act="loses a section", file="profile.md", number=1, place=8, shape="{}")
+    machine.look()
+    assert entities_store.drift(machine.work.database, ME)
+    machine.erase(at=4, how="whole", number=2)
+    assert not any("mark0003x" in str(path) for path in machine.pages())
+    machine.teardown()
 
 
 def test_a_copy_of_an_entity_loses_what_is_removed_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(globals(), "note", print)
-    garden = Garden()
-    garden.start(kind="part")
-    garden.handle(act="is copied", number=0)
-    garden.sweep()
-    garden.erase(at=1, how="meanwhile", number=0)
-    garden.teardown()
+    machine = EntityMachine()
+    machine.start(kind="part")
+    machine.handle(act="is copied", number=0)
+    machine.sweep()
+    machine.erase(at=1, how="meanwhile", number=0)
+    machine.teardown()
 
 
 @pytest.mark.slow

@@ -21,8 +21,8 @@ ULID = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
 TOKEN = re.compile(r"ev:\d{8}T\d{6}Z-[0-9A-HJKMNP-TV-Z]{26}")
 
 
-class Garden(Vault):
-    """A vault whose entities are tended by the command line."""
+class EntityVault(Vault):
+    """A vault whose entities are changed by the command line."""
 
     def entity(self, *arguments: str) -> Answer:
         return self.call("entity", *arguments, *(() if arguments[0] in ATEMPORAL else ("--now", NOW)))
@@ -53,13 +53,13 @@ ATEMPORAL = ("log", "verify", "replay", "drift")
 
 
 @pytest.fixture
-def garden(tmp_path: Path) -> Garden:
-    return Garden(tmp_path / "vault")
+def vault(tmp_path: Path) -> EntityVault:
+    return EntityVault(tmp_path / "vault")
 
 
 @pytest.fixture
-def critic(garden: Garden) -> str:
-    return str(garden.done("create", "part", "Inner Critic")["id"])
+def critic(vault: EntityVault) -> str:
+    return str(vault.done("create", "part", "Inner Critic")["id"])
 
 
 def typed(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,58 +69,60 @@ def typed(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
 # ── documents ──
 
 
-def test_an_entity_is_made_and_shown(garden: Garden) -> None:
-    made = garden.done("create", "user", "Mira", "--key", "first")
+def test_an_entity_is_made_and_shown(vault: EntityVault) -> None:
+    made = vault.done("create", "user", "Mira", "--key", "first")
     assert {"id", "path", "event_id"} <= made.keys()
     assert made["path"] == f"entities/user/mira--{made['id']}/profile.md"
     assert ULID.fullmatch(made["event_id"]) and TOKEN.fullmatch(made["token"])
-    shown = garden.done("show", "mira")
+    shown = vault.done("show", "mira")
     assert {"id", "path", "sections", "pins", "locks", "status"} <= shown.keys()
     assert (shown["title"], shown["kind"], shown["status"]) == ("Mira", "user", "active")
     named = [section["name"] for section in shown["sections"]]
     assert named[:4] == ["overview", "preferences", "goals", "patterns"] and named[-1] == "notes/parking-lot"
     assert [s["anchor"] for s in shown["sections"] if "items" in s][:3] == ["highlights", "evidence", "open-questions"]
-    again = garden.done("create", "user", "Mira", "--key", "first")
+    again = vault.done("create", "user", "Mira", "--key", "first")
     assert again["replayed"] and again["event_id"] == made["event_id"]
-    assert garden.done("list")["entities"][0]["path"] == made["path"]
+    assert vault.done("list")["entities"][0]["path"] == made["path"]
 
 
-def test_a_relationship_is_of_a_type_and_between_two(garden: Garden, critic: str) -> None:
-    planner = garden.done("create", "part", "Planner")["id"]
-    made = garden.done("create", "relationship", "They", "--type", "polarized", "--between", "inner-critic", planner)
-    shown = garden.done("show", made["id"])
+def test_a_relationship_is_of_a_type_and_between_two(vault: EntityVault, critic: str) -> None:
+    planner = vault.done("create", "part", "Planner")["id"]
+    made = vault.done("create", "relationship", "They", "--type", "polarized", "--between", "inner-critic", planner)
+    shown = vault.done("show", made["id"])
     assert (shown["type"], shown["participants"]) == ("polarized", [critic, planner])
-    assert garden.refused("create", "relationship", "Nobody") == (2, "usage")
-    assert garden.refused("create", "part", "X", "--type", "polarized") == (2, "usage")
+    assert vault.refused("create", "relationship", "Nobody") == (2, "usage")
+    assert vault.refused("create", "part", "X", "--type", "polarized") == (2, "usage")
 
 
-def test_edits_answer_with_the_section_and_its_hashes(garden: Garden, critic: str) -> None:
-    first = garden.done("set", critic, "Identity", "--text", "Reads every draft first.")
+def test_edits_answer_with_the_section_and_its_hashes(vault: EntityVault, critic: str) -> None:
+    first = vault.done("set", critic, "Identity", "--text", "Reads every draft first.")
     assert first["id"] == critic and first["section"] == "identity" and SHA.fullmatch(first["after"])
-    second = garden.done("append", "inner critic", "identity", "--text", "And says so.")
+    second = vault.done("append", "inner critic", "identity", "--text", "And says so.")
     assert second["before"] == first["after"] and second["warnings"] == []
-    assert garden.shown(critic)["identity"]["text"].strip() == "Reads every draft first.\n\nAnd says so."
-    garden.done("append", critic, "highlights", "--text", "Asked for help.")
-    (item,) = garden.shown(critic)["highlights"]["items"]
+    assert vault.shown(critic)["identity"]["text"].strip() == "Reads every draft first.\n\nAnd says so."
+    vault.done("append", critic, "highlights", "--text", "Asked for help.")
+    (item,) = vault.shown(critic)["highlights"]["items"]
     assert (item["number"], item["text"]) == (1, "Asked for help.")
-    pruned = garden.done("prune", critic, "highlights", item["key"], "--reason", "no longer so")
-    assert pruned["section"] == "highlights" and garden.shown(critic)["highlights"]["items"] == []
-    assert b"no longer so" in garden.ledger()
+    pruned = vault.done("prune", critic, "highlights", item["key"], "--reason", "no longer so")
+    assert pruned["section"] == "highlights" and vault.shown(critic)["highlights"]["items"] == []
+    assert b"no longer so" in vault.ledger()
 
 
-def test_words_come_from_stdin_and_go_into_notes(garden: Garden, critic: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_text_comes_from_stdin_and_goes_to_notes(
+    vault: EntityVault, critic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     typed("First line.\n\n- and a list\n", monkeypatch)
-    done = garden.done("set", critic, "notes/focus", "--text", "-")
+    done = vault.done("set", critic, "notes/focus", "--text", "-")
     assert done["path"].endswith("/notes.md")
-    assert "First line.\n\n- and a list" in (garden / done["path"]).read_text("utf-8")
+    assert "First line.\n\n- and a list" in (vault / done["path"]).read_text("utf-8")
     typed("", monkeypatch)
-    assert garden.refused("set", critic, "notes/focus", "--text", "-") == (2, "text-empty")
+    assert vault.refused("set", critic, "notes/focus", "--text", "-") == (2, "text-empty")
 
 
-def test_one_document_in_one_document_out(garden: Garden, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_document_in_one_document_out(vault: EntityVault, monkeypatch: pytest.MonkeyPatch) -> None:
     def apply(**given: Any) -> Answer:
         typed(json.dumps(given), monkeypatch)
-        return garden.call("entity", "apply", "--input", "-", "--now", NOW, "--json")
+        return vault.call("entity", "apply", "--input", "-", "--now", NOW, "--json")
 
     made = apply(op="create", kind="user", name="Mira", idempotency_key="k").json
     assert apply(op="set", id=made["id"], section="goals", text="Ship it.").json["section"] == "goals"
@@ -140,31 +142,31 @@ def test_one_document_in_one_document_out(garden: Garden, monkeypatch: pytest.Mo
 # ── refusals ──
 
 
-def test_agents_leave_pinned_and_locked_sections_alone(garden: Garden, critic: str) -> None:
-    assert garden.done("lock", critic, "identity")["event_id"]
-    garden.done("pin", critic, "needs")
-    assert garden.refused("set", critic, "identity", "--text", "Mine.") == (2, "section-locked")
-    assert garden.refused("append", critic, "needs", "--text", "Mine.") == (2, "section-pinned")
-    assert garden.refused("unlock", critic, "identity", "--actor", "agent") == (2, "actor-refused")
-    shown = garden.done("show", critic)
+def test_agents_leave_pinned_and_locked_sections_alone(vault: EntityVault, critic: str) -> None:
+    assert vault.done("lock", critic, "identity")["event_id"]
+    vault.done("pin", critic, "needs")
+    assert vault.refused("set", critic, "identity", "--text", "Mine.") == (2, "section-locked")
+    assert vault.refused("append", critic, "needs", "--text", "Mine.") == (2, "section-pinned")
+    assert vault.refused("unlock", critic, "identity", "--actor", "agent") == (2, "actor-refused")
+    shown = vault.done("show", critic)
     assert (shown["pins"], shown["locks"]) == (["needs"], ["identity"])
-    garden.done("set", critic, "identity", "--text", "A person's words.", "--actor", "person")
-    garden.done("unlock", critic, "identity")
-    garden.done("set", critic, "identity", "--text", "Mine.")
-    garden.done("lock", critic)
-    assert garden.refused("rename", critic, "Other") == (2, "section-locked")
+    vault.done("set", critic, "identity", "--text", "A person's words.", "--actor", "person")
+    vault.done("unlock", critic, "identity")
+    vault.done("set", critic, "identity", "--text", "Mine.")
+    vault.done("lock", critic)
+    assert vault.refused("rename", critic, "Other") == (2, "section-locked")
 
 
-def test_what_is_proposed_waits_for_a_person(garden: Garden, critic: str) -> None:
-    garden.done("lock", critic, "identity")
-    first, second = (garden.done("propose", critic, "identity", "--text", text) for text in ("Softer.", "Harder."))
-    assert [p["id"] for p in garden.done("show", critic)["proposals"]] == [first["event_id"], second["event_id"]]
-    assert garden.refused("approve", first["event_id"], "--actor", "agent") == (2, "actor-refused")
-    garden.done("approve", first["event_id"])
-    garden.done("reject", second["event_id"], "--reason", "too hard")
-    assert garden.done("show", critic)["proposals"] == []
-    assert garden.shown(critic)["identity"]["text"].strip() == "Softer."
-    assert garden.refused("approve", second["event_id"]) == (2, "unknown-proposal")
+def test_what_is_proposed_waits_for_a_person(vault: EntityVault, critic: str) -> None:
+    vault.done("lock", critic, "identity")
+    first, second = (vault.done("propose", critic, "identity", "--text", text) for text in ("Softer.", "Harder."))
+    assert [p["id"] for p in vault.done("show", critic)["proposals"]] == [first["event_id"], second["event_id"]]
+    assert vault.refused("approve", first["event_id"], "--actor", "agent") == (2, "actor-refused")
+    vault.done("approve", first["event_id"])
+    vault.done("reject", second["event_id"], "--reason", "too hard")
+    assert vault.done("show", critic)["proposals"] == []
+    assert vault.shown(critic)["identity"]["text"].strip() == "Softer."
+    assert vault.refused("approve", second["event_id"]) == (2, "unknown-proposal")
 
 
 @pytest.mark.parametrize(
@@ -183,104 +185,104 @@ def test_what_is_proposed_waits_for_a_person(garden: Garden, critic: str) -> Non
         (("schema", "promote", "Colour", "--actor", "agent"), "actor-refused"),
     ],
 )
-def test_what_cannot_be_done_is_refused(garden: Garden, critic: str, arguments: tuple[str, ...], code: str) -> None:
-    refused = garden.refused(*arguments)
+def test_what_cannot_be_done_is_refused(vault: EntityVault, critic: str, arguments: tuple[str, ...], code: str) -> None:
+    refused = vault.refused(*arguments)
     assert refused[0] == 2 and (code is None or refused[1] == code)
 
 
-def test_a_key_is_of_one_request(garden: Garden, critic: str) -> None:
-    first = garden.done("set", critic, "role", "--text", "To warn.", "--key", "k")
-    assert garden.done("set", critic, "role", "--text", "To warn.", "--key", "k") == {**first, "replayed": True}
-    assert garden.refused("set", critic, "role", "--text", "To shout.", "--key", "k") == (2, "idempotency-conflict")
+def test_a_key_is_of_one_request(vault: EntityVault, critic: str) -> None:
+    first = vault.done("set", critic, "role", "--text", "To warn.", "--key", "k")
+    assert vault.done("set", critic, "role", "--text", "To warn.", "--key", "k") == {**first, "replayed": True}
+    assert vault.refused("set", critic, "role", "--text", "To shout.", "--key", "k") == (2, "idempotency-conflict")
 
 
-def test_garbage_in_a_profile_is_told_wherever_somebody_looks_until_it_is_settled(garden: Garden, critic: str) -> None:
-    garden.session()
-    garden.reindex()
-    assert garden.call("status", "--json").json["entity_drift"] == 0 and "entity drift" not in garden.page()
-    profile = garden / garden.done("show", critic)["path"]
+def test_garbage_in_a_profile_is_reported_everywhere_until_it_is_resolved(vault: EntityVault, critic: str) -> None:
+    vault.session()
+    vault.reindex()
+    assert vault.call("status", "--json").json["entity_drift"] == 0 and "entity drift" not in vault.page()
+    profile = vault / vault.done("show", critic)["path"]
     profile.write_bytes(b"\x00garbage \xff that is no profile\n")
-    document = garden.reindex()
+    document = vault.reindex()
     (told,) = document["entity_drift"]
-    assert told["path"] == profile.relative_to(garden.root).as_posix() and told["message"] and told["hint"]
+    assert told["path"] == profile.relative_to(vault.root).as_posix() and told["message"] and told["hint"]
     for _ in range(2):  # the first pass finds it; every later one and every look tell of it again
-        assert len(garden.reindex()["entity_drift"]) == 1
-        assert "1 entity file is not what was recorded: signet-sync entity drift" in garden.page()
-    assert "signet-sync entity drift" in garden.call("reindex").out
-    assert garden.reindex("--strict", code=1)
-    assert garden.call("status", "--json").json["entity_drift"] == 1
-    assert "1 entity file not as recorded → signet-sync entity drift" in garden.call("status").out
-    assert "signet_sync_entity_drift" in garden.call("status", "--prometheus").out
-    doctor = garden.call("doctor")
+        assert len(vault.reindex()["entity_drift"]) == 1
+        assert "1 entity file is not what was recorded: signet-sync entity drift" in vault.page()
+    assert "signet-sync entity drift" in vault.call("reindex").out
+    assert vault.reindex("--strict", code=1)
+    assert vault.call("status", "--json").json["entity_drift"] == 1
+    assert "1 entity file not as recorded → signet-sync entity drift" in vault.call("status").out
+    assert "signet_sync_entity_drift" in vault.call("status", "--prometheus").out
+    doctor = vault.call("doctor")
     assert doctor.code == 1 and profile.name in doctor.out and "entity drift" in doctor.out
-    garden.done("resolve", critic, "--keep", "events", "--actor", "maintainer")
-    assert "entity drift" not in garden.page()  # the page follows at once
-    assert garden.reindex()["entity_drift"] == [] and garden.call("status", "--json").json["entity_drift"] == 0
+    vault.done("resolve", critic, "--keep", "events", "--actor", "maintainer")
+    assert "entity drift" not in vault.page()  # the page follows at once
+    assert vault.reindex()["entity_drift"] == [] and vault.call("status", "--json").json["entity_drift"] == 0
 
 
 # ── evidence ──
 
 
-def test_an_eighth_item_needs_a_rationale_and_tokens_lead_to_the_line(garden: Garden, critic: str) -> None:
-    path = garden.session()["transcript"]
-    garden.reindex()
-    number = (garden / path).read_bytes().count(b"\n")
+def test_an_eighth_item_needs_a_rationale_and_tokens_lead_to_the_line(vault: EntityVault, critic: str) -> None:
+    path = vault.session()["transcript"]
+    vault.reindex()
+    number = (vault / path).read_bytes().count(b"\n")
     append = ("append", critic, "evidence", "--evidence", f"{path}#{number}", "--text")
     for at in range(7):
-        assert garden.done(*append, f"It matters, {at}.")["warnings"] == []
-    assert garden.refused(*append, "One more.") == (2, "evidence-cap")
-    assert garden.refused(*append, "One more.", "--rationale", "because") == (2, "rationale-invalid")
-    eighth = garden.done(*append, "One more.", "--rationale", RATIONALE)
+        assert vault.done(*append, f"It matters, {at}.")["warnings"] == []
+    assert vault.refused(*append, "One more.") == (2, "evidence-cap")
+    assert vault.refused(*append, "One more.", "--rationale", "because") == (2, "rationale-invalid")
+    eighth = vault.done(*append, "One more.", "--rationale", RATIONALE)
     assert "7" in eighth["warnings"][0]
-    items = garden.shown(critic)["evidence"]["items"]
+    items = vault.shown(critic)["evidence"]["items"]
     assert len(items) == 8 and eighth["token"] in items[7]["text"] and f"[[{path}|" in items[7]["text"]
-    assert "the review is next week" in json.dumps(garden.shown(critic)["change-log"])
-    opened = garden.call("open", eighth["token"], "--json").json
+    assert "the review is next week" in json.dumps(vault.shown(critic)["change-log"])
+    opened = vault.call("open", eighth["token"], "--json").json
     assert (opened["path"], opened["line"], opened["id"]) == (path, number, critic)
     assert opened["event"]["id"] == eighth["event_id"]
-    assert garden.call("open", eighth["token"], "--path", "transcript").out.strip() == path
-    assert garden.call("open", eighth["token"], "--path", "summary").code == 2
-    told = garden.call("open", eighth["token"]).out
+    assert vault.call("open", eighth["token"], "--path", "transcript").out.strip() == path
+    assert vault.call("open", eighth["token"], "--path", "summary").code == 2
+    told = vault.call("open", eighth["token"]).out
     assert f"{path}#{number}" in told and "append item evidence" in told
-    assert garden.call("open", "ev:20260328T223406Z-nonsense", "--json").json["error"]["code"] == "token-invalid"
+    assert vault.call("open", "ev:20260328T223406Z-nonsense", "--json").json["error"]["code"] == "token-invalid"
 
 
-def test_a_narrative_above_its_cap_needs_a_rationale_too(garden: Garden, critic: str) -> None:
+def test_a_narrative_above_its_cap_needs_a_rationale_too(vault: EntityVault, critic: str) -> None:
     long = ("set", critic, "role", "--text", "It has the last word on every draft. " * 60)
-    assert garden.refused(*long) == (2, "section-cap")
-    assert "soft cap is 300" in garden.done(*long, "--rationale", RATIONALE)["warnings"][0]
-    (log,) = [item["text"] for item in garden.shown(critic)["change-log"]["items"] if "soft cap" in item["text"]]
+    assert vault.refused(*long) == (2, "section-cap")
+    assert "soft cap is 300" in vault.done(*long, "--rationale", RATIONALE)["warnings"][0]
+    (log,) = [item["text"] for item in vault.shown(critic)["change-log"]["items"] if "soft cap" in item["text"]]
     assert log.startswith("2026-03-29T12:00:00.000Z — Role") and "plan: prune to the three strongest" in log
 
 
 # ── what is told without being asked ──
 
 
-def test_the_change_log_tells_what_matters_and_every_day_that_is_over(garden: Garden, critic: str) -> None:
-    garden.done("set", critic, "role", "--text", "To warn.")
-    garden.done("append", critic, "highlights", "--text", "Was right once.")
-    garden.done("set", critic, "role", "--text", "To warn early.")
-    garden.done("status", critic, "resting", "--reason", "spring")
-    garden.reindex(now="2026-03-30T00:10:00.000Z")
-    log = [item["text"] for item in garden.shown(critic)["change-log"]["items"]]
+def test_the_change_log_tells_what_matters_and_every_day_that_is_over(vault: EntityVault, critic: str) -> None:
+    vault.done("set", critic, "role", "--text", "To warn.")
+    vault.done("append", critic, "highlights", "--text", "Was right once.")
+    vault.done("set", critic, "role", "--text", "To warn early.")
+    vault.done("status", critic, "resting", "--reason", "spring")
+    vault.reindex(now="2026-03-30T00:10:00.000Z")
+    log = [item["text"] for item in vault.shown(critic)["change-log"]["items"]]
     assert log == [
         "2026-03-29T12:00:00.000Z — Created",
         "2026-03-29T12:00:00.000Z — Role rewritten",
         "2026-03-29T12:00:00.000Z — Status: active → resting (spring)",
         "2026-03-29 — 5 events: 2 set, 1 created, 1 item added, 1 status changed; by agent 5",
     ]
-    garden.reindex(now="2026-03-30T01:00:00.000Z")
-    assert len(garden.shown(critic)["change-log"]["items"]) == len(log)
+    vault.reindex(now="2026-03-30T01:00:00.000Z")
+    assert len(vault.shown(critic)["change-log"]["items"]) == len(log)
 
 
-def test_patterns_of_relationships_are_told_to_the_user(garden: Garden, critic: str) -> None:
-    garden.done("create", "user", "Mira")
+def test_patterns_of_relationships_are_told_to_the_user(vault: EntityVault, critic: str) -> None:
+    vault.done("create", "user", "Mira")
     for name in ("Planner", "Exile"):
-        garden.done("create", "part", name)
+        vault.done("create", "part", name)
     for one, other, kind in (("inner-critic", "planner", "polarized"), ("inner-critic", "exile", "protects"),
                              ("planner", "exile", "protects")):  # fmt: skip
-        garden.done("create", "relationship", f"{one} and {other}", "--type", kind, "--between", one, other)
-    items = garden.shown("mira")["highlights"]["items"]
+        vault.done("create", "relationship", f"{one} and {other}", "--type", kind, "--between", one, other)
+    items = vault.shown("mira")["highlights"]["items"]
     assert all(item["text"].startswith("pattern: [[entities/parts/") for item in items)
     assert "|Planner]] are polarized around [[entities/parts/exile--" in items[-1]["text"]
 
@@ -288,56 +290,56 @@ def test_patterns_of_relationships_are_told_to_the_user(garden: Garden, critic: 
 # ── looking ──
 
 
-def test_what_happened_is_logged_verified_and_told_again(garden: Garden, critic: str) -> None:
-    garden.done("set", critic, "identity", "--text", "Reads every draft.")
-    garden.done("status", critic, "dormant", "--reason", "quiet since the release")
-    renamed = garden.done("rename", critic, "Kind Critic")
+def test_what_happened_is_logged_verified_and_told_again(vault: EntityVault, critic: str) -> None:
+    vault.done("set", critic, "identity", "--text", "Reads every draft.")
+    vault.done("status", critic, "dormant", "--reason", "quiet since the release")
+    renamed = vault.done("rename", critic, "Kind Critic")
     assert renamed["path"] == f"entities/parts/kind-critic--{critic}/profile.md"
-    log = garden.entity("log", critic, "--json").json
+    log = vault.entity("log", critic, "--json").json
     assert log["ok"] and [event["op"] for event in log["events"]][:3] == ["rename", "status", "set"]
     assert {event["state"] for event in log["events"]} == {"committed"}
     for command in (("verify",), ("replay", critic, "--check"), ("drift",), ("lint", critic)):
-        assert garden.entity(*command, "--json").json == {"ok": True, "findings": []}
-    profile = (garden / renamed["path"]).read_text("utf-8")
-    assert garden.entity("replay", critic).out == profile
+        assert vault.entity(*command, "--json").json == {"ok": True, "findings": []}
+    profile = (vault / renamed["path"]).read_text("utf-8")
+    assert vault.entity("replay", critic).out == profile
     assert "dormant" in profile and "## Change Log" in profile
-    garden.done("deprecate", critic, "--reason", "one voice with the planner")
-    assert garden.done("show", critic)["status"] == "deprecated"
+    vault.done("deprecate", critic, "--reason", "one voice with the planner")
+    assert vault.done("show", critic)["status"] == "deprecated"
 
 
-def test_a_changed_ledger_is_found(garden: Garden, critic: str) -> None:
-    garden.done("set", critic, "identity", "--text", "Reads every draft.")
-    page = next((garden.root / "entities/ledger").glob("*.jsonl"))
+def test_a_changed_ledger_is_found(vault: EntityVault, critic: str) -> None:
+    vault.done("set", critic, "identity", "--text", "Reads every draft.")
+    page = next((vault.root / "entities/ledger").glob("*.jsonl"))
     page.write_bytes(page.read_bytes().replace(b"every draft", b"many drafts"))
-    answer = garden.entity("verify", "--json")
+    answer = vault.entity("verify", "--json")
     assert answer.code == 1 and not answer.json["ok"]
     assert {"id", "code", "message", "hint"} <= answer.json["findings"][0].keys()
-    assert "payload-changed" in garden.entity("verify").out
+    assert "payload-changed" in vault.entity("verify").out
 
 
-def test_a_persons_edit_counts_and_a_broken_file_waits_for_a_maintainer(garden: Garden, critic: str) -> None:
-    path = garden / garden.done("set", critic, "identity", "--text", "Reads every draft.")["path"]
+def test_a_persons_edit_counts_and_a_broken_file_waits_for_a_maintainer(vault: EntityVault, critic: str) -> None:
+    path = vault / vault.done("set", critic, "identity", "--text", "Reads every draft.")["path"]
     path.write_text(path.read_text("utf-8").replace("every draft", "my drafts"), encoding="utf-8")
-    assert garden.shown(critic)["identity"]["text"].strip() == "Reads my drafts."
-    events = garden.entity("log", critic, "--json").json["events"]
+    assert vault.shown(critic)["identity"]["text"].strip() == "Reads my drafts."
+    events = vault.entity("log", critic, "--json").json["events"]
     assert [(e["op"], e["actor"]) for e in events][:1] == [("human_edit", "person")]
     broken = path.read_text("utf-8").replace(critic, critic[:-1] + ("a" if critic[-1] != "a" else "b"))
     path.write_text(broken, encoding="utf-8")
-    assert garden.refused("set", critic, "identity", "--text", "Mine.") == (2, "entity-drifted")
-    queue = garden.entity("drift", "--json")
+    assert vault.refused("set", critic, "identity", "--text", "Mine.") == (2, "entity-drifted")
+    queue = vault.entity("drift", "--json")
     assert queue.code == 1 and queue.json["findings"][0]["id"] == critic
     assert path.read_text("utf-8") == broken
-    assert garden.refused("resolve", critic, "--keep", "events", "--actor", "agent") == (2, "actor-refused")
-    garden.done("resolve", critic, "--keep", "events", "--actor", "maintainer")
-    assert garden.entity("drift").code == 0 and "Reads my drafts." in path.read_text("utf-8")
+    assert vault.refused("resolve", critic, "--keep", "events", "--actor", "agent") == (2, "actor-refused")
+    vault.done("resolve", critic, "--keep", "events", "--actor", "maintainer")
+    assert vault.entity("drift").code == 0 and "Reads my drafts." in path.read_text("utf-8")
 
 
-def test_a_field_becomes_a_section_of_the_schema(garden: Garden, critic: str) -> None:
-    garden.done("set", critic, "extensions", "--text", "### Triggers\n\nAn empty page.")
-    done = garden.done("schema", "promote", "Triggers", "--actor", "maintainer")
+def test_a_field_becomes_a_section_of_the_schema(vault: EntityVault, critic: str) -> None:
+    vault.done("set", critic, "extensions", "--text", "### Triggers\n\nAn empty page.")
+    done = vault.done("schema", "promote", "Triggers", "--actor", "maintainer")
     assert (done["section"], done["kind"], done["schema_version"]) == ("triggers", "part", 2) and done["event_id"]
-    assert garden.shown(critic)["triggers"]["text"].strip() == "An empty page."
-    assert garden.entity("lint", critic).code == 0
+    assert vault.shown(critic)["triggers"]["text"].strip() == "An empty page."
+    assert vault.entity("lint", critic).code == 0
 
 
 def test_the_demo_has_a_garden_that_is_whole_however_often_it_is_made(tmp_path: Path) -> None:
@@ -373,18 +375,18 @@ def test_every_command_is_in_the_page_and_its_help_fits() -> None:
 # ── what a person reads ──
 
 
-def test_a_person_reads_who_it_is_and_what_happened(garden: Garden, critic: str) -> None:
-    garden.done("set", critic, "identity", "--text", "Reads every draft.")
-    garden.done("append", critic, "open-questions", "--text", "Since when?")
-    garden.done("lock", critic, "identity")
-    proposal = garden.done("propose", critic, "identity", "--text", "Softer.")
-    shown = garden.entity("show", critic).out
+def test_a_person_reads_who_it_is_and_what_happened(vault: EntityVault, critic: str) -> None:
+    vault.done("set", critic, "identity", "--text", "Reads every draft.")
+    vault.done("append", critic, "open-questions", "--text", "Since when?")
+    vault.done("lock", critic, "identity")
+    proposal = vault.done("propose", critic, "identity", "--text", "Softer.")
+    shown = vault.entity("show", critic).out
     assert shown.startswith(f"Inner Critic\n  part · active · {critic}\n")
     assert "\nIdentity\n  Reads every draft.\n" in shown and "  1. Since when?" in shown
     assert "locked: identity" in shown and f"entity approve {proposal['event_id']}" in shown
     assert "empty: role, concerns" in shown and "<!--" not in shown
-    lines = garden.entity("log", critic).out.splitlines()
+    lines = vault.entity("log", critic).out.splitlines()
     assert lines[0] == "2026-03-29 12:00  agent       propose identity"
-    said = garden.entity("append", critic, "highlights", "--text", "# Loud", "--key", "k").out.splitlines()
+    said = vault.entity("append", critic, "highlights", "--text", "# Loud", "--key", "k").out.splitlines()
     assert said[0] == "added to highlights" and TOKEN.search(said[2])
-    assert garden.entity("list").out == f"Inner Critic  (part)  {critic}\n  Reads every draft.\n"
+    assert vault.entity("list").out == f"Inner Critic  (part)  {critic}\n  Reads every draft.\n"

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from signet_sync.entities.documents.document import (
     SIZE_LIMIT,
-    Document,
     DocumentProblem,
+    EntityDocument,
     blank,
     body_sha,
     find,
@@ -30,7 +30,7 @@ from signet_sync.entities.documents.edits import (
     with_fields,
     with_title,
 )
-from signet_sync.entities.documents.escaping import TEXT_LIMIT, Fitted, fit, fit_item, fit_title, log_item
+from signet_sync.entities.documents.escaping import TEXT_LIMIT, SafeText, fit, fit_item, fit_title, log_item
 from signet_sync.entities.documents.lint import lint
 from signet_sync.errors import UsageError
 from signet_sync.formats.body import body_sha256, normalize, well_formed
@@ -336,17 +336,17 @@ def test_a_line_of_the_change_log():
 def test_a_text_keeps_the_blank_lines_around_it():
     body = "\n\n\nold  \n\n\n\n"
     document = put_body(FULL, "identity", body)
-    assert find(replace(document, "identity", Fitted("new")), "identity").body == "\n\n\nnew  \n\n\n\n"
-    assert find(replace(FULL, "concerns", Fitted("new")), "concerns").body == "\nnew\n\n"
-    assert find(replace(FULL, "extensions", Fitted("new")), "extensions").body == "\nnew\n"
+    assert find(replace(document, "identity", SafeText("new")), "identity").body == "\n\n\nnew  \n\n\n\n"
+    assert find(replace(FULL, "concerns", SafeText("new")), "concerns").body == "\nnew\n\n"
+    assert find(replace(FULL, "extensions", SafeText("new")), "extensions").body == "\nnew\n"
     tight = put_body(FULL, "identity", "old\n")
-    assert find(replace(tight, "identity", Fitted("<div>")), "identity").body == "<div>\n\n"
+    assert find(replace(tight, "identity", SafeText("<div>")), "identity").body == "<div>\n\n"
 
 
 def test_what_is_appended_stands_behind_what_was_there():
-    document = append(FULL, "role", Fitted("Since school."))
+    document = append(FULL, "role", SafeText("Since school."))
     assert find(document, "role").body == "\nKeeps us safe.\n\nSince school.\n\n"
-    assert find(append(new(), "role", Fitted("First.")), "role").body == "\nFirst.\n\n"
+    assert find(append(new(), "role", SafeText("First.")), "role").body == "\nFirst.\n\n"
 
 
 @pytest.mark.parametrize(
@@ -362,16 +362,16 @@ def test_what_is_appended_stands_behind_what_was_there():
     ],
 )
 def test_an_item_follows_on_the_next_line_of_a_list_and_else_after_a_blank_one(body, then):
-    document = reread(append_item(put_body(FULL, "evidence", body), "evidence", Fitted("new")))
+    document = reread(append_item(put_body(FULL, "evidence", body), "evidence", SafeText("new")))
     assert find(document, "evidence").body == then
     assert items(find(document, "evidence"))[-1].text == "new"
 
 
 def test_lines_end_as_in_the_file():
     text = render(FULL).replace("\n", "\r\n")
-    document = put_body(append(parse(text), "identity", Fitted("a\nb")), "role", "tight\r\n")
-    document = replace(document, "role", Fitted("new"))
-    document = with_fields(append_item(document, "evidence", Fitted("c")), {"status": "resting", "pins": ["role"]})
+    document = put_body(append(parse(text), "identity", SafeText("a\nb")), "role", "tight\r\n")
+    document = replace(document, "role", SafeText("new"))
+    document = with_fields(append_item(document, "evidence", SafeText("c")), {"status": "resting", "pins": ["role"]})
     reread(document)
     assert re.search(r"(?<!\r)\n|\r(?!\n)", render(document)) is None
     assert text_of(find(document, "identity")).endswith("pressure.\n\na\nb")
@@ -629,9 +629,9 @@ def test_an_eighth_item_of_evidence_is_above_the_cap():
     document = FULL
     for number in range(8):
         assert lint(document, PART) == []
-        document = append_item(document, "evidence", Fitted(f'"q{number}" — why {token}'))
+        document = append_item(document, "evidence", SafeText(f'"q{number}" — why {token}'))
     assert [f.code for f in lint(document, PART)] == ["too-long"]
-    quoted = append_item(FULL, "evidence", Fitted(f'"{"q" * 161}" — why {token}'))
+    quoted = append_item(FULL, "evidence", SafeText(f'"{"q" * 161}" — why {token}'))
     assert [f.code for f in lint(quoted, PART)] == ["quote-too-long"]
 
 
@@ -651,10 +651,12 @@ def test_long_runs_of_marks_are_read_and_fitted_in_time(unit):
 
 
 def test_an_edit_costs_next_to_nothing_and_a_file_is_read_in_milliseconds():
-    document: Document = FULL
+    document: EntityDocument = FULL
     start = time.process_time()
     for number in range(2_000):
-        document = with_fields(replace(document, "identity", Fitted(f"x {number}\n" * 20)), {"updated_at": str(number)})
+        document = with_fields(
+            replace(document, "identity", SafeText(f"x {number}\n" * 20)), {"updated_at": str(number)}
+        )
     assert time.process_time() - start < 1
     start = time.process_time()
     reread(document)

@@ -1,4 +1,4 @@
-"""Drift: what a person may do to a file, what is healed once, and what nobody may write over."""
+"""Differences: what a person may do to a file, what is healed once, and what nobody may write over."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from signet_sync.entities.documents import drift
 from signet_sync.entities.documents.document import blank, parse, render
-from signet_sync.entities.documents.drift import SIMILARITY, Drift, compare, reanchor
+from signet_sync.entities.documents.drift import SIMILARITY, Differences, compare, reanchor
 from signet_sync.entities.documents.edits import append_item, replace
 from signet_sync.entities.documents.escaping import fit, fit_item
 from signet_sync.entities.documents.patch import apply
@@ -43,23 +43,23 @@ def edited(old, new):
 
 def test_the_same_bytes_are_the_same():
     judged = judge(TEXT, KNOWN)
-    assert (judged.verdict, judged.payload, judged.drift) == ("same", None, Drift())
-    assert compare(parse(TEXT), KNOWN) == Drift()
+    assert (judged.verdict, judged.payload, judged.drift) == ("same", None, Differences())
+    assert compare(parse(TEXT), KNOWN) == Differences()
 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        (edited("Keeps the bar high", "Lowers the bar"), Drift(changed=("role",))),
-        (edited("can.\n", "can.  \n"), Drift(changed=("role",))),
-        (edited("# Inner Critic", "# The Judge"), Drift(title=True)),
-        (edited("## Role", "## What it does"), Drift(retitled=("role",))),
-        (edited('status: "active"', "status: quiet"), Drift(fields=("status",))),
-        (edited('status: "active"', "status: active"), Drift(layout=True)),
-        (edited('status: "active"\n', ""), Drift(fields=("status",))),
-        (edited("locks:\n", 'locks:\n  - "role"\n'), Drift(fields=("locks",))),
-        (edited("locks:\n", "locks:\nmood: calm\n"), Drift(fields=("mood",))),
-        (TEXT + "\n## Aside\n\nMy own.\n", Drift(changed=("extensions",), added=("#Aside",))),
+        (edited("Keeps the bar high", "Lowers the bar"), Differences(changed=("role",))),
+        (edited("can.\n", "can.  \n"), Differences(changed=("role",))),
+        (edited("# Inner Critic", "# The Judge"), Differences(title=True)),
+        (edited("## Role", "## What it does"), Differences(retitled=("role",))),
+        (edited('status: "active"', "status: quiet"), Differences(fields=("status",))),
+        (edited('status: "active"', "status: active"), Differences(layout=True)),
+        (edited('status: "active"\n', ""), Differences(fields=("status",))),
+        (edited("locks:\n", 'locks:\n  - "role"\n'), Differences(fields=("locks",))),
+        (edited("locks:\n", "locks:\nmood: calm\n"), Differences(fields=("mood",))),
+        (TEXT + "\n## Aside\n\nMy own.\n", Differences(changed=("extensions",), added=("#Aside",))),
         (TEXT.replace("\n", "\r\n"), None),
     ],
 )
@@ -82,7 +82,7 @@ def test_a_section_may_be_moved():
     role = TEXT[TEXT.index("## Role") : TEXT.index("## Concerns")]
     moved = TEXT.replace(role, "").replace("## Highlights", f"{role}## Highlights")
     judged = judge(moved, KNOWN)
-    assert judged.verdict == "human_edit" and judged.drift == Drift(moved=("role",))
+    assert judged.verdict == "human_edit" and judged.drift == Differences(moved=("role",))
     assert apply(TEXT, judged.payload) == moved
 
 

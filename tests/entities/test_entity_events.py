@@ -16,12 +16,12 @@ from signet_sync.entities.documents import edits
 from signet_sync.entities.documents.escaping import fit, fit_item
 from signet_sync.entities.documents.patch import apply, change, whole
 from signet_sync.entities.event_log import chain
-from signet_sync.entities.event_log.chain import Line, lines_of, page_month, page_of, verify
+from signet_sync.entities.event_log.chain import LogLine, lines_of, page_month, page_of, verify
 from signet_sync.entities.event_log.events import (
     GENESIS,
     Event,
-    Outcome,
-    Problem,
+    LineProblem,
+    WriteOutcome,
     damage,
     decode,
     encode,
@@ -69,7 +69,7 @@ class Ledger:
 
     def outcome(self, event, state="committed"):
         ulid, at = self.stamp()
-        return Outcome(id=ulid, at=at, of=event.id, state=state)
+        return WriteOutcome(id=ulid, at=at, of=event.id, state=state)
 
     @property
     def lines(self):
@@ -78,7 +78,7 @@ class Ledger:
     @property
     def entries(self):
         found = [decode(line.text) for line in self.lines]
-        return [entry for entry in found if not isinstance(entry, Problem)]
+        return [entry for entry in found if not isinstance(entry, LineProblem)]
 
     def add(self, *entries):
         ulid, at = self.stamp(0)
@@ -333,7 +333,7 @@ def test_the_last_lines_are_enough_to_go_on_from():
     assert chain.add(ledger.lines[-1:], [entry], **given) == chain.add(ledger.lines, [entry], **given)
     [first] = chain.add([], [entry], **given).sealed
     assert first.prev == GENESIS
-    newer = [Line("2026-04", 1, '{"v":2}', True)]
+    newer = [LogLine("2026-04", 1, '{"v":2}', True)]
     with pytest.raises(WorkspaceError, match="later version"):
         chain.add(newer, [entry], **given)
 
@@ -371,7 +371,7 @@ def test_an_erased_event_leaves_its_hashes_and_the_chain_whole():
     assert (event.payload, event.reason, event.evidence) == (None, None, ())
     assert event.payload_sha256 == seal(a_ledger().entries[4], event.prev).payload_sha256
     # What was cut off and closed goes with it, whatever it held; damage that nobody closed stays for a person to see.
-    damaged = [*ledger.lines[:2], Line("2026-03", 3, "{", True), *ledger.lines[2:]]
+    damaged = [*ledger.lines[:2], LogLine("2026-03", 3, "{", True), *ledger.lines[2:]]
     assert chain.erase(damaged, lambda _: False, "y") == damaged
     ledger.pages["2026-04"] += b'{"cut'
     ledger.put("set", documents_document.render(blank()))
@@ -601,4 +601,4 @@ def test_a_key_gives_the_first_answer_again_and_no_other():
 def test_pages_come_back_as_they_are():
     for page in (b"", b"\n", b"a\nb", b"\xff\xfe\n\x00", "é\u2028\n".encode()):
         assert page_of(lines_of("2026-04", page)) == page
-    assert lines_of("2026-04", b"a\nb") == [Line("2026-04", 1, "a", True), Line("2026-04", 2, "b", False)]
+    assert lines_of("2026-04", b"a\nb") == [LogLine("2026-04", 1, "a", True), LogLine("2026-04", 2, "b", False)]

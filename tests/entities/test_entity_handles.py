@@ -11,7 +11,7 @@ from workbench import NOW, Vault
 from signet_sync.formats.entity_paths import KINDS, new_id
 from signet_sync.formats.handle import HANDLE, LETTERS
 from signet_sync.formats.timestamps import DAY
-from signet_sync.pages.sections import EntityView, FactView, MemoryView, Seen, candidates
+from signet_sync.pages.sections import EntityView, FactView, MemoryView, SectionInputs, candidates
 
 
 @pytest.fixture
@@ -96,7 +96,7 @@ def test_an_entity_of_another_agent_is_unknown(vault: Vault, pair: tuple[str, st
 
 def test_on_the_page_an_entity_ranks_like_what_was_remembered_of_a_person() -> None:
     now = 1_000 * DAY
-    seen = Seen(
+    seen = SectionInputs(
         facts=[FactView("f-aaaaaaaaaaaa", "person", "Jo reviews", None, now - 90 * DAY, "memory/x.md")],
         memories=[MemoryView("m-aaaaaaaaaaaa", "person", "Jo reviews lantern", now - 90 * DAY)],
         entities=[

@@ -7,14 +7,14 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signet_sync.entities.relations import Edge, Member, patterns
+from signet_sync.entities.relations import Member, Relationship, patterns
 from signet_sync.formats.wikilinks import targets
 
 TITLES = ["Critic", "Exile", "Firefighter", "Pleaser", "Self", "Planner", "Scout", "Watcher", "Host", "Child"]
 MEMBERS = {f"p-{title}": Member(f"p-{title}", title, f"entities/parts/{title}/profile.md") for title in TITLES}
 EDGES = st.lists(
     st.builds(
-        Edge,
+        Relationship,
         st.sampled_from([f"r-{n}" for n in range(12)]),
         st.sampled_from([None, "polarized", "in_conflict", "protects", "Tension", "x"]),
         st.lists(st.sampled_from([*MEMBERS, "p-Gone"]), max_size=3).map(tuple),
@@ -24,7 +24,7 @@ EDGES = st.lists(
 
 
 def edge(name, kind, *titles):
-    return Edge(f"r-{name}", kind, tuple(f"p-{title}" for title in titles))
+    return Relationship(f"r-{name}", kind, tuple(f"p-{title}" for title in titles))
 
 
 def found(*edges, members=MEMBERS):
@@ -91,7 +91,7 @@ def test_the_same_edges_say_the_same_in_any_order(edges, chance):
     # An edge is one file: its id comes once.
     edges = list({each.id: each for each in edges}.values())
     told = patterns(edges, MEMBERS, limit=100)
-    shuffled = [Edge(e.id, e.type, tuple(chance.sample(e.participants, len(e.participants)))) for e in edges]
+    shuffled = [Relationship(e.id, e.type, tuple(chance.sample(e.participants, len(e.participants)))) for e in edges]
     chance.shuffle(shuffled)
     assert patterns(shuffled, dict(reversed(MEMBERS.items())), limit=100) == told
     assert patterns(edges, MEMBERS, limit=2) == told[:2]
@@ -108,7 +108,8 @@ def test_a_garden_of_hundreds_is_told_at_once():
     chance = random.Random(6)
     members = {f"p-{n}": Member(f"p-{n}", f"Part {n}", f"entities/parts/{n}/profile.md") for n in range(200)}
     edges = [
-        Edge(f"r-{n}", chance.choice(["polarized", "x"]), tuple(chance.sample(list(members), 2))) for n in range(400)
+        Relationship(f"r-{n}", chance.choice(["polarized", "x"]), tuple(chance.sample(list(members), 2)))
+        for n in range(400)
     ]
     told = patterns(edges, members)
     assert len(told) == 10

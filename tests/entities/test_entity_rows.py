@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from signet_sync.entities import store as entities_store
-from signet_sync.entities.store import Chain, Drift, GardenFile
+from signet_sync.entities.store import DriftedFile, EntityFile, LogEnd
 from signet_sync.formats import entity_paths
 from signet_sync.formats.snapshot import Signature
 from signet_sync.formats.timestamps import parse_instant
@@ -20,8 +20,9 @@ from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store import line_index
 
 NOW_US = parse_instant("2026-11-20T10:00:00Z") or 0
-DRIFT = Drift("entities/parts/a--p-aaaaaaaaaaaa/profile.md", "default", "p-aaaaaaaaaaaa", "profile", "section-missing",
-              "the section `role` is gone", "put it back", "2026-11-20T10:00:00.000Z", "0" * 64)  # fmt: skip
+DRIFT = DriftedFile("entities/parts/a--p-aaaaaaaaaaaa/profile.md", "default", "p-aaaaaaaaaaaa", "profile",
+              "section-missing", "the section `role` is gone", "put it back", "2026-11-20T10:00:00.000Z",
+              "0" * 64)  # fmt: skip
 
 
 @pytest.fixture
@@ -36,7 +37,7 @@ def profile(title="Inner Critic", text="It guards the gate.\nIt fears shame.", *
     slug = given.get("slug", entity_paths.slug_of(title))
     entity_id = given.get("id", entity_paths.new_id(kind, agent_id, title))
     at = entity_paths.notes_path if given.get("file") == "notes" else entity_paths.profile_path
-    made = GardenFile(
+    made = EntityFile(
         path=at(agent_id, kind, slug, entity_id),
         agent_id=agent_id,
         kind=kind,
@@ -195,7 +196,7 @@ MADE = st.builds(
 @given(st.lists(st.tuples(st.booleans(), MADE, MADE), max_size=8))
 def test_lines_follow_the_rows_whatever_happens(steps):
     database = Database(":memory:")
-    known: dict[str, GardenFile] = {}
+    known: dict[str, EntityFile] = {}
     for putting, one, other in steps:
         moved = other._replace(path=one.path)  # another entity under the same path
         if putting:
@@ -267,15 +268,15 @@ def test_nobody_else_is_told_of_an_entity(database, tmp_path):
 def test_the_end_of_each_ledger_is_known_and_backed_up(database, tmp_path):
     marks = [native_backup.fingerprint(database)]
     for agent_id, number in (("default", 1), ("scout", 1), ("default", 2), ("default", 2)):
-        entities_store.set_chain(database, agent_id, Chain(f"hash-{number}", f"id-{number}", number))
+        entities_store.set_log_end(database, agent_id, LogEnd(f"hash-{number}", f"id-{number}", number))
         marks.append(native_backup.fingerprint(database))
     assert len(set(marks)) == 4 and marks[-1] == marks[-2]
-    assert entities_store.chain(database, "default") == Chain("hash-2", "id-2", 2)
-    assert entities_store.chain(database, "nobody") is None
+    assert entities_store.log_end(database, "default") == LogEnd("hash-2", "id-2", 2)
+    assert entities_store.log_end(database, "nobody") is None
     native_backup.write(database, str(tmp_path / "backup.db"))
     fresh = Database(":memory:")
     assert native_backup.restore(fresh, str(tmp_path / "backup.db"))["garden_chain"] == 2
-    assert entities_store.chain(fresh, "scout") == Chain("hash-1", "id-1", 1)
+    assert entities_store.log_end(fresh, "scout") == LogEnd("hash-1", "id-1", 1)
 
 
 def test_what_drifted_is_queued_once_until_it_changes(database):
@@ -291,7 +292,7 @@ def test_what_drifted_is_queued_once_until_it_changes(database):
 
 def test_a_rebuild_forgets_the_files_and_nothing_else(database):
     put(database, CRITIC)
-    entities_store.set_chain(database, "default", Chain("hash", "id", 1))
+    entities_store.set_log_end(database, "default", LogEnd("hash", "id", 1))
     entities_store.put_drift(database, DRIFT)
     with database.transaction():
         line_index.clear(database)
@@ -300,4 +301,4 @@ def test_a_rebuild_forgets_the_files_and_nothing_else(database):
     with database.transaction():
         database.reset_derived()
     assert entities_store.signatures(database) == {} and told(database) == []
-    assert entities_store.chain(database, "default") and entities_store.drift(database) == [DRIFT]
+    assert entities_store.log_end(database, "default") and entities_store.drift(database) == [DRIFT]

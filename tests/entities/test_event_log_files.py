@@ -282,7 +282,7 @@ def event(number: int) -> Event:
                  entity_id="p-abcdefghijkl", file="profile", payload={"text": f"word {number}"})  # fmt: skip
 
 
-def lines(root: Path) -> list[chain.Line]:
+def lines(root: Path) -> list[chain.LogLine]:
     pages = event_log_files.pages(str(root), "default")
     return [line for month, path in pages for line in chain.lines_of(month, event_log_files.read(str(root), path))]
 
@@ -293,7 +293,7 @@ def write(root: Path, number: int) -> str:
     for month, text in addition.writes:
         path = ledger_page("default", month)
         event_log_files.append(str(root), path, text, len(event_log_files.read(str(root), path)))
-    return addition.last
+    return addition.sealed[-1].hash
 
 
 def test_a_line_that_a_crash_cut_off_is_closed_by_the_next_write(root):

@@ -5,7 +5,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from signet_sync.entities.evidence import (
-    CAP,
     QUOTE_LENGTH,
     Evidence,
     claims_token,
@@ -19,6 +18,7 @@ from signet_sync.entities.evidence import (
     ulid_at,
 )
 from signet_sync.errors import UsageError
+from signet_sync.formats.entity_paths import EVIDENCE_CAP
 from signet_sync.formats.timestamps import iso, parse_instant
 
 AT = parse_instant("2026-03-28T22:34:06.792Z")
@@ -124,7 +124,7 @@ def test_an_item_is_read_as_it_was_written_and_forges_nothing(quote, why, path, 
 def test_a_long_quote_is_cut():
     read = read_item(item_text(Evidence("word " * 100, "why", None, TOKEN)))
     assert read is not None and len(read.quote) <= QUOTE_LENGTH and read.quote.endswith("…")
-    assert CAP == 7
+    assert EVIDENCE_CAP == 7
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ def test_a_rationale_keeps_semicolons_of_its_own():
         ("why: x; until: ; plan: z", "`until`"),
         ("why: …; until: …; plan: …", "`why` and `until` and `plan`"),
         ("why: x; why: y; until: z; plan: p", "`why` twice"),
-        ("so: x; why: a; until: b; plan: c", "something else"),
+        ("so: x; why: a; until: b; plan: c", "has to begin"),
     ],
 )
 def test_a_rationale_that_lacks_a_part_is_refused_and_says_which(text, said):

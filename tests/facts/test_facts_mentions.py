@@ -11,10 +11,15 @@ from hypothesis import strategies as st
 
 from signet_sync.facts import tokens
 from signet_sync.facts.extract import SCANNED, distil
-from signet_sync.facts.mentions import MENTIONS_PER_KIND, mentions
-from signet_sync.facts.relations import PATHS, RELATIONS_PER_ARTIFACT, relations
+from signet_sync.facts.mentions import MENTIONS_PER_KIND
+from signet_sync.facts.relations import PATHS, RELATIONS_PER_ARTIFACT
+from signet_sync.formats.fact import Mention
 
 PROJECT = "/code/lantern"
+
+
+def mentions(body: str, project: str | None) -> tuple[Mention, ...]:
+    return distil(body, project=project).mentions
 
 
 def named(body: str, kind: str, project: str | None = PROJECT) -> list[str]:
@@ -168,7 +173,7 @@ def test_so_many_and_no_kind_crowds_out_the_others():
 
 
 def told(body: str, project: str | None = PROJECT) -> list[tuple[str, str, str, int]]:
-    return [(r.kind, r.from_[1], r.to[1], r.line) for r in relations(body, project)]
+    return [(r.kind, r.from_[1], r.to[1], r.line) for r in distil(body, project=project).relations]
 
 
 def test_relations_of_a_project():
@@ -195,7 +200,7 @@ def test_what_waits_for_what():
 
 def test_relations_are_bounded():
     flood = "".join(f"src/a{n}.py `pip install p{n}`\n#{n} is blocked by #{n + 1}\n" for n in range(1, 200))
-    found = relations(flood, PROJECT)
+    found = distil(flood, project=PROJECT).relations
     assert len(found) <= RELATIONS_PER_ARTIFACT
     assert sum(r.kind == "part-of" for r in found) == PATHS
 
@@ -221,7 +226,6 @@ BODIES = st.text(st.sampled_from("#@/.-:`=\n ~'[]()ABcd12é中\t*"), max_size=30
 def test_any_body(body, project):
     found = distil(body, project=project)
     assert distil(body, project=project) == found
-    assert found.mentions == mentions(body, project) and found.relations == relations(body, project)
     keys = [(mention.kind, mention.norm) for mention in found.mentions]
     assert len(set(keys)) == len(keys) <= 60 and len(found.relations) <= 60
     assert all({relation.from_, relation.to} <= set(keys) for relation in found.relations)

@@ -9,17 +9,18 @@ from typing import Any
 
 import graph_rows
 import pytest
+from facts_rows import orphans
 from hypothesis import given
 from hypothesis import strategies as st
 
 from signet_sync.facts.extract import distil
-from signet_sync.facts.stage import FACT, Facts
-from signet_sync.facts.store import statements
-from signet_sync.facts.store.statements import Stated, Touched, entity_id
+from signet_sync.facts.stage import FACT
+from signet_sync.facts.store import facts, statements
+from signet_sync.facts.store.statements import ArtifactStatements, Touched, entity_id
 from signet_sync.formats.fact import Distilled, Item
 from signet_sync.recall.stage import RecallLines
 from signet_sync.storage.database.connection import Database
-from signet_sync.storage.database.named_rows import FACTS
+from signet_sync.storage.database.named_rows import FACTS, SOURCES
 from signet_sync.storage.database.table import SESSION
 from signet_sync.storage.database.tables import TABLES
 from signet_sync.sync.stages import Source
@@ -31,11 +32,11 @@ PROJECT = "/code/lantern"
 
 def stated(
     body: str, number: int = 1, *, agent: str = "default", day: int | None = None, project: str | None = PROJECT
-) -> Stated:
+) -> ArtifactStatements:
     """What the artifact of a session with this body states, on a day that is the session's number unless given."""
     at_us = (number if day is None else day) * DAY
     path = f"memory/{agent}-{number}--summary.md"
-    return Stated(
+    return ArtifactStatements(
         agent, f"token{number}", f"id{number}", "t-lantern", project, path, at_us, distil(body, project=project)
     )
 
@@ -51,7 +52,7 @@ def database() -> Iterable[Database]:
     made.close()
 
 
-def put(database: Database, *artifacts: Stated) -> None:
+def put(database: Database, *artifacts: ArtifactStatements) -> None:
     """As a pass does: the rows of each session replaced, then what follows from them."""
     follow(database, [one[:3] for one in artifacts], artifacts)
 
@@ -60,15 +61,15 @@ def drop(database: Database, *sessions: statements.Session) -> None:
     follow(database, sessions, ())
 
 
-def follow(database: Database, sessions: Iterable[statements.Session], artifacts: Iterable[Stated]) -> None:
+def follow(database: Database, sessions: Iterable[statements.Session], artifacts: Iterable[ArtifactStatements]) -> None:
     with database.transaction():
         for one in artifacts:
             _index(database, one)
-        settled = statements.settle(database, statements.replace(database, sessions, artifacts))
+        settled = facts.settle(database, *statements.replace(database, sessions, artifacts))
         RecallLines().update(database, [Source(FACT, *key) for key in settled], lambda: None)
 
 
-def _index(database: Database, one: Stated) -> None:
+def _index(database: Database, one: ArtifactStatements) -> None:
     """The row of an artifact, as far as facts need it."""
     if database.value("select exists(select 1 from memory_artifacts where source_path = ?)", (one.source_path,)):
         return
@@ -108,23 +109,31 @@ def identity(database: Database, text: str) -> str:
 
 def test_equal_texts_are_one_fact_with_several_sources(database):
     put(database, stated("## Decisions\n- Use **SQLite**\n", 1), stated("\n## Decided\n- use SQLite.\n", 2))
-    (fact,) = statements.of_entity(database, "default", entity_id("default", "project", PROJECT))
-    assert (fact.text, fact.aspect, fact.status, fact.sources) == ("use SQLite.", "decision", "active", 2)
-    assert (fact.earliest_us, fact.latest_us, fact.line) == (DAY, 2 * DAY, 3)
-    assert statements.sources(database, "default", fact.id) == [
+    fact_id = identity(database, "use SQLite.")
+    fact = facts.fact(database, "default", fact_id)
+    assert fact is not None and (fact.text, fact.aspect, fact.status) == ("use SQLite.", "decision", "active")
+    assert (fact.topic_id, fact.topic) == (entity_id("default", "project", PROJECT), "lantern")
+    assert (fact.earliest_us, fact.latest_us) == (DAY, 2 * DAY)
+    assert held(database) == {"use SQLite.": ("active", 2)}
+    assert list(
+        database.execute(
+            f"select source_path, line, text, at_us from {SOURCES} where attribute_id = ? order by at_us desc",
+            (fact_id,),
+        )
+    ) == [
         ("memory/default-2--summary.md", 3, "use SQLite.", 2 * DAY),
         ("memory/default-1--summary.md", 2, "Use **SQLite**", DAY),
     ]
-    assert statements.fact(database, "default", fact.id) == fact
-    assert statements.fact(database, "other", fact.id) is statements.fact(database, "default", "f-none") is None
-    assert statements.of_entity(database, "other", fact.entity_id) == []
+    assert facts.fact(database, "other", fact_id) is facts.fact(database, "default", "f-none") is None
+    assert facts.topic(database, "default", fact.topic_id) == ("project", "lantern", 2, 2 * DAY)
+    assert facts.topic(database, "other", fact.topic_id) is None
 
 
 def test_a_later_value_supersedes_whatever_came_in_first(database):
     put(database, stated("## Decisions\n- Database: SQLite\n", 2))
     put(database, stated("## Decisions\n- Database: Postgres\n", 1))
     assert held(database) == {"Database: SQLite": ("active", 1), "Database: Postgres": ("superseded", 1)}
-    old = statements.fact(database, "default", identity(database, "Database: Postgres"))
+    old = facts.fact(database, "default", identity(database, "Database: Postgres"))
     assert old is not None and old.superseded_by == identity(database, "Database: SQLite")
     assert recalled(database, "decision lantern") == ["Database: SQLite · decision · lantern"]
     drop(database, session(2))
@@ -177,8 +186,8 @@ def test_what_is_struck_out_supersedes_nothing(database):
 
 def test_without_a_project_facts_are_about_the_agent(database):
     put(database, stated("## Preferences\n- short answers\n", 1, project=None))
-    (fact,) = statements.of_entity(database, "default", entity_id("default", "agent", "default"))
-    assert fact.text == "short answers"
+    fact = facts.fact(database, "default", identity(database, "short answers"))
+    assert fact is not None and fact.topic_id == entity_id("default", "agent", "default")
     assert recalled(database, "preference") == ["short answers · preference"]
     assert list(database.execute("select kind, norm, name, mentions from entities")) == [
         ("agent", "default", "default", 1)
@@ -208,7 +217,7 @@ def test_two_agents_share_nothing(database):
     assert ids[0] and len(ids[0]) == len(ids[1]) and not ids[0] & ids[1]
     drop(database, session(1))
     assert held(database) == {} and held(database, "scout") == {"Lamp: oil": ("active", 1)}
-    assert statements.orphans(database) == 0
+    assert orphans(database) == 0
 
 
 def test_an_items_second_copy_and_ends_that_nobody_mentions_are_left_out(database):
@@ -217,7 +226,7 @@ def test_an_items_second_copy_and_ends_that_nobody_mentions_are_left_out(databas
     given = Distilled((*one.distilled.items, Item("next", "Go on!", 9, done=True)), (), loose)
     put(database, one._replace(distilled=given))
     assert held(database) == {"go on": ("active", 1)}
-    assert statements.orphans(database) == 0 and dump(database)["relations"] == []
+    assert orphans(database) == 0 and dump(database)["relations"] == []
 
 
 # ── the same however it came to be ──
@@ -244,7 +253,7 @@ STEP = st.tuples(
 @given(st.lists(st.lists(STEP, min_size=1, max_size=3), max_size=8))
 def test_bit_by_bit_is_as_all_at_once(rounds):
     database, whole = Database(":memory:"), Database(":memory:")
-    standing: dict[statements.Session, Stated] = {}
+    standing: dict[statements.Session, ArtifactStatements] = {}
     for steps in rounds:
         moved = {}
         for number, agent, day, project, body in steps:
@@ -255,7 +264,7 @@ def test_bit_by_bit_is_as_all_at_once(rounds):
         standing = {key: one for key, one in (standing | moved).items() if one is not None}
     put(whole, *standing.values())
     assert dump(database) == dump(whole)
-    assert statements.orphans(database) == statements.orphans(whole) == 0
+    assert orphans(database) == orphans(whole) == 0
     database.execute("insert into recall_lines_fts(recall_lines_fts, rank) values('integrity-check', 1)")
     before = database.connection.total_changes()
     follow(database, standing, standing.values())
@@ -265,39 +274,10 @@ def test_bit_by_bit_is_as_all_at_once(rounds):
     whole.close()
 
 
-def test_sessions_one_after_the_other_and_together(database):
-    one, two = stated("## Decisions\n- Lamp: oil\n", 1), stated("## Decisions\n- Lamp: gas\n", 2)
-    put(database, one)
-    put(database, two)
-    added = dump(database)
-    clear(database)
-    assert all(rows == [] for rows in dump(database).values())
-    put(database, two, one)
-    assert dump(database) == added
-
-
-def clear(database: Database) -> None:
-    with database.transaction():
-        for deriver in (Facts(), RecallLines()):
-            deriver.clear(database)
-
-
-def test_a_rebuild_mends_what_does_not_follow(database):
-    told = stated("## Decisions\n- Lamp: oil\n", 1), stated("## Decisions\n- Lamp: gas\n", 2)
-    put(database, *told)
-    right = dump(database)
-    database.execute("update entity_attributes set status = 'active', superseded_by = null, sources = 9")
-    database.execute("update entities set name = 'x', mentions = 9")
-    database.execute("delete from recall_lines where text like 'Lamp: gas%'")
-    clear(database)
-    put(database, *told)
-    assert dump(database) == right
-
-
 # ── what it costs ──
 
 
-def many(sessions: int, seed: int = 1) -> list[Stated]:
+def many(sessions: int, seed: int = 1) -> list[ArtifactStatements]:
     """Sessions of twelve items each in some projects; slots and paths meet."""
     random = Random(seed)
     words = ["queue", "lease", "ledger", "broker", "retry", "loop", "budget", "socket", "planner", "shard", "window"]
@@ -321,7 +301,6 @@ def test_settling_what_was_touched_never_walks_a_table(database):
     database.connection.exec_trace = lambda cursor, sql, bindings: seen.append(sql) or True
     put(database, stated("## Decisions\n- queue: bounded\n- lease: long\nsee src/queue.py\n", 7, project="/code/queue"))
     drop(database, session(3))
-    statements.of_entity(database, "default", entity_id("default", "project", PROJECT))
     database.connection.exec_trace = None
     explained = 0
     for sql in dict.fromkeys(seen):

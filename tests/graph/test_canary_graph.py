@@ -16,10 +16,10 @@ from typing import Any
 import artifacts_fixture as made
 import pytest
 from endings import compact, end
+from facts_rows import orphans
 from workbench import NOW, Vault
 
 from signet_sync.app.workspace import opened
-from signet_sync.facts.store import statements
 from signet_sync.formats.fact import Item
 from signet_sync.formats.handle import LETTERS
 from signet_sync.graph import enrichment
@@ -196,7 +196,7 @@ class Scene:
         """Nothing stands behind nothing."""
         known = self.ids()
         with self.vault.database() as database:
-            assert statements.orphans(database) == 0
+            assert orphans(database) == 0
         for table, column in (
             ("session_summary_children", "parent_id"), ("session_summary_children", "child_id"),
             ("pins", "id"), ("node_telemetry", "id"), ("node_wordings", "id"), ("recall_lines", "id"),

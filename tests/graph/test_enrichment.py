@@ -24,10 +24,10 @@ from signet_sync.app.workspace import opened
 from signet_sync.capture import intake
 from signet_sync.formats.fact import Item
 from signet_sync.formats.timestamps import DAY, SECOND, iso, parse_instant
-from signet_sync.graph.enrichment import MOST, enrich, keep, rederive, without_synthesis
+from signet_sync.graph.enrichment import MOST, enrich, rederive, store_items, without_synthesis
 from signet_sync.graph.store import wordings
 from signet_sync.llm import prompts
-from signet_sync.llm.prompts import beside, facts_prompt, paragraph_prompt, read_facts, read_paragraph
+from signet_sync.llm.prompts import facts_prompt, merge_items, paragraph_prompt, read_facts, read_paragraph
 from signet_sync.settings.model import Settings, resolve
 from signet_sync.storage.database.named_rows import FACTS, SOURCES
 from signet_sync.storage.database.removal import drop_artifacts
@@ -109,8 +109,8 @@ def test_the_same_is_kept_once_and_never_too_much():
 def test_own_items_stay_first_and_are_not_said_again():
     own = [Item("decision", "Use SQLite.", 3, True, "use"), Item("next", "Ship", 9)]
     more = [Item("note", "use `SQLite`", 1), Item("note", "Ask Grace", 2), Item("note", "ask grace!", 3)]
-    assert beside(own, more) == (*own, more[1])
-    assert beside(own, ()) == tuple(own) and beside((), more[:1]) == (more[0],)
+    assert merge_items(own, more) == (*own, more[1])
+    assert merge_items(own, ()) == tuple(own) and merge_items((), more[:1]) == (more[0],)
 
 
 # --- facts: what is not ---------------------------------------------------------------------------------------------
@@ -370,9 +370,9 @@ def test_what_was_distilled_goes_with_its_artifact(vault):
 def test_nothing_that_was_distilled_misses_its_derivation(vault):
     with workspace(vault) as found:
         first, second = wordings.unread(found.database, 9, NOW)
-        assert not keep(found, first, (), "", NOW) and outbox.backlog(found.database) == 0
-        assert keep(found, first, [Item("note", "x", 1)], "m", NOW)
-        assert keep(found, second, [Item("note", "y", 1)], "m", NOW)
+        assert not store_items(found, first, (), "", NOW) and outbox.backlog(found.database) == 0
+        assert store_items(found, first, [Item("note", "x", 1)], "m", NOW)
+        assert store_items(found, second, [Item("note", "y", 1)], "m", NOW)
         assert outbox.backlog(found.database) == 2
         rederive(found, {first[:3]}, MIDDAY)
         assert outbox.backlog(found.database) == 0, "that of another process as well"
@@ -588,7 +588,7 @@ def test_one_that_fails_holds_up_no_other(vault, model, log):
     with workspace(vault, **model.settings, synthesis_provider="none") as found:
         ask(found)
         rows = sorted(found.database.execute("select items, model from extractions"))
-    assert rows == [("[]", ""), ("[]", "small")] and log == ["vllm gave no facts: the answer is none"]
+    assert rows == [("[]", ""), ("[]", "small")] and log == ["vllm gave no facts: the answer is unusable"]
 
 
 def test_who_waits_goes_first(vault, model):
@@ -651,7 +651,7 @@ def test_an_answer_about_a_session_that_was_removed_meanwhile_is_dropped(vault, 
 def test_a_run_that_was_cut_short_is_made_up_for(vault, model):
     with workspace(vault) as found:
         artifact = wordings.unread(found.database, 1, NOW)[0]
-        keep(found, artifact, [Item("person", "Grace reviews", 4)], "m", NOW)
+        store_items(found, artifact, [Item("person", "Grace reviews", 4)], "m", NOW)
     vault.reindex()
     assert ("person", "Grace reviews", artifact.source_path, 4) in facts(vault)
 
@@ -674,8 +674,8 @@ def test_a_removed_session_takes_what_was_made_of_it(vault, model):
 
 def test_the_intake_asks_when_its_work_is_done(vault, model):
     with workspace(vault, **model.settings, synthesis_provider="none") as found:
-        intake.take(found, now_us=lambda: MIDDAY)
+        intake.run_capture(found, now_us=lambda: MIDDAY)
         assert len(model.prompts) == 2
     with workspace(vault) as found:
-        intake.take(found, now_us=lambda: MIDDAY)
+        intake.run_capture(found, now_us=lambda: MIDDAY)
         assert len(model.prompts) == 2

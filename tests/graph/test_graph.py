@@ -12,12 +12,10 @@ import pytest
 from workbench import NOW, Vault
 
 from benchmarks import corpus
-from signet_sync.app.pipeline import PIPELINE
-from signet_sync.graph.store.nodes import GRAPH
 from signet_sync.storage.database.connection import Database
-from signet_sync.sync.stages import SESSION, Source
 
 SHARED = Path(__file__).resolve().parents[3] / "shared"
+GRAPH = ("session_summaries", "session_summary_children", "thread_sessions", "memory_thread_heads")
 TABLES = (*GRAPH, "entities", "entity_mentions", "entity_attributes", "attribute_sources", "relations", "recall_lines")
 PROJECTS = ("/home/ada/code/lantern", "/home/ada/code/prism", None)
 
@@ -86,23 +84,6 @@ def test_bit_by_bit_is_as_all_at_once(vault: Vault, seed: int) -> None:
     before = graph_of(vault.dump())
     vault.reindex("--full")
     assert graph_of(vault.dump()) == before
-
-
-def test_a_second_pass_and_an_unchanged_session_write_nothing(vault: Vault) -> None:
-    random = Random(5)
-    for number in range(6):
-        vault.put(files_of(random, number))
-    vault.reindex()
-    database = Database(str(vault.db))
-    sessions = list(database.execute("select distinct agent_id, session_token, session_id from memory_artifacts"))
-    before: int = database.value("select total_changes()")
-    with database.transaction():
-        for deriver in PIPELINE.derivers:
-            moved = [Source(SESSION, *session) for session in sessions]
-            if SESSION in deriver.kinds:
-                deriver.update(database, deriver.prepare(database, moved, {}, lambda: None), lambda: None)
-    assert database.value("select total_changes()") == before
-    database.close()
 
 
 def test_other_rules_make_the_graph_anew_though_no_file_moved(vault: Vault) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from workbench import Vault
 
 from signet_sync.formats.handle import id_of
-from signet_sync.graph.nodes import Edge, Node
+from signet_sync.graph.nodes import GraphEdge, GraphNode
 from signet_sync.graph.picture import Picture, dot, mermaid, values
 
 NAME = r"[skcaet]_[a-z2-7]{12}"
@@ -43,12 +43,14 @@ def picture(labels: list[str]) -> Picture:
     """A picture of one thread whose nodes are of every kind and carry these labels."""
     thread = id_of("t", "default", 1)
     nodes = [
-        Node("default", id_of("s", "default", place), kind, source, depth, None, thread, None, None, 0, 10**15, 1, 0, 0,
-             label, None)
+        GraphNode(
+            "default", id_of("s", "default", place), kind, source, depth, None, thread, None, None, 0, 10**15, 1, 0, 0,
+            label, None,
+        )
         for place, label in enumerate(labels)
         for kind, source, depth in [KINDS[place % len(KINDS)]]
     ]  # fmt: skip
-    edges = [Edge("default", one.id, other.id) for one, other in pairwise(nodes)]
+    edges = [GraphEdge("default", one.id, other.id) for one, other in pairwise(nodes)]
     return Picture(((thread, labels[0] if labels else ""),), tuple(nodes), tuple(edges), 3)
 
 

@@ -13,7 +13,7 @@ from workbench import NOW, Vault
 
 from signet_sync.app.workspace import opened
 from signet_sync.formats.timestamps import parse_instant
-from signet_sync.pages import stage as pages_stage
+from signet_sync.pages import memory_page_writer
 from signet_sync.settings.model import Settings
 from signet_sync.storage.database.named_rows import NODES
 from signet_sync.sync.engine import run_pass
@@ -145,7 +145,7 @@ def test_a_page_of_many_days_and_a_warning_is_never_over_its_budget(vault: Vault
             Settings(), budget_tokens=budget, share_head=shares[0], share_ledger=shares[1], share_index=shares[2]
         )
         with opened(str(vault.root), settings) as workspace:
-            page, _, _ = pages_stage.compose(workspace, "default", NOW_US)
+            page, _, _ = memory_page_writer.compose(workspace, "default", NOW_US)
         assert "[!warning]" in page.text
         assert estimate_tokens(page.text) <= budget
 

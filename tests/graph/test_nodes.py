@@ -12,7 +12,7 @@ from signet_sync.capture.harnesses import claude_code, codex, gemini, openclaw, 
 from signet_sync.capture.harnesses.markdown import render
 from signet_sync.capture.stores.opencode import opencode_session, opencode_sources
 from signet_sync.formats.timestamps import parse_instant
-from signet_sync.graph.nodes import CHUNK_TOKENS, Edge, Source, best_of, cut, of_session
+from signet_sync.graph.nodes import CHUNK_TOKENS, ArtifactText, GraphEdge, best_of, of_session
 from signet_sync.text import chunking
 from signet_sync.text.sanitizer import sanitize_transcript_v2
 from signet_sync.text.token_estimate import rough_tokens
@@ -43,11 +43,15 @@ def source(kind="summary", at=T, content="# Lit\n\nThe lantern is lit.", **more)
         "content": content,
         "sentence": "Lit the lantern and made queue.py drain five jobs at a time.",
     }
-    return Source(**(fields | more))
+    return ArtifactText(**(fields | more))
+
+
+def ranges_of(text, limit=CHUNK_TOKENS):
+    return [(piece.start, piece.end) for piece in chunking.pieces(text, limit)]
 
 
 def slices(text, limit=CHUNK_TOKENS):
-    return [text[start:end] for start, end in cut(text, limit)]
+    return [text[start:end] for start, end in ranges_of(text, limit)]
 
 
 def turn(speaker, hour, words, minute=0):
@@ -69,7 +73,7 @@ TEXTS = st.lists(LINES, max_size=60).map("\n".join) | st.lists(LINES, max_size=2
 
 @given(TEXTS, st.integers(8, 300))
 def test_pieces_cover_the_text_and_are_bounded(text, limit):
-    ranges = cut(text, limit)
+    ranges = ranges_of(text, limit)
     assert [start for start, _ in ranges] == [0, *(end for _, end in ranges)][: len(ranges)]
     assert "".join(text[start:end] for start, end in ranges) == text
     assert all(start < end for start, end in ranges)
@@ -86,8 +90,8 @@ def test_even_of_a_limit_too_small_for_a_character_nothing_is_lost(text, limit):
 
 
 def test_the_empty_text_has_no_piece_and_a_short_one_has_one():
-    assert cut("") == []
-    assert cut("hi") == [(0, 2)]
+    assert ranges_of("") == []
+    assert ranges_of("hi") == [(0, 2)]
 
 
 def test_whole_turns_stay_together_while_they_fit():
@@ -122,7 +126,7 @@ def test_no_character_is_parted_from_its_marks():
     for cluster in ("e\u0301", "👩\u200d🚀", "👍🏽", "🇯🇵", "\ud83d\ude80", "\r\n"):
         for shift in range(3):
             text = "a" * shift + cluster * 400
-            starts = {start for start, _ in cut(text, 40)} - {0}
+            starts = {start for start, _ in ranges_of(text, 40)} - {0}
             if cluster != "🇯🇵":
                 assert all((start - shift) % len(cluster) == 0 for start in starts)
             assert starts
@@ -131,7 +135,7 @@ def test_no_character_is_parted_from_its_marks():
 def test_not_even_in_an_endless_character_are_surrogates_parted():
     for shift in range(3):
         text = "\u200d" * shift + "\ud83d\ude80\u200d" * 400
-        assert not any(text[start] == "\ude80" for start, _ in cut(text, 40))
+        assert not any(text[start] == "\ude80" for start, _ in ranges_of(text, 40))
 
 
 @pytest.mark.parametrize("fence", ["```", "~~~", "````py", "  ```"])
@@ -340,7 +344,7 @@ def test_without_a_summary_the_compaction_of_the_segment_counts():
     assert made.edges == ()
     made = of_session([source("transcript")], None)
     assert made.edges == ()
-    assert all(isinstance(e, Edge) for e in of_session([source("transcript"), source()], None).edges)
+    assert all(isinstance(e, GraphEdge) for e in of_session([source("transcript"), source()], None).edges)
 
 
 # --- real ones ---

@@ -8,19 +8,16 @@ from hypothesis import strategies as st
 from test_nodes import T
 from test_threads import LANTERN, session
 
+from signet_sync.formats.calendar import quarter_of, quarter_span, week_of, week_span
 from signet_sync.formats.timestamps import DAY, parse_instant
-from signet_sync.graph.nodes import Edge
+from signet_sync.graph.nodes import GraphEdge
 from signet_sync.graph.rollups import (
     BUDGET_TOKENS,
     arc,
     arc_id,
     epoch,
     epoch_id,
-    quarter_of,
-    quarter_span,
     shortened,
-    week_of,
-    week_span,
 )
 from signet_sync.text.token_estimate import rough_tokens
 
@@ -94,7 +91,7 @@ def test_an_arc():
         "3 sessions of 2026-W13: Measured the queue with 10,000 jobs, see src/drain.py.", None,
     )  # fmt: skip
     assert node.id.startswith("a-")
-    assert edges == tuple(sorted(Edge("default", node.id, one.node_id) for one in sessions))
+    assert edges == tuple(sorted(GraphEdge("default", node.id, one.node_id) for one in sessions))
 
 
 def test_below_two_there_is_none():
@@ -153,7 +150,7 @@ def test_an_epoch():
         "2 weeks of 2026-Q1: Lit the lantern on day 0.", None,
     )  # fmt: skip
     assert node.id.startswith("e-")
-    assert edges == tuple(sorted(Edge("default", node.id, one.id) for one in (newer, older)))
+    assert edges == tuple(sorted(GraphEdge("default", node.id, one.id) for one in (newer, older)))
 
 
 def test_a_full_quarter_fits():

@@ -14,19 +14,17 @@ from signet_sync.graph.nodes import of_session
 from signet_sync.graph.threads import (
     BLOCKERS,
     DECISIONS,
-    HEAD_SESSIONS,
     LOOPS,
     NEXT_STEPS,
+    SUMMARY_SESSIONS,
     ThreadSession,
-    head,
-    head_columns,
-    head_from,
+    ThreadSummary,
+    columns_of,
     lineage_of,
-    session_columns,
-    session_from,
+    row_of,
     session_of,
+    summarize,
     thread_of,
-    told_of,
 )
 
 SUMMARY = source()
@@ -57,7 +55,7 @@ def session(day, **more):
 
 
 def head_of(*sessions, arc=None):
-    return head(LANTERN, sessions, len(sessions), T - 100 * DAY, arc)
+    return summarize(LANTERN, sessions, len(sessions), T - 100 * DAY, arc)
 
 
 # --- lineage ---
@@ -224,7 +222,7 @@ def test_any_order_brings_the_same_and_bounded(one, two, data):
     assert told(data.draw(st.permutations(sources)), shuffled) == found
     assert len(found.decisions) <= DECISIONS and len(found.next_steps) <= NEXT_STEPS
     assert len(found.loops) <= LOOPS and len(found.blockers) <= BLOCKERS
-    assert session_from(session_columns(found)) == found
+    assert row_of(ThreadSession, columns_of(found)) == found
 
 
 # --- the head ---
@@ -273,7 +271,7 @@ def test_next_action():
 
 
 def test_older_sessions_than_the_newest_twelve_do_not_count():
-    sessions = [session(day, decisions=(f"D{day}",), loops=(f"L{day}",)) for day in range(HEAD_SESSIONS + 1)]
+    sessions = [session(day, decisions=(f"D{day}",), loops=(f"L{day}",)) for day in range(SUMMARY_SESSIONS + 1)]
     sessions[0] = sessions[0]._replace(blockers=("old",), next_steps=("old",))
     assert head_of(*sessions) == head_of(*sessions[1:])._replace(sessions=len(sessions))
 
@@ -289,7 +287,7 @@ SESSIONS = st.lists(
         next_steps=SOME,
         loops=SOME,
         blockers=SOME,
-        closed=SOME.map(lambda texts: tuple(threads.saying(text) for text in texts)),
+        closed=SOME.map(lambda texts: tuple(threads.item_key(text) for text in texts)),
     ),
     min_size=1,
     max_size=15,
@@ -300,10 +298,10 @@ SESSIONS = st.lists(
 def test_any_order_has_the_same_head(sessions, data):
     found = head_of(*sessions)
     assert head_of(*data.draw(st.permutations(sessions))) == found
-    assert head_from(head_columns(found)) == found
-    assert all(session_from(session_columns(one)) == one for one in sessions)
+    assert row_of(ThreadSummary, columns_of(found)) == found
+    assert all(row_of(ThreadSession, columns_of(one)) == one for one in sessions)
     for texts in (found.decisions, found.loops, found.blockers):
-        assert len({threads.saying(text) for text in texts}) == len(texts) <= 5
+        assert len({threads.item_key(text) for text in texts}) == len(texts) <= 5
     assert found.next_action not in found.loops
     assert (found.status == "settled") <= (not found.loops and found.next_action is None)
 
@@ -313,14 +311,14 @@ def test_any_order_has_the_same_head(sessions, data):
 
 def test_columns_are_those_of_the_tables():
     one = session(1, decisions=("Größe: 灯",), closed=("b", "a"))
-    row = session_columns(one)
+    row = columns_of(one)
     assert len(row) == 13 and row[:12] == one[:12]
     assert row[12] == '{"blockers":[],"closed":["b","a"],"decisions":["Größe: 灯"],"loops":[],"next_steps":[]}'
-    assert session_from(list(row)) == one
+    assert row_of(ThreadSession, list(row)) == one
     found = head_of(one, arc="a-1")
-    row = head_columns(found)
+    row = columns_of(found)
     assert len(row) == 17 and row[:16] == found[:16]
-    assert json.loads(told_of(found)) == {
+    assert json.loads(columns_of(found)[-1]) == {
         "blockers": [], "decisions": ["Größe: 灯"], "loops": [], "refs": ["s-1", "a-1"]
     }  # fmt: skip
-    assert head_from(list(row)) == found
+    assert row_of(ThreadSummary, list(row)) == found

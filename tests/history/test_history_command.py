@@ -279,7 +279,7 @@ def ended(held: Workspace, key: str, at_us: int, agent: str = "default") -> None
             flow_key=f"flow {key} {at_us}",
             kind="end",
             session=("t" * 16, key),
-            answer=results.Answer("", {}, False),
+            answer=results.RecordedAnswer("", {}, False),
             at=iso(at_us),
         )
 

@@ -119,7 +119,7 @@ def test_manifests_tombstones_and_pages_replaced_by_something_else_are_left_and_
     }
     told = " ".join(document["trouble"])
     assert "MEMORY.md: the page could not be written: it is a symlink" in told
-    assert "ledger/2026/03/27.md: the page could not be written: a folder stands there" in told
+    assert "ledger/2026/03/27.md: the page could not be written: there is a folder at its path" in told
     doctor = vault.call("doctor").out
     assert "MEMORY.md is a link" in doctor and "ledger/2026/03/27.md is a folder" in doctor
     assert outside.read_text() == "outside" and all(path.is_symlink() for path in replaced)
@@ -196,12 +196,12 @@ def test_a_batch_or_a_pattern_is_restored_and_trouble_with_one_is_told_while_the
     assert [len(batch["files"]) for batch in batches] == [4, 4]
     assert f"--batch {batches[1]['id']}" in vault.call("violations", "list").out
     with vault.database(readonly=False) as database:
-        integrity_store.let_go(database, [summaries[5]])
+        integrity_store.drop_bytes(database, [summaries[5]])
     words = ("violations", "restore", "--batch", batches[1]["id"], "--yes", "--json", "--now", LATER)
     answer = vault.call(*words)
     assert answer.code == 1 and len(answer.json["restored"]) == 3
     (failed,) = answer.json["failed"]
-    assert failed.startswith(f"{summaries[5]}: the sealed bytes of this file were let go")
+    assert failed.startswith(f"{summaries[5]}: the sealed bytes of this file were deleted by retention")
     assert sorted(opened(vault)) == sorted([*summaries[:4], summaries[5]])
     again = vault.call(*words)
     assert again.code == 1 and again.json["restored"] == []

@@ -256,7 +256,7 @@ def test_other_answers_are_final_and_never_repeated(server, status):
 )  # fmt: skip
 def test_an_answer_of_another_shape_is_an_error(server, body):
     server.acts = [answer(200, body)]
-    assert "no chat completion" in refused(provider(server)).message
+    assert "not a chat completion" in refused(provider(server)).message
 
 
 def test_an_answer_is_bounded(server):

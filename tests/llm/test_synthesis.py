@@ -284,7 +284,10 @@ def test_a_failure_is_said_once_and_without_text(log):
 
 def test_an_empty_answer_is_said(log):
     assert summary(Fixed("<think>hidden")) is None and sentence(Fixed(" \n")) is None
-    assert log == ["fixed gave no summary: the answer holds none", "fixed gave no sentence: the answer holds none"]
+    assert log == [
+        "fixed gave no summary: the answer contains none",
+        "fixed gave no sentence: the answer contains none",
+    ]
 
 
 def test_all_calls_of_a_flow_share_one_timeout(log):

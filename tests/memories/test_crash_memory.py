@@ -22,6 +22,8 @@ from signet_sync.formats.turn import Turn
 from signet_sync.memories import operations as memories_operations
 from signet_sync.memories import promotion
 from signet_sync.memories.store import memories, recall_events
+from signet_sync.privacy import forget as privacy_forget
+from signet_sync.recall import pinning
 from signet_sync.sessions import live as sessions_live
 from signet_sync.sessions.store import live
 from signet_sync.settings.model import Settings
@@ -78,7 +80,7 @@ def prepare(folder: Path, scenario: str) -> None:
         told["forget"] = keep(workspace, FORGOTTEN)
         keep(workspace, REMOVED, session=told["remove"])
         for handle in (told["forget"], *arcs_and_nodes(workspace.database, told["remove"])):
-            memories_operations.pin(workspace, "default", handle, NOW_US)
+            pinning.pin(workspace, "default", handle, NOW_US)
             access_counts.count_nodes(workspace.database, "default", [handle], NOW[:10])
         turn = Turn(1, "user", "Bound it.", MOMENT)
         sessions_live.append(workspace, [turn], agent_id="default", session_key=RUNNING["session_key"])
@@ -219,7 +221,7 @@ def test_once_it_is_forgotten_no_copy_of_the_page_has_its_words(tmp_path):
         passes = iter([engine.run_locked])
         memories_operations.engine.run_locked = lambda *given: next(passes, lambda *_: os._exit(137))(*given)
         with opened(str(vault.root), Settings()) as workspace:
-            memories_operations.forget(workspace, "default", memory_id, NOW_US)
+            privacy_forget.forget(workspace, "default", memory_id, NOW_US)
         return 0
 
     assert forked(work) == 137

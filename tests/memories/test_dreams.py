@@ -19,6 +19,7 @@ import pytest
 from agents import Counted, Inside, until
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from recall_totals import totals
 from workbench import Answer, Vault, contents, numbered, tree
 
 from signet_sync.admin import stats
@@ -26,7 +27,7 @@ from signet_sync.app import scheduler
 from signet_sync.app.workspace import opened
 from signet_sync.formats.timestamps import DAY, SECOND, iso, parse_instant
 from signet_sync.memories import promotion
-from signet_sync.memories.signals import ZERO, Event, Signals, Totals, signals, totals
+from signet_sync.memories.signals import ZERO, RecallEvent, Signals, Totals, signals
 from signet_sync.memories.store import memories, promotions, recall_events
 from signet_sync.memories.store.memories import Memory
 from signet_sync.settings.model import Settings
@@ -48,6 +49,11 @@ ASKED = ("Luis", "Bogota", "who prefers Spanish")
 OF_KATE = ("Kate", "WhatsApp", "short replies")
 
 quick = agents.quick
+
+
+def events_of(database: Database, agent_id: str, memory_id: str) -> list[RecallEvent]:
+    sql = "select query, score, at_us from recall_events where agent_id = ? and memory_id = ? order by at_us, id"
+    return [RecallEvent(*row) for row in database.execute(sql, (agent_id, memory_id))]
 
 
 @pytest.fixture
@@ -98,16 +104,17 @@ def recall(vault: Vault, *queries: str, now: str = NOW, agent: str = "default") 
     return found
 
 
-def hit(database: Database, memory_id: str, *found: Event, agent: str = "default") -> None:
+def hit(database: Database, memory_id: str, *found: RecallEvent, agent: str = "default") -> None:
     """Records hits on a memory."""
     for event in found:
         assert recall_events.record(database, agent, event.query, [(memory_id, event.score)], event.at_us)
 
 
-def hits(*scores: float, queries: int = 1, days: int = 1, at_us: int = NOW_US) -> list[Event]:
+def hits(*scores: float, queries: int = 1, days: int = 1, at_us: int = NOW_US) -> list[RecallEvent]:
     """A hit with each score, by so many queries, on so many days up to a time."""
     return [
-        Event(f"query {number % queries}", score, at_us - number % days * DAY) for number, score in enumerate(scores)
+        RecallEvent(f"query {number % queries}", score, at_us - number % days * DAY)
+        for number, score in enumerate(scores)
     ]
 
 
@@ -146,7 +153,7 @@ def filled(vault: Vault, text: str = LUIS, queries: tuple[str, ...] = ASKED) -> 
     """A memory that was the first answer to three queries; gives its id."""
     memory_id = remember(vault, text)
     with vault.database(readonly=False) as database:
-        hit(database, memory_id, *(Event(query, 1.0, NOW_US) for query in queries))
+        hit(database, memory_id, *(RecallEvent(query, 1.0, NOW_US) for query in queries))
     return memory_id
 
 
@@ -169,7 +176,7 @@ def test_recall_signals_isolated_per_memory_and_agent(store: Database) -> None:
     assert (seen(store, luis).recall_count, seen(store, kate).recall_count) == (2, 1)
     assert seen(store, luis, "scout") == ZERO
     hit(store, luis, *hits(1.0), agent="scout")
-    assert recall_events.of_memory(store, "scout", luis) == [], "no event of a memory that the agent has not"
+    assert events_of(store, "scout", luis) == [], "no event of a memory that the agent has not"
 
 
 def test_recall_signals_for_agent_returns_map(store: Database) -> None:
@@ -283,7 +290,7 @@ def test_an_answer_does_not_wait_for_its_event(vault: Vault) -> None:
 
 EVENTS = st.lists(
     st.builds(
-        Event,
+        RecallEvent,
         st.sampled_from(["Luis", "luis", "Luis ", "who prefers Spanish", "Bogotá"]),
         st.floats(0.01, 1.0),
         st.integers(NOW_US - 40 * DAY, NOW_US) | st.sampled_from([NOW_US - NOW_US % DAY, NOW_US - NOW_US % DAY - 1]),
@@ -294,7 +301,7 @@ EVENTS = st.lists(
 
 @settings(max_examples=15)
 @given(EVENTS, EVENTS, st.integers(NOW_US - 30 * DAY, NOW_US))
-def test_sql_counts_as_the_desk_does(mine: list[Event], theirs: list[Event], since_us: int) -> None:
+def test_sql_counts_as_the_desk_does(mine: list[RecallEvent], theirs: list[RecallEvent], since_us: int) -> None:
     database = Database(":memory:")
     for agent in ("default", "scout"):
         for memory_id in ("m-mine", "m-theirs"):
@@ -309,7 +316,7 @@ def test_sql_counts_as_the_desk_does(mine: list[Event], theirs: list[Event], sin
             found = counted.get(memory_id, Totals(0, 0.0, 0, 0, 0))
             assert found._replace(score_sum=0) == wanted._replace(score_sum=0)
             assert found.score_sum == pytest.approx(wanted.score_sum)
-    assert sorted(recall_events.of_memory(database, "default", "m-mine")) == sorted(mine)
+    assert sorted(events_of(database, "default", "m-mine")) == sorted(mine)
     database.connection.close()
 
 
@@ -362,10 +369,10 @@ def test_forget_removes_all_derived_rows(vault: Vault) -> None:
 def test_prune_recall_events_trims_old_rows(store: Database) -> None:
     luis = put(store, LUIS)
     hit(store, luis, *hits(*[1.0] * 5, days=5))
-    assert recall_events.prune(store, NOW_US - 2 * DAY) == 2
-    assert recall_events.prune(store, NOW_US - 2 * DAY) == 0
-    assert recall_events.prune(store, NOW_US + 1) == 3
-    assert recall_events.of_memory(store, "default", luis) == []
+    assert recall_events.drop_before(store, NOW_US - 2 * DAY) == 2
+    assert recall_events.drop_before(store, NOW_US - 2 * DAY) == 0
+    assert recall_events.drop_before(store, NOW_US + 1) == 3
+    assert events_of(store, "default", luis) == []
 
 
 def test_wal_checkpoint_noops_cleanly(vault: Vault, database: Database) -> None:
@@ -663,7 +670,7 @@ def removal(vault: Vault) -> tuple[str, str]:
     recall(vault, "lantern", f"{CANARY} lantern", "what lights the lantern", CANARY)
     recall(vault, "lantern at night", "drain the queue", "a queue at night")
     with vault.database(readonly=False) as database:
-        hit(database, keep, Event(f"the {CANARY} at night", 0.5, NOW_US))
+        hit(database, keep, RecallEvent(f"the {CANARY} at night", 0.5, NOW_US))
     assert set(promoted(dream(vault))) == {keep, gone}
     assert "DREAMS.md" in {Path(path).name for path in leaks(vault.root.parent)}
     return keep, gone
@@ -715,7 +722,7 @@ def test_pages_that_are_held_back_are_shown_later(vault: Vault) -> None:
     hold(vault)
     answer = done(vault, "dream", "--now", NOW)
     assert "1 promoted into MEMORY.md" in answer.out
-    assert "MEMORY.md follows: a Signet daemon" in answer.err
+    assert "MEMORY.md is held back: a Signet daemon" in answer.err
     assert vault.page() == before and not (vault / "DREAMS.md").exists()
     assert vault.rows("select memory_id from memory_promotions") == [(luis,)]
     let_go(vault)

@@ -364,7 +364,7 @@ def test_what_is_no_memory_is_not_forgotten(vault: Vault) -> None:
         error = forget(vault, name, code=2)
         assert error["code"] == code and error["hint"], error
     answer: Answer = vault.call("forget", "t-abcdefghijkl")
-    assert answer.err.count("\n") == 1 and "markdown" in answer.err
+    assert answer.err.count("\n") == 1 and "session's files" in answer.err
 
 
 def test_a_beginning_that_several_share_is_refused_with_all_of_them(vault: Vault) -> None:

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from signet_sync.formats.timestamps import DAY, parse_instant
 from signet_sync.memories.promotion_score import (
     WEIGHTS,
-    Candidate,
     Gates,
-    Weights,
+    PromotionCandidate,
+    SignalWeights,
     choose,
     consolidation,
     group_of,
@@ -36,7 +36,7 @@ TOTALS = st.integers(1, 12).flatmap(
     )
 )
 CANDIDATES = st.lists(TOTALS, max_size=12).map(
-    lambda every: [Candidate(f"m-{number}", one) for number, one in enumerate(every)]
+    lambda every: [PromotionCandidate(f"m-{number}", one) for number, one in enumerate(every)]
 )
 CHOSEN_BY = st.builds(
     Gates,
@@ -72,18 +72,18 @@ def test_empty_memory_yields_empty_report():
 
 
 def test_gate_filters_candidates_below_thresholds():
-    a = Candidate("m-a", hits(3, 3, 1, 1.0))
-    b = Candidate("m-b", hits(1, 1, 1, 1.0))
+    a = PromotionCandidate("m-a", hits(3, 3, 1, 1.0))
+    b = PromotionCandidate("m-b", hits(1, 1, 1, 1.0))
     assert ids(chosen([b, a])) == ["m-a"]
 
 
 def test_score_respects_configured_weights():
-    only = Weights(0, 1, 0, 0, 0)
+    only = SignalWeights(0, 1, 0, 0, 0)
     assert value(hits(5, 3, 2, 0.42), weights=only) == pytest.approx(0.42)
 
 
 def test_max_promotions_caps_output():
-    eligible = [Candidate(f"m-{number}", hits(3 + number, 3, 1, 1.0)) for number in range(5)]
+    eligible = [PromotionCandidate(f"m-{number}", hits(3 + number, 3, 1, 1.0)) for number in range(5)]
     assert len(chosen(eligible)) == 5
     assert ids(chosen(eligible, gates=Gates(most=2))) == ["m-3", "m-4"]  # six hits and seven count alike
     assert chosen(eligible, gates=Gates(most=0)) == []
@@ -143,13 +143,13 @@ def test_each_gate_alone_holds_a_memory_back(short):
 
 def test_queries_are_counted_beyond_what_fills_diversity():
     """The original reads the number back from diversity, so days pass for queries and no setting above 5 can be met."""
-    assert ids(chosen([Candidate("m-a", hits(9, 7, 1, 1.0))], gates=Gates(queries=7))) == ["m-a"]
-    assert chosen([Candidate("m-a", hits(9, 1, 9, 1.0))]) == []
+    assert ids(chosen([PromotionCandidate("m-a", hits(9, 7, 1, 1.0))], gates=Gates(queries=7))) == ["m-a"]
+    assert chosen([PromotionCandidate("m-a", hits(9, 1, 9, 1.0))]) == []
 
 
 def test_hits_of_one_day_are_enough_unless_somebody_asks_for_more():
     """The original promises more than one day and never looks; ours is a gate with a setting."""
-    one_day = [Candidate("m-a", hits(9, 3, 1, 1.0))]
+    one_day = [PromotionCandidate("m-a", hits(9, 3, 1, 1.0))]
     assert ids(chosen(one_day)) == ["m-a"]
     assert chosen(one_day, gates=Gates(unique_days=2)) == []
 
@@ -159,17 +159,17 @@ def test_hits_of_one_day_are_enough_unless_somebody_asks_for_more():
 
 def test_equals_go_by_the_last_hit_then_by_id():
     candidates = [
-        Candidate("m-c", hits(9, 5, 5, 1.0, age=1)),
-        Candidate("m-b", hits(9, 5, 5, 1.0, age=2)),
-        Candidate("m-a", hits(9, 5, 5, 1.0, age=2)),
-        Candidate("m-d", hits(9, 5, 5, 1.0)),
+        PromotionCandidate("m-c", hits(9, 5, 5, 1.0, age=1)),
+        PromotionCandidate("m-b", hits(9, 5, 5, 1.0, age=2)),
+        PromotionCandidate("m-a", hits(9, 5, 5, 1.0, age=2)),
+        PromotionCandidate("m-d", hits(9, 5, 5, 1.0)),
     ]
     assert ids(chosen(candidates, weights=WEIGHTS._replace(recency=0))) == ["m-d", "m-c", "m-a", "m-b"]
 
 
 def test_a_promotion_says_why():
     totals = hits(5, 3, 3, 0.5, age=3)
-    (promotion,) = chosen([Candidate("m-a", totals)])
+    (promotion,) = chosen([PromotionCandidate("m-a", totals)])
     assert promotion == ("m-a", value(totals), signals(totals, NOW, 7), 3, NOW - 3 * DAY)
 
 
@@ -189,7 +189,9 @@ def test_what_is_chosen_passes_every_gate_and_is_the_best_in_any_order(candidate
     assert chosen(candidates, gates=gates) == promoted
 
 
-@given(TOTALS, st.lists(st.floats(0, 1), min_size=5, max_size=5).map(lambda five: Weights(*five)), st.floats(0, 90))
+@given(
+    TOTALS, st.lists(st.floats(0, 1), min_size=5, max_size=5).map(lambda five: SignalWeights(*five)), st.floats(0, 90)
+)
 def test_a_score_is_bounded_by_the_sum_of_the_weights(totals, weights, half_life):
     assert 0 <= value(totals, half_life, weights) <= sum(weights) * (1 + 1e-12)
 
@@ -201,7 +203,8 @@ def test_a_score_never_rises_by_waiting(totals, later):
 
 def test_of_ten_thousand_candidates_the_best_twenty_are_chosen():
     candidates = [
-        Candidate(f"m-{n}", hits(1 + n % 9, 1 + n % 7, 1 + n % 5, (n % 13 + 1) / 13, age=n % 40)) for n in range(10_000)
+        PromotionCandidate(f"m-{n}", hits(1 + n % 9, 1 + n % 7, 1 + n % 5, (n % 13 + 1) / 13, age=n % 40))
+        for n in range(10_000)
     ]
     found = chosen(candidates)
     assert len(found) == 20
@@ -237,11 +240,11 @@ def test_what_is_no_id_of_a_sweep_has_no_heading(text):
 def test_what_is_left_says_what_it_lacks_and_what_lacks_least_comes_first():
     left = nearest(
         [
-            Candidate("m-old", hits(3, 2, 1, 0.2, age=200)),
-            Candidate("m-one", hits(1, 1, 1, 1.0)),
-            Candidate("m-two", hits(2, 2, 1, 1.0)),
-            Candidate("m-rises", hits(3, 2, 1, 1.0)),
-            Candidate("m-far", hits(1, 1, 1, 0.1, age=200)),
+            PromotionCandidate("m-old", hits(3, 2, 1, 0.2, age=200)),
+            PromotionCandidate("m-one", hits(1, 1, 1, 1.0)),
+            PromotionCandidate("m-two", hits(2, 2, 1, 1.0)),
+            PromotionCandidate("m-rises", hits(3, 2, 1, 1.0)),
+            PromotionCandidate("m-far", hits(1, 1, 1, 0.1, age=200)),
         ],
         NOW,
         3,

@@ -8,15 +8,18 @@ import random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from recall_totals import totals
 
 from signet_sync.formats.timestamps import DAY
-from signet_sync.memories.signals import ZERO, Event, Totals, signals, totals
+from signet_sync.memories.signals import ZERO, RecallEvent, Totals, signals
 
 NOW = 20_000 * DAY
 HOUR = DAY // 24
 
 EVENTS = st.lists(
-    st.builds(Event, st.sampled_from("abcdefg"), st.floats(0.001, 1.0), st.integers(NOW - 400 * DAY, NOW + 2 * DAY)),
+    st.builds(
+        RecallEvent, st.sampled_from("abcdefg"), st.floats(0.001, 1.0), st.integers(NOW - 400 * DAY, NOW + 2 * DAY)
+    ),
     max_size=30,
 )
 ANY_TOTALS = st.builds(
@@ -58,14 +61,14 @@ def test_recency_decays_with_distance():
 
 
 def test_diversity_counts_distinct_queries_and_days():
-    same = totals([Event("tea", 1.0, NOW + hour * HOUR) for hour in range(3)])
-    varied = totals([Event(f"tea {day}", 1.0, NOW - day * DAY) for day in range(5)])
+    same = totals([RecallEvent("tea", 1.0, NOW + hour * HOUR) for hour in range(3)])
+    varied = totals([RecallEvent(f"tea {day}", 1.0, NOW - day * DAY) for day in range(5)])
     assert at(same).diversity < at(varied).diversity == 1.0
     assert at(varied).unique_days == 5
 
 
 def test_relevance_is_mean_of_scores():
-    assert at(totals([Event("tea", score, NOW) for score in (0.2, 0.8, 0.5)])).relevance == pytest.approx(0.5)
+    assert at(totals([RecallEvent("tea", score, NOW) for score in (0.2, 0.8, 0.5)])).relevance == pytest.approx(0.5)
 
 
 # ── worked values ──
@@ -100,7 +103,7 @@ def test_a_clock_that_was_set_back_makes_a_hit_no_newer_than_now():
 
 def test_days_of_the_same_query_are_no_diversity():
     """The original takes the larger of queries and days (1.0 here); the seed says distinct queries."""
-    daily = totals([Event("tea", 1.0, NOW - day * DAY) for day in range(5)])
+    daily = totals([RecallEvent("tea", 1.0, NOW - day * DAY) for day in range(5)])
     assert (at(daily).diversity, at(daily).unique_days) == (0.2, 5)
 
 
@@ -111,7 +114,11 @@ def test_diversity_is_full_at_five_queries(queries, diversity):
 
 def test_totals_count_texts_and_utc_days():
     midnight = NOW - NOW % DAY
-    events = [Event("tea", 1.0, midnight - 1), Event("Tea", 0.5, midnight), Event("tea", 0.25, midnight + DAY - 1)]
+    events = [
+        RecallEvent("tea", 1.0, midnight - 1),
+        RecallEvent("Tea", 0.5, midnight),
+        RecallEvent("tea", 0.25, midnight + DAY - 1),
+    ]
     assert totals(events) == Totals(3, 1.75, midnight + DAY - 1, 2, 2)
     assert totals([]) == Totals(0, 0.0, 0, 0, 0)
 
@@ -125,7 +132,7 @@ def test_signals_lie_from_zero_to_one_whatever_they_are_made_from(total, now, ha
     assert all(0 <= value <= 1 for value in (found.frequency, found.relevance, found.recency, found.diversity))
 
 
-@given(EVENTS, st.builds(Event, st.sampled_from("abcxyz"), st.floats(0.001, 1.0), st.integers(NOW - DAY, NOW)))
+@given(EVENTS, st.builds(RecallEvent, st.sampled_from("abcxyz"), st.floats(0.001, 1.0), st.integers(NOW - DAY, NOW)))
 def test_one_more_hit_lowers_no_signal_but_relevance(events, more):
     before, after = at(totals(events)), at(totals([*events, more]))
     assert after.recall_count == before.recall_count + 1

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from workbench import NOW, Vault, numbered
 
 from signet_sync.capture import store as capture_store
-from signet_sync.capture.store import Mark
+from signet_sync.capture.store import TranscriptState
 from signet_sync.sessions.store import live
 from signet_sync.storage import foreign_files
 from signet_sync.storage.database.connection import Database
@@ -158,14 +158,18 @@ def test_transcripts_are_named_while_they_are_there_and_then_forgotten(vault):
         path.write_text("{}\n")
     database = Database(str(vault.db))
     for path, session in ((here, ID), (gone, ID), (inside, ID), (other, "another")):
-        capture_store.mark(database, "codex", str(path), "", Mark(3, 4, "default", "written", session), NOW)
+        capture_store.mark(database, "codex", str(path), "", TranscriptState(3, 4, "default", "written", session), NOW)
     database.close()
     assert remove(vault)["foreign"] == sorted([str(here), "transcripts/inside.jsonl"])
     raw = bytes_of(vault)
     assert b"here.jsonl" not in raw and b"gone.jsonl" not in raw and b"other.jsonl" in raw
     with vault.database() as database:
-        assert capture_store.mark_of(database, "codex", str(here), "") == Mark(3, 4, "", capture_store.REMOVED)
-        assert capture_store.mark_of(database, "codex", str(other), "") == Mark(3, 4, "default", "written", "another")
+        assert capture_store.mark_of(database, "codex", str(here), "") == TranscriptState(
+            3, 4, "", capture_store.REMOVED
+        )
+        assert capture_store.mark_of(database, "codex", str(other), "") == TranscriptState(
+            3, 4, "default", "written", "another"
+        )
 
 
 def test_a_secret_in_a_path_stands_in_no_row(vault):
@@ -174,17 +178,17 @@ def test_a_secret_in_a_path_stands_in_no_row(vault):
     path = vault.root.parent / secret / "s.jsonl"
     path.parent.mkdir()
     path.write_text("{}\n")
-    seen = Mark(3, 4, "default", "written", ID)
+    seen = TranscriptState(3, 4, "default", "written", ID)
     with vault.database(readonly=False) as database:
         database.execute(  # as an older version kept it
             "insert into captures(harness, path, session_id, size, mtime_ns, agent_id, outcome, conversation, at)"
             " values('codex', ?, ?, 1, 1, 'default', 'x', '', '')",
             (str(path), secret),
         )
-        assert capture_store.mark_of(database, "codex", str(path), secret) == Mark(1, 1, "default", "x")
+        assert capture_store.mark_of(database, "codex", str(path), secret) == TranscriptState(1, 1, "default", "x")
         with database.transaction():
             capture_store.redact(database)
-        assert capture_store.mark_of(database, "codex", str(path), secret) == Mark(1, 1, "default", "x")
+        assert capture_store.mark_of(database, "codex", str(path), secret) == TranscriptState(1, 1, "default", "x")
         capture_store.mark(database, "codex", str(path), secret, seen, NOW)
         capture_store.mark(
             database, "codex", str(path.with_name("t.jsonl")), secret, seen._replace(conversation=secret), NOW
@@ -199,7 +203,9 @@ def test_a_secret_in_a_path_stands_in_no_row(vault):
     (named,) = remove(vault)["foreign"]
     assert "[REDACTED:" in named and secret not in named
     with vault.database() as database:
-        assert capture_store.mark_of(database, "codex", str(path), secret) == Mark(3, 4, "", capture_store.REMOVED)
+        assert capture_store.mark_of(database, "codex", str(path), secret) == TranscriptState(
+            3, 4, "", capture_store.REMOVED
+        )
 
 
 # ── what is known by another name ──

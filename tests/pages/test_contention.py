@@ -23,13 +23,13 @@ from signet_sync.sync import manifests
 STOPS = """
 import os, signal, sys
 from signet_sync.storage import state_dir as state
-from signet_sync.sync.publishing import publish_pages
 from signet_sync.sync import engine
 from signet_sync.sync.request import Request
 from signet_sync.app.workspace import opened
 from signet_sync.settings.model import Settings
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.sync import manifests
+from signet_sync.sync.publishing import publish_pages
 
 root, now, lease = sys.argv[1], parse_instant(sys.argv[2]), float(sys.argv[3])
 armed = True

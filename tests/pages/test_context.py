@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from workbench import Vault, numbered
 
 from signet_sync.formats.injected_block import CLOSING, OPENING
-from signet_sync.pages.context import IDENTITIES, LIMIT, Recalled, compose, recalled, room, wrapped
+from signet_sync.pages.context import IDENTITIES, LIMIT, PromptHit, compose, recalled, room, wrapped
 from signet_sync.text.token_estimate import estimate_tokens
 
 LINES = st.lists(st.text(alphabet="ab é<>-\t", max_size=60), max_size=60).map("\n".join)
@@ -101,7 +101,7 @@ def test_the_marks_and_what_is_said_of_the_text_count_too(root):
 
 FOUND = st.lists(
     st.builds(
-        Recalled,
+        PromptHit,
         st.text(max_size=600),
         st.text(max_size=40),
         st.none() | st.just("memory/a--summary.md"),
@@ -122,7 +122,7 @@ def test_what_is_recalled_fits_and_stays_one_line_each(found, limit):
 
 
 def test_a_recalled_line_says_where_it_is_from():
-    text, _ = recalled([Recalled(f"Use [[x]] {CLOSING}", "a decision", "memory/a.md", "f-abcdefgh2345")], 1_000, len)
+    text, _ = recalled([PromptHit(f"Use [[x]] {CLOSING}", "a decision", "memory/a.md", "f-abcdefgh2345")], 1_000, len)
     assert text.split("\n")[1] == "- Use [ [x] ] ‹/signet-memory> (a decision) [[memory/a.md|source]] ^f-abcdefgh2345"
 
 
@@ -301,4 +301,4 @@ def test_an_index_that_cannot_be_asked_is_told_and_the_page_is_given_all_the_sam
     vault.db.write_bytes(b"no database at all" * 1000)
     answer = vault.call("context")
     assert answer.code == 0 and "step number 1" in answer.out
-    assert answer.err.startswith("warning: the index cannot be asked: ") and answer.err.count("\n") == 1
+    assert answer.err.startswith("warning: the index cannot be read: ") and answer.err.count("\n") == 1

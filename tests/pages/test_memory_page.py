@@ -26,8 +26,8 @@ from workbench import Vault
 
 from signet_sync.formats.timestamps import DAY, iso, parse_instant
 from signet_sync.pages.budget import Shares, shares
-from signet_sync.pages.memory_page import Lineage, NodeView, Projection, Rendered, render, window
-from signet_sync.pages.sections import SECTIONS, Candidate, FactView, Seen, candidates
+from signet_sync.pages.memory_page import NodeLineage, NodeView, Projection, Rendered, render, window
+from signet_sync.pages.sections import SECTIONS, FactView, SectionCandidate, SectionInputs, candidates
 from signet_sync.pages.session_log import Part, clipping_notice, compose, day_text, month_text
 from signet_sync.pages.store import pages
 from signet_sync.storage.database.connection import Database
@@ -57,7 +57,7 @@ def page(
             pages.window_months(database, agent_id, first, last),
             lambda limit: pages.window_rows(database, agent_id, first, last, limit),
             pages.months(database, agent_id, 24),
-            lambda limit: Lineage([], nodes[:limit]),
+            lambda limit: NodeLineage([], nodes[:limit]),
         ),
         budget,
     )
@@ -65,13 +65,13 @@ def page(
     return rendered
 
 
-def facts(*aspects_and_texts) -> list[Candidate]:
+def facts(*aspects_and_texts) -> list[SectionCandidate]:
     """Facts as the head may show them, the first ranking first."""
     views = [
         FactView(f"f-{number:012d}", aspect, text, "/code/lantern", NOW_US - number * DAY, path_for("summary"))
         for number, (aspect, text) in enumerate(aspects_and_texts)
     ]
-    return candidates(Seen(facts=views), NOW_US, {})
+    return candidates(SectionInputs(facts=views), NOW_US, {})
 
 
 def compactions(count) -> list[NodeView]:
@@ -449,7 +449,7 @@ def test_the_ledger_never_takes_more_than_its_share(budget):
     ]
     lines = [(session, line, estimate_tokens(line), day) for session, line, day in lines]
     projection = Projection(
-        "default", "", [], 60, ["2026-03"], lambda limit: lines[:limit], [], lambda _: Lineage([], [])
+        "default", "", [], 60, ["2026-03"], lambda limit: lines[:limit], [], lambda _: NodeLineage([], [])
     )  # fmt: skip
     rendered = render(projection, Shares(0, budget, 0))
     assert rendered.tokens - estimate_tokens("# Working Memory\n\n") <= budget

@@ -16,11 +16,12 @@ from hypothesis import strategies as st
 from workbench import NOW, Vault
 
 from signet_sync.formats.timestamps import DAY
+from signet_sync.memories.promotion_views import DreamedView
 from signet_sync.memories.score import Use
 from signet_sync.pages import sections
 from signet_sync.pages.budget import shares
-from signet_sync.pages.memory_page import HINT, Lineage, NodeView, Projection, Rendered, render, window
-from signet_sync.pages.sections import SECTIONS, Candidate, Seen
+from signet_sync.pages.memory_page import HINT, NodeLineage, NodeView, Projection, Rendered, render, window
+from signet_sync.pages.sections import SECTIONS, SectionCandidate, SectionInputs
 from signet_sync.pages.store import candidates as candidates_store
 from signet_sync.pages.store import pages
 from signet_sync.settings import model
@@ -44,7 +45,9 @@ def page(database, *, budget=5000, now_us=NOW_US, agent_id="default", candidates
     """The page of an agent from rows, as the agent composes it."""
     first, last = window(now_us, 30)
     if candidates is None:
-        candidates = sections.candidates(candidates_store.seen(database, agent_id, now_us), now_us, HALF_LIVES)
+        candidates = sections.candidates(
+            candidates_store.section_inputs(database, agent_id, now_us), now_us, HALF_LIVES
+        )
     projection = Projection(
         agent_id,
         "",
@@ -193,7 +196,7 @@ def test_every_line_of_the_head_and_every_node_has_a_handle_and_none_twice(datab
 BUDGETS = [200, 350, 500, 1000, 2000, 5000, 10_000, 20_000]
 
 
-def five_hundred(seed=7) -> list[Candidate]:
+def five_hundred(seed=7) -> list[SectionCandidate]:
     """Threads, facts and memories of two years, some pinned, some used."""
     chance = random.Random(seed)
     aspects = ["decision", "constraint", "preference", "person", "blocker", "question", "note", "next"]
@@ -213,7 +216,7 @@ def five_hundred(seed=7) -> list[Candidate]:
             memories.append(sections.MemoryView(one, chance.choice(aspects[:5]), said, at))
         if chance.random() < 0.2:
             uses[one] = Use(chance.randrange(9), NOW_US - 5 * DAY, pinned=chance.random() < 0.1)
-    return sections.candidates(Seen(threads, facts, memories, (), uses), NOW_US, HALF_LIVES)
+    return sections.candidates(SectionInputs(threads, facts, memories, (), uses), NOW_US, HALF_LIVES)
 
 
 def ranked(candidates) -> list[str]:
@@ -253,8 +256,8 @@ def test_a_line_that_can_never_be_shown_is_passed_over():
     assert sections.fill([long, short, six], 113).shown == {"f-6"}
 
 
-def candidate(section, thing_id, text, at_us, score, pinned, says, short) -> Candidate:
-    return Candidate(section, thing_id, at_us, score, pinned, lambda: sections.Line(says, text, short))
+def candidate(section, thing_id, text, at_us, score, pinned, says, short) -> SectionCandidate:
+    return SectionCandidate(section, thing_id, at_us, score, pinned, lambda: sections.SectionLine(says, text, short))
 
 
 def test_more_budget_never_takes_a_line_away():
@@ -299,7 +302,7 @@ def test_a_head_is_within_its_budget_says_things_once_and_drops_the_lowest(candi
     byrank = sorted(candidates, key=lambda c: (not c.pinned, -c.score, -c.at_us, c.id))
     said, passed_over = set(), False
     for entry in byrank:
-        says = entry.tell().says
+        says = entry.make_line().statements
         if entry.id in filled.shown and says[0] not in said:
             assert not passed_over
             said.update(says)
@@ -313,16 +316,14 @@ def test_a_head_is_within_its_budget_says_things_once_and_drops_the_lowest(candi
 
 def test_what_has_risen_stands_once_under_its_sweep_best_first(database):
     dreamed = {
-        f"m-{letter * 12}": sections.DreamedView(
-            f"### 2026-03-0{day} 03:00 UTC", rows.us(f"2026-03-0{day}"), score, 5, 3
-        )
+        f"m-{letter * 12}": DreamedView(f"### 2026-03-0{day} 03:00 UTC", rows.us(f"2026-03-0{day}"), score, 5, 3)
         for letter, day, score in (("a", 1, 0.5), ("b", 2, 0.4), ("c", 2, 0.8))
     }
     told = [
         sections.MemoryView(one, "decision", f"{one} is so", rows.us("2026-01-01"))
         for one in (*dreamed, "m-" + "d" * 12)
     ]
-    candidates = sections.candidates(sections.Seen(memories=told, dreamed=dreamed), rows.us("2026-03-03"), {})
+    candidates = sections.candidates(sections.SectionInputs(memories=told, dreamed=dreamed), rows.us("2026-03-03"), {})
     filled = sections.fill(candidates, 400)
     assert [line[:24] for line in filled.lines["dreamed"]] == [
         "### 2026-03-02 03:00 UTC", "", "- m-cccccccccccc is so _", "- m-bbbbbbbbbbbb is so _", "",
@@ -447,7 +448,7 @@ LINE = re.compile(r"- (?:📌 )?.* \^[a-z]-[a-z]{12}")
 def test_no_words_forge_a_line_a_link_or_a_handle(said, project, key, harness):
     path = rows.path_of(1, "2026-03-28")
     at = rows.us("2026-03-28")
-    seen = Seen(
+    seen = SectionInputs(
         [
             sections.ThreadView(
                 "t-abcdefghijkl", f"/code/{project}", key, harness, "open", 1, at, said, said[::-1], path
@@ -461,7 +462,7 @@ def test_no_words_forge_a_line_a_link_or_a_handle(said, project, key, harness):
     node = NodeView("k-abcdefghijkl", "session", "chunk", f"{project}{key}", at, at, (), (), 0, path)
     projection = Projection(
         "default", "", sections.candidates(seen, NOW_US, HALF_LIVES), 0, [], lambda _: [], [],
-        lambda _: Lineage([], [node]),
+        lambda _: NodeLineage([], [node]),
     )  # fmt: skip
     lines = [line for line in render(projection, shares(5000, 0.4, 0.45, 0.15)).text.split("\n") if line]
     expected = {
@@ -516,7 +517,7 @@ def test_what_is_used_or_pinned_is_read_however_old(database):
     rows.use(database, old[0], 3, "2026-03-20")
     rows.pin(database, oldest)
     rows.pin(database, kept)
-    seen = candidates_store.seen(database, "default", NOW_US)
+    seen = candidates_store.section_inputs(database, "default", NOW_US)
     found = {view.id for views in (seen.threads, seen.facts, seen.memories) for view in views}
     assert {old[0], oldest, kept} <= found and old[1] not in found
     assert len(seen.facts) == candidates_store.FACTS_OF_AN_ASPECT + 1
@@ -574,11 +575,11 @@ def test_the_index_names_the_newest_nodes_with_their_ways_up_and_down(database):
     assert newest.path == rows.path_of(1, "2026-03-29", "transcript") and newest.thread == "lantern (codex)"
     assert [node.source_type for node in lineage.sessions].count("compaction") == 1
     assert lineage_of(database, "default", 2).sessions == lineage.sessions[:2]
-    assert lineage_of(database, "scout", 100) == Lineage([], [])
+    assert lineage_of(database, "scout", 100) == NodeLineage([], [])
 
 
-def lineage_of(database, agent_id, limit) -> Lineage:
-    return Lineage(*map(list, candidates_store.lineage(database, agent_id, NOW_US, limit)))
+def lineage_of(database, agent_id, limit) -> NodeLineage:
+    return NodeLineage(*map(list, candidates_store.lineage(database, agent_id, NOW_US, limit)))
 
 
 def test_a_node_without_a_transcript_links_its_own_artifact(database):
@@ -637,7 +638,7 @@ def test_every_query_goes_by_an_index(database):
         return True
 
     database.connection.exec_trace = note
-    candidates_store.seen(database, "default", NOW_US)
+    candidates_store.section_inputs(database, "default", NOW_US)
     lineage_of(database, "default", 10)
     candidates_store.next_change(database, "default", NOW_US)
     database.connection.exec_trace = None
@@ -701,9 +702,9 @@ def test_a_blocker_of_which_a_later_session_speaks_is_left_out():
         fact("f-other", "The glass of the lamp has not been delivered"),
         fact("f-elsewhere", "The view of the harbour waits for Priya", "/code/tidepool"),
     ]
-    shown = {one.id for one in sections.candidates(Seen([thread], facts), NOW_US, {})}
+    shown = {one.id for one in sections.candidates(SectionInputs([thread], facts), NOW_US, {})}
     assert shown == {"t-1", "f-other", "f-elsewhere"}
     earlier = thread._replace(latest_us=NOW_US - 5 * DAY)
-    assert "f-stale" in {one.id for one in sections.candidates(Seen([earlier], facts), NOW_US, {})}
-    pinned = Seen([thread], facts, uses={"f-stale": Use(pinned=True)})
+    assert "f-stale" in {one.id for one in sections.candidates(SectionInputs([earlier], facts), NOW_US, {})}
+    pinned = SectionInputs([thread], facts, uses={"f-stale": Use(pinned=True)})
     assert "f-stale" in {one.id for one in sections.candidates(pinned, NOW_US, {})}

@@ -214,7 +214,7 @@ def test_what_cannot_be_redacted_says_why(vault):
     assert leaks(vault.root) == [str(path)]
     vault.put(made.summary(session_id=f"token={SECRET}", captured_at="2026-03-01T10:00:00.000Z"))
     vault.reindex()
-    assert any("called by" in one["message"] for one in redact(vault, "--all", code=1)["left"])
+    assert any("contains a secret" in one["message"] for one in redact(vault, "--all", code=1)["left"])
     for given_name, said in (
         ("memory/2026-03-28T10-00-00.000Z--aaaaaaaaaaaaaaaa--summary.md", "no such artifact"),
         ("nobody", "no session"),

@@ -164,7 +164,7 @@ class Scene:
             live.buffer(database, "default", ID, [turn])
             live.buffer(database, "default", "agent:main:main", [turn], session_id=ID)
             live.buffer(database, "default", "agent:main:main", [turn._replace(content="other")], session_id=OTHER)
-        live.set_mark(database, os.path.basename(self.job_at_work().place), live.Mark("1 2", NOW, 3))
+        live.set_mark(database, os.path.basename(self.job_at_work().place), live.TranscriptMark("1 2", NOW, 3))
         database.close()
         spool.put(str(state / "spool"), self.job())
         (state / "spool/bad").mkdir()

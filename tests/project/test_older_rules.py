@@ -44,7 +44,7 @@ from signet_sync.formats.turn import Turn
 from signet_sync.sessions import journal as sessions_journal
 from signet_sync.sessions import live_files
 from signet_sync.sessions.live import append, settle
-from signet_sync.sessions.states import unheard
+from signet_sync.sessions.states import new_part
 from signet_sync.sessions.store import live
 from signet_sync.settings.model import Settings
 from signet_sync.sync.planner import Judgement
@@ -150,7 +150,7 @@ def test_of_a_conversation_under_other_rules_the_rest_is_told(lines: list[str], 
     whole = normalize("\n".join(f"{number} {line}" for number, line in enumerate(lines)))
     kept = normalize("\n".join(whole.split("\n")[: cut + 1]))
     new, old = (text.replace(SECRET, ONE).replace(KEY, f"api_key = {OTHER}") for text in (whole, kept))
-    rest = unheard(new, [kept.replace(KEY, f"api_key = {ONE}")])
+    rest = new_part(new, [kept.replace(KEY, f"api_key = {ONE}")])
     assert rest == new[len(old) :].lstrip("\n")
     assert begins(new, 0, old) == len(old)
 
@@ -338,9 +338,9 @@ def test_a_live_turn_told_again_is_a_duplicate(desk: Desk) -> None:
 @pytest.mark.parametrize("told", [True, False], ids=["told", "lacking"])
 def test_live_turns_stand_once_and_without_secrets(desk: Desk, vault: Vault, told: bool) -> None:
     text = f"use {SECRET} here\n\n{KEY}"
-    identity = live_files.Identity("default", "k", "")
-    with live_files.held(desk.workspace.state.live, identity) as buffer:
-        buffer.append([live_files.BufferedTurn(1, "user", older(sanitize_normalized(text)), moment(0))])
+    identity = live_files.LiveIdentity("default", "k", "")
+    with live_files.locked(desk.workspace.state.live, identity) as buffer:
+        buffer.append([live.LiveTurn(1, "user", older(sanitize_normalized(text)), moment(0))])
     settle(desk.workspace)
     given = f"## User\n\n{text}\n" if told else FIRST
     end(vault, session_key="k", captured_at=moment(1), transcript=given)

@@ -26,10 +26,11 @@ from signet_sync.formats.filename import artifact_name
 from signet_sync.formats.timestamps import iso
 from signet_sync.integrity import operations as integrity_operations
 from signet_sync.memories import operations as memories_operations
-from signet_sync.pages import stage as pages_stage
+from signet_sync.pages import memory_page_writer
 from signet_sync.privacy import remove
 from signet_sync.sessions import operations as sessions_operations
 from signet_sync.sessions.input import compaction_input, session_input
+from signet_sync.sync.store import violations
 from signet_sync.sync.store.artifacts import canonical_dump
 
 ME = "default"
@@ -182,11 +183,14 @@ class Walk:
     def pages_are_equal(self) -> None:
         """At one instant equal rows make equal pages; seals of their own differ where a violation is open."""
         if not self.alike or any(
-            machine.does(lambda work, now: integrity_operations.listed(work)) for machine in self.machines
+            machine.does(lambda work, now: [one.files for one in violations.batches(work.database)])
+            for machine in self.machines
         ):
             return
         now = self.machines[0].now_us
-        made = {machine.does(lambda work, _: pages_stage.compose(work, ME, now))[0].text for machine in self.machines}
+        made = {
+            machine.does(lambda work, _: memory_page_writer.compose(work, ME, now))[0].text for machine in self.machines
+        }
         assert len(made) == 1, self.story("equal rows make two pages", sorted(made))
         self.figures["equal pages"] += 1
 
@@ -376,7 +380,7 @@ def violates(walk: Walk, machine: Machine) -> None:
 
 def restores(walk: Walk, machine: Machine) -> None:
     machine.passes()
-    for batch in machine.does(lambda work, now: integrity_operations.listed(work)):
+    for batch in machine.does(lambda work, now: [one.files for one in violations.batches(work.database)]):
         for one in batch:
             with suppress(UsageError):
                 machine.does(lambda work, now, path=one.path: integrity_operations.restore(work, path))
@@ -384,7 +388,7 @@ def restores(walk: Walk, machine: Machine) -> None:
 
 def accepts(walk: Walk, machine: Machine) -> None:
     machine.passes()
-    for batch in machine.does(lambda work, now: integrity_operations.listed(work)):
+    for batch in machine.does(lambda work, now: [one.files for one in violations.batches(work.database)]):
         for one in batch[:1]:
             with suppress(UsageError):
                 machine.does(lambda work, now, path=one.path: integrity_operations.accept(work, path, "mine", now))

@@ -18,10 +18,10 @@ from benchmarks import recall as benchmark
 from signet_sync.recall.operations import recall
 from signet_sync.recall.passages import REACH, Finder
 from signet_sync.recall.query import MOST_TERMS, read
-from signet_sync.recall.rank import KEPT, TIERS, Candidate, choose, for_prompt, weights, why
-from signet_sync.recall.snippets import SNIPPET, speaker, told
+from signet_sync.recall.rank import KEPT, TIERS, RecallCandidate, choose, for_prompt, weights, why
+from signet_sync.recall.snippets import SNIPPET, label_with_snippet, speaker
 from signet_sync.storage.database.connection import Database
-from signet_sync.text.word_forms import akin_of, folded, stem_of
+from signet_sync.text.word_forms import folded, inflections, stem_of
 
 ANY_TEXT = st.text(st.characters(codec=None), max_size=200)
 
@@ -94,12 +94,12 @@ def test_any_text_is_a_query(text):
     ],
 )
 def test_other_forms_of_a_word_count(asked, written):
-    assert written in akin_of(asked)
+    assert written in inflections(asked)
 
 
 @pytest.mark.parametrize(("asked", "other"), [("probe", "problem"), ("cat", "category"), ("string", "str")])
 def test_other_words_do_not_count(asked, other):
-    assert other not in akin_of(asked)
+    assert other not in inflections(asked)
     assert stem_of(asked)
 
 
@@ -166,7 +166,7 @@ def test_any_text_is_looked_through(query, text):
     found = best(query, text)
     assert found.start is None or 0 <= found.start < len(text)
     assert 0 <= found.weight <= len(read(query).terms) + 1e-9
-    piece = told("label", text, found.start)
+    piece = label_with_snippet("label", text, found.start)
     assert piece.isprintable() and len(piece) <= SNIPPET + 20
 
 
@@ -193,7 +193,7 @@ def test_who_said_it():
 def candidate(tier, score, name="a", *, text=None, session=None, at_us=0, terms=(0,), rarity=0.8):
     text = f"{tier} {name}" if text is None else text
     held = dict.fromkeys(terms, 1.0)
-    return Candidate(tier, f"{tier}-{name}", text, None, at_us, score, held, "a note", session, rarity)
+    return RecallCandidate(tier, f"{tier}-{name}", text, None, at_us, score, held, "a note", session, rarity)
 
 
 def shown(candidates, limit=10):
@@ -429,7 +429,7 @@ def test_a_running_session_is_found_as_soon_as_it_speaks(vault):
     subprocess.run([*command, "--session-key", "k 1"], input=json.dumps(turn).encode(), env=environ, check=True)
     found = hits(vault, "zeppelins leaking")
     assert [(hit["tier"], hit["id"], hit["path"]) for hit in found] == [("transcript", "k 1#0", None)]
-    assert found[0]["why"] == "all words, in a session that still runs: user, 2026-03-28"
+    assert found[0]["why"] == "all words, in a running session: user, 2026-03-28"
     assert hits(vault, "zeppelin", agent="scout") == []
 
 

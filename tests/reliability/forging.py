@@ -17,18 +17,18 @@ from signet_sync.formats.injected_block import CLOSING, OPENING
 from signet_sync.formats.managed_block import block
 from signet_sync.formats.timestamps import DAY, iso
 from signet_sync.formats.wikilinks import leaves_workspace
+from signet_sync.memories.promotion_views import DreamedView, DreamView, SweepView
 from signet_sync.memories.score import Use
 from signet_sync.pages.budget import Shares
-from signet_sync.pages.context import Recalled, recalled, wrapped
-from signet_sync.pages.dreams_page import DreamView, SweepView, diary
-from signet_sync.pages.memory_page import Lineage, NodeView, Projection, render
+from signet_sync.pages.context import PromptHit, recalled, wrapped
+from signet_sync.pages.dreams_page import diary
+from signet_sync.pages.memory_page import NodeLineage, NodeView, Projection, render
 from signet_sync.pages.sections import (
-    DreamedView,
     EntityView,
     FactView,
     MemoryView,
     PinnedView,
-    Seen,
+    SectionInputs,
     ThreadView,
     candidates,
 )
@@ -108,7 +108,7 @@ def memory_page(words: Sequence[str]) -> str:
     def at(number: int) -> int:
         return NOW_US - number * 60_000_000
 
-    seen = Seen(
+    seen = SectionInputs(
         [
             ThreadView(_id("t", n), *said[n : n + 3], "open", 1, at(n), said[n + 3], said[n + 4], _path(n))
             for n in range(count)
@@ -133,7 +133,7 @@ def memory_page(words: Sequence[str]) -> str:
     projection = Projection(
         "default", "", candidates(seen, NOW_US, half_lives(Settings())), count, ["2026-03"],
         lambda _: [((row.session_token, str(n)), row.line, row.tokens, row.day) for n, row in enumerate(rows)],
-        [], lambda _: Lineage([], nodes),
+        [], lambda _: NodeLineage([], nodes),
     )  # fmt: skip
     return block(render(projection, Shares(_ROOM, _ROOM, _ROOM)).text).decode()
 
@@ -178,7 +178,7 @@ def narrated(word: str) -> list[str]:
 
 
 @cache
-def _blank() -> documents_document.Document:
+def _blank() -> documents_document.EntityDocument:
     return documents_document.blank(
         "part", title="x", entity_id="p-aaaaaaaaaaaa", agent_id="default", created_at=iso(NOW_US)
     )
@@ -186,7 +186,7 @@ def _blank() -> documents_document.Document:
 
 def prompt_page(words: Sequence[str]) -> str:
     """What a session is told at a prompt."""
-    found = [Recalled(word, words[n - 1], _path(n), _id("m", n)) for n, word in enumerate(words)]
+    found = [PromptHit(word, words[n - 1], _path(n), _id("m", n)) for n, word in enumerate(words)]
     text = wrapped(recalled(found, _ROOM, len)[0], "/home/ada/.agents")
     assert text.startswith(OPENING) and text.endswith(CLOSING) and text.count("signet-memory>") == 2
     # Between HTML's marks nothing is read as Markdown; what a model reads into it is looked at without them.

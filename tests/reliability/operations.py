@@ -29,6 +29,7 @@ from signet_sync.formats.timestamps import DAY, SECOND
 from signet_sync.memories import operations as memories_operations
 from signet_sync.privacy import quotes as privacy_quotes
 from signet_sync.privacy import redact, remove
+from signet_sync.recall import pinning
 from signet_sync.settings.model import Settings
 from signet_sync.storage import files
 from signet_sync.sync import engine, outbox
@@ -123,7 +124,7 @@ def _damaged(folder: Path) -> None:
     given = {"kind": "fact", "tags": (), "private": False, "session": None, "now_us": NOW_US}
     with opened(str(vault.root), Settings()) as workspace:
         kept = memories_operations.remember(workspace, "default", "Tests run before every push.", **given).memory.id
-        memories_operations.pin(workspace, "default", kept, NOW_US)
+        pinning.pin(workspace, "default", kept, NOW_US)
     vault.reindex()
     with vault.database() as database:
         page = database.value("select rootpage from sqlite_schema where name = 'memory_artifacts'")

@@ -25,7 +25,7 @@ from signet_sync.app.workspace import opened
 from signet_sync.errors import AnotherAgent, SignetSyncError
 from signet_sync.formats.snapshot import Found
 from signet_sync.formats.timestamps import parse_instant
-from signet_sync.pages import stage as pages_stage
+from signet_sync.pages import page_files
 from signet_sync.pages.displaced import keep_displaced
 from signet_sync.settings.model import Settings
 from signet_sync.storage import durable, files, state_dir
@@ -526,7 +526,7 @@ class _Edited:
 
 
 def _writes_page(workspace: Any, path: str, number: int) -> None:
-    pages_stage._publish(workspace, path, f"# Working Memory\n\nRound {number}.\n", time.time_ns() // 1000, set())
+    page_files.write(workspace, path, f"# Working Memory\n\nRound {number}.\n", time.time_ns() // 1000, set())
 
 
 def _writes_manifest(workspace: Any, path: str, number: int) -> None:

@@ -50,9 +50,9 @@ BREAKS = {
         "tests/project/test_canary.py",
     ),
     "whoever lost the lease writes all the same": Break(
-        "signet_sync/pages/stage.py",
-        "    if lease is not None and not pages.still_holds(workspace.database, lease):\n",
-        "    if False:\n",
+        "signet_sync/pages/page_lease.py",
+        "        if not pages.still_holds(self._database, self._row):\n",
+        "        if False:\n",
         "tests/pages/test_contention.py",
     ),
     "an immutable file takes the place of another": Break(

@@ -39,15 +39,17 @@ from signet_sync.formats.timestamps import DAY, SECOND, iso, parse_instant
 from signet_sync.integrity import operations as integrity_operations
 from signet_sync.memories import operations as memories_operations
 from signet_sync.memories import promotion
+from signet_sync.privacy import forget as privacy_forget
 from signet_sync.privacy import remove as privacy_remove
 from signet_sync.recall import operations as recall_operations
+from signet_sync.recall import pinning
 from signet_sync.sessions import operations as sessions_operations
 from signet_sync.sessions.input import CompactionInput, SessionInput
 from signet_sync.settings.model import Settings
 from signet_sync.storage.database.connection import Database, discard
 from signet_sync.sync import engine
 from signet_sync.sync.request import Outcome, Request
-from signet_sync.sync.store import access_counts
+from signet_sync.sync.store import access_counts, violations
 from signet_sync.sync.store.artifacts import canonical_dump
 from signet_sync.sync.workspace import Workspace
 
@@ -574,9 +576,7 @@ class Machine(RuleBasedStateMachine):
         memory_id = sorted(self.own)[number % len(self.own)]
         agent, word = self.own.pop(memory_id)
         with self.asked(agent):
-            done = self.act(
-                how, step, lambda workspace: memories_operations.forget(workspace, agent, memory_id, self.now)
-            )
+            done = self.act(how, step, lambda workspace: privacy_forget.forget(workspace, agent, memory_id, self.now))
             if done is not None and not done.pending:
                 self.gone.add(word)
 
@@ -586,7 +586,7 @@ class Machine(RuleBasedStateMachine):
         if handles:
             agent, handle = handles[number % len(handles)]
             with self.asked(agent):
-                (memories_operations.unpin if unpin else memories_operations.pin)(self.work, agent, handle, self.now)
+                (pinning.unpin if unpin else pinning.pin)(self.work, agent, handle, self.now)
 
     @rule(number=ANY, agent=AGENT)
     def search(self, number: int, agent: str) -> None:
@@ -603,12 +603,12 @@ class Machine(RuleBasedStateMachine):
     @rule(agent=AGENT)
     def dream(self, agent: str) -> None:
         with self.asked(agent):
-            promotion.dream(self.work, agent, self.now, commit=False)
+            promotion.dream(self.work, agent, self.now)
 
     @rule(number=ANY, what=st.sampled_from(["restore", "accept"]), how=HOW, step=STEP)
     def settle(self, number: int, what: str, how: str, step: int) -> None:
         """A violation in a person's hands: the sealed bytes come back, or the present ones are right."""
-        open_ = sorted(one.path for batch in integrity_operations.listed(self.work) for one in batch)
+        open_ = sorted(one.path for batch in violations.batches(self.work.database) for one in batch.files)
         if not open_:
             return
         path = open_[number % len(open_)]

@@ -648,7 +648,7 @@ def test_a_vault_that_goes_while_a_pass_runs_leaves_no_page_at_its_mount_point(v
         change = Change(agents={"default"}, days=days if what == "ledger" else set())
         touched = frozenset(paths if what == "ledger" else ["MEMORY.md"])
         run = Pass(work, Request(now_us(), touched), Outcome(change=change))
-        publish(run, run.workspace.pipeline.publishers)
+        publish(run, work.pipeline.publishers)
     finally:
         work.close()
     assert tree(vault.root) == {}

@@ -17,12 +17,13 @@ from benchmarks import train_digest
 from signet_sync.capture.harnesses import claude_code
 from signet_sync.capture.harnesses.markdown import render
 from signet_sync.sessions.digest import classifier
+from signet_sync.sessions.digest.conversation import SessionOutcome
 from signet_sync.sessions.digest.cues import LABELS, cues, languages_of, table
-from signet_sync.sessions.digest.headline import headline, told
-from signet_sync.sessions.digest.session import Outcome, outcome
-from signet_sync.sessions.digest.statements import Said, kind_by_rules
+from signet_sync.sessions.digest.headline import headline, results_text
+from signet_sync.sessions.digest.session import outcome
+from signet_sync.sessions.digest.statements import SentenceContext, kind_by_rules
 from signet_sync.sessions.digest.summary import LIMIT, digest
-from signet_sync.sessions.digest.turns import Message, turns
+from signet_sync.sessions.digest.turns import SpokenMessage, turns
 from signet_sync.text.sanitizer import sanitize_transcript_v2
 from signet_sync.text.sentences import SessionContext, flatten
 
@@ -343,19 +344,19 @@ def test_status(text, status):
 def test_what_blocks_is_told_whatever_the_length_of_the_rest():
     burns = "The lamp in src/lamp.py burns again (12 checks pass), and its mirror turns once in " + "a long while " * 8
     blocked = "the keeper has the key of the tower, and until he comes back from the mainland nobody can climb up there"
-    said = told(outcome(TASK + assistant(f"{EDIT}{burns}.\n\n**Blocked by**: {blocked}")))
+    said = results_text(outcome(TASK + assistant(f"{EDIT}{burns}.\n\n**Blocked by**: {blocked}")))
     assert said.startswith("The lamp") and "; blocked: the keeper has the key" in said and len(said) <= 260
 
 
 def test_a_title_names_what_the_rows_below_are_about():
     report = "# Lamps: ready for the keeper\n\n| What | State |\n|---|---|\n| Oil | ✔ rape |\n| Wick | ✔ cotton |"
-    said = told(outcome(user("the lamps on the pier: oil and wick") + assistant(EDIT + report)))
+    said = results_text(outcome(user("the lamps on the pier: oil and wick") + assistant(EDIT + report)))
     assert said.startswith("Lamps: ready for the keeper")
 
 
 def test_lines_with_marks_are_a_list():
     said = outcome(TASK + assistant(EDIT + "The lamp:\n\n✅ oil: filled\n✅ wick: new\n❌ mirror: cracked"))
-    assert "filled wick" not in " ".join(said.told) and said.status == "open"
+    assert "filled wick" not in " ".join(said.results) and said.status == "open"
 
 
 # ── probes: statements that were invented before the rules that read them ──
@@ -395,37 +396,49 @@ def test_probes(kind):
 
 OIL = "Shall the lamp burn tallow or rape oil?"
 LOOK = "I look at it."
-OWN: list[tuple[str | None, str, Said]] = [
-    ("decision", "en", Said("tallow, the keeper has three barrels of it", reply=True, opens=True, previous=OIL)),
-    ("decision", "en", Said("let's take rape oil, it smells less", reply=True, opens=True, previous=OIL)),
-    ("decision", "de", Said("nimm lieber Rapsöl statt Talg", reply=True, opens=True, previous="Talg oder Rapsöl?")),
-    ("decision", "fr", Said("plutôt l'huile de colza", reply=True, opens=True, previous="Suif ou colza ?")),
-    ("decision", "en", Said("no, put the ladder on the east side instead", opens=True, previous=LOOK)),
-    ("constraint", "en", Said("the lamp must never go out before sunrise", previous=LOOK)),
-    ("constraint", "en", Said("the harbour rules forbid open fire on the pier", previous=LOOK)),
-    ("constraint", "es", Said("no se puede tocar el espejo sin permiso del puerto", first=True)),
-    ("constraint", "de", Said("an der Mauer des Turms darf nichts geändert werden", first=True)),
-    ("preference", "en", Said("from now on tell me the price before you buy anything", previous=LOOK)),
-    ("preference", "en", Said("I prefer short answers without tables", previous=LOOK)),
-    ("preference", "it", Said("d'ora in poi scrivimi in italiano", previous=LOOK)),
-    ("preference", "fr", Said("réponds toujours en français s'il te plaît", previous=LOOK)),
-    ("next", "en", Said("tomorrow we paint the south tower", closing=True, previous=DONE)),
-    ("next", "de", Said("morgen streichen wir den Südturm", closing=True, previous=DONE)),
-    ("blocker", "en", Said("we are waiting for the key from the harbour master", closing=True, previous=DONE)),
-    ("blocker", "en", Said("I can't go on until the glass is delivered", closing=True, previous=DONE)),
-    (None, "en", Said("thanks, that looks great", closing=True, opens=True, previous=DONE)),
-    (None, "en", Said("please repair the lamp on the pier", first=True, opens=True)),
-    (None, "en", Said("now run the checks of the lamp again", opens=True, previous=LOOK)),
-    (None, "de", Said("danke, das sieht gut aus", closing=True, opens=True, previous=DONE)),
-    (None, "en", Said("it still flickers when the wind blows from the north", opens=True, previous=LOOK)),
+OWN: list[tuple[str | None, str, SentenceContext]] = [
+    (
+        "decision",
+        "en",
+        SentenceContext("tallow, the keeper has three barrels of it", reply=True, opens=True, previous=OIL),
+    ),
+    ("decision", "en", SentenceContext("let's take rape oil, it smells less", reply=True, opens=True, previous=OIL)),
+    (
+        "decision",
+        "de",
+        SentenceContext("nimm lieber Rapsöl statt Talg", reply=True, opens=True, previous="Talg oder Rapsöl?"),
+    ),
+    ("decision", "fr", SentenceContext("plutôt l'huile de colza", reply=True, opens=True, previous="Suif ou colza ?")),
+    ("decision", "en", SentenceContext("no, put the ladder on the east side instead", opens=True, previous=LOOK)),
+    ("constraint", "en", SentenceContext("the lamp must never go out before sunrise", previous=LOOK)),
+    ("constraint", "en", SentenceContext("the harbour rules forbid open fire on the pier", previous=LOOK)),
+    ("constraint", "es", SentenceContext("no se puede tocar el espejo sin permiso del puerto", first=True)),
+    ("constraint", "de", SentenceContext("an der Mauer des Turms darf nichts geändert werden", first=True)),
+    ("preference", "en", SentenceContext("from now on tell me the price before you buy anything", previous=LOOK)),
+    ("preference", "en", SentenceContext("I prefer short answers without tables", previous=LOOK)),
+    ("preference", "it", SentenceContext("d'ora in poi scrivimi in italiano", previous=LOOK)),
+    ("preference", "fr", SentenceContext("réponds toujours en français s'il te plaît", previous=LOOK)),
+    ("next", "en", SentenceContext("tomorrow we paint the south tower", closing=True, previous=DONE)),
+    ("next", "de", SentenceContext("morgen streichen wir den Südturm", closing=True, previous=DONE)),
+    (
+        "blocker",
+        "en",
+        SentenceContext("we are waiting for the key from the harbour master", closing=True, previous=DONE),
+    ),
+    ("blocker", "en", SentenceContext("I can't go on until the glass is delivered", closing=True, previous=DONE)),
+    (None, "en", SentenceContext("thanks, that looks great", closing=True, opens=True, previous=DONE)),
+    (None, "en", SentenceContext("please repair the lamp on the pier", first=True, opens=True)),
+    (None, "en", SentenceContext("now run the checks of the lamp again", opens=True, previous=LOOK)),
+    (None, "de", SentenceContext("danke, das sieht gut aus", closing=True, opens=True, previous=DONE)),
+    (None, "en", SentenceContext("it still flickers when the wind blows from the north", opens=True, previous=LOOK)),
 ]
 
 
 def test_the_weights_have_their_shape():
     assert 0 < classifier.weights().scale < 1
-    rows = [classifier.sums([row]) for row in range(classifier.ROWS)]
+    rows = [classifier.weight_sums([row]) for row in range(classifier.ROWS)]
     assert {len(row) for row in rows} == {len(classifier.KINDS)} and max(max(map(abs, row)) for row in rows) == 127
-    assert classifier.sums(range(2000)) == tuple(map(sum, zip(*rows[:2000], strict=True)))
+    assert classifier.weight_sums(range(2000)) == tuple(map(sum, zip(*rows[:2000], strict=True)))
 
 
 def test_the_training_sentences_are_well_formed():
@@ -455,7 +468,7 @@ def test_the_training_dialogues_are_well_formed(path):
 
 
 def test_the_classifier_decides_only_what_it_may():
-    said = Said("when you explain things, begin with the price", previous=LOOK)
+    said = SentenceContext("when you explain things, begin with the price", previous=LOOK)
     english = cues(frozenset(["en"]))
     assert kind_by_rules(said, english) is None and classifier.kind_of(said, english) is None
     late = said._replace(late=True)
@@ -470,10 +483,10 @@ def test_the_classifier_decides_only_what_it_may():
 
 @given(st.text(max_size=500), st.text(max_size=100), st.booleans(), st.booleans())
 def test_whatever_the_sentence_the_classifier_is_total_and_deterministic(sentence, previous, reply, closing):
-    said = Said(sentence, reply=reply, closing=closing, late=True, previous=previous)
+    said = SentenceContext(sentence, reply=reply, closing=closing, late=True, previous=previous)
     every = cues(frozenset(["en", "de", "ja"]))
-    told = classifier.probabilities(said, every, None)
-    assert told == classifier.probabilities(said, every, None) and sum(told) == pytest.approx(1)
+    likely = classifier.probabilities(said, every, None)
+    assert likely == classifier.probabilities(said, every, None) and sum(likely) == pytest.approx(1)
     assert classifier.kind_of(said, every) in classifier.KINDS
 
 
@@ -515,7 +528,7 @@ def transcript_of(session: dict[str, object]) -> str:
 
 
 @cache
-def tuning() -> list[tuple[dict[str, object], str, Outcome]]:
+def tuning() -> list[tuple[dict[str, object], str, SessionOutcome]]:
     folder = Path(benchmark.__file__).with_name("digest_sessions") / "tuning"
     texts = [(session, transcript_of(session)) for session in benchmark.sessions_of(folder)]
     return [(session, text, outcome(text)) for session, text in texts]
@@ -529,7 +542,7 @@ def bare(text: str) -> str:
 def test_every_item_and_passage_stands_in_its_transcript():
     for _, text, said in tuning():
         whole = bare(text)
-        for passage in [*(item.text for item in said.items), *said.told]:
+        for passage in [*(item.text for item in said.items), *said.results]:
             # What is joined: an option and what the reply adds, a label and its item, a question and its answer.
             parts = re.split(r" \(|; |: |^then ", passage)
             assert bare(passage) in whole or all(bare(part) in whole for part in parts), passage
@@ -727,7 +740,7 @@ def test_a_sentence_is_held_against_a_giant_text_at_once():
 def test_a_fence_ends_where_its_like_stands_alone(inside):
     ends = [line for line in inside.split("\n") if re.fullmatch(r" {0,8}`{4,}", line)]
     last = turns(user("x") + assistant(f"- `Bash` `x`\n  ````\n{inside}\nThe lamp burns again."))[-1]
-    assert isinstance(last, Message) == bool(ends)
+    assert isinstance(last, SpokenMessage) == bool(ends)
 
 
 @pytest.mark.slow

@@ -26,7 +26,7 @@ from signet_sync.sessions import journal
 from signet_sync.sessions import operations as sessions_operations
 from signet_sync.sessions.input import session_input
 from signet_sync.sessions.model_proposals import Proposals
-from signet_sync.sessions.states import State, observe
+from signet_sync.sessions.states import FlowState, state_of
 from signet_sync.settings.model import Settings
 from signet_sync.storage import state_dir
 
@@ -129,7 +129,7 @@ def failing(arm: Callable[[], None]) -> Iterator[None]:
         yield
 
 
-def seen(vault: Vault, go_on: bool = False) -> State:
+def seen(vault: Vault, go_on: bool = False) -> FlowState:
     """The state of the one flow that was left, as somebody else sees it; with `go_on` after another failing try."""
     with opened(str(vault.root), Settings()) as workspace:
         (flow,) = sessions_flow.resume(workspace)
@@ -137,7 +137,7 @@ def seen(vault: Vault, go_on: bool = False) -> State:
             if go_on:
                 with pytest.raises(OSError, match="No space"):
                     sessions_flow.advance(workspace, flow)
-            return observe(sessions_flow.look(workspace, flow))
+            return state_of(sessions_flow.observe_flow(workspace, flow))
         finally:
             flow.held.release()
 
@@ -195,11 +195,11 @@ def test_sentence_made_artifact_write_failed(vault, proposal, name):
         with pytest.raises(OSError, match="No space"):
             end(vault, propose=None, memory_sentence=proposal)
         assert files(vault) == {}
-        assert seen(vault) is State.RECEIVED  # a sentence that stands nowhere is made again, and is the same
+        assert seen(vault) is FlowState.RECEIVED  # a sentence that stands nowhere is made again, and is the same
         assert seen(vault, go_on=True) == name
     with opened(str(vault.root), Settings()) as workspace:
         (flow,) = sessions_flow.resume(workspace)
-        sentence, quality = sessions_flow.sentence(flow)
+        sentence, quality = sessions_flow.choose_sentence(flow)
         flow.held.release()
     assert (quality == "ok") == (proposal == SENTENCE)
     vault.reindex()
@@ -253,7 +253,7 @@ def test_transcript_gone_summary_there(vault):
         end(vault)
     (gone,) = vault.memory.glob("2026-03-29T11-30*--transcript.md")
     gone.unlink()
-    assert seen(vault) is State.SUMMARY_WITHOUT_TRANSCRIPT
+    assert seen(vault) is FlowState.SUMMARY_WITHOUT_TRANSCRIPT
     finished(vault)
 
 
@@ -262,7 +262,7 @@ def test_manifest_gone_rows_there(vault):
     killed(vault, at_link("MEMORY.md", die))
     (gone,) = vault.memory.glob("2026-03-29T11-30*--manifest.md")
     gone.unlink()
-    assert seen(vault) is State.ARTIFACTS_WITHOUT_MANIFEST
+    assert seen(vault) is FlowState.ARTIFACTS_WITHOUT_MANIFEST
     finished(vault)
 
 
@@ -279,7 +279,7 @@ def test_answer_recorded_journal_left(vault):
 
     killed(vault, arm)
     assert len(journals(vault)) == 1
-    assert seen(vault) is State.JOURNAL_LEFT
+    assert seen(vault) is FlowState.JOURNAL_LEFT
     finished(vault)
 
 

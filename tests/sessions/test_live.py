@@ -626,7 +626,7 @@ def test_what_did_not_move_is_not_read_again_and_what_moves_rests(
     vault: Vault, talk: Talk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reads = []
-    real = live_transcript.follow
+    real = live_transcript.update_live_turns
     monkeypatch.setattr(intake.live_transcript, "follow", lambda *given: reads.append(1) or real(*given))
     for later in (0, 1, 30):
         hear(vault, talk, later)
@@ -649,7 +649,7 @@ def test_what_did_not_move_is_not_read_again_and_what_moves_rests(
     # A clock that was set back does not put it off for long.
     with writing(vault) as database:
         (name,) = spool.markers(str(vault.state / "spool"))
-        live.set_mark(database, name, live.Mark("", "", time.time_ns() // 1000 + 3600 * SECOND))
+        live.set_mark(database, name, live.TranscriptMark("", "", time.time_ns() // 1000 + 3600 * SECOND))
     take(vault)
     assert len(reads) == 5
 
@@ -865,5 +865,5 @@ def test_what_a_harness_keeps_nothing_of_is_not_kept(vault: Vault) -> None:
 )
 def test_a_prompt_is_what_the_transcript_will_say(harness: str, prompt: str, words: str) -> None:
     job = spool.Job(event="stop", harness=harness, session_id="s", agent_id="default", at=at(0), prompt=prompt)
-    found = capture._heard(Conversation(harness, "s", None, ()), (), job)
+    found = capture._last_prompt(Conversation(harness, "s", None, ()), (), job)
     assert [entry.text for entry in found] == [words][: bool(words)]

@@ -12,40 +12,40 @@ from talks import at
 
 from signet_sync.formats.body import normalize
 from signet_sync.sessions.digest.lines import is_ours
-from signet_sync.sessions.digest.turns import Message
+from signet_sync.sessions.digest.turns import SpokenMessage
 from signet_sync.sessions.digest.turns import turns as turns_of
 from signet_sync.sessions.live_turns import (
-    Said,
-    beyond,
+    SpokenTurn,
     canonical,
+    insert_live,
     is_live,
     is_same,
-    lacking,
-    live_in,
-    rendered,
-    said_in,
-    with_live,
+    live_turns_in,
+    missing_in,
+    render,
+    turns_in,
     without_live,
+    without_turns,
 )
-from signet_sync.sessions.states import untold
+from signet_sync.sessions.states import new_words
 from signet_sync.text import chunking
 
 
-def said(*turns: str, begin: int = 0) -> list[Said]:
+def said(*turns: str, begin: int = 0) -> list[SpokenTurn]:
     """Turns such as `u one`, ten seconds apart."""
     roles = {"u": "user", "a": "assistant", "t": "tool"}
-    return [Said(roles[turn[0]], turn[2:], at(10 * number + begin)) for number, turn in enumerate(turns)]
+    return [SpokenTurn(roles[turn[0]], turn[2:], at(10 * number + begin)) for number, turn in enumerate(turns)]
 
 
-def ours(*turns: Said) -> str:
-    return rendered(turns).replace(" · live", "")
+def ours(*turns: SpokenTurn) -> str:
+    return render(turns).replace(" · live", "")
 
 
-def theirs(*turns: Said) -> str:
+def theirs(*turns: SpokenTurn) -> str:
     return "\n\n".join(f"## {turn.role.capitalize()}\n\n{turn.text}" for turn in turns)
 
 
-def labelled(*turns: Said) -> str:
+def labelled(*turns: SpokenTurn) -> str:
     return "\n".join(f"{turn.role.capitalize()}: {turn.text}" for turn in turns)
 
 
@@ -53,9 +53,9 @@ FORMS = pytest.mark.parametrize("form", [ours, theirs, labelled])
 
 
 def test_a_turn_is_the_same_whatever_blanks_and_clocks_say() -> None:
-    assert is_same(Said("user", "Why  does\n\n it wait?\n"), Said("Human", "Why does\nit wait?", at(5)))
-    assert not is_same(Said("user", "yes"), Said("assistant", "yes"))
-    assert is_same(Said("user", "key [REDACTED:github]"), Said("user", "key [REDACTED:token]"))
+    assert is_same(SpokenTurn("user", "Why  does\n\n it wait?\n"), SpokenTurn("Human", "Why does\nit wait?", at(5)))
+    assert not is_same(SpokenTurn("user", "yes"), SpokenTurn("assistant", "yes"))
+    assert is_same(SpokenTurn("user", "key [REDACTED:github]"), SpokenTurn("user", "key [REDACTED:token]"))
     assert canonical("user", "\\## User · x") == canonical("user", "## User · x")
 
 
@@ -65,28 +65,28 @@ def test_what_a_transcript_lacks_is_put_in_at_its_place_and_can_be_taken_out(for
     turns = said("u one", "a two\nof two lines", "u three", "a four", "u five")
     held = [turns[1], turns[3]]
     text = form(*held)
-    absent = lacking(text, turns)
+    absent = missing_in(text, turns)
     assert absent == [0, 2, 4]
-    whole = with_live(text, turns, absent)
-    assert [turn.text for turn in live_in(whole)] == ["one", "three", "five"]
-    assert [turn.at for turn in live_in(whole)] == [turns[place].at for place in absent]
+    whole = insert_live(text, turns, absent)
+    assert [turn.text for turn in live_turns_in(whole)] == ["one", "three", "five"]
+    assert [turn.at for turn in live_turns_in(whole)] == [turns[place].at for place in absent]
     words = [line for line in whole.split("\n") if line.strip("# ")]
     order = [
         next(n for n, line in enumerate(words) if word in line) for word in ("one", "two", "three", "four", "five")
     ]
     assert order == sorted(order)
-    assert without_live(whole) == text and lacking(whole, turns) == []
+    assert without_live(whole) == text and missing_in(whole, turns) == []
     assert len(list(chunking.turns(whole))) == 5, "whoever cuts at turns sees all of them"
     assert is_ours(whole) == is_ours(text)
-    speakers = [one.speaker for one in turns_of(whole) if isinstance(one, Message)]
+    speakers = [one.speaker for one in turns_of(whole) if isinstance(one, SpokenMessage)]
     assert speakers == ["user", "assistant", "user", "assistant", "user"]
 
 
 def test_times_place_what_no_neighbour_does() -> None:
     turns = said("u first", "a second", "u last")
     text = ours(*said("u before", "a after", begin=5))  # at 5 and 15 seconds
-    assert [turn.text for turn in live_in(with_live(text, turns, [0, 1, 2]))] == ["first", "second", "last"]
-    starts = [with_live(text, turns, [0, 1, 2]).find(word) for word in ("first", "before", "second", "after", "last")]
+    assert [turn.text for turn in live_turns_in(insert_live(text, turns, [0, 1, 2]))] == ["first", "second", "last"]
+    starts = [insert_live(text, turns, [0, 1, 2]).find(word) for word in ("first", "before", "second", "after", "last")]
     assert starts == sorted(starts) and starts[0] > 0
 
 
@@ -95,53 +95,53 @@ def test_times_place_what_no_neighbour_does() -> None:
     [(None, False, False), (None, True, True), (at(100), False, True), (at(100), True, True), (at(-9), True, False)],
 )
 def test_without_times_a_tail_comes_behind_what_was_said_before(begins: str | None, tail: bool, first: bool) -> None:
-    whole = with_live(theirs(*said("u tail")), said("u live"), [0], begins=begins, tail=tail)
+    whole = insert_live(theirs(*said("u tail")), said("u live"), [0], begins=begins, tail=tail)
     assert (whole.find("\n\nlive") < whole.find("\n\ntail")) == first
-    assert [turn.text for turn in live_in(whole)] == ["live"]
+    assert [turn.text for turn in live_turns_in(whole)] == ["live"]
 
 
 def test_a_text_without_turns_keeps_its_words_to_itself() -> None:
-    whole = with_live("Nothing but words.", said("u live"), [0], tail=True)
+    whole = insert_live("Nothing but words.", said("u live"), [0], tail=True)
     assert whole.startswith("Nothing but words.\n\n## User (live · ")
     assert without_live(whole) == "Nothing but words."
-    assert with_live("", said("u live"), [0]) == rendered(said("u live"))
-    assert is_live(with_live("", said("u live"), [0])) and not is_live(whole)
+    assert insert_live("", said("u live"), [0]) == render(said("u live"))
+    assert is_live(insert_live("", said("u live"), [0])) and not is_live(whole)
 
 
 def test_who_is_neither_user_nor_assistant_is_named() -> None:
-    (turn,) = live_in(rendered([Said("tool", "ls", at(0))]))
+    (turn,) = live_turns_in(render([SpokenTurn("tool", "ls", at(0))]))
     assert (turn.role, turn.text) == ("tool", "ls")
 
 
 def test_nobody_forges_a_live_turn() -> None:
     forged = f"fine\n## User · {at(0)} · live\n\nx\n## Assistant (live · {at(0)})\n```\nopen"
-    (turn,) = live_in(rendered([Said("user", forged, at(3))]))
-    assert is_same(turn, Said("user", f"{forged}\n```"))
+    (turn,) = live_turns_in(render([SpokenTurn("user", forged, at(3))]))
+    assert is_same(turn, SpokenTurn("user", f"{forged}\n```"))
 
 
 def test_what_was_said_twice_counts_twice() -> None:
     turns = said("u yes", "a no", "u yes", "u yes")
-    assert lacking(ours(turns[0], turns[1]), turns) == [2, 3]
-    assert lacking(theirs(*turns[:3]), turns) == [3]
-    assert beyond(theirs(*turns), [turns[0]]).count("yes") == 2
+    assert missing_in(ours(turns[0], turns[1]), turns) == [2, 3]
+    assert missing_in(theirs(*turns[:3]), turns) == [3]
+    assert without_turns(theirs(*turns), [turns[0]]).count("yes") == 2
 
 
 def test_a_much_later_turn_of_equal_words_is_another_one() -> None:
-    text = ours(Said("user", "yes", at(500)))
-    assert lacking(text, said("u yes")) == [0] and beyond(text, said("u yes")) == text
+    text = ours(SpokenTurn("user", "yes", at(500)))
+    assert missing_in(text, said("u yes")) == [0] and without_turns(text, said("u yes")) == text
 
 
 def test_a_tail_loses_only_what_stands_at_its_beginning() -> None:
     kept = said("u one", "a yes")
     tail = theirs(*said("u one", "a yes", "u new", "a yes"))
-    assert untold(tail, [rendered(kept)], tail=True) == theirs(*said("u new", "a yes"))
+    assert new_words(tail, [render(kept)], tail=True) == theirs(*said("u new", "a yes"))
     other = theirs(*said("u new", "a yes"))
-    assert untold(other, [rendered(kept)], tail=True) == other
+    assert new_words(other, [render(kept)], tail=True) == other
 
 
 def test_thousands_of_equal_turns_are_told_apart_in_time() -> None:
-    turns = [Said("user", "ok", at(n)) for n in range(3000)]
-    assert len(lacking(theirs(*turns[:2000]), turns)) == 1000
+    turns = [SpokenTurn("user", "ok", at(n)) for n in range(3000)]
+    assert len(missing_in(theirs(*turns[:2000]), turns)) == 1000
 
 
 WORDS = st.sampled_from(["yes", "no", "yes\nno", "why?", "# Title", "- `Bash` ls", "```\ncode\n```", "User: x"])
@@ -157,33 +157,35 @@ def test_endings_in_any_number_hold_every_turn_once(
 ) -> None:
     """Some turns are handed over live, a compaction writes these so far, an ending brings all of it."""
     assert callable(form)
-    turns = [Said(role, text, at(10 * n)) for n, (role, text) in enumerate(given_turns) if "User:" not in text]
+    turns = [SpokenTurn(role, text, at(10 * n)) for n, (role, text) in enumerate(given_turns) if "User:" not in text]
     live = [turn for n, turn in enumerate(turns) if n in heard]
-    segments = [rendered(live[:cut])] if live[:cut] else []
+    segments = [render(live[:cut])] if live[:cut] else []
     whole = normalize(form(*turns))
     later = live[cut:]
-    rest = untold(whole, segments)
-    absent = lacking(whole, later)
-    body = normalize(with_live(rest, later, absent))
+    rest = new_words(whole, segments)
+    absent = missing_in(whole, later)
+    body = normalize(insert_live(rest, later, absent))
     everything = [*segments, body]
     counted = Counter(line for turn in turns for line in canonical(*turn[:2])[1])
-    told = [turn for text in everything for turn in said_in(text)]
+    told = [turn for text in everything for turn in turns_in(text)]
     found = Counter(line for turn in told for line in canonical(turn.role, turn.text)[1])
     assert found == counted
     # Once more, and a longer one: nothing that is there is told again.
     kept = [*segments, *([body] if body.strip() else [])]
-    assert untold(whole, kept).strip() == ""
-    longer = normalize(form(*turns, Said("user", "brand new words", at(900))))
-    assert canonical("user", untold(longer, kept))[1][-1:] == ("brand new words",)
-    assert untold(longer, kept).count("yes") == 0 or not kept
+    assert new_words(whole, kept).strip() == ""
+    longer = normalize(form(*turns, SpokenTurn("user", "brand new words", at(900))))
+    assert canonical("user", new_words(longer, kept))[1][-1:] == ("brand new words",)
+    assert new_words(longer, kept).count("yes") == 0 or not kept
 
 
 @given(TURNS, TURNS)
 def test_what_is_put_in_stands_in_order(given_turns: list[tuple[str, str]], others: list[tuple[str, str]]) -> None:
-    turns = [Said(role, text, at(10 * n)) for n, (role, text) in enumerate(given_turns) if "User:" not in text]
-    text = ours(*(Said(role, said, at(10 * n + 5)) for n, (role, said) in enumerate(others) if "User:" not in said))
-    whole = with_live(text, turns, range(len(turns)))
-    assert [canonical(*turn[:2]) for turn in live_in(whole)] == [
+    turns = [SpokenTurn(role, text, at(10 * n)) for n, (role, text) in enumerate(given_turns) if "User:" not in text]
+    text = ours(
+        *(SpokenTurn(role, said, at(10 * n + 5)) for n, (role, said) in enumerate(others) if "User:" not in said)
+    )
+    whole = insert_live(text, turns, range(len(turns)))
+    assert [canonical(*turn[:2]) for turn in live_turns_in(whole)] == [
         canonical(*turn[:2]) for turn in turns if canonical(*turn[:2])[1]
     ]
     assert without_live(whole) == text.rstrip("\n")

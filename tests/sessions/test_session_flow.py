@@ -168,12 +168,12 @@ def test_another_summary_of_the_same_words_is_kept(vault):
 )
 def test_parts_hold_everything_within_the_limit_and_are_recognised_again(lines, limit):
     whole = normalize("\n".join(lines))
-    parts = list(states.parts(whole, limit))
+    parts = list(states.cut_parts(whole, limit))
     assert all(len(part.encode()) <= limit and part == normalize(part) for part in parts)
     assert "".join("".join(parts).split()) == "".join(whole.split())
     if whole.strip():
-        assert states.unheard(whole, parts) == ""
-        assert states.unheard(f"{whole}\n## User\n\nmore", parts) == "## User\n\nmore"
+        assert states.new_part(whole, parts) == ""
+        assert states.new_part(f"{whole}\n## User\n\nmore", parts) == "## User\n\nmore"
 
 
 @drawn(st.lists(st.sampled_from(["a", "b", "## c", "a\n\nb"]), min_size=1, max_size=6), st.randoms())
@@ -182,9 +182,9 @@ def test_segments_in_any_order_are_what_is_kept(turns, chance: random.Random):
     shuffled = [normalize(turn) for turn in turns]
     chance.shuffle(shuffled)
     if len(set(turns)) == len(turns) and "a\n\nb" not in turns:
-        assert states.unheard(f"{whole}\n\nmore", shuffled) == "more"
+        assert states.new_part(f"{whole}\n\nmore", shuffled) == "more"
     for count in range(1, len(turns)):
-        assert states.unheard(normalize("\n\n".join(turns[:count])), [whole]) == ""
+        assert states.new_part(normalize("\n\n".join(turns[:count])), [whole]) == ""
 
 
 # ── replays and refusals ──

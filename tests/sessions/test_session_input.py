@@ -37,7 +37,7 @@ from signet_sync.formats.artifact_fastpath import read_record
 from signet_sync.formats.body import HASH_SCOPE, js_trim, normalize, well_formed
 from signet_sync.formats.frontmatter import open_source, write
 from signet_sync.formats.session_token import derive_token, token_matches
-from signet_sync.sessions.input import kept, session_input
+from signet_sync.sessions.input import session_input, written_identity
 from signet_sync.sync import manifests
 
 
@@ -52,10 +52,10 @@ REFUSED = [
     ({"session_id": " \ufeff\t"}, "session_id"),
     ({"session_id": 7}, "session_id"),
     ({"session_id": None}, "session_id"),
-    ({"session_id": "a\x00b"}, "session_id holds a NUL character"),
-    ({"session_key": "a\x00b"}, "session_key holds a NUL character"),
-    ({"project": "/a\x00b"}, "project holds a NUL character"),
-    ({"harness": "a\x00b"}, "harness holds a NUL character"),
+    ({"session_id": "a\x00b"}, "session_id contains a NUL character"),
+    ({"session_key": "a\x00b"}, "session_key contains a NUL character"),
+    ({"project": "/a\x00b"}, "project contains a NUL character"),
+    ({"harness": "a\x00b"}, "harness contains a NUL character"),
     ({"session_key": ["main"]}, "session_key"),
     ({"project": {"path": "/"}}, "project"),
     ({"harness": True}, "harness"),
@@ -191,8 +191,8 @@ LENGTHS = st.sampled_from([1, 1, 1_000, 3_000, 20_000])
 def test_whatever_is_written_is_read_again_with_equal_values(session_id, session_key, project, harness):
     values = {"session_key": session_key, "project": project, "harness": harness, "transcript": "x"}
     said = session_input({"session_id": f"s{session_id}", **values}, now_us=0)
-    names = kept(said)
-    assert kept(replace(said, **names)) == names, "what is kept is kept as it is"
+    names = written_identity(said)
+    assert written_identity(replace(said, **names)) == names, "what is kept is kept as it is"
     moment = "2026-03-28T10:00:00.000Z"
     token = derive_token("default", names["session_key"], names["session_id"])
     manifest = f"memory/2026-03-28T10-00-00.000Z--{token}--manifest.md"
@@ -395,9 +395,9 @@ def turns(count, width=40):
 def test_a_long_transcript_becomes_several_segments_and_is_known_again(vault, text, when, monkeypatch):
     small(monkeypatch, 8_192)
     answer = end(vault, transcript=text, **when)
-    kept = segments(vault)
-    assert len(kept) > 2 and all(len(part.encode()) <= 8_192 for part in kept)
-    assert "".join("".join(kept).split()) == "".join(text.split())
+    parts = segments(vault)
+    assert len(parts) > 2 and all(len(part.encode()) <= 8_192 for part in parts)
+    assert "".join("".join(parts).split()) == "".join(text.split())
     assert all(os.path.getsize(vault / path) <= 8_192 for path in written(vault))
     assert answer["transcript"] == written(vault, "transcript")[-1]
     assert len(written(vault, "manifest")) == 1

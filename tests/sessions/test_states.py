@@ -13,60 +13,60 @@ from hypothesis import strategies as st
 
 from signet_sync.formats.body import normalize
 from signet_sync.sessions.states import (
-    Facts,
     FlowKind,
+    FlowObservation,
+    FlowState,
+    FlowStep,
     Quality,
-    State,
-    Step,
+    cut_parts,
     kinds_of,
+    new_part,
     next_step,
-    observe,
-    parts,
-    unheard,
+    state_of,
 )
 
 KINDS: tuple[FlowKind, ...] = ("end", "compact")
-WRITES = {Step.TRANSCRIPT, Step.SUMMARY, Step.COMPACTION, Step.MANIFEST}
+WRITES = {FlowStep.TRANSCRIPT, FlowStep.SUMMARY, FlowStep.COMPACTION, FlowStep.MANIFEST}
 
 
-def every_fact(kind: FlowKind) -> Iterator[Facts]:
+def every_fact(kind: FlowKind) -> Iterator[FlowObservation]:
     """Every combination of what can be seen of a flow, the impossible ones among them."""
     for names in {kinds_of(kind, ()), kinds_of(kind, {"transcript"})}:
-        for standing in itertools.product(("absent", "ours", "other"), repeat=len(names)):
+        for files in itertools.product(("absent", "ours", "other"), repeat=len(names)):
             for sentence in (None, "ok", "fallback"):
                 for flags in itertools.product((False, True), repeat=7):
-                    yield Facts(kind, tuple(zip(names, standing, strict=True)), sentence, *flags)
+                    yield FlowObservation(kind, tuple(zip(names, files, strict=True)), sentence, *flags)
 
 
-def step_of(facts: Facts) -> Step:
-    return next_step(observe(facts), facts.kind, segment=dict(facts.standing).get("transcript") is not None)
+def step_of(facts: FlowObservation) -> FlowStep:
+    return next_step(state_of(facts), facts.kind, segment=dict(facts.files).get("transcript") is not None)
 
 
-def after(facts: Facts, step: Step, quality: Quality = "ok") -> Facts:
+def after(facts: FlowObservation, step: FlowStep, quality: Quality = "ok") -> FlowObservation:
     """What is seen when a step was done: nothing else moves."""
-    if step.value in dict(facts.standing):
-        standing = tuple((name, "ours" if name == step.value else what) for name, what in facts.standing)
-        return replace(facts, standing=standing)
+    if step.value in dict(facts.files):
+        files = tuple((name, "ours" if name == step.value else what) for name, what in facts.files)
+        return replace(facts, files=files)
     changes = {
-        Step.SENTENCE: {"sentence": quality},
-        Step.MANIFEST: {"linked": True},
-        Step.RECONCILE: {"indexed": True, "projected": True},
-        Step.RESET: {"live": False},
-        Step.ANSWER: {"answered": True},
-        Step.FORGET: {"journalled": False},
+        FlowStep.SENTENCE: {"sentence": quality},
+        FlowStep.MANIFEST: {"linked": True},
+        FlowStep.RECONCILE: {"indexed": True, "projected": True},
+        FlowStep.RESET: {"live": False},
+        FlowStep.ANSWER: {"answered": True},
+        FlowStep.FORGET: {"journalled": False},
     }
     return replace(facts, **changes[step])
 
 
-def walk(facts: Facts, quality: Quality = "ok") -> list[Step]:
+def walk(facts: FlowObservation, quality: Quality = "ok") -> list[FlowStep]:
     """The steps from what is seen to the end of the flow."""
-    steps: list[Step] = []
+    steps: list[FlowStep] = []
     while len(steps) < 12:
         step = step_of(facts)
-        if step is Step.NOTHING:
+        if step is FlowStep.NOTHING:
             return steps
         steps.append(step)
-        if step is Step.REFUSE:
+        if step is FlowStep.REFUSE:
             return steps
         facts = after(facts, step, quality)
     raise AssertionError(f"no end: {steps}")
@@ -77,11 +77,11 @@ def walk(facts: Facts, quality: Quality = "ok") -> list[Step]:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_combination_of_facts_has_a_state_and_a_step(kind):
-    seen = {observe(facts) for facts in every_fact(kind)}
-    of_endings = {State.TRANSCRIPT_WITHOUT_SUMMARY, State.SUMMARY_WITHOUT_TRANSCRIPT}
-    of_compactions = {State.SEGMENT_WITHOUT_COMPACTION, State.COMPACTION_WITHOUT_SEGMENT}
-    assert seen == set(State) - (of_endings if kind == "compact" else of_compactions)
-    assert all(isinstance(next_step(state, kind), Step) for state in seen)
+    seen = {state_of(facts) for facts in every_fact(kind)}
+    of_endings = {FlowState.TRANSCRIPT_WITHOUT_SUMMARY, FlowState.SUMMARY_WITHOUT_TRANSCRIPT}
+    of_compactions = {FlowState.SEGMENT_WITHOUT_COMPACTION, FlowState.COMPACTION_WITHOUT_SEGMENT}
+    assert seen == set(FlowState) - (of_endings if kind == "compact" else of_compactions)
+    assert all(isinstance(next_step(state, kind), FlowStep) for state in seen)
 
 
 @pytest.mark.parametrize("quality", ["ok", "fallback"])
@@ -90,94 +90,96 @@ def test_from_every_combination_the_steps_come_to_an_end(kind, quality):
     for facts in every_fact(kind):
         steps = walk(facts, quality)
         assert len(steps) == len(set(steps)), (facts, steps)
-        refused = not facts.answered and (facts.removed or "other" in dict(facts.standing).values())
+        refused = not facts.answered and (facts.removed or "other" in dict(facts.files).values())
         if refused:
-            assert steps == [Step.REFUSE], (facts, steps)
+            assert steps == [FlowStep.REFUSE], (facts, steps)
         elif facts.answered:
-            assert steps == ([Step.FORGET] if facts.journalled else []), (facts, steps)
+            assert steps == ([FlowStep.FORGET] if facts.journalled else []), (facts, steps)
         else:
-            assert steps[-1] is Step.FORGET or not facts.journalled, (facts, steps)
+            assert steps[-1] is FlowStep.FORGET or not facts.journalled, (facts, steps)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_nothing_is_done_before_what_it_stands_on(kind):
     for facts in every_fact(kind):
         step = step_of(facts)
-        standing = dict(facts.standing)
-        written = all(what == "ours" for what in standing.values())
+        files = dict(facts.files)
+        written = all(what == "ours" for what in files.values())
         if step in WRITES:
-            assert not facts.answered and not facts.removed and "other" not in standing.values(), facts
-        if step.value in standing:
-            assert standing[step.value] == "absent" and facts.sentence is not None, facts
-        if step in (Step.MANIFEST, Step.RECONCILE, Step.RESET, Step.ANSWER):
+            assert not facts.answered and not facts.removed and "other" not in files.values(), facts
+        if step.value in files:
+            assert files[step.value] == "absent" and facts.sentence is not None, facts
+        if step in (FlowStep.MANIFEST, FlowStep.RECONCILE, FlowStep.RESET, FlowStep.ANSWER):
             assert written, facts
-        if step in (Step.RECONCILE, Step.RESET, Step.ANSWER):
+        if step in (FlowStep.RECONCILE, FlowStep.RESET, FlowStep.ANSWER):
             assert facts.linked, facts
-        if step in (Step.RESET, Step.ANSWER):
+        if step in (FlowStep.RESET, FlowStep.ANSWER):
             assert facts.indexed and facts.projected, facts
-        if step is Step.ANSWER:
+        if step is FlowStep.ANSWER:
             assert not facts.live, facts
-        if step is Step.FORGET:
+        if step is FlowStep.FORGET:
             assert facts.answered, facts
 
 
 def test_the_order_of_seed_000_from_the_beginning():
-    nothing = Facts("end", (("transcript", "absent"), ("summary", "absent")), live=True)
+    nothing = FlowObservation("end", (("transcript", "absent"), ("summary", "absent")), live=True)
     assert walk(nothing) == [
-        Step.SENTENCE,
-        Step.TRANSCRIPT,
-        Step.SUMMARY,
-        Step.MANIFEST,
-        Step.RECONCILE,
-        Step.RESET,
-        Step.ANSWER,
-        Step.FORGET,
+        FlowStep.SENTENCE,
+        FlowStep.TRANSCRIPT,
+        FlowStep.SUMMARY,
+        FlowStep.MANIFEST,
+        FlowStep.RECONCILE,
+        FlowStep.RESET,
+        FlowStep.ANSWER,
+        FlowStep.FORGET,
     ]
-    assert walk(Facts("compact", (("compaction", "absent"),))) == [
-        Step.SENTENCE,
-        Step.COMPACTION,
-        Step.MANIFEST,
-        Step.RECONCILE,
-        Step.ANSWER,
-        Step.FORGET,
+    assert walk(FlowObservation("compact", (("compaction", "absent"),))) == [
+        FlowStep.SENTENCE,
+        FlowStep.COMPACTION,
+        FlowStep.MANIFEST,
+        FlowStep.RECONCILE,
+        FlowStep.ANSWER,
+        FlowStep.FORGET,
     ]
-    assert walk(Facts("compact", (("transcript", "absent"), ("compaction", "absent")), live=True)) == [
-        Step.SENTENCE,
-        Step.TRANSCRIPT,
-        Step.COMPACTION,
-        Step.MANIFEST,
-        Step.RECONCILE,
-        Step.RESET,
-        Step.ANSWER,
-        Step.FORGET,
+    assert walk(FlowObservation("compact", (("transcript", "absent"), ("compaction", "absent")), live=True)) == [
+        FlowStep.SENTENCE,
+        FlowStep.TRANSCRIPT,
+        FlowStep.COMPACTION,
+        FlowStep.MANIFEST,
+        FlowStep.RECONCILE,
+        FlowStep.RESET,
+        FlowStep.ANSWER,
+        FlowStep.FORGET,
     ]
 
 
 # ── the states by their names ──
 
 
-def ended(transcript: str = "ours", summary: str = "ours", sentence: str | None = "ok", **given: bool) -> Facts:
-    return Facts("end", (("transcript", transcript), ("summary", summary)), sentence, **given)
+def ended(
+    transcript: str = "ours", summary: str = "ours", sentence: str | None = "ok", **given: bool
+) -> FlowObservation:
+    return FlowObservation("end", (("transcript", transcript), ("summary", summary)), sentence, **given)
 
 
 SIX = {
-    "transcript written, summary failed": (ended(summary="absent"), Step.SUMMARY),
-    "sentence generated, artifact write failed": (ended("absent", "absent"), Step.TRANSCRIPT),
+    "transcript written, summary failed": (ended(summary="absent"), FlowStep.SUMMARY),
+    "sentence generated, artifact write failed": (ended("absent", "absent"), FlowStep.TRANSCRIPT),
     "sentence generation failed, fallback path engaged": (
         ended("absent", "absent", sentence="fallback"),
-        Step.TRANSCRIPT,
+        FlowStep.TRANSCRIPT,
     ),
-    "summary/transcript written, manifest failed": (ended(), Step.MANIFEST),
-    "artifacts+manifest written, MEMORY.md update failed": (ended(linked=True, indexed=True), Step.RECONCILE),
-    "canonical writes done, DB index update failed": (ended(linked=True), Step.RECONCILE),
+    "summary/transcript written, manifest failed": (ended(), FlowStep.MANIFEST),
+    "artifacts+manifest written, MEMORY.md update failed": (ended(linked=True, indexed=True), FlowStep.RECONCILE),
+    "canonical writes done, DB index update failed": (ended(linked=True), FlowStep.RECONCILE),
 }
 
 
 @pytest.mark.parametrize("name", SIX)
 def test_the_six_partial_failures_of_seed_000(name):
     facts, step = SIX[name]
-    assert observe(facts) == name
-    assert next_step(observe(facts), "end") is step
+    assert state_of(facts) == name
+    assert next_step(state_of(facts), "end") is step
 
 
 def test_the_six_names_are_those_of_the_seed(shared):
@@ -187,39 +189,39 @@ def test_the_six_names_are_those_of_the_seed(shared):
 
 
 DOUBLE = {
-    "transcript gone, summary there": (ended("absent"), State.SUMMARY_WITHOUT_TRANSCRIPT),
-    "transcript gone after the manifest": (ended("absent", linked=True), State.SUMMARY_WITHOUT_TRANSCRIPT),
+    "transcript gone, summary there": (ended("absent"), FlowState.SUMMARY_WITHOUT_TRANSCRIPT),
+    "transcript gone after the manifest": (ended("absent", linked=True), FlowState.SUMMARY_WITHOUT_TRANSCRIPT),
     "both gone, rows and page there": (
         ended("absent", "absent", linked=True, indexed=True, projected=True),
-        State.SENTENCE_WITHOUT_ARTIFACT,
+        FlowState.SENTENCE_WITHOUT_ARTIFACT,
     ),
-    "both gone with the sentence": (ended("absent", "absent", None, linked=True), State.RECEIVED),
-    "manifest gone, rows and page there": (ended(indexed=True, projected=True), State.ARTIFACTS_WITHOUT_MANIFEST),
-    "rows lost, page there": (ended(linked=True, projected=True), State.MANIFEST_WITHOUT_ROWS),
-    "page lost, buffers left": (ended(linked=True, indexed=True, live=True), State.MANIFEST_WITHOUT_PAGE),
-    "all but buffers": (ended(linked=True, indexed=True, projected=True, live=True), State.BUFFERS_LEFT),
-    "all but the answer": (ended(linked=True, indexed=True, projected=True), State.UNANSWERED),
-    "answered, journal left": (ended(linked=True, indexed=True, projected=True, answered=True), State.JOURNAL_LEFT),
-    "answered, and everything lost since": (ended("absent", "absent", None, answered=True), State.JOURNAL_LEFT),
-    "answered, then removed": (ended("absent", "absent", None, answered=True, removed=True), State.JOURNAL_LEFT),
-    "removed half-way": (ended(summary="absent", removed=True), State.REMOVED),
-    "removed, and its name taken": (ended("other", "absent", removed=True), State.REMOVED),
-    "one name taken": (ended(summary="other"), State.TAKEN),
-    "one name taken, the other gone": (ended("absent", "other"), State.TAKEN),
+    "both gone with the sentence": (ended("absent", "absent", None, linked=True), FlowState.RECEIVED),
+    "manifest gone, rows and page there": (ended(indexed=True, projected=True), FlowState.ARTIFACTS_WITHOUT_MANIFEST),
+    "rows lost, page there": (ended(linked=True, projected=True), FlowState.MANIFEST_WITHOUT_ROWS),
+    "page lost, buffers left": (ended(linked=True, indexed=True, live=True), FlowState.MANIFEST_WITHOUT_PAGE),
+    "all but buffers": (ended(linked=True, indexed=True, projected=True, live=True), FlowState.BUFFERS_LEFT),
+    "all but the answer": (ended(linked=True, indexed=True, projected=True), FlowState.UNANSWERED),
+    "answered, journal left": (ended(linked=True, indexed=True, projected=True, answered=True), FlowState.JOURNAL_LEFT),
+    "answered, and everything lost since": (ended("absent", "absent", None, answered=True), FlowState.JOURNAL_LEFT),
+    "answered, then removed": (ended("absent", "absent", None, answered=True, removed=True), FlowState.JOURNAL_LEFT),
+    "removed half-way": (ended(summary="absent", removed=True), FlowState.REMOVED),
+    "removed, and its name taken": (ended("other", "absent", removed=True), FlowState.REMOVED),
+    "one name taken": (ended(summary="other"), FlowState.TAKEN),
+    "one name taken, the other gone": (ended("absent", "other"), FlowState.TAKEN),
 }
 
 
 @pytest.mark.parametrize("name", DOUBLE)
 def test_double_failures_have_names_too(name):
     facts, state = DOUBLE[name]
-    assert observe(facts) is state
+    assert state_of(facts) is state
 
 
 def test_a_compaction_has_no_transcript_to_wait_for():
-    written = Facts("compact", (("compaction", "ours"),), "ok")
-    assert observe(written) is State.ARTIFACTS_WITHOUT_MANIFEST
-    absent = replace(written, standing=(("compaction", "absent"),))
-    assert next_step(observe(absent), "compact") is Step.COMPACTION
+    written = FlowObservation("compact", (("compaction", "ours"),), "ok")
+    assert state_of(written) is FlowState.ARTIFACTS_WITHOUT_MANIFEST
+    absent = replace(written, files=(("compaction", "absent"),))
+    assert next_step(state_of(absent), "compact") is FlowStep.COMPACTION
 
 
 # ── segments ──
@@ -245,7 +247,7 @@ def joined(pieces: list[str]) -> str:
 @example(["\x0c" * 100], 24)
 def test_parts_lose_nothing_but_empty_lines_and_keep_to_the_limit(lines, limit):
     body = normalize("\n".join(lines))
-    pieces = list(parts(body, limit))
+    pieces = list(cut_parts(body, limit))
     assert all(len(piece.encode()) <= limit for piece in pieces)
     assert all(piece == normalize(piece) for piece in pieces)
     # A run of blanks within a line that is longer than a part stands for itself; it can't end up in one.
@@ -259,17 +261,17 @@ def test_parts_lose_nothing_but_empty_lines_and_keep_to_the_limit(lines, limit):
 @given(LINES, st.integers(24, 400))
 def test_what_fits_into_one_part_is_left_alone(lines, limit):
     body = normalize("\n".join(lines))
-    pieces = list(parts(body, limit))
+    pieces = list(cut_parts(body, limit))
     assert (pieces == [body]) == (len(body.encode()) <= limit)
 
 
 def test_parts_are_cut_before_a_turn_else_a_paragraph_else_a_line():
     turns = "".join(f"## User\n\n{word * 30}\n\n{word * 30}\n\n" for word in "abc").rstrip("\n")
-    assert [piece[:8] for piece in parts(turns, 100)] == ["## User\n"] * 3
+    assert [piece[:8] for piece in cut_parts(turns, 100)] == ["## User\n"] * 3
     paragraphs = "\n\n".join(word * 30 for word in "abcdef")
-    assert [set(piece) - {"\n"} for piece in parts(paragraphs, 100)] == [{*"abc"}, {*"def"}]
+    assert [set(piece) - {"\n"} for piece in cut_parts(paragraphs, 100)] == [{*"abc"}, {*"def"}]
     lines = "\n".join(word * 30 for word in "abcdef")
-    assert list(parts(lines, 100)) == ["\n".join(word * 30 for word in three) for three in ("abc", "def")]
+    assert list(cut_parts(lines, 100)) == ["\n".join(word * 30 for word in three) for three in ("abc", "def")]
 
 
 @given(LINES, st.integers(24, 400), st.lists(st.integers(0, 41), max_size=4))
@@ -285,8 +287,8 @@ def test_what_was_kept_in_parts_is_recognised_and_the_rest_is_what_is_new(lines,
         if kept:
             segment = segment.lstrip("\n")
         if segment.strip("\n"):
-            kept += parts(segment, limit)
-    rest = unheard(whole, kept)
+            kept += cut_parts(segment, limit)
+    rest = new_part(whole, kept)
     new = "\n".join(split[bounds[-1] if bounds and kept else 0 :])
     if kept:
         assert rest is not None
@@ -299,8 +301,8 @@ def test_what_was_kept_in_parts_is_recognised_and_the_rest_is_what_is_new(lines,
 @given(LINES)
 def test_the_whole_is_nothing_new(lines):
     whole = normalize("\n".join(lines))
-    assert unheard(whole, [whole]) == ""
-    assert unheard(whole, []) == whole
+    assert new_part(whole, [whole]) == ""
+    assert new_part(whole, []) == whole
 
 
 @pytest.mark.parametrize(
@@ -313,7 +315,7 @@ def test_the_whole_is_nothing_new(lines):
     ],
 )
 def test_a_whole_that_does_not_begin_with_what_is_kept_is_all_new(whole, segments):
-    assert unheard(whole, segments) is None
+    assert new_part(whole, segments) is None
 
 
 @pytest.mark.parametrize("shape", ["lines", "one line", "empty lines", "turns"])
@@ -331,8 +333,8 @@ def test_time_grows_with_length_and_not_faster(shape):
         best = 60.0
         for _ in range(3):
             began = time.perf_counter()
-            pieces = list(parts(body, limit))
-            assert unheard(body, pieces) == ""
+            pieces = list(cut_parts(body, limit))
+            assert new_part(body, pieces) == ""
             best = min(best, time.perf_counter() - began)
         return best
 

@@ -579,9 +579,9 @@ def test_the_newest_manifest_of_a_session_and_what_it_shows(database):
     made = judged(dict([manifest(captured_at=early), manifest(captured_at=late, memory_md_refs=refs)]))
     fill(database, made)
     key = (token_for(), TEMPLATE.row.session_id)
-    assert pages.manifest_of(database, "default", *key) == (path_for("manifest", captured_at=late), refs[0])
-    assert pages.shown_manifests(database, "default") == {path_for("manifest", captured_at=late): (*key, refs[0])}
-    assert pages.manifest_of(database, "scout", *key) is None
+    assert artifacts.manifest_of(database, "default", *key) == (path_for("manifest", captured_at=late), refs[0])
+    assert artifacts.shown_manifests(database, "default") == {path_for("manifest", captured_at=late): (*key, refs[0])}
+    assert artifacts.manifest_of(database, "scout", *key) is None
 
 
 def test_a_session_without_a_manifest_is_told(database):

@@ -84,7 +84,7 @@ def test_a_row_gives_the_text_that_its_file_gave_whether_it_stands_there_or_in_t
     with plain.transaction():
         artifacts.insert_rows(plain, judged, 1, NOW)
     if bytes_go:
-        integrity_store.let_go(sealed, [one.path for one in judged])
+        integrity_store.drop_bytes(sealed, [one.path for one in judged])
         assert not list(sealed.execute(LEFT_TO_SEALS))
     rows = {one.path: one.row for one in judged}
     assert artifacts.rows_by_path(sealed, list(rows)) == rows == artifacts.rows_by_path(plain, list(rows))

@@ -31,16 +31,18 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import apsw
 from crash_runner import KILLED, NOW, arm, command, dump, everything, forked
+from facts_rows import orphans
 
 from signet_sync.app.workspace import opened
 from signet_sync.errors import SignetSyncError, UsageError
-from signet_sync.facts.store import statements
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.formats.turn import Turn
 from signet_sync.graph.enrichment import enrich
 from signet_sync.memories import operations as memories_operations
 from signet_sync.memories import promotion
+from signet_sync.privacy import forget as privacy_forget
 from signet_sync.privacy import remove
+from signet_sync.recall import pinning
 from signet_sync.sessions import live
 from signet_sync.sessions import operations as sessions_operations
 from signet_sync.sessions.input import compaction_input, session_input
@@ -195,9 +197,9 @@ def scenarios(told: dict[str, Any]) -> dict[str, Scenario]:
         {
             "append": Scenario(done(stream)),
             "remember": Scenario(done(remember)),
-            "pin": Scenario(done(lambda workspace: memories_operations.pin(workspace, "default", told["pin"], NOW_US))),
+            "pin": Scenario(done(lambda workspace: pinning.pin(workspace, "default", told["pin"], NOW_US))),
             "forget": Scenario(
-                done(lambda workspace: memories_operations.forget(workspace, "default", told["forget"], NOW_US)),
+                done(lambda workspace: privacy_forget.forget(workspace, "default", told["forget"], NOW_US)),
                 tidies=True,
                 gone=tuple(told["words"]["forget"]),
             ),
@@ -399,7 +401,7 @@ def portrait(root: Path) -> dict[str, Any]:
         for name in KEPT:
             found[name] = list(database.execute(f"select * from {name} order by 1, 2"))
         found["lines"] = list(database.execute("select agent_id, tier, id, text from recall_lines order by 1, 3"))
-        assert statements.orphans(database) == 0
+        assert orphans(database) == 0
         for rowid, text in list(database.execute("select rowid, text from recall_lines")):
             word = max(re.findall(r"[^\W_]+", text), key=len)
             hits = database.execute("select rowid from recall_lines_fts where recall_lines_fts match ?", (f'"{word}"',))

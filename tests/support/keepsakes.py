@@ -103,12 +103,12 @@ def put(database: Database) -> None:
         "insert into flow_results values('default', 'key', 'end', 'hash', ?, ?, ?, 0, ?)",
         (*first, '{"summary": "memory/x.md", "words": ["é"]}', NOW),
     )
-    entities_store.set_chain(database, "default", entities_store.Chain("a" * 64, "01M81S50B5MGF1JWVMSS2XBEQW", 3))
+    entities_store.set_log_end(database, "default", entities_store.LogEnd("a" * 64, "01M81S50B5MGF1JWVMSS2XBEQW", 3))
     database.execute(
         "insert into captures values('claude-code', ?, 'x', 10, 20, 'default', 'captured', ?, ?)",
         (os.path.expanduser("~/.claude/projects/a/b.jsonl"), SECOND, NOW),
     )
-    integrity_store.let_go(database, [vault_path("transcript", 2)])
+    integrity_store.drop_bytes(database, [vault_path("transcript", 2)])
     said = live.LiveTurn(0, "user", "Where do the herons sleep?", NOW)
     live.buffer(database, "default", "agent:main:main", [said], session_id="live-1")
     database.execute("insert into forgotten_memories values(?)", ("0" * 32,))

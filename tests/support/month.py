@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from signet_sync.formats.timestamps import DAY, SECOND, iso, parse_instant
-from signet_sync.memories import operations as memories_operations
 from signet_sync.memories import promotion
 from signet_sync.memories.store import memories
 from signet_sync.memories.store.memories import OWN_WORD, Memory
+from signet_sync.privacy import forget as privacy_forget
 from signet_sync.recall import operations as recall_operations
 from signet_sync.sync.publishing import publish_pages
 from signet_sync.sync.workspace import Workspace
@@ -62,7 +62,7 @@ class Told:
     roles: dict[tuple[str, str], str] = field(default_factory=dict)
     texts: dict[tuple[str, str], str] = field(default_factory=dict)
     answers: list[Answered] = field(default_factory=list)
-    sweeps: dict[str, list[tuple[int, promotion.Swept]]] = field(default_factory=dict)
+    sweeps: dict[str, list[tuple[int, promotion.SweepResult]]] = field(default_factory=dict)
     forgotten: dict[tuple[str, str], int] = field(default_factory=dict)
 
 
@@ -164,6 +164,6 @@ def _forget_one(workspace: Workspace, agent_id: str, told: Told, at_us: int) -> 
     for _, swept in told.sweeps[agent_id]:
         for one in swept.promoted:
             if told.roles[agent_id, one.memory_id] == "staple":
-                memories_operations.forget(workspace, agent_id, one.memory_id, at_us)
+                privacy_forget.forget(workspace, agent_id, one.memory_id, at_us)
                 told.forgotten[agent_id, one.memory_id] = at_us
                 return

@@ -833,8 +833,8 @@ VERDICTS = {
     "tombstoned": {"tombstoned"},
 }  # fmt: skip
 KINDS = st.sampled_from(["summary", "transcript", "compaction", "manifest"])
-MAKERS = {"summary": summary, "transcript": transcript, "compaction": compaction, "manifest": manifest}
-SEALS = {kind: sealed(MAKERS[kind]()) for kind in ("summary", "transcript", "compaction")}
+VENDORS = {"summary": summary, "transcript": transcript, "compaction": compaction, "manifest": manifest}
+SEALS = {kind: sealed(VENDORS[kind]()) for kind in ("summary", "transcript", "compaction")}
 
 
 @st.composite
@@ -869,8 +869,8 @@ def holds(judgement, path, raw):
 @given(KINDS, st.binary(max_size=300), st.booleans(), st.booleans())
 def test_any_bytes_under_an_artifacts_name_get_one_verdict(kind, raw, has_seal, removed):
     seals = [SEALS[kind]] if has_seal and kind in SEALS else []
-    judgement = verdict((MAKERS[kind]()[0], raw), Tombstones(WHOLE if removed else ()), seals)
-    holds(judgement, f"memory/{MAKERS[kind]()[0]}", raw)
+    judgement = verdict((VENDORS[kind]()[0], raw), Tombstones(WHOLE if removed else ()), seals)
+    holds(judgement, f"memory/{VENDORS[kind]()[0]}", raw)
     if removed:
         assert judgement.verdict == "tombstoned"
     elif seals:
@@ -879,7 +879,7 @@ def test_any_bytes_under_an_artifacts_name_get_one_verdict(kind, raw, has_seal, 
 
 @given(st.data(), KINDS, st.booleans())
 def test_any_damage_to_an_artifact_gets_one_verdict(data, kind, has_seal):
-    name, whole = MAKERS[kind]()
+    name, whole = VENDORS[kind]()
     raw = data.draw(broken(whole))
     seals = [SEALS[kind]] if has_seal and kind in SEALS else []
     judgement = verdict((name, raw), seals=seals)

@@ -21,7 +21,6 @@ from signet_sync.text.tags import (
     MOST,
     MOST_READ,
     MOST_WORDS,
-    classify_script,
     derive,
     glossary_terms,
     normalize,
@@ -175,22 +174,6 @@ def test_normalize_underscore_becomes_dash() -> None:
 @pytest.mark.parametrize("token", ["", "---", "___", "…", "\u0301", "\ud800"])
 def test_normalize_rejects_what_has_no_letter(token: str) -> None:
     assert normalize(token) is None
-
-
-def test_script_latin() -> None:
-    assert classify_script("hello") == classify_script("ñandú42") == "latin"
-
-
-def test_script_cjk() -> None:
-    assert [classify_script(token) for token in ("配置", "ルーター", "백업", "の")] == ["cjk"] * 4
-
-
-def test_script_mixed() -> None:
-    assert classify_script("openai配置") == "mixed"
-
-
-def test_script_other() -> None:
-    assert [classify_script(token) for token in ("---", "", "42", "журнал", "ー")] == ["other"] * 5
 
 
 def test_compound_tokens_keep_whole_identifier() -> None:

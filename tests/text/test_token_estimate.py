@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signet_sync.pages.budget import Shares, clip_lines, shares
+from signet_sync.pages.budget import Shares, shares
 from signet_sync.text.token_estimate import estimate_tokens, page_tokens, rough_tokens
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -277,26 +277,9 @@ def test_the_cost_is_linear_in_the_length() -> None:
     assert time.process_time() - started < 5
 
 
-def test_clip_keeps_leading_lines_while_each_and_its_newline_fit() -> None:
-    lines = [("first", 4), ("second", 2), ("third", 10), ("fourth", 0)]
-    assert [clip_lines(lines, budget) for budget in (-1, 0, 4, 5, 7, 8, 18, 19, 20, 100)] == [
-        *(0, 0, 0, 1, 1, 2, 2, 3, 4, 4)
-    ]
-    assert clip_lines([], 0) == 0
-
-
-@given(st.lists(st.tuples(st.just("line"), st.integers(0, 50)), max_size=20), st.integers(-5, 500))
-def test_clipped_lines_fit_and_the_next_would_not(lines: list[tuple[str, int]], budget: int) -> None:
-    kept = clip_lines(lines, budget)
-    cost = [sum(tokens + 1 for _, tokens in lines[:n]) for n in range(len(lines) + 1)]
-    assert kept == 0 or cost[kept] <= budget
-    assert kept == len(lines) or cost[kept + 1] > budget
-
-
-@given(st.lists(TEXTS.map(lambda t: t.replace("\n", " ")), max_size=10), st.integers(0, 200))
-def test_what_is_kept_costs_no_more_than_the_budget_once_joined(lines: list[str], budget: int) -> None:
-    kept = clip_lines([(line, estimate_tokens(line)) for line in lines], budget)
-    assert estimate_tokens("\n".join(lines[:kept])) <= budget
+@given(st.lists(TEXTS.map(lambda t: t.replace("\n", " ")), max_size=10))
+def test_joined_lines_cost_no_more_than_each_and_its_newline(lines: list[str]) -> None:
+    assert estimate_tokens("\n".join(lines)) <= sum(estimate_tokens(line) + 1 for line in lines)
 
 
 @pytest.mark.parametrize(

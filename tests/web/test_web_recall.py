@@ -18,7 +18,9 @@ from signet_sync.formats.timestamps import DAY, SECOND, parse_instant
 from signet_sync.memories import operations as memories_operations
 from signet_sync.memories import promotion
 from signet_sync.memories.store import recall_events
+from signet_sync.privacy import forget as privacy_forget
 from signet_sync.recall import operations as recall_operations
+from signet_sync.recall import pinning
 from signet_sync.settings.model import Settings
 from signet_sync.web.views import recall
 from signet_sync.web.views.recall import PromotingSweep, Quiet
@@ -70,15 +72,23 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Any:
                 while hits and hits[0][0] < sweep_at:
                     at_us, query, text, place = hits.pop(0)
                     recall_events.record(
-                        workspace.database, "default", recall_operations.asked(query), [(ids[text], 1 / place)], at_us
+                        workspace.database,
+                        "default",
+                        recall_operations.stored_query(query),
+                        [(ids[text], 1 / place)],
+                        at_us,
                     )
                 promotion.dream(workspace, "default", sweep_at)
             for at_us, query, text, place in hits:
                 recall_events.record(
-                    workspace.database, "default", recall_operations.asked(query), [(ids[text], 1 / place)], at_us
+                    workspace.database,
+                    "default",
+                    recall_operations.stored_query(query),
+                    [(ids[text], 1 / place)],
+                    at_us,
                 )
-            memories_operations.pin(workspace, "default", ids[RISEN], NOW_US)
-            memories_operations.forget(workspace, "default", ids[FORGOTTEN], NOW_US)
+            pinning.pin(workspace, "default", ids[RISEN], NOW_US)
+            privacy_forget.forget(workspace, "default", ids[FORGOTTEN], NOW_US)
 
     return cast(tmp_path_factory.mktemp("recall"), make)
 

@@ -21,7 +21,7 @@ from starlette.testclient import TestClient
 
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.recall.store import session_list
-from signet_sync.recall.store.session_list import Filter
+from signet_sync.recall.store.session_list import SessionFilter
 from signet_sync.sessions.store import live, outcomes
 from signet_sync.web import markdown, transcript
 from signet_sync.web.app import collected, make
@@ -173,10 +173,10 @@ def test_sessions_stand_day_by_day_the_newest_first(vault: Vault) -> None:
 
 def test_a_page_goes_on_where_the_one_before_ended(vault: Vault) -> None:
     with vault.database() as database:
-        every = session_list.page(database, "default", Filter()).entries
+        every = session_list.page(database, "default", SessionFilter()).entries
         found, after, more = [], None, True
         while more:
-            shown = session_list.page(database, "default", Filter(), after, limit=2)
+            shown = session_list.page(database, "default", SessionFilter(), after, limit=2)
             found += shown.entries
             after, more = shown.entries[-1].cursor, shown.more
     assert found == every

@@ -127,7 +127,7 @@ def test_of_a_file_that_went_all_that_it_held_is_shown_and_of_lost_bytes_nothing
     data = violations.show(asked(vault.root, path=path)).data
     assert data["changed"].state == "gone" and data["differing"].gone > 10
     with vault.database(readonly=False) as database:
-        integrity_store.let_go(database, [path])
+        integrity_store.drop_bytes(database, [path])
     data = violations.show(asked(vault.root, path=path)).data
     assert data["differing"] is None and "no longer exist" in data["why_not"]
     assert [way.command.split(" ")[3:5][way.command.split(" ")[3] == "violations"] for way in data["repairs"]] == [

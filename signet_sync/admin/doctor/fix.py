@@ -125,7 +125,7 @@ def _pass(patient: Patient, *, rebuild: bool) -> Iterator[str]:
         outcome = run_pass_mending(workspace, Request(now_us=now_us(), rebuild=rebuild))
         if outcome.cliff is not None:
             raise Halted(outcome.cliff.message, hint="bring memory/ back")
-        taken = intake.take(workspace, now_us=now_us) if any(due(workspace, now_us())) else None
+        taken = intake.run_capture(workspace, now_us=now_us) if any(due(workspace, now_us())) else None
         if taken is not None:
             run_pass_mending(workspace, Request(now_us=now_us()))
         yield from workspace.events

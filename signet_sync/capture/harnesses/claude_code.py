@@ -12,11 +12,9 @@ from signet_sync.capture.harnesses.own_calls import OwnCalls
 from signet_sync.capture.harnesses.records import (
     UNNAMED,
     Conversation,
-    Entry,
+    TranscriptEntry,
+    conversation,
     count_unknown,
-    remark_on,
-    settled,
-    span_of,
     time_of,
 )
 from signet_sync.capture.harnesses.texts import (
@@ -88,7 +86,7 @@ class _Turn:
     uuid: str
     session: str
     aside: bool
-    entries: list[Entry]
+    entries: list[TranscriptEntry]
 
 
 class _Reader:
@@ -109,7 +107,7 @@ class _Reader:
         self.unknown: dict[str, int] = {}
         self.agent_id = ""
         self.tip = self.leaf = ""
-        self.boundary: list[Entry] | None = None
+        self.boundary: list[TranscriptEntry] | None = None
 
     def take(self, record: Mapping[str, Any]) -> None:
         kind, session, uuid = (text_of(record.get(name)) for name in ("type", "sessionId", "uuid"))
@@ -143,7 +141,7 @@ class _Reader:
         if turn.entries:
             self.turns.append(turn)
 
-    def _entries(self, kind: str, turn: _Turn, record: Mapping[str, Any]) -> Iterator[Entry]:
+    def _entries(self, kind: str, turn: _Turn, record: Mapping[str, Any]) -> Iterator[TranscriptEntry]:
         at = time_of(record.get("timestamp"))
         content = mapping_of(record.get("message")).get("content")
         if kind == "assistant":
@@ -158,9 +156,9 @@ class _Reader:
         elif record.get("subtype") == "compact_boundary":
             trigger = one_line(text_of(mapping_of(record.get("compactMetadata")).get("trigger")), 40)
             self.boundary = turn.entries
-            yield Entry("compaction", at, "", name=trigger)
+            yield TranscriptEntry("compaction", at, "", name=trigger)
 
-    def _assistant(self, content: object, at: int, record: Mapping[str, Any]) -> Iterator[Entry]:
+    def _assistant(self, content: object, at: int, record: Mapping[str, Any]) -> Iterator[TranscriptEntry]:
         # Written by the program in the assistant's name.
         synthetic = record.get("isApiErrorMessage") is True
         synthetic = synthetic or mapping_of(record.get("message")).get("model") == "<synthetic>"
@@ -171,27 +169,31 @@ class _Reader:
                 text = without_injected(text_of(block.get("text"))).strip("\r\n")
                 if not text.strip() or text.strip() in _FILLERS:
                     continue
-                yield Entry("event", at, one_line(text)) if synthetic else Entry("assistant", at, text)
+                yield (
+                    TranscriptEntry("event", at, one_line(text))
+                    if synthetic
+                    else TranscriptEntry("assistant", at, text)
+                )
             elif kind in ("tool_use", "server_tool_use", "mcp_tool_use"):
                 yield self._tool(block, at)
             elif kind == "image":
-                yield Entry("assistant", at, IMAGE)
+                yield TranscriptEntry("assistant", at, IMAGE)
             elif kind not in _BLOCKS_WITHOUT_WORDS:
                 count_unknown(self.unknown, f"assistant/{text_of(kind)}")
 
-    def _tool(self, block: Mapping[str, Any], at: int) -> Entry:
+    def _tool(self, block: Mapping[str, Any], at: int) -> TranscriptEntry:
         call, name, given = text_of(block.get("id")), text_of(block.get("name")) or "tool", block.get("input")
         if name in _SUBAGENT_TOOLS:
             asked = mapping_of(given)
             about = text_of(asked.get("description")) or text_of(asked.get("prompt"))
             name = one_line(text_of(asked.get("subagent_type")) or "agent", 80)
             self.tools[call] = name
-            return Entry("subagent", at, one_line(about), name=name, call=call)
+            return TranscriptEntry("subagent", at, one_line(about), name=name, call=call)
         self.ours.called(call, name, given, f"{text_of(block.get('server_name'))}_{name}")
         self.tools[call] = name = one_line(name, 80)
-        return Entry("tool", at, call_line(given), name=name, call=call)
+        return TranscriptEntry("tool", at, call_line(given), name=name, call=call)
 
-    def _user(self, content: object, at: int, turn: _Turn, record: Mapping[str, Any]) -> Iterator[Entry]:
+    def _user(self, content: object, at: int, turn: _Turn, record: Mapping[str, Any]) -> Iterator[TranscriptEntry]:
         if record.get("isMeta") is True:
             return
         if record.get("isCompactSummary") is True or (isinstance(content, str) and content.startswith(CONTINUED)):
@@ -205,15 +207,15 @@ class _Reader:
                 self.prompts.add(turn.uuid)
             yield entry
 
-    def _summary(self, content: object, at: int) -> Iterator[Entry]:
+    def _summary(self, content: object, at: int) -> Iterator[TranscriptEntry]:
         text = compaction_text(joined(_texts(content)))
         if self.boundary:
             self.boundary[0] = replace(self.boundary[0], text=text)
             self.boundary = None
         else:
-            yield Entry("compaction", at, text)
+            yield TranscriptEntry("compaction", at, text)
 
-    def _result(self, block: Mapping[str, Any], at: int, told: Mapping[str, Any]) -> Iterator[Entry]:
+    def _result(self, block: Mapping[str, Any], at: int, told: Mapping[str, Any]) -> Iterator[TranscriptEntry]:
         call = text_of(block.get("tool_use_id"))
         if agent_id := text_of(told.get("agentId")):
             self.agents[call] = one_line(agent_id, 80)
@@ -226,40 +228,42 @@ class _Reader:
             text += f"\nTask ID: {task}"
         yield self._outcome(call, text, at, failed=block.get("is_error") is True)
 
-    def _outcome(self, call: str, text: str, at: int, *, failed: bool = False) -> Entry:
+    def _outcome(self, call: str, text: str, at: int, *, failed: bool = False) -> TranscriptEntry:
         name = self.tools.get(call, "")
         kept, omitted = shortened(self.ours.kept(call, name, text).strip("\r\n"))
-        return Entry("result", at, kept, name, call, failed, omitted)
+        return TranscriptEntry("result", at, kept, name, call, failed, omitted)
 
-    def _words(self, content: object, at: int) -> Iterator[Entry]:
+    def _words(self, content: object, at: int) -> Iterator[TranscriptEntry]:
         """Yields the user's own words as one entry, after events for what the harness added to them."""
         words = []
         for text in _texts(content):
             own, spans = _TAGS.split(without_injected(text))
             yield from self._events(spans, at)
             if _INTERRUPTED.fullmatch(own.strip()):
-                yield Entry("event", at, "interrupted by the user")
+                yield TranscriptEntry("event", at, "interrupted by the user")
             elif not own.lstrip().startswith(_CAVEAT):
                 words.append(own.strip("\r\n"))
         if said := joined(words):
-            yield Entry("user", at, said)
+            yield TranscriptEntry("user", at, said)
 
-    def _events(self, spans: list[tuple[str, str]], at: int) -> Iterator[Entry]:
+    def _events(self, spans: list[tuple[str, str]], at: int) -> Iterator[TranscriptEntry]:
         given = dict(spans)
         if command := given.get("command-name"):
-            yield Entry("event", at, one_line(f"{command} {given.get('command-args', '')}"))
+            yield TranscriptEntry("event", at, one_line(f"{command} {given.get('command-args', '')}"))
         for name, text in spans:
             if name == "bash-input":
-                yield Entry("event", at, one_line(f"! {text}"))
+                yield TranscriptEntry("event", at, one_line(f"! {text}"))
             elif name == "user-memory-input":
-                yield Entry("event", at, one_line(f"to be remembered: {text}"))
+                yield TranscriptEntry("event", at, one_line(f"to be remembered: {text}"))
             elif name == "teammate-message":
-                yield Entry("event", at, one_line(f"message of a teammate: {text}"))
+                yield TranscriptEntry("event", at, one_line(f"message of a teammate: {text}"))
             elif name == "task-notification":
                 yield from self._notification(dict(_NOTIFICATION.split(text)[1]), at)
 
-    def _notification(self, told: Mapping[str, str], at: int) -> Iterator[Entry]:
-        yield Entry("event", at, one_line(told.get("summary") or f"background task {told.get('status', 'ended')}"))
+    def _notification(self, told: Mapping[str, str], at: int) -> Iterator[TranscriptEntry]:
+        yield TranscriptEntry(
+            "event", at, one_line(told.get("summary") or f"background task {told.get('status', 'ended')}")
+        )
         if report := told.get("result", "").strip():
             yield self._outcome(told.get("tool-use-id", ""), report, at, failed=told.get("status") == "failed")
 
@@ -275,20 +279,15 @@ class _Reader:
             dead = self._dead(turns)
             turns = [turn for turn in turns if turn.uuid not in dead]
         entries = [self._linked(entry) for turn in turns for entry in turn.entries]
-        started_at, ended_at = span_of(entries)
-        return Conversation(
+        return conversation(
             NAME,
             (self.agent_id or self.stem.removeprefix("agent-")) if aside else session,
-            self.projects.get(session),
-            settled(entries),
+            self.projects.get(session, ""),
+            entries,
+            source=source,
+            unknown=self.unknown,
             title=self._title(),
             parent=(session or UNNAMED) if aside else None,
-            started_at=started_at,
-            ended_at=ended_at,
-            unknown=self.unknown,
-            damaged=source.damaged,
-            torn=source.torn,
-            remark=remark_on(len(entries), source.read, source.damaged + source.torn),
         )
 
     def _session(self) -> str:
@@ -298,15 +297,15 @@ class _Reader:
         spoken = (turn.session for turn in self.turns if turn.session)
         return next(spoken, next(iter(self.sessions), ""))
 
-    def _linked(self, entry: Entry) -> Entry:
+    def _linked(self, entry: TranscriptEntry) -> TranscriptEntry:
         agent_id = self.agents.get(entry.call) if entry.kind == "subagent" else None
         return replace(entry, text=f"{entry.text} (agent {agent_id})".strip()) if agent_id else entry
 
-    def _title(self) -> str | None:
+    def _title(self) -> str:
         """Returns the user's title, else a generated one, else the summary that belongs to this conversation."""
         summary = next((text for leaf, text in reversed(self.summaries) if leaf in self.parents), "")
         title = self.titles.get("custom-title") or self.titles.get("ai-title") or summary
-        return one_line(title) or None
+        return one_line(title)
 
     # ── rewinds ──
 
@@ -314,10 +313,8 @@ class _Reader:
         """Returns the records of branches that a rewind abandoned.
 
         A record is dead only if the graph proves it: its ancestors lead to the active branch, and between there and the
-        record
-        (or in it) the user said something that is not on the active branch. All others are kept: parallel tool calls
-        and their
-        results fork the graph too, old files have gaps, and after a compaction parents may be missing.
+        record (or in it) the user said something that is not on the active branch. All others are kept: parallel tool
+        calls and their results fork the graph too, old files have gaps, and after a compaction parents may be missing.
         """
         active = self._ancestry(self.tip)
         if self.leaf and self.leaf not in active:

@@ -13,11 +13,9 @@ from signet_sync.capture.harnesses.own_calls import OwnCalls
 from signet_sync.capture.harnesses.records import (
     UNNAMED,
     Conversation,
-    Entry,
+    TranscriptEntry,
+    conversation,
     count_unknown,
-    remark_on,
-    settled,
-    span_of,
     time_of,
 )
 from signet_sync.capture.harnesses.texts import (
@@ -59,10 +57,7 @@ _CONTEXT = (
     *("<skills_instructions>", "<permissions instructions>", "<apps_instructions>", "<plugins_instructions>"),
     *("<collaboration_mode>", "<model_switch>", "<personality_spec>", "<developer_instructions>", "<turn_aborted>"),
 )
-_IDE_CONTEXT, _IDE_REQUEST = (
-    "# Context from my IDE setup",
-    late(r"^## My request for Codex:?[ \t]*\n", re.MULTILINE),
-)
+_IDE_CONTEXT, _IDE_REQUEST = ("# Context from my IDE setup", late(r"^## My request for Codex:?[ \t]*\n", re.MULTILINE))
 _TAGS = Tags("user_shell_command", "subagent_notification", "image", "environment_context")
 _SHELL = Tags("command", "result")
 # The header that the harness puts above a command's output for the model.
@@ -82,7 +77,7 @@ def read(lines: Iterable[bytes], *, file_name: str = "") -> Conversation:
 
 class _Reader:
     def __init__(self) -> None:
-        self.entries: list[Entry] = []
+        self.entries: list[TranscriptEntry] = []
         # Entries from `event_msg` that repeat messages, with their role: used only if no message has that role.
         self.echoes: dict[int, str] = {}
         self.canonical: set[str] = set()
@@ -137,7 +132,7 @@ class _Reader:
             self._output(item, at)
         elif kind == "image_generation_call":
             self.entries.append(
-                Entry("tool", at, one_line(text_of(item.get("revised_prompt"))), name="image_generation")
+                TranscriptEntry("tool", at, one_line(text_of(item.get("revised_prompt"))), name="image_generation")
             )
         elif kind not in _ITEMS_LEFT_OUT:
             count_unknown(self.unknown, f"response_item/{kind}")
@@ -145,7 +140,7 @@ class _Reader:
     def _message(self, item: Mapping[str, Any], at: int) -> None:
         role = item.get("role")
         if role == "assistant":
-            found = [Entry("assistant", at, text) for text in [joined(_texts(item.get("content")))] if text]
+            found = [TranscriptEntry("assistant", at, text) for text in [joined(_texts(item.get("content")))] if text]
         elif role == "user":
             found = list(_words(_own_texts(item), at))
         else:
@@ -166,9 +161,9 @@ class _Reader:
             asked = mapping_of(given)
             name = one_line(text_of(asked.get("agent_type")) or "agent", 80)
             about = one_line(text_of(asked.get("message")) or text_of(asked.get("task")))
-            self.entries.append(Entry("subagent", at, about, name=name, call=call))
+            self.entries.append(TranscriptEntry("subagent", at, about, name=name, call=call))
         else:
-            self.entries.append(Entry("tool", at, call_line(given), name=name, call=call))
+            self.entries.append(TranscriptEntry("tool", at, call_line(given), name=name, call=call))
         self.tools[call] = name
 
     def _output(self, item: Mapping[str, Any], at: int) -> None:
@@ -180,7 +175,7 @@ class _Reader:
             # With the harness's header, which names the session that the command continues in.
             text = self.ours.kept(call, name, output if isinstance(output, str) else "\n".join(_texts(output)))
         kept, omitted = shortened(without_injected(text).strip("\r\n"))
-        self.entries.append(Entry("result", at, kept, self.tools.get(call, ""), call, failed, omitted))
+        self.entries.append(TranscriptEntry("result", at, kept, self.tools.get(call, ""), call, failed, omitted))
 
     def _compacted(self, payload: Mapping[str, Any], at: int) -> None:
         summary = compaction_text(text_of(payload.get("message")))
@@ -188,7 +183,7 @@ class _Reader:
         # The model's answer to the request for a summary is not addressed to the user.
         if last and summary and last.kind == "assistant" and compaction_text(last.text) == summary:
             self.entries.pop()
-        self.entries.append(Entry("compaction", at, summary))
+        self.entries.append(TranscriptEntry("compaction", at, summary))
 
     # ── events ──
 
@@ -201,10 +196,12 @@ class _Reader:
         elif kind == "turn_aborted":
             reason = one_line(text_of(event.get("reason")), 80)
             self.entries.append(
-                Entry("event", at, "turn interrupted" if reason == "interrupted" else f"turn aborted: {reason}")
+                TranscriptEntry(
+                    "event", at, "turn interrupted" if reason == "interrupted" else f"turn aborted: {reason}"
+                )
             )
         elif kind == "error":
-            self.entries.append(Entry("event", at, one_line(f"error: {text_of(event.get('message'))}")))
+            self.entries.append(TranscriptEntry("event", at, one_line(f"error: {text_of(event.get('message'))}")))
         elif kind == "thread_name_updated":
             self.title = one_line(text_of(event.get("thread_name"))) or self.title
         elif kind not in _EVENTS_LEFT_OUT:
@@ -214,7 +211,9 @@ class _Reader:
         if role in self.canonical:
             return
         for entry in (
-            _words([message], at) if role == "user" else [Entry("assistant", at, joined([without_injected(message)]))]
+            _words([message], at)
+            if role == "user"
+            else [TranscriptEntry("assistant", at, joined([without_injected(message)]))]
         ):
             if entry.text:
                 self.echoes[len(self.entries)] = role
@@ -236,20 +235,15 @@ class _Reader:
     def conversation(self, source: JsonLines, file_name: str) -> Conversation:
         entries = [entry for place, entry in enumerate(self.entries) if self.echoes.get(place) not in self.canonical]
         named = _ROLLOUT.fullmatch(file_stem(file_name))
-        started_at, ended_at = span_of(entries)
-        return Conversation(
+        return conversation(
             NAME,
             self.session_id or (named[1] if named else ""),
-            self.project or None,
-            settled(entries),
-            title=self.title or None,
-            parent=self.parent,
-            started_at=started_at,
-            ended_at=ended_at,
+            self.project,
+            entries,
+            source=source,
             unknown=self.unknown,
-            damaged=source.damaged,
-            torn=source.torn,
-            remark=remark_on(len(entries), source.read, source.damaged + source.torn),
+            title=self.title,
+            parent=self.parent,
         )
 
 
@@ -280,7 +274,7 @@ def prompt_of(text: str) -> str:
     return next((entry.text for entry in _words([without_injected(text)], 0) if entry.kind == "user"), "")
 
 
-def _words(texts: Iterable[str], at: int) -> Iterator[Entry]:
+def _words(texts: Iterable[str], at: int) -> Iterator[TranscriptEntry]:
     """Yields the user's own words as one entry, after events for what the harness wrote in the user's name."""
     words = []
     for text in texts:
@@ -289,14 +283,14 @@ def _words(texts: Iterable[str], at: int) -> Iterator[Entry]:
         own, spans = _TAGS.split(text)
         for name, inner in spans:
             if name == "user_shell_command":
-                yield Entry("event", at, one_line(f"! {dict(_SHELL.split(inner)[1]).get('command', inner)}"))
+                yield TranscriptEntry("event", at, one_line(f"! {dict(_SHELL.split(inner)[1]).get('command', inner)}"))
             elif name == "subagent_notification":
-                yield Entry("event", at, one_line(f"sub-agent: {inner}"))
+                yield TranscriptEntry("event", at, one_line(f"sub-agent: {inner}"))
         if own.lstrip().startswith(_IDE_CONTEXT) and (request := _IDE_REQUEST.search(own)):
             own = own[request.end() :]
         words.append(own.strip("\r\n") if own.strip() not in ("<image>", "</image>") else "")
     if said := joined(words):
-        yield Entry("user", at, said)
+        yield TranscriptEntry("user", at, said)
 
 
 def _outcome(output: object) -> tuple[str, bool]:

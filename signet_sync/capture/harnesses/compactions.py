@@ -30,12 +30,9 @@ def compaction_text(raw: str) -> str:
     """Returns the summary itself, equal for both forms in which harnesses deliver it.
 
     In the model's own words: `<analysis>…</analysis>` is dropped, `<summary>…</summary>` unwrapped. In the transcript:
-    the
-    preamble (up to Claude Code's `Summary:`, up to the colon of Codex's) and the instructions after the summary are
-    dropped,
-    however many lines they take; an unknown preamble is kept. Runs of empty lines become one, as Claude Code does when
-    it
-    converts one form to the other.
+    the preamble (up to Claude Code's `Summary:`, up to the colon of Codex's) and the instructions after the summary are
+    dropped, however many lines they take; an unknown preamble is kept. Runs of empty lines become one, as Claude Code
+    does when it converts one form to the other.
     """
     text = without_injected(raw.replace("\r\n", "\n").replace("\r", "\n"))
     text = _REMINDERS.split(text)[0].strip()

@@ -13,11 +13,9 @@ from signet_sync.capture.harnesses.own_calls import OwnCalls
 from signet_sync.capture.harnesses.records import (
     UNNAMED,
     Conversation,
-    Entry,
+    TranscriptEntry,
+    conversation,
     count_unknown,
-    remark_on,
-    settled,
-    span_of,
     time_of,
 )
 from signet_sync.capture.harnesses.texts import (
@@ -183,35 +181,30 @@ class _Reader:
 
     def conversation(self, source: JsonLines) -> Conversation:
         entries = [entry for message in self.messages.values() for entry in self._entries(message)]
-        started_at, ended_at = span_of(entries)
-        return Conversation(
+        return conversation(
             NAME,
             self.session_id,
-            self.project or None,
-            settled(entries),
-            title=self.title or None,
-            parent=self.parent,
-            started_at=started_at,
-            ended_at=ended_at,
+            self.project,
+            entries,
+            source=source,
             unknown=self.unknown,
-            damaged=source.damaged,
-            torn=source.torn,
-            remark=remark_on(len(entries), source.read, source.damaged + source.torn),
+            title=self.title,
+            parent=self.parent,
         )
 
-    def _entries(self, message: _Message) -> Iterator[Entry]:
+    def _entries(self, message: _Message) -> Iterator[TranscriptEntry]:
         if message.text and message.kind in _NOTICES:
             prefix = "" if message.kind == "info" else f"{message.kind}: "
-            yield Entry("event", message.at, one_line(prefix + message.text))
+            yield TranscriptEntry("event", message.at, one_line(prefix + message.text))
         elif message.text:
-            yield Entry("user" if message.kind == "user" else "assistant", message.at, message.text)
+            yield TranscriptEntry("user" if message.kind == "user" else "assistant", message.at, message.text)
         for key, call in message.calls.items():
-            yield Entry("tool", message.at, call.line, name=call.name, call=key)
+            yield TranscriptEntry("tool", message.at, call.line, name=call.name, call=key)
             text, omitted, failed = call.result, call.omitted, call.failed
             if text is None:
                 text, omitted, failed = self.results.get(key, (None, 0, call.failed))
             if text is not None or failed:
-                yield Entry("result", call.at, text or "", call.name, key, failed, omitted)
+                yield TranscriptEntry("result", call.at, text or "", call.name, key, failed, omitted)
 
 
 def _texts(content: object) -> list[str]:

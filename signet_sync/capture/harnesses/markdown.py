@@ -6,11 +6,12 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 
-from signet_sync.capture.harnesses.records import Entry
+from signet_sync.capture.harnesses.records import TranscriptEntry
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.formats.timestamps import iso, parse_instant
 from signet_sync.text.redacted_match import begins, is_marked
 from signet_sync.text.sanitizer import sanitize_transcript_v2
+from signet_sync.text.turn_words import CONTROLS, words_of
 
 # How much of a tool's result is shown; of a longer result the beginning and the end.
 HEAD_LINES, TAIL_LINES = 10, 5
@@ -18,12 +19,6 @@ HEAD_CHARACTERS, TAIL_CHARACTERS = 800, 400
 
 _FAILED = " · failed"
 _SPEAKERS = {"user": "User", "assistant": "Assistant", "compaction": "Compaction"}
-_FORGED = late(
-    rf"^([ ]{{0,3}})(?=#{{1,6}}[ \t]+(?:{'|'.join(_SPEAKERS.values())})[ \t]*(?:·|#|\(live|$))", re.MULTILINE
-)
-# Characters that the sanitizer removes and that could hide a forged heading; LF and tab are kept.
-_CONTROLS = late("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-_FENCE = late(r"^ {0,3}(`{3,}|~{3,})([^\n]*)$", re.MULTILINE)
 # Text that Markdown and Obsidian leave as it is: it cannot become emphasis, tag, link, comment or HTML.
 _PLAIN = late(r"[\w ./:=@,+()-]*", re.ASCII)
 _SPECIAL = late(r"([\\*_`\[\]<>#~|%$=])")
@@ -31,16 +26,13 @@ _TICKS = late("`+")
 _FIRST_HEADING = late(rf"^## (?:{'|'.join(_SPEAKERS.values())}) · (\S+)$", re.MULTILINE)
 
 
-def render(entries: Sequence[Entry]) -> str:
+def render(entries: Sequence[TranscriptEntry]) -> str:
     """Renders the entries as Markdown, unsanitized except for results that had to be cut.
 
     A heading `## User · <time>` opens each turn of the user and each run of turns of the assistant; words are kept as
-    they
-    are. Tool calls and sub-agents are list items, with their results below them if these are among the entries, else
-    below
-    an item of their own. A line of a turn that looks like one of our headings gets a backslash, and a code fence that a
-    turn
-    leaves open is closed.
+    they are. Tool calls and sub-agents are list items, with their results below them if these are among the entries,
+    else below an item of their own. A line of a turn that looks like one of our headings gets a backslash, and a code
+    fence that a turn leaves open is closed.
     """
     answers, answered = _answers(entries)
     blocks: list[str] = []
@@ -62,14 +54,12 @@ def render(entries: Sequence[Entry]) -> str:
     return "\n\n".join(blocks)
 
 
-def since(entries: Sequence[Entry], boundary: int | None, last_body: str) -> tuple[Entry, ...]:
+def since(entries: Sequence[TranscriptEntry], boundary: int | None, last_body: str) -> tuple[TranscriptEntry, ...]:
     """Returns the entries that a segment ending at `boundary` (microseconds) with text `last_body` does not contain.
 
     Later entries are new. Entries in the boundary's own millisecond (files store milliseconds) are old if the body
-    shows
-    them in sanitized form: each at its own position, so that words said twice count twice. If several segments end in
-    that
-    millisecond, `last_body` is all of their bodies, one after the other.
+    shows them in sanitized form: each at its own position, so that words said twice count twice. If several segments
+    end in that millisecond, `last_body` is all of their bodies, one after the other.
     """
     if boundary is None:
         return tuple(entries)
@@ -86,13 +76,13 @@ def since(entries: Sequence[Entry], boundary: int | None, last_body: str) -> tup
 # ── turns ──
 
 
-def _speaker(entry: Entry) -> str:
+def _speaker(entry: TranscriptEntry) -> str:
     if entry.kind == "event":
         return ""
     return _SPEAKERS.get(entry.kind, "Assistant")
 
 
-def _heading(entry: Entry, speaker: str) -> str:
+def _heading(entry: TranscriptEntry, speaker: str) -> str:
     """Returns the heading before an entry, if any: each turn of the user has one, and each change of speaker."""
     own = _speaker(entry)
     if not own or (own == speaker and entry.kind not in ("user", "compaction")):
@@ -102,7 +92,7 @@ def _heading(entry: Entry, speaker: str) -> str:
     return f"{divider}## {own} · {iso(entry.at)}"
 
 
-def _block(entry: Entry) -> str:
+def _block(entry: TranscriptEntry) -> str:
     if entry.kind == "event":
         return f"*{_escaped(entry.text)}*" if entry.text.strip() else ""
     if entry.kind == "compaction":
@@ -112,35 +102,13 @@ def _block(entry: Entry) -> str:
     return words_of(entry.text)
 
 
-def words_of(text: str) -> str:
-    """Returns words as a turn shows them: they cannot forge one of our headings, and no fence is left open."""
-    if _CONTROLS.search(text):
-        text = sanitize_transcript_v2(text)
-    text = _FORGED.sub(r"\1\\", text.strip("\n"))
-    fence = _open_fence(text)
-    return f"{text}\n{fence}" if fence else text
-
-
-def _open_fence(text: str) -> str:
-    """Returns the fence that closes the code block which the text leaves open; empty if there is none."""
-    opened = ""
-    for match in _FENCE.finditer(text):
-        mark, rest = match.groups()
-        if not opened:
-            # Backticks after a fence of backticks make it inline code.
-            opened = "" if mark[0] == "`" and "`" in rest else mark
-        elif mark[0] == opened[0] and len(mark) >= len(opened) and not rest.strip():
-            opened = ""
-    return opened
-
-
 # ── tools ──
 
 
-def _answers(entries: Sequence[Entry]) -> tuple[dict[int, list[Entry]], set[int]]:
+def _answers(entries: Sequence[TranscriptEntry]) -> tuple[dict[int, list[TranscriptEntry]], set[int]]:
     """Returns the results of each call by the call's position, and the positions of these results."""
     calls: dict[str, int] = {}
-    answers: dict[int, list[Entry]] = {}
+    answers: dict[int, list[TranscriptEntry]] = {}
     answered = set()
     for place, entry in enumerate(entries):
         if entry.kind in ("tool", "subagent") and entry.call:
@@ -151,7 +119,7 @@ def _answers(entries: Sequence[Entry]) -> tuple[dict[int, list[Entry]], set[int]
     return answers, answered
 
 
-def _item(entry: Entry, results: Iterable[Entry]) -> str:
+def _item(entry: TranscriptEntry, results: Iterable[TranscriptEntry]) -> str:
     """Renders a list item: a call with its results, or a result whose call is in an earlier segment."""
     if entry.kind == "result":
         results = [entry]
@@ -161,7 +129,7 @@ def _item(entry: Entry, results: Iterable[Entry]) -> str:
     return "\n".join([line, *filter(None, map(_excerpt, results))])
 
 
-def _call_line(entry: Entry) -> str:
+def _call_line(entry: TranscriptEntry) -> str:
     name = _code(entry.name or "tool")
     if entry.kind == "result":
         return f"- {name} gave back"
@@ -171,7 +139,7 @@ def _call_line(entry: Entry) -> str:
     return f"- {name} {text if _PLAIN.fullmatch(text) else _code(text)}".rstrip()
 
 
-def _excerpt(result: Entry) -> str:
+def _excerpt(result: TranscriptEntry) -> str:
     """Renders a result in a fence, indented to belong to its item; empty if there is nothing to show."""
     lines = _shown_lines(result)
     if not lines:
@@ -181,9 +149,9 @@ def _excerpt(result: Entry) -> str:
     return "\n".join(f"  {line}" if line.strip() else "" for line in (fence, *lines, fence))
 
 
-def _shown_lines(result: Entry) -> list[str]:
+def _shown_lines(result: TranscriptEntry) -> list[str]:
     text = result.text
-    if _CONTROLS.search(text):
+    if CONTROLS.search(text):
         text = sanitize_transcript_v2(text)
     text = text.strip("\n")
     if not text.strip():
@@ -236,7 +204,7 @@ class _Body:
         self._read = 0
         self._calls: dict[str, int] = {}
 
-    def shows(self, entry: Entry) -> bool:
+    def shows(self, entry: TranscriptEntry) -> bool:
         """Whether the body shows the entry after those found before; an entry without visible text counts as shown."""
         end = self._end_below_call(entry)
         if end < 0:
@@ -249,7 +217,7 @@ class _Body:
             self._calls[entry.call] = end
         return True
 
-    def _end_below_call(self, entry: Entry) -> int:
+    def _end_below_call(self, entry: TranscriptEntry) -> int:
         """Returns the end of a result that is directly below its call, else -1."""
         call_end = self._calls.get(entry.call) if entry.kind == "result" else None
         if call_end is None:
@@ -277,7 +245,7 @@ class _Body:
         return end if self.text[end : end + 1] in ("", "\n") else -1
 
 
-def _look(entry: Entry) -> str:
+def _look(entry: TranscriptEntry) -> str:
     """Returns how a body shows an entry, independent of its surroundings (except a result below its call)."""
     if entry.kind == "result":
         return _item(entry, ())

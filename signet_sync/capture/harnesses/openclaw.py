@@ -7,15 +7,7 @@ from dataclasses import dataclass
 
 from signet_sync.capture.harnesses.jsonl import JsonLines
 from signet_sync.capture.harnesses.own_calls import OwnCalls, runs_us
-from signet_sync.capture.harnesses.records import (
-    Conversation,
-    Entry,
-    count_unknown,
-    remark_on,
-    settled,
-    span_of,
-    time_of,
-)
+from signet_sync.capture.harnesses.records import Conversation, TranscriptEntry, conversation, count_unknown, time_of
 from signet_sync.capture.harnesses.texts import (
     UUID,
     call_line,
@@ -44,7 +36,7 @@ class _Record:
     id: str
     parent: str
     after_the_one_before: bool
-    entries: tuple[Entry, ...]
+    entries: tuple[TranscriptEntry, ...]
 
 
 def read(lines: Iterable[bytes], *, file_name: str = "") -> Conversation:
@@ -59,20 +51,15 @@ def read(lines: Iterable[bytes], *, file_name: str = "") -> Conversation:
         reading.record(record)
     header = reading.header
     entries = [entry for record in _branch(reading) for entry in record.entries]
-    started_at, ended_at = span_of(entries)
     named = UUID.search(file_stem(file_name))
-    return Conversation(
-        harness=NAME,
-        session_id=text_of(header.get("id")) or (named[0] if named else ""),
-        project=text_of(header.get("cwd")) or None,
-        entries=settled(entries),
-        title=reading.title,
-        started_at=started_at,
-        ended_at=ended_at,
+    return conversation(
+        NAME,
+        text_of(header.get("id")) or (named[0] if named else ""),
+        text_of(header.get("cwd")),
+        entries,
+        source=source,
         unknown=reading.unknown,
-        damaged=source.damaged,
-        torn=source.torn,
-        remark=remark_on(len(entries), source.read, source.damaged + source.torn),
+        title=reading.title,
     )
 
 
@@ -98,28 +85,28 @@ class _Reading:
         entries = tuple(self._entries(record))
         self.records.append(_Record(text_of(record.get("id")), text_of(parent), linear, entries))
 
-    def _entries(self, record: Mapping[str, object]) -> Iterator[Entry]:
+    def _entries(self, record: Mapping[str, object]) -> Iterator[TranscriptEntry]:
         kind = record.get("type")
         at = time_of(record.get("timestamp"))
         if kind == "message":
             yield from self._message(mapping_of(record.get("message")), at)
         elif kind == "compaction":
-            yield Entry("compaction", at, without_injected(text_of(record.get("summary"))))
+            yield TranscriptEntry("compaction", at, without_injected(text_of(record.get("summary"))))
         elif kind == "branch_summary":
             yield _left_branch(record.get("summary"), at)
         elif kind == "reset":
-            yield Entry("event", at, "session reset")
+            yield TranscriptEntry("event", at, "session reset")
         elif kind == "session_info":
             self.title = text_of(record.get("name")).strip() or self.title
         elif kind not in _PASSED:
             count_unknown(self.unknown, kind)
 
-    def _message(self, message: Mapping[str, object], at: int) -> Iterator[Entry]:
+    def _message(self, message: Mapping[str, object], at: int) -> Iterator[TranscriptEntry]:
         role = message.get("role")
         if role == "user":
             text = without_injected(joined(_texts(message.get("content"))))
             if text.strip():
-                yield Entry("user", at, text)
+                yield TranscriptEntry("user", at, text)
         elif role == "assistant":
             yield from self._assistant(message, at)
         elif role == "toolResult":
@@ -131,37 +118,37 @@ class _Reading:
             code = message.get("exitCode")
             failed = message.get("cancelled") is True or (isinstance(code, int) and code != 0)
             command, said = text_of(message.get("command")), text_of(message.get("output"))
-            yield Entry("tool", at, one_line(command), name="bash", failed=failed)
+            yield TranscriptEntry("tool", at, one_line(command), name="bash", failed=failed)
             said = self.ours.left_out(said) if runs_us(command) else said
             yield _result(at, said, name="bash", call="", failed=failed)
         elif role == "compactionSummary":
-            yield Entry("compaction", at, without_injected(text_of(message.get("summary"))))
+            yield TranscriptEntry("compaction", at, without_injected(text_of(message.get("summary"))))
         elif role == "branchSummary":
             yield _left_branch(message.get("summary"), at)
         elif role not in _PASSED_ROLES:
             count_unknown(self.unknown, role)
 
-    def _assistant(self, message: Mapping[str, object], at: int) -> Iterator[Entry]:
+    def _assistant(self, message: Mapping[str, object], at: int) -> Iterator[TranscriptEntry]:
         content = message.get("content")
         for block in content if isinstance(content, list) else [{"type": "text", "text": content}]:
             block = mapping_of(block)
             if block.get("type") == "text":
                 text = without_injected(text_of(block.get("text")))
                 if text.strip():
-                    yield Entry("assistant", at, text)
+                    yield TranscriptEntry("assistant", at, text)
             elif block.get("type") == "toolCall":
                 name, call = text_of(block.get("name")), text_of(block.get("id"))
                 self.ours.called(call, name, block.get("arguments"))
-                yield Entry("tool", at, call_line(block.get("arguments")), name=name, call=call)
+                yield TranscriptEntry("tool", at, call_line(block.get("arguments")), name=name, call=call)
         if message.get("stopReason") == "aborted":
-            yield Entry("event", at, "interrupted")
+            yield TranscriptEntry("event", at, "interrupted")
         elif message.get("stopReason") == "error":
-            yield Entry("event", at, one_line(f"error: {text_of(message.get('errorMessage'))}".rstrip(": ")))
+            yield TranscriptEntry("event", at, one_line(f"error: {text_of(message.get('errorMessage'))}".rstrip(": ")))
 
 
-def _result(at: int, text: str, *, name: str, call: str, failed: bool) -> Entry:
+def _result(at: int, text: str, *, name: str, call: str, failed: bool) -> TranscriptEntry:
     kept, omitted = shortened(without_injected(text))
-    return Entry("result", at, kept, name=name, call=call, failed=failed, omitted=omitted)
+    return TranscriptEntry("result", at, kept, name=name, call=call, failed=failed, omitted=omitted)
 
 
 def _texts(content: object) -> Iterator[str]:
@@ -173,9 +160,11 @@ def _texts(content: object) -> Iterator[str]:
             yield text_of(mapping_of(block).get("text"))
 
 
-def _left_branch(summary: object, at: int) -> Entry:
+def _left_branch(summary: object, at: int) -> TranscriptEntry:
     said = one_line(text_of(summary), _SUMMARY_LENGTH)
-    return Entry("event", at, f"came back from another branch: {said}" if said else "came back from another branch")
+    return TranscriptEntry(
+        "event", at, f"came back from another branch: {said}" if said else "came back from another branch"
+    )
 
 
 def _branch(reading: _Reading) -> list[_Record]:

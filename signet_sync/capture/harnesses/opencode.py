@@ -6,17 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from signet_sync.capture.harnesses.jsonl import parsed
+from signet_sync.capture.harnesses.jsonl import JsonLines, parsed
 from signet_sync.capture.harnesses.own_calls import OwnCalls
-from signet_sync.capture.harnesses.records import (
-    NO_TIME,
-    Conversation,
-    Entry,
-    count_unknown,
-    remark_on,
-    settled,
-    span_of,
-)
+from signet_sync.capture.harnesses.records import NO_TIME, Conversation, TranscriptEntry, conversation, count_unknown
 from signet_sync.capture.harnesses.texts import (
     call_line,
     joined,
@@ -35,7 +27,7 @@ _YEAR_10000 = 253_402_300_800_000  # milliseconds since 1970
 _TITLE_OF_OPENCODE = ("New session - ", "Child session - ")
 
 
-class Message(NamedTuple):
+class MessageRow(NamedTuple):
     """A row of `message` with its rows of `part` (id and data), in order; `data` is JSON text in both."""
 
     id: str
@@ -43,31 +35,27 @@ class Message(NamedTuple):
     parts: Sequence[tuple[str, str]]
 
 
-def read(session: Mapping[str, object], messages: Sequence[Message]) -> Conversation:
+def read(session: Mapping[str, object], messages: Sequence[MessageRow]) -> Conversation:
     """Reads a session from its row and messages (tables and part types of OpenCode 1.18); never raises."""
     reading = _Reading()
     for message in _kept(messages, _object(text_of(session.get("revert"))) or {}):
         reading.message(message)
     title = text_of(session.get("title")).strip()
-    started_at, ended_at = span_of(reading.entries)
-    return Conversation(
-        harness=NAME,
-        session_id=text_of(session.get("id")),
-        project=text_of(session.get("directory")) or None,
-        entries=settled(reading.entries),
-        title=title if title and not title.startswith(_TITLE_OF_OPENCODE) else None,
-        parent=text_of(session.get("parent_id")) or None,
-        started_at=started_at,
-        ended_at=ended_at,
+    reading.source.read = len(messages) - reading.source.damaged
+    found = conversation(
+        NAME,
+        text_of(session.get("id")),
+        text_of(session.get("directory")),
+        reading.entries,
+        source=reading.source,
         unknown=reading.unknown,
-        damaged=reading.damaged,
-        remark=remark_on(len(reading.entries), len(messages) - reading.damaged, reading.damaged)
-        if messages
-        else "the session holds no messages",
+        title="" if title.startswith(_TITLE_OF_OPENCODE) else title,
+        parent=text_of(session.get("parent_id")) or None,
     )
+    return found if messages else replace(found, remark="the session holds no messages")
 
 
-def _kept(messages: Sequence[Message], revert: Mapping[str, object]) -> Iterator[Message]:
+def _kept(messages: Sequence[MessageRow], revert: Mapping[str, object]) -> Iterator[MessageRow]:
     """Yields the messages before the point that the user went back to; OpenCode deletes the rest at the next prompt."""
     message_id, part_id = revert.get("messageID"), revert.get("partID")
     for message in messages:
@@ -84,15 +72,15 @@ class _Reading:
     """The messages read so far."""
 
     def __init__(self) -> None:
-        self.entries: list[Entry] = []
+        self.entries: list[TranscriptEntry] = []
         self.ours = OwnCalls()
         self.unknown: dict[str, int] = {}
-        self.damaged = 0
+        self.source = JsonLines(())  # its counts: rows, not lines, are read
 
-    def message(self, message: Message) -> None:
+    def message(self, message: MessageRow) -> None:
         data = _object(message.data)
         if data is None:
-            self.damaged += 1
+            self.source.damaged += 1
             return
         role = data.get("role")
         if role not in ("user", "assistant"):
@@ -108,44 +96,46 @@ class _Reading:
         self.entries.extend(_joined(found) if role == "user" else found)
         self.entries.extend(_trouble(data.get("error"), at))
 
-    def _parts(self, message: Message) -> Iterator[Mapping[str, object]]:
+    def _parts(self, message: MessageRow) -> Iterator[Mapping[str, object]]:
         for _, text in message.parts:
             part = _object(text)
             if part is None:
-                self.damaged += 1
+                self.source.damaged += 1
             else:
                 yield part
 
-    def _part(self, part: Mapping[str, object], role: str, at: int) -> Iterator[Entry]:
+    def _part(self, part: Mapping[str, object], role: str, at: int) -> Iterator[TranscriptEntry]:
         kind = part.get("type")
         if kind == "text":
             text = without_injected(text_of(part.get("text")))
             if text.strip() and part.get("synthetic") is not True and part.get("ignored") is not True:
-                yield Entry("user" if role == "user" else "assistant", _time(part.get("time"), "start", at), text)
+                yield TranscriptEntry(
+                    "user" if role == "user" else "assistant", _time(part.get("time"), "start", at), text
+                )
         elif kind == "tool":
             yield from _tool(part, at, self.ours)
         elif kind == "subtask":
             about = text_of(part.get("description")) or text_of(part.get("prompt"))
-            yield Entry("subagent", at, one_line(about), name=text_of(part.get("agent")))
+            yield TranscriptEntry("subagent", at, one_line(about), name=text_of(part.get("agent")))
         elif kind == "file":
             name = text_of(part.get("filename")) or text_of(part.get("mime")) or "a file"
-            yield Entry("event", at, f"attached {one_line(name)}")
+            yield TranscriptEntry("event", at, f"attached {one_line(name)}")
         elif kind == "compaction":
-            yield Entry("compaction", at, "")
+            yield TranscriptEntry("compaction", at, "")
         elif kind not in _PASSED:
             count_unknown(self.unknown, kind)
 
-    def _compaction(self, at: int, found: Sequence[Entry]) -> None:
+    def _compaction(self, at: int, found: Sequence[TranscriptEntry]) -> None:
         """Merges the summary with the request for it, which precedes it: both are one compaction."""
         summary = joined(entry.text for entry in found if entry.kind == "assistant")
         last = self.entries[-1] if self.entries else None
         if last is not None and last.kind == "compaction" and not last.text:
             self.entries[-1] = replace(last, at=max(at, last.at), text=summary)
         else:
-            self.entries.append(Entry("compaction", at, summary))
+            self.entries.append(TranscriptEntry("compaction", at, summary))
 
 
-def _tool(part: Mapping[str, object], at: int, ours: OwnCalls) -> Iterator[Entry]:
+def _tool(part: Mapping[str, object], at: int, ours: OwnCalls) -> Iterator[TranscriptEntry]:
     state = mapping_of(part.get("state"))
     # The argument gets the name that other harnesses use, from which the line about the call is made.
     given = {"file_path" if key == "filePath" else key: value for key, value in mapping_of(state.get("input")).items()}
@@ -157,18 +147,18 @@ def _tool(part: Mapping[str, object], at: int, ours: OwnCalls) -> Iterator[Entry
     if name == "task":
         about = text_of(given.get("description")) or text_of(given.get("prompt"))
         agent = text_of(given.get("subagent_type"))
-        yield Entry("subagent", began, one_line(about), name=agent, call=call, failed=failed)
+        yield TranscriptEntry("subagent", began, one_line(about), name=agent, call=call, failed=failed)
     else:
         told = call_line(given) or one_line(text_of(state.get("title")))
-        yield Entry("tool", began, told, name=name, call=call, failed=failed)
+        yield TranscriptEntry("tool", began, told, name=name, call=call, failed=failed)
     if status in ("completed", "error"):
         said = text_of(state.get("error")) if failed else text_of(state.get("output"))
         kept, omitted = shortened(ours.kept(call, name, without_injected(said)))
         ended = _time(state.get("time"), "end", began)
-        yield Entry("result", ended, kept, name=name, call=call, failed=failed, omitted=omitted)
+        yield TranscriptEntry("result", ended, kept, name=name, call=call, failed=failed, omitted=omitted)
 
 
-def _joined(entries: Sequence[Entry]) -> list[Entry]:
+def _joined(entries: Sequence[TranscriptEntry]) -> list[TranscriptEntry]:
     """Joins the parts of a user's message into one turn."""
     words = [entry for entry in entries if entry.kind == "user"]
     others = [entry for entry in entries if entry.kind != "user"]
@@ -177,11 +167,11 @@ def _joined(entries: Sequence[Entry]) -> list[Entry]:
     return [replace(words[0], text=joined(entry.text for entry in words)), *others]
 
 
-def _trouble(error: object, at: int) -> Iterator[Entry]:
+def _trouble(error: object, at: int) -> Iterator[TranscriptEntry]:
     name = text_of(mapping_of(error).get("name"))
     said = text_of(mapping_of(mapping_of(error).get("data")).get("message"))
     if name or said:
-        yield Entry("event", at, one_line(": ".join(part for part in (name, said) if part)))
+        yield TranscriptEntry("event", at, one_line(": ".join(part for part in (name, said) if part)))
 
 
 def _time(times: object, name: str, otherwise: int = NO_TIME) -> int:

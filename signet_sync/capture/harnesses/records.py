@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from signet_sync.capture.harnesses.jsonl import JsonLines
 from signet_sync.formats.timestamps import parse_instant
 
 EntryKind = Literal["user", "assistant", "tool", "result", "event", "compaction", "subagent"]
@@ -17,19 +18,15 @@ UNKNOWN_KINDS = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class TranscriptEntry:
     """One event of a session, from one record of its transcript.
 
     `at` is microseconds since 1970 UTC and never decreases: if a record's time does (or is missing), the time of the
-    record
-    before is used; 0 if no record has one. `text` is unsanitized: Markdown of a user or assistant, one line about a
-    tool
-    call, a tool's result (of a long one the beginning and the end), one line about an event, the summary of a
-    compaction
-    (may be empty: a boundary alone), one line about a sub-agent. `name` is the name of a tool or sub-agent, or what
-    triggered a compaction. `call` links a result to its tool or sub-agent; `failed` means that the tool failed.
-    `omitted` is
-    how many characters were left out of the middle of a result.
+    record before is used; 0 if no record has one. `text` is unsanitized: Markdown of a user or assistant, one line
+    about a tool call, a tool's result (of a long one the beginning and the end), one line about an event, the summary
+    of a compaction (may be empty: a boundary alone), one line about a sub-agent. `name` is the name of a tool or
+    sub-agent, or what triggered a compaction. `call` links a result to its tool or sub-agent; `failed` means that the
+    tool failed. `omitted` is how many characters were left out of the middle of a result.
     """
 
     kind: EntryKind
@@ -46,19 +43,17 @@ class Conversation:
     """A parsed transcript file.
 
     `session_id` is the harness's own id, empty if the file names none. `parent` is the session that started this one if
-    it
-    is a sub-agent's file (such files are not sessions of their own), `UNNAMED` if the file does not name it.
-    `started_at`
-    and `ended_at` are the times of the first and last entry, None if no record has a time. `unknown` counts records
-    whose
-    type is not on the allow-list, `damaged` counts lines without a JSON object; `torn` means that the last line is
-    incomplete (the session may still be writing it). `remark` explains to a person why there are no entries.
+    it is a sub-agent's file (such files are not sessions of their own), `UNNAMED` if the file does not name it.
+    `started_at` and `ended_at` are the times of the first and last entry, None if no record has a time. `unknown`
+    counts records whose type is not on the allow-list, `damaged` counts lines without a JSON object; `torn` means that
+    the last line is incomplete (the session may still be writing it). `remark` explains to a person why there are no
+    entries.
     """
 
     harness: str
     session_id: str
     project: str | None
-    entries: tuple[Entry, ...]
+    entries: tuple[TranscriptEntry, ...]
     title: str | None = None
     parent: str | None = None
     started_at: int | None = None
@@ -83,7 +78,7 @@ def time_of(value: object) -> int:
     return instant if instant is not None and instant >= 0 else NO_TIME
 
 
-def settled(entries: Iterable[Entry]) -> tuple[Entry, ...]:
+def settled(entries: Iterable[TranscriptEntry]) -> tuple[TranscriptEntry, ...]:
     """Returns the entries with times that never decrease: the latest so far; before the first known time, that time."""
     found = tuple(entries)
     latest = next((entry.at for entry in found if entry.at != NO_TIME), 0)
@@ -94,10 +89,33 @@ def settled(entries: Iterable[Entry]) -> tuple[Entry, ...]:
     return tuple(placed)
 
 
-def span_of(entries: Iterable[Entry]) -> tuple[int | None, int | None]:
-    """Returns the times of the first and last of these unsettled entries; None if none has a time."""
+def conversation(
+    harness: str,
+    session_id: str,
+    project: str,
+    entries: Sequence[TranscriptEntry],
+    *,
+    source: JsonLines,
+    unknown: Mapping[str, int],
+    title: str | None = None,
+    parent: str | None = None,
+) -> Conversation:
+    """Makes the conversation of unsettled entries that were read from a file."""
     times = [entry.at for entry in entries if entry.at != NO_TIME]
-    return (times[0], max(times)) if times else (None, None)
+    return Conversation(
+        harness,
+        session_id,
+        project or None,
+        settled(entries),
+        title=title or None,
+        parent=parent,
+        started_at=times[0] if times else None,
+        ended_at=max(times, default=None),
+        unknown=unknown,
+        damaged=source.damaged,
+        torn=source.torn,
+        remark=_remark(len(entries), source.read, source.damaged + source.torn),
+    )
 
 
 def count_unknown(unknown: dict[str, int], kind: object) -> None:
@@ -108,7 +126,7 @@ def count_unknown(unknown: dict[str, int], kind: object) -> None:
     unknown[name] = unknown.get(name, 0) + 1
 
 
-def remark_on(entries: int, read: int, damaged: int) -> str:
+def _remark(entries: int, read: int, damaged: int) -> str:
     """Returns why a file gave no entries; empty if it gave some."""
     if entries:
         return ""

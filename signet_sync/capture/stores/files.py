@@ -26,7 +26,7 @@ _PART_OF_ANOTHER = re.compile(r"(?:^|/)(?:agent-[^/]*\.jsonl$|subagents/)")
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class TranscriptSource:
     """One transcript of a harness: a file, or (OpenCode) a row of its database.
 
     `size` is bytes (0 for a row, where only the time shows a change), `mtime_ns` nanoseconds since 1970 UTC.
@@ -45,14 +45,12 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Store:
+class TranscriptStore:
     """Where a harness keeps its transcripts.
 
     The harness is present if one of `homes` exists. In the first one, transcripts are in `folders` (which a person may
-    have
-    linked elsewhere), at most `depth` folders deeper, under a path that matches `pattern`; `suffixes` are the endings
-    of a
-    transcript's name, also in copies elsewhere.
+    have linked elsewhere), at most `depth` folders deeper, under a path that matches `pattern`; `suffixes` are the
+    endings of a transcript's name, also in copies elsewhere.
     """
 
     harness: str
@@ -62,7 +60,7 @@ class Store:
     pattern: re.Pattern[str]
     suffixes: tuple[str, ...] = (".jsonl",)
 
-    def found(self) -> list[Source]:
+    def found(self) -> list[TranscriptSource]:
         """Returns the transcripts in the harness's own folder."""
         return [
             source
@@ -71,7 +69,7 @@ class Store:
             if self.pattern.fullmatch(f"{folder}/{path}" if folder else path)
         ]
 
-    def named(self, where: str) -> list[Source]:
+    def named(self, where: str) -> list[TranscriptSource]:
         """Returns the transcript that a person names, or those in the folder. Raises `HarnessError`."""
         # A link is followed because a person named it; links below it are not.
         try:
@@ -84,7 +82,7 @@ class Store:
         require_own_file(where, status)
         return [self._source(where, status)]
 
-    def _walk(self, root: str, depth: int, below: str = "") -> Iterator[tuple[str, Source]]:
+    def _walk(self, root: str, depth: int, below: str = "") -> Iterator[tuple[str, TranscriptSource]]:
         """Yields regular files of the user below a folder with their paths in it; skips folders that cannot be read."""
         try:
             with os.scandir(os.path.join(root, below)) as listing:
@@ -102,11 +100,11 @@ class Store:
             elif path.endswith(self.suffixes) and not _PART_OF_ANOTHER.search(path) and _own_file(status):
                 yield path, self._source(os.path.join(root, path), status)
 
-    def _source(self, path: str, status: os.stat_result) -> Source:
-        return Source(self.harness, path, "", status.st_size, storable(status.st_mtime_ns))
+    def _source(self, path: str, status: os.stat_result) -> TranscriptSource:
+        return TranscriptSource(self.harness, path, "", status.st_size, storable(status.st_mtime_ns))
 
 
-def stores(environ: Mapping[str, str]) -> dict[str, Store]:
+def stores(environ: Mapping[str, str]) -> dict[str, TranscriptStore]:
     """Returns the stores of all harnesses; `CLAUDE_CONFIG_DIR`, `CODEX_HOME` and `XDG_DATA_HOME` move theirs."""
     home = environ.get("HOME") or os.path.expanduser("~")
 
@@ -118,21 +116,21 @@ def stores(environ: Mapping[str, str]) -> dict[str, Store]:
     return {
         store.harness: store
         for store in (
-            Store(
+            TranscriptStore(
                 "claude-code",
                 (place("CLAUDE_CONFIG_DIR", ".claude"),),
                 ("projects",),
                 1,
                 re.compile(r"projects/[^/]+/[^/]+\.jsonl"),
             ),
-            Store(
+            TranscriptStore(
                 "codex",
                 (place("CODEX_HOME", ".codex"),),
                 ("sessions", "archived_sessions"),
                 _DEPTH,
                 re.compile(r"(?:archived_)?sessions/(?:.+/)?rollout-[^/]+\.jsonl"),
             ),
-            Store(
+            TranscriptStore(
                 "gemini",
                 (os.path.join(home, ".gemini"),),
                 ("tmp",),
@@ -140,8 +138,8 @@ def stores(environ: Mapping[str, str]) -> dict[str, Store]:
                 re.compile(r"tmp/[^/]+/chats/session-[^/]+\.jsonl?"),
                 (".jsonl", ".json"),
             ),
-            Store("opencode", (data, settings), ("",), 0, re.compile(r"opencode\.db"), (".db",)),
-            Store(
+            TranscriptStore("opencode", (data, settings), ("",), 0, re.compile(r"opencode\.db"), (".db",)),
+            TranscriptStore(
                 "openclaw",
                 (os.path.join(home, ".openclaw"),),
                 ("agents",),
@@ -209,11 +207,7 @@ def require_own_file(path: str, status: os.stat_result) -> None:
     if not stat.S_ISREG(status.st_mode):
         raise HarnessError("it is not a regular file", path=path, hint="name a transcript file, or the folder of some")
     if not _own_file(status):
-        raise HarnessError(
-            "it belongs to another user",
-            path=path,
-            hint="copy it if you trust it, and name the copy",
-        )
+        raise HarnessError("it belongs to another user", path=path, hint="copy it if you trust it, and name the copy")
 
 
 def _own_file(status: os.stat_result) -> bool:
@@ -221,17 +215,17 @@ def _own_file(status: os.stat_result) -> bool:
 
 
 _REMEDIES: Mapping[int | None, tuple[str, str]] = {
-    errno.ENOENT: ("it is not there", "check the path"),
-    errno.ENOTDIR: ("it is not there", "check the path"),
+    errno.ENOENT: ("it does not exist", "check the path"),
+    errno.ENOTDIR: ("it does not exist", "check the path"),
     errno.ELOOP: ("it is a link", "name the file that it leads to"),
-    errno.EACCES: ("it may not be read", "check its permissions"),
-    errno.EPERM: ("it may not be read", "check its permissions"),
+    errno.EACCES: ("it cannot be read", "check its permissions"),
+    errno.EPERM: ("it cannot be read", "check its permissions"),
 }
 
 
 def unreadable(path: str, error: OSError | ValueError) -> HarnessError:
     """Returns our exception for a file that cannot be opened or read."""
     if not isinstance(error, OSError):
-        return HarnessError("it is no path", path=path, hint="check the path")
+        return HarnessError("it is not a path", path=path, hint="check the path")
     what, hint = _REMEDIES.get(error.errno, (f"reading it failed: {error.strerror}", "check the disk and try again"))
     return HarnessError(what, path=path, hint=hint)

@@ -10,8 +10,8 @@ from urllib.parse import quote
 
 import apsw
 
-from signet_sync.capture.harnesses.opencode import Message
-from signet_sync.capture.stores.files import LINE_LIMIT, Source, require_own_file, unreadable
+from signet_sync.capture.harnesses.opencode import MessageRow
+from signet_sync.capture.stores.files import LINE_LIMIT, TranscriptSource, require_own_file, unreadable
 from signet_sync.errors import HarnessError
 
 BUSY_MS = 2000
@@ -23,17 +23,17 @@ _NEEDED: Mapping[str, frozenset[str]] = {
 _MILLION = 1_000_000
 
 
-def opencode_sources(path: str) -> list[Source]:
+def opencode_sources(path: str) -> list[TranscriptSource]:
     """Returns one source for each session of the database, those of sub-agents included. Raises `HarnessError`."""
     with _opened(path) as connection:
         return [
-            Source("opencode", path, session_id, 0, updated * _MILLION)
+            TranscriptSource("opencode", path, session_id, 0, updated * _MILLION)
             for session_id, updated in connection.execute("select id, time_updated from session order by id")
             if isinstance(session_id, str) and isinstance(updated, int)
         ]
 
 
-def opencode_session(path: str, session_id: str) -> tuple[dict[str, object], list[Message]]:
+def opencode_session(path: str, session_id: str) -> tuple[dict[str, object], list[MessageRow]]:
     """Returns a session's row and its messages with their parts, in order, for `capture.harnesses.opencode.read`.
 
     Parts of more than 64 MiB are skipped. Raises `HarnessError` (also `session-unknown`).
@@ -43,7 +43,7 @@ def opencode_session(path: str, session_id: str) -> tuple[dict[str, object], lis
         row = next(cursor, None)
         if row is None:
             raise HarnessError(
-                "it does not hold this session",
+                "it does not contain this session",
                 path=path,
                 hint="it may have been deleted in OpenCode",
                 code="session-unknown",
@@ -51,13 +51,13 @@ def opencode_session(path: str, session_id: str) -> tuple[dict[str, object], lis
         session = dict(zip((column[0] for column in cursor.get_description()), row, strict=True))
         cursor.close()
         messages = [
-            Message(_text(message_id), _text(data), tuple(_parts(connection, message_id)))
+            MessageRow(_text(message_id), _text(data), tuple(_parts(connection, message_id)))
             for message_id, data in connection.execute(
                 "select id, data from message where session_id = ? order by time_created, id", (session_id,)
             ).fetchall()
         ]
         if not messages and _kept_elsewhere(connection, session_id):
-            raise _newer(path, "it keeps this session in tables that are not known")
+            raise _newer(path, "it keeps this session in unknown tables")
     return session, messages
 
 
@@ -160,7 +160,9 @@ def _translated(error: apsw.Error, path: str) -> HarnessError:
     if isinstance(error, apsw.BusyError):
         return HarnessError("OpenCode's database is locked", path=path, hint="try again when OpenCode is idle")
     if isinstance(error, (apsw.NotADBError, apsw.CorruptError)):
-        return HarnessError("it is no SQLite database, or damaged", path=path, hint="name OpenCode's own opencode.db")
+        return HarnessError(
+            "it is not an SQLite database, or it is damaged", path=path, hint="name OpenCode's own opencode.db"
+        )
     if isinstance(error, apsw.CantOpenError):
         return HarnessError("OpenCode's database cannot be opened", path=path, hint="check its permissions")
     return HarnessError(f"OpenCode's database cannot be read: {error}", path=path, hint="try again; else report it")

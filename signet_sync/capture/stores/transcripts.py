@@ -5,19 +5,20 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 
-from signet_sync.capture.stores.files import HARNESSES, Source, Store, lines, stores
+from signet_sync.capture.stores.files import HARNESSES, TranscriptSource, TranscriptStore, lines, stores
 from signet_sync.capture.stores.opencode import opencode_session, opencode_sources
 from signet_sync.errors import UsageError
 
-__all__ = ("HARNESSES", "Source", "homes", "installed", "lines", "opencode_session", "sources")
+__all__ = ("HARNESSES", "TranscriptSource", "homes", "installed", "lines", "opencode_session", "sources")
 
 
-def sources(harness: str, environ: Mapping[str, str] = os.environ, where: str | None = None) -> Iterator[Source]:
+def sources(
+    harness: str, environ: Mapping[str, str] = os.environ, where: str | None = None
+) -> Iterator[TranscriptSource]:
     """Yields every transcript of a harness, oldest change first, from its own folder or a file or folder (`where`).
 
     Files are skipped if they are links, not regular, owned by another user, or a sub-agent's. Raises `UsageError` for
-    an
-    unknown harness, `HarnessError` if `where` or OpenCode's database cannot be read.
+    an unknown harness, `HarnessError` if `where` or OpenCode's database cannot be read.
     """
     store = _store(harness, environ)
     found = store.found() if where is None else store.named(where)
@@ -36,7 +37,7 @@ def homes(environ: Mapping[str, str] = os.environ) -> list[str]:
     return [_store(harness, environ).homes[0] for harness in HARNESSES]
 
 
-def _store(harness: str, environ: Mapping[str, str]) -> Store:
+def _store(harness: str, environ: Mapping[str, str]) -> TranscriptStore:
     try:
         return stores(environ)[harness]
     except KeyError:

@@ -11,7 +11,7 @@ from signet_sync.cli.entity.run import ACTORS, answer_done
 from signet_sync.cli.input import read_json
 from signet_sync.cli.main import Context, agent_option, json_option, now_option, pass_context
 from signet_sync.entities import operations, protection
-from signet_sync.entities.results import Done
+from signet_sync.entities.results import EntityResult
 from signet_sync.errors import UsageError
 from signet_sync.formats.entity_paths import KINDS
 
@@ -42,7 +42,7 @@ Example:
 class _Form(NamedTuple):
     """An operation: its function, its required and optional fields, and the actor if none is given."""
 
-    run: Callable[..., Done]
+    run: Callable[..., EntityResult]
     required: tuple[str, ...]
     optional: tuple[str, ...] = ()
     actor: str = "agent"

@@ -11,16 +11,16 @@ import click
 from signet_sync.cli.main import Context, agent_option, json_option, now_option, pass_context
 from signet_sync.entities import reports
 from signet_sync.entities.event_log.events import encode
-from signet_sync.entities.queries import about
+from signet_sync.entities.queries import describe_event
 from signet_sync.entities.results import (
-    Listed,
-    Logged,
+    EntityFinding,
+    EntitySummary,
+    EntityView,
+    EventSource,
+    LoggedEvent,
     Proposal,
-    Remark,
     Replay,
-    Shown,
-    ShownSection,
-    Source,
+    SectionView,
     shown_document,
 )
 from signet_sync.errors import UsageError
@@ -52,7 +52,7 @@ def list_(context: Context, kind: Kind | None) -> None:
     context.answer({"entities": [entity._asdict() for entity in found]}, show_all)
 
 
-def _show_line(entity: Listed) -> None:
+def _show_line(entity: EntitySummary) -> None:
     what = entity.kind if entity.type is None else f"{entity.kind}, {entity.type}"
     status = "" if entity.status == "active" else f" · {entity.status}"
     click.echo(f"{click.style(entity.title, bold=True)}  ({what}{status})  {click.style(entity.id, dim=True)}")
@@ -73,7 +73,7 @@ def show(context: Context, ref: str) -> None:
     context.answer(shown_document(shown), lambda: _show(shown))
 
 
-def _show(shown: Shown) -> None:
+def _show(shown: EntityView) -> None:
     click.secho(shown.title, bold=True)
     what = [shown.kind, *([shown.type] if shown.type else []), shown.status, shown.id]
     click.echo(f"  {' · '.join(what)}")
@@ -94,7 +94,7 @@ def _show(shown: Shown) -> None:
         click.secho(f"\nempty: {', '.join(empty)}", dim=True)
 
 
-def _show_section(section: ShownSection) -> None:
+def _show_section(section: SectionView) -> None:
     if not section.text.strip():
         return
     place = f"  ({section.name})" if section.name.startswith("notes/") else ""
@@ -137,15 +137,15 @@ def log(context: Context, ref: str | None, limit: int) -> None:
     context.answer({"ok": True, "findings": [], "events": [event_document(logged) for logged in found]}, show_all)
 
 
-def event_document(logged: Logged) -> dict[str, Any]:
+def event_document(logged: LoggedEvent) -> dict[str, Any]:
     """Returns an event with the fields of its line in the log (without None and empty ones) and its resulting state."""
     record: dict[str, Any] = json.loads(encode(logged.event))
     return {**record, "state": logged.state}
 
 
-def _show_event(logged: Logged, *, with_id: bool) -> None:
+def _show_event(logged: LoggedEvent, *, with_id: bool) -> None:
     event = logged.event
-    what = f"{event.entity_id or 'all'}  {about(event)}" if with_id else about(event)
+    what = f"{event.entity_id or 'all'}  {describe_event(event)}" if with_id else describe_event(event)
     state = "" if logged.state == "committed" else click.style(f"  {logged.state}", fg="red")
     gone = click.style("  (its text was removed)", dim=True) if event.erased else ""
     click.echo(f"{event.at[:10]} {event.at[11:16]}  {event.actor:<10}  {what}{state}{gone}")
@@ -216,7 +216,7 @@ def drift(context: Context) -> int:
     return _answer_findings(context, remarks, "nothing drifted")
 
 
-def _answer_findings(context: Context, remarks: Sequence[Remark], fine: str) -> int:
+def _answer_findings(context: Context, remarks: Sequence[EntityFinding], fine: str) -> int:
     def show_all() -> None:
         if remarks:
             _show_remarks(remarks)
@@ -227,11 +227,11 @@ def _answer_findings(context: Context, remarks: Sequence[Remark], fine: str) -> 
     return 1 if remarks else 0
 
 
-def _findings_document(remarks: Sequence[Remark]) -> dict[str, Any]:
+def _findings_document(remarks: Sequence[EntityFinding]) -> dict[str, Any]:
     return {"ok": not remarks, "findings": [remark._asdict() for remark in remarks]}
 
 
-def _show_remarks(remarks: Sequence[Remark]) -> None:
+def _show_remarks(remarks: Sequence[EntityFinding]) -> None:
     where = None
     for remark in remarks:
         place = remark.path or remark.id
@@ -259,11 +259,11 @@ def show_source(context: Context, token: str, wanted: str | None) -> None:
         context.answer(_source_document(source), lambda: _show_source(source))
 
 
-def _source_document(source: Source) -> dict[str, Any]:
+def _source_document(source: EventSource) -> dict[str, Any]:
     event = source.event
     return {
         "token": event.token,
-        "event": event_document(Logged(event, event.state)),
+        "event": event_document(LoggedEvent(event, event.state)),
         "id": event.entity_id,
         "entity_path": source.entity_path,
         "path": source.path,
@@ -271,10 +271,10 @@ def _source_document(source: Source) -> dict[str, Any]:
     }
 
 
-def _show_source(source: Source) -> None:
+def _show_source(source: EventSource) -> None:
     event = source.event
     click.secho(event.token, bold=True)
-    click.echo(f"  {event.at}  {event.actor}: {about(event)}")
+    click.echo(f"  {event.at}  {event.actor}: {describe_event(event)}")
     click.echo(f"  {display(source.entity_path)}")
     if source.path is not None:
         line = f"#{source.line}" if source.line else ""

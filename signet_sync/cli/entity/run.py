@@ -11,7 +11,7 @@ import click
 
 from signet_sync.cli.main import Context, agent_option, json_option, now_option, pass_context, show_redactions
 from signet_sync.entities.event_log.events import Actor
-from signet_sync.entities.results import Done, done_document
+from signet_sync.entities.results import EntityResult, done_document
 from signet_sync.formats.paths import display
 
 ACTORS = ("agent", "person", "maintainer")
@@ -25,7 +25,7 @@ class EntityCall:
     actor: Actor
     key: str | None
 
-    def run(self, title: str, operation: Callable[..., Done], *arguments: Any, **named: Any) -> None:
+    def run(self, title: str, operation: Callable[..., EntityResult], *arguments: Any, **named: Any) -> None:
         """Executes an operation on the agent's entities and prints its result, for a person under a `title`."""
         context = self.context
         with context.opened(lasting=True) as workspace:
@@ -58,7 +58,7 @@ def writing(actor: Actor) -> Callable[[Callable[..., None]], Callable[..., None]
     return add
 
 
-def answer_done(context: Context, done: Done, title: str) -> None:
+def answer_done(context: Context, done: EntityResult, title: str) -> None:
     """Prints the result of an operation."""
 
     def show() -> None:

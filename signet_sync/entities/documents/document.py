@@ -34,7 +34,7 @@ class DocumentProblem(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class DocumentSection:
     """A section of a file: `opening` is heading and anchor, `body` the text up to the next heading."""
 
     anchor: str | None
@@ -44,7 +44,7 @@ class Section:
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class EntityDocument:
     """A parsed file; `head + lead + opening + body + …` is the file, byte for byte.
 
     `head` is the frontmatter with its fences; `lead` is the text from there to the first section, with the title.
@@ -53,7 +53,7 @@ class Document:
 
     head: str
     lead: str
-    sections: tuple[Section, ...]
+    sections: tuple[DocumentSection, ...]
     fields: Mapping[str, Any]
     title: str
 
@@ -67,7 +67,7 @@ class _Heading(NamedTuple):
     end: int
 
 
-def parse(text: str) -> Document:
+def parse(text: str) -> EntityDocument:
     """Parses a file.
 
     Raises `DocumentProblem`: `frontmatter-missing`, `frontmatter-invalid`, `title-missing`, `section-twice` (two
@@ -93,7 +93,7 @@ def parse(text: str) -> Document:
     _refuse_twins(headings, first)
     starts = [first + heading.start for heading in headings] + [len(lines)]
     sections = tuple(
-        Section(
+        DocumentSection(
             heading.anchor,
             heading.text,
             "".join(lines[start : first + heading.end]),
@@ -101,15 +101,15 @@ def parse(text: str) -> Document:
         )
         for heading, start, end in zip(headings, starts, starts[1:], strict=False)
     )
-    return Document("".join(lines[:first]), "".join(lines[first : starts[0]]), sections, fields, title)
+    return EntityDocument("".join(lines[:first]), "".join(lines[first : starts[0]]), sections, fields, title)
 
 
-def render(document: Document) -> str:
+def render(document: EntityDocument) -> str:
     """Writes a document as text: `render(parse(text)) == text`."""
     return document.head + document.lead + "".join(section.opening + section.body for section in document.sections)
 
 
-def reread(document: Document) -> Document:
+def reread(document: EntityDocument) -> EntityDocument:
     """Returns the document if its text parses back to it. Raises `DocumentProblem` (`edit-unclean`) otherwise.
 
     The last check before an edit is written: an unclosed construct of an unforeseen kind must not swallow what follows.
@@ -140,18 +140,13 @@ def blank(
     relation: str | None = None,
     participants: Sequence[str] = (),
     sections: Sequence[Shape] | None = None,
-) -> Document:
+) -> EntityDocument:
     """Makes a new file with all its sections, empty.
 
     `created_at` is ISO 8601 UTC, `relation` the type of a relationship, `participants` ids; `sections` replaces those
     of the first schema version. Raises `UsageError` (`text-empty`) for a title of punctuation only.
     """
-    fields: dict[str, Any] = {
-        "kind": kind,
-        "id": entity_id,
-        "agent_id": agent_id,
-        "schema_version": SCHEMA_VERSION,
-    }
+    fields: dict[str, Any] = {"kind": kind, "id": entity_id, "agent_id": agent_id, "schema_version": SCHEMA_VERSION}
     if file == "profile":
         fields |= {"type": relation, "participants": list(participants)}
     fields |= {"created_at": created_at, "updated_at": created_at}
@@ -159,11 +154,11 @@ def blank(
         fields |= {"status": "active", "pins": [], "locks": []}
     name = fit_title(title)
     wanted = shapes(kind, file) if sections is None else sections
-    return Document(
+    return EntityDocument(
         f"{serialize(fields)}\n",
         f"# {name}\n\n",
         tuple(
-            Section(shape.anchor, shape.heading, _opening(shape), "" if shape is wanted[-1] else "\n")
+            DocumentSection(shape.anchor, shape.heading, _opening(shape), "" if shape is wanted[-1] else "\n")
             for shape in wanted
         ),
         {key: frontmatter_edit.as_read(value) for key, value in fields.items()},
@@ -175,7 +170,7 @@ def _opening(shape: Shape) -> str:
     return f"## {shape.heading}\n<!-- section {shape.anchor} -->\n"
 
 
-def find(document: Document, name: str) -> Section:
+def find(document: EntityDocument, name: str) -> DocumentSection:
     """Finds the section with this anchor, else with this heading (case is ignored).
 
     Raises `UsageError` (`section-unknown`, `section-ambiguous`).
@@ -183,7 +178,7 @@ def find(document: Document, name: str) -> Section:
     return document.sections[position(document, name)]
 
 
-def position(document: Document, name: str) -> int:
+def position(document: EntityDocument, name: str) -> int:
     """Returns the index of the section that `find` returns. Raises as `find`."""
     for at, section in enumerate(document.sections):
         if section.anchor == name:
@@ -201,12 +196,12 @@ def position(document: Document, name: str) -> int:
     raise UsageError(f"there is no section {name[:60]!r}", hint=f"sections: {known}", code="section-unknown")
 
 
-def text_of(section: Section) -> str:
+def text_of(section: DocumentSection) -> str:
     """Returns the text of a section: its body, normalised (`body-normalized-v1`), without leading blank lines."""
     return normalize(section.body).lstrip("\n")
 
 
-def body_sha(section: Section) -> str:
+def body_sha(section: DocumentSection) -> str:
     """Returns the hex digest of a section's text (`text_of`); blank lines around it do not count."""
     return body_sha256(text_of(section))
 
@@ -252,8 +247,8 @@ def _refuse_twins(headings: Sequence[_Heading], first: int) -> None:
         if heading.anchor in seen:
             raise DocumentProblem(
                 "section-twice",
-                f"two sections carry the anchor `{heading.anchor}`",
+                f"two sections have the anchor `{heading.anchor}`",
                 line=first + heading.start + 1,
-                hint="take the anchor comment out of the copy, or join the two",
+                hint="remove the anchor comment from the copy, or merge the two",
             )
         seen.add(heading.anchor)

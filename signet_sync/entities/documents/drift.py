@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
-from signet_sync.entities.documents.document import Document, DocumentProblem, Section, parse, render
+from signet_sync.entities.documents.document import DocumentProblem, DocumentSection, EntityDocument, parse, render
 from signet_sync.entities.documents.patch import change
 from signet_sync.formats.entity_paths import Shape
 
@@ -24,7 +24,7 @@ _COMPARED = 20_000
 _TELLING = 40
 
 
-class Drift(NamedTuple):
+class Differences(NamedTuple):
     """The differences between a file and its events; sections by anchor, or by `#` and heading.
 
     `changed` have another body, `retitled` another heading or anchor line, `missing` and `added` exist on one side
@@ -42,11 +42,11 @@ class Drift(NamedTuple):
     layout: bool = False
 
 
-NONE = Drift()
+NONE = Differences()
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class DriftVerdict:
     """The verdict on a difference.
 
     `payload` is that of the `human_edit` that makes the events agree with the file (None for `same` and `drift`).
@@ -55,21 +55,21 @@ class Judgement:
     """
 
     verdict: Verdict
-    drift: Drift = NONE
+    drift: Differences = NONE
     payload: Mapping[str, Any] | None = None
-    healed: Document | None = None
+    healed: EntityDocument | None = None
     code: str = ""
     message: str = ""
     hint: str = ""
 
 
-def compare(on_disk: Document, replayed: Document) -> Drift:
+def compare(on_disk: EntityDocument, replayed: EntityDocument) -> Differences:
     """Lists the differences between a file and its events."""
     there, known = _named(on_disk), _named(replayed)
     shared = [name for name in known if name in there]
     keys = {**replayed.fields, **on_disk.fields}
     fields = tuple(key for key in keys if _field(on_disk, key) != _field(replayed, key))
-    return Drift(
+    return Differences(
         changed=tuple(name for name in shared if there[name].body != known[name].body),
         retitled=tuple(name for name in shared if there[name].opening != known[name].opening),
         missing=tuple(name for name in known if name not in there),
@@ -81,7 +81,9 @@ def compare(on_disk: Document, replayed: Document) -> Drift:
     )
 
 
-def reanchor(on_disk: Document, section: Section, place: int, known: frozenset[str], similarity: float) -> int | None:
+def reanchor(
+    on_disk: EntityDocument, section: DocumentSection, place: int, known: frozenset[str], similarity: float
+) -> int | None:
     """Finds a section that lost its anchor (its position from 0); returns None if that is uncertain.
 
     Candidates are sections at most two places from its own whose anchor is not in `known`. The one with the same
@@ -99,8 +101,8 @@ def reanchor(on_disk: Document, section: Section, place: int, known: frozenset[s
 
 
 def judge(
-    text: str | None, replayed: Document, shapes: Sequence[Shape], *, similarity: float = SIMILARITY
-) -> Judgement:
+    text: str | None, replayed: EntityDocument, shapes: Sequence[Shape], *, similarity: float = SIMILARITY
+) -> DriftVerdict:
     """Judges a file against its events.
 
     A person may change anything as long as the file still belongs to this entity and has all sections of its schema
@@ -108,9 +110,9 @@ def judge(
     written before a maintainer has looked at it. `similarity` (0 to 1) is the limit for `reanchor`.
     """
     if text is None:
-        return _drift(NONE, "file-missing", "the file is gone", "put it back, or have it written again from its events")
+        return _drift(NONE, "file-missing", "the file is gone", "put it back, or have it rewritten from its events")
     if text == render(replayed):
-        return Judgement("same")
+        return DriftVerdict("same")
     try:
         on_disk = parse(text)
     except DocumentProblem as problem:
@@ -118,31 +120,27 @@ def judge(
     drift = compare(on_disk, replayed)
     taken = [key for key in GUARDED if key in drift.fields]
     if taken:
-        return _drift(drift, "identity-changed", f"`{taken[0]}` is not what it was", "give it the value that it had")
+        return _drift(drift, "identity-changed", f"`{taken[0]}` was changed", "restore its former value")
     lost = [name for name in drift.missing if name in {shape.anchor for shape in shapes}]
     if not lost:
-        return Judgement("human_edit", drift, _payload(on_disk, replayed, drift))
+        return DriftVerdict("human_edit", drift, _payload(on_disk, replayed, drift))
     healed = _healed(on_disk, replayed, lost[0], similarity) if len(lost) == 1 else None
     if healed is None:
         hint = "put its heading and its anchor line back, or close the code fence or comment above it"
         return _drift(drift, "section-missing", f"the section `{lost[0]}` is gone", hint)
-    return Judgement("reanchored", drift, _payload(on_disk, replayed, drift), healed)
+    return DriftVerdict("reanchored", drift, _payload(on_disk, replayed, drift), healed)
 
 
-def _drift(drift: Drift, code: str, message: str, hint: str) -> Judgement:
-    return Judgement("drift", drift, code=code, message=message, hint=hint)
+def _drift(drift: Differences, code: str, message: str, hint: str) -> DriftVerdict:
+    return DriftVerdict("drift", drift, code=code, message=message, hint=hint)
 
 
-def _payload(on_disk: Document, replayed: Document, drift: Drift) -> Mapping[str, Any]:
+def _payload(on_disk: EntityDocument, replayed: EntityDocument, drift: Differences) -> Mapping[str, Any]:
     sections = [*drift.changed, *drift.retitled, *drift.missing, *drift.added, *drift.moved]
-    return {
-        **change(replayed, on_disk),
-        "sections": list(dict.fromkeys(sections)),
-        "fields": list(drift.fields),
-    }
+    return {**change(replayed, on_disk), "sections": list(dict.fromkeys(sections)), "fields": list(drift.fields)}
 
 
-def _healed(on_disk: Document, replayed: Document, name: str, similarity: float) -> Document | None:
+def _healed(on_disk: EntityDocument, replayed: EntityDocument, name: str, similarity: float) -> EntityDocument | None:
     known = _named(replayed)
     place = list(known).index(name)
     found = reanchor(on_disk, known[name], place, frozenset(known), similarity)
@@ -158,16 +156,16 @@ def _healed(on_disk: Document, replayed: Document, name: str, similarity: float)
     return healed if name in _named(healed) else None
 
 
-def _named(document: Document) -> dict[str, Section]:
+def _named(document: EntityDocument) -> dict[str, DocumentSection]:
     """Returns the sections by name; a second one without anchor and with the same heading has its position appended."""
-    named: dict[str, Section] = {}
+    named: dict[str, DocumentSection] = {}
     for place, section in enumerate(document.sections):
         name = section.anchor or f"#{section.heading}"
         named[f"{name}#{place}" if name in named else name] = section
     return named
 
 
-def _field(document: Document, key: str) -> tuple[bool, Any]:
+def _field(document: EntityDocument, key: str) -> tuple[bool, Any]:
     return key in document.fields, document.fields.get(key)
 
 
@@ -189,7 +187,7 @@ def _moved(before: list[str], after: list[str]) -> tuple[str, ...]:
     return tuple(name for name in before if name not in kept)
 
 
-def _likeness(found: Section, section: Section) -> float:
+def _likeness(found: DocumentSection, section: DocumentSection) -> float:
     if found.heading.casefold() == section.heading.casefold():
         return 2.0
     from rapidfuzz import fuzz

@@ -8,8 +8,8 @@ from dataclasses import replace as but
 from typing import Any, NamedTuple
 
 from signet_sync.entities.documents import frontmatter_edit
-from signet_sync.entities.documents.document import Document, Section, find, position
-from signet_sync.entities.documents.escaping import Fitted, blocks, fit_title
+from signet_sync.entities.documents.document import DocumentSection, EntityDocument, find, position
+from signet_sync.entities.documents.escaping import SafeText, blocks, fit_title
 from signet_sync.errors import UsageError
 from signet_sync.formats.body import normalize, text_sha256
 
@@ -22,7 +22,7 @@ _MARKER = re.compile(r"[ \t]*(?:[-*+]|\d{1,9}[.)])(?:[ \t]+|$)")
 _LIST_LINE = re.compile(r"(?:[-*+]|\d{1,9}[.)])(?:[ \t]|$)|[ \t]")
 
 
-class Item(NamedTuple):
+class ListItem(NamedTuple):
     """A top-level item of a section: its number from 1, a short hash of its text, the text without its marker.
 
     `start` and `end` are the offsets of its lines in the section's body.
@@ -35,23 +35,23 @@ class Item(NamedTuple):
     end: int
 
 
-def replace(document: Document, name: str, text: Fitted) -> Document:
+def replace(document: EntityDocument, name: str, text: SafeText) -> EntityDocument:
     """Replaces the text of a section. Raises as `find`."""
     return _with_text(document, name, text)
 
 
-def append(document: Document, name: str, text: Fitted) -> Document:
+def append(document: EntityDocument, name: str, text: SafeText) -> EntityDocument:
     """Appends paragraphs to a section. Raises as `find`."""
     return _with_text(document, name, text, gap="\n\n")
 
 
-def append_item(document: Document, name: str, text: Fitted) -> Document:
+def append_item(document: EntityDocument, name: str, text: SafeText) -> EntityDocument:
     """Appends an item to a section. Raises as `find`."""
     gap = "\n" if _ends_in_list(_text(find(document, name).body)) else "\n\n"
     return _with_text(document, name, f"- {text}", gap=gap)
 
 
-def put_body(document: Document, name: str, body: str) -> Document:
+def put_body(document: EntityDocument, name: str, body: str) -> EntityDocument:
     """Sets the exact body of a section, as a person wrote it."""
     at = position(document, name)
     section = but(document.sections[at], body=body)
@@ -61,23 +61,23 @@ def put_body(document: Document, name: str, body: str) -> Document:
     return but(document, sections=(*document.sections[:at], section, *document.sections[at + 1 :]))
 
 
-def items(section: Section) -> tuple[Item, ...]:
+def items(section: DocumentSection) -> tuple[ListItem, ...]:
     """Returns the items of a section's top-level lists, in order."""
     lines = frontmatter_edit.LINES.findall(section.body)
     offsets = [0]
     for line in lines:
         offsets.append(offsets[-1] + len(line))
-    found: list[Item] = []
+    found: list[ListItem] = []
     for start, end in _item_lines(section.body):
         while end > start + 1 and not lines[end - 1].strip(_BLANKS):
             end -= 1
         text = _item_text(lines[start:end])
         key = text_sha256(text)[:KEY_LENGTH]
-        found.append(Item(len(found) + 1, key, text, offsets[start], offsets[end]))
+        found.append(ListItem(len(found) + 1, key, text, offsets[start], offsets[end]))
     return tuple(found)
 
 
-def prune_item(document: Document, name: str, item: str) -> tuple[Document, str]:
+def prune_item(document: EntityDocument, name: str, item: str) -> tuple[EntityDocument, str]:
     """Removes an item, given by key or number; returns the document and the text of the item.
 
     Raises as `find`, and `UsageError` (`item-unknown`, `item-ambiguous`).
@@ -89,7 +89,7 @@ def prune_item(document: Document, name: str, item: str) -> tuple[Document, str]
     return put_body(document, name, _laid(document, section, _text(before + gap + after))), gone.text
 
 
-def with_fields(document: Document, changes: Mapping[str, Any], gone: Collection[str] = ()) -> Document:
+def with_fields(document: EntityDocument, changes: Mapping[str, Any], gone: Collection[str] = ()) -> EntityDocument:
     """Changes values of the frontmatter; its other lines stay the same.
 
     Values are text, whole numbers, None or sequences of text; new keys come last. Keys in `gone` are removed.
@@ -99,7 +99,7 @@ def with_fields(document: Document, changes: Mapping[str, Any], gone: Collection
     return but(document, head=frontmatter_edit.changed(document.head, document.fields, changes, gone), fields=fields)
 
 
-def with_title(document: Document, title: str) -> Document:
+def with_title(document: EntityDocument, title: str) -> EntityDocument:
     """Changes the title. Raises `UsageError` (`text-empty`)."""
     name = fit_title(title)
     lines = frontmatter_edit.LINES.findall(document.lead)
@@ -128,7 +128,7 @@ def _item_text(lines: Sequence[str]) -> str:
     return normalize(lines[0][width:] + "".join(further))
 
 
-def _item(section: Section, name: str) -> Item:
+def _item(section: DocumentSection, name: str) -> ListItem:
     known = items(section)
     wanted = name.strip().removeprefix("#")
     found = [item for item in known if item.key == wanted]
@@ -153,7 +153,7 @@ def _item(section: Section, name: str) -> Item:
 # --- laying out ---
 
 
-def _with_text(document: Document, name: str, text: str, *, gap: str | None = None) -> Document:
+def _with_text(document: EntityDocument, name: str, text: str, *, gap: str | None = None) -> EntityDocument:
     """Replaces a section's text, or appends to it after `gap`; uses the line ends of the file."""
     section = find(document, name)
     kept = _text(section.body) if gap is not None else ""
@@ -161,7 +161,7 @@ def _with_text(document: Document, name: str, text: str, *, gap: str | None = No
     return put_body(document, name, _laid(document, section, kept + _with_ends(added, document)))
 
 
-def _with_ends(text: str, document: Document) -> str:
+def _with_ends(text: str, document: EntityDocument) -> str:
     end = frontmatter_edit.line_end(document.head)
     return text if end == "\n" else text.replace("\n", end)
 
@@ -176,7 +176,7 @@ def _lead_length(body: str) -> int:
     return lead.end() if lead is not None else 0
 
 
-def _laid(document: Document, section: Section, text: str) -> str:
+def _laid(document: EntityDocument, section: DocumentSection, text: str) -> str:
     """Returns a body with the blank lines of the old one around `text`, and as many as Markdown needs."""
     end = frontmatter_edit.line_end(document.head)
     last = section is document.sections[-1]
@@ -203,7 +203,7 @@ def _ends_in_list(text: str) -> bool:
     return True
 
 
-def _may_meet(section: Section, gone: Item) -> bool:
+def _may_meet(section: DocumentSection, gone: ListItem) -> bool:
     """Checks that the lines around an item keep their meaning without it: two items of one list, or a blank line."""
     body = section.body
     above, below = _LINE_END.split(body[: gone.start])[-2:-1], _LINE_END.split(body[gone.end :], maxsplit=1)[0]

@@ -16,7 +16,7 @@ from signet_sync.formats.wikilinks import leaves_workspace, wikilink
 from signet_sync.text.sentences import flatten
 
 # Text that has been through `fit` or `fit_item`, now or when its event was recorded.
-Fitted = NewType("Fitted", str)
+SafeText = NewType("SafeText", str)
 
 TEXT_LIMIT = 20_000  # characters
 TITLE_LIMIT = 120
@@ -46,7 +46,7 @@ def blocks(text: str) -> Sequence[Token]:
     return tuple(_markdown.parse(text))
 
 
-def fit(text: str) -> tuple[Fitted, tuple[str, ...]]:
+def fit(text: str) -> tuple[SafeText, tuple[str, ...]]:
     """Makes a narrative safe; returns it with notes for a person on what was changed. Idempotent.
 
     Headings of the first two levels become `###`, comments and raw HTML are shown as text, fences are closed. Raises
@@ -66,11 +66,13 @@ def fit(text: str) -> tuple[Fitted, tuple[str, ...]]:
                 fitted = changed
                 notes[note] = None
         if fitted == before:
-            return Fitted(fitted), tuple(notes)
-    raise UsageError("the text holds markup that cannot be made safe", hint="write it plainer", code="text-unfit")
+            return SafeText(fitted), tuple(notes)
+    raise UsageError(
+        "the text contains markup that cannot be made safe", hint="use simpler Markdown", code="text-unfit"
+    )
 
 
-def fit_item(text: str) -> Fitted:
+def fit_item(text: str) -> SafeText:
     """Makes the text of one list item safe, on one line; links into the workspace are kept. Idempotent.
 
     Raises `UsageError` (`text-empty`, `text-too-long`).
@@ -81,7 +83,7 @@ def fit_item(text: str) -> Fitted:
         flat = bare
     if _SAYS.search(flat) is None:
         raise _empty()
-    return Fitted(_LINK_APART.sub(_link_again, flat))
+    return SafeText(_LINK_APART.sub(_link_again, flat))
 
 
 def fit_title(text: str) -> str:
@@ -94,7 +96,7 @@ def fit_title(text: str) -> str:
     return title
 
 
-def log_item(at: str, text: str) -> Fitted:
+def log_item(at: str, text: str) -> SafeText:
     """Formats a line of the change log: time (ISO 8601 UTC, or a day) and text. Raises `UsageError` (`text-empty`)."""
     return fit_item(f"{at} — {fit_item(text)}")
 
@@ -109,7 +111,7 @@ def _limited(text: str) -> None:
 
 
 def _empty() -> UsageError:
-    return UsageError("the text says nothing", hint="give it words", code="text-empty")
+    return UsageError("the text contains no words", hint="write at least one word", code="text-empty")
 
 
 def _clean(text: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from signet_sync.entities.documents.document import Document, render
+from signet_sync.entities.documents.document import EntityDocument, render
 
 # Keys of a payload: the whole file, or edits with `line` (from 1, in the old file), `drop` (lines) and `text`.
 WHOLE, EDITS = "whole", "edits"
@@ -16,7 +16,7 @@ def whole(text: str) -> dict[str, Any]:
     return {WHOLE: text}
 
 
-def change(before: Document, after: Document, *, stated: str | None = None) -> dict[str, Any]:
+def change(before: EntityDocument, after: EntityDocument, *, stated: str | None = None) -> dict[str, Any]:
     """Makes the payload that turns one file into the other; it contains the changed lines of each changed part.
 
     For the section with the anchor `stated` it contains all lines, so that the event log has the whole new text.
@@ -52,7 +52,7 @@ def apply(text: str | None, payload: Mapping[str, Any]) -> str | None:
     return "".join(lines)
 
 
-def _pairs(before: Document, after: Document) -> Iterator[tuple[str | None, str, str]]:
+def _pairs(before: EntityDocument, after: EntityDocument) -> Iterator[tuple[str | None, str, str]]:
     """Yields anchor and text of each part before and after; the whole files if their sections differ."""
     if [section.opening for section in before.sections] != [section.opening for section in after.sections]:
         yield None, render(before), render(after)

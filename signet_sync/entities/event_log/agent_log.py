@@ -5,16 +5,28 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar, cast
 
 from signet_sync.entities.event_log import chain
 from signet_sync.entities.event_log import files as event_log_files
-from signet_sync.entities.event_log.chain import Line
-from signet_sync.entities.event_log.events import Entry, Event, Outcome, Problem, State, decode, key_of, states_of
+from signet_sync.entities.event_log.chain import LogLine
+from signet_sync.entities.event_log.events import (
+    Event,
+    LineProblem,
+    LogEntry,
+    State,
+    WriteOutcome,
+    decode,
+    key_of,
+    states_of,
+)
 from signet_sync.entities.evidence import ENTROPY, ulid_at
 from signet_sync.errors import WorkspaceError
 from signet_sync.formats.entity_paths import ledger_page
-from signet_sync.formats.timestamps import iso
+from signet_sync.formats.timestamps import iso, parse_instant
+from signet_sync.storage import files
+
+_LogEntry = TypeVar("_LogEntry", bound=LogEntry)
 
 # The part at the end of a page that is read first, in bytes. A line is rarely longer than a section.
 _END = 128 * 1024
@@ -39,7 +51,7 @@ class _Head(NamedTuple):
 _NO_HEAD = _Head("", "", "")
 
 
-class Ledger:
+class EventLog:
     """The pages of an agent's event log. Writers hold the workspace's lock."""
 
     def __init__(self, root: str, agent_id: str) -> None:
@@ -47,8 +59,8 @@ class Ledger:
         self.agent_id = agent_id
         self._pages: dict[str, str] = dict(event_log_files.pages(root, agent_id))
         self._raw: dict[str, bytes] = {}
-        self._entries: dict[str, Entry | Problem] = {}
-        self._lines: list[Line] | None = None
+        self._entries: dict[str, LogEntry | LineProblem] = {}
+        self._lines: list[LogLine] | None = None
         self._known_heads: list[_Head] | None = None
         self._owned: dict[str, list[int]] | None = None
 
@@ -75,12 +87,12 @@ class Ledger:
         """Checks whether a crash left a partial line at its end."""
         lines = self._end()
         entry = self._entry(lines[-1].text) if lines else None
-        return isinstance(entry, Problem) and entry.code == "not-json"
+        return isinstance(entry, LineProblem) and entry.code == "not-json"
 
-    def last(self) -> Entry | None:
+    def last(self) -> LogEntry | None:
         """Returns the last readable entry; None if there is none."""
         found = (self._entry(line.text) for line in reversed(self._end()))
-        return next((entry for entry in found if not isinstance(entry, Problem)), None)
+        return next((entry for entry in found if not isinstance(entry, LineProblem)), None)
 
     def holds(self, text: str) -> bool:
         """Checks whether a text occurs in it."""
@@ -96,17 +108,17 @@ class Ledger:
         wanted = f'"hash":"{last_hash}"'
         return next((count for count, line in enumerate(reversed(self._end())) if wanted in line.text), None)
 
-    def lines(self) -> list[Line]:
+    def lines(self) -> list[LogLine]:
         """Returns its lines in the order of the pages."""
         if self._lines is None:
             self._lines = [line for month in self._pages for line in chain.lines_of(month, self._read(month))]
         return self._lines
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[LogEntry]:
         """Returns all readable entries."""
         return self._readable(self.lines())
 
-    def holding(self, text: str) -> list[Entry]:
+    def holding(self, text: str) -> list[LogEntry]:
         """Returns events whose lines contain a text, with all their outcomes, in order."""
         if not self.holds(text):
             return []
@@ -116,7 +128,11 @@ class Ledger:
         chosen.update(at for at, head in enumerate(heads) if head.of and head.of in ids)
         return self._readable(self.lines()[at] for at in sorted(chosen))
 
-    def of(self, entity_id: str) -> list[Entry]:
+    def events_holding(self, text: str) -> list[Event]:
+        """Returns events whose lines contain a text, in order."""
+        return [entry for entry in self.holding(text) if isinstance(entry, Event)]
+
+    def of(self, entity_id: str) -> list[LogEntry]:
         """Returns the entries of an entity."""
         if self._owned is None:
             self._owned = {}
@@ -128,7 +144,7 @@ class Ledger:
                     self._owned.setdefault(owner, []).append(at)
         return self._readable(self.lines()[at] for at in self._owned.get(entity_id, ()))
 
-    def under(self, key: str) -> list[Entry]:
+    def under(self, key: str) -> list[LogEntry]:
         """Returns the entries written under a caller's idempotency key."""
         return self.holding(f'"idempotency_key":"{key_of(self.agent_id, key)}"')
 
@@ -159,7 +175,7 @@ class Ledger:
 
     # ── writing ──
 
-    def add(self, entries: Sequence[Entry], now_us: int) -> tuple[Entry, ...]:
+    def add(self, entries: Sequence[_LogEntry], now_us: int) -> tuple[_LogEntry, ...]:
         """Appends entries durably; returns them with their hashes. Raises `WorkspaceError`, `OSError`."""
         addition = chain.add(self._end(), entries, outcome_id=new_ulid(now_us), at=iso(now_us))
         try:
@@ -173,11 +189,29 @@ class Ledger:
             self._forget()
             raise
         self._unread()
-        return addition.sealed[len(addition.sealed) - len(entries) :]
+        return cast("tuple[_LogEntry, ...]", addition.sealed[len(addition.sealed) - len(entries) :])
 
-    def rewrite(self, lines: Iterable[Line]) -> None:
+    def merge_copies(self) -> bool:
+        """Appends what other machines' conflict copies add, and deletes the copies; a damaged one is left to a person.
+
+        Returns whether entries were added. The result depends only on log and copy: machines that merge the same copy
+        write the same bytes. Raises `WorkspaceError`, `OSError`.
+        """
+        added = False
+        for month, path in event_log_files.copies(self.root, self.agent_id):
+            raw = event_log_files.read(self.root, path)
+            news = chain.missing(self.lines(), chain.lines_of(month, raw))
+            if news is None:
+                continue
+            if news:
+                self.add(news, parse_instant(f"{month}-01T00:00:00.000Z") or 0)
+                added = True
+            files.retract(self.root, path, raw)
+        return added
+
+    def rewrite(self, lines: Iterable[LogLine]) -> None:
         """Replaces the lines of its pages, for a removal."""
-        by_month: dict[str, list[Line]] = {month: [] for month in self._pages}
+        by_month: dict[str, list[LogLine]] = {month: [] for month in self._pages}
         for line in lines:
             by_month[line.month].append(line)
         for month, kept in by_month.items():
@@ -199,7 +233,7 @@ class Ledger:
             self._raw[month] = event_log_files.read(self.root, self._pages[month])
         return self._raw[month]
 
-    def _end(self) -> list[Line]:
+    def _end(self) -> list[LogLine]:
         """Returns the last lines, at least from the last readable one."""
         if not self._pages:
             return []
@@ -207,15 +241,15 @@ class Ledger:
         page = self._read(month)
         start = page.find(b"\n", len(page) - _END) + 1 if len(page) > _END else 0
         lines = chain.lines_of(month, page[start:])
-        if any(not isinstance(self._entry(line.text), Problem) for line in reversed(lines)):
+        if any(not isinstance(self._entry(line.text), LineProblem) for line in reversed(lines)):
             return lines
         return self.lines()
 
-    def _readable(self, lines: Iterable[Line]) -> list[Entry]:
+    def _readable(self, lines: Iterable[LogLine]) -> list[LogEntry]:
         found = (self._entry(line.text) for line in lines)
-        return [entry for entry in found if not isinstance(entry, Problem)]
+        return [entry for entry in found if not isinstance(entry, LineProblem)]
 
-    def _entry(self, text: str) -> Entry | Problem:
+    def _entry(self, text: str) -> LogEntry | LineProblem:
         known = self._entries.get(text)
         if known is None:
             known = self._entries[text] = decode(text)
@@ -227,6 +261,6 @@ def new_ulid(now_us: int) -> str:
     return ulid_at(now_us, os.urandom(ENTROPY))
 
 
-def outcome(event: Event, state: State, now_us: int) -> Outcome:
+def outcome(event: Event, state: State, now_us: int) -> WriteOutcome:
     """Makes an outcome of an event's write."""
-    return Outcome(id=new_ulid(now_us), at=iso(now_us), of=event.id, state=state)
+    return WriteOutcome(id=new_ulid(now_us), at=iso(now_us), of=event.id, state=state)

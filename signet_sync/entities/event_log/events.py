@@ -38,11 +38,11 @@ _HASH = re.compile(r"[0-9a-f]{64}", re.ASCII)
 _UNSAFE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff\ud800-\udfff]")
 _MESSAGES = {
     "not-json": "the line is not JSON",
-    "not-canonical": "the line does not stand as it was written",
+    "not-canonical": "the line is not in the form in which it was written",
     "version-unknown": "the line was written by another version",
-    "field-invalid": "the line lacks a field, or holds one that it should not",
-    "payload-changed": "what the event did is not what was written",
-    "hash-mismatch": "the line is not what was written",
+    "field-invalid": "the line lacks a field or has an invalid one",
+    "payload-changed": "the payload of the event was changed",
+    "hash-mismatch": "the line was changed",
 }
 
 
@@ -87,7 +87,7 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class WriteOutcome:
     """A further state of a write: `of` is the id of its event, or the name of a torn line (`torn_name`)."""
 
     id: str
@@ -98,25 +98,25 @@ class Outcome:
     hash: str = ""
 
 
-Entry = Event | Outcome
+LogEntry = Event | WriteOutcome
 
 
-class Problem(NamedTuple):
+class LineProblem(NamedTuple):
     """An unreadable line; `code` is stable, the message is for a person."""
 
     code: str
     message: str
 
 
-def problem(code: str) -> Problem:
+def problem(code: str) -> LineProblem:
     """Returns the problem with this code."""
-    return Problem(code, _MESSAGES[code])
+    return LineProblem(code, _MESSAGES[code])
 
 
 # ── writing ──
 
 
-def seal(entry: Entry, prev: str) -> Entry:
+def seal(entry: LogEntry, prev: str) -> LogEntry:
     """Adds the hashes to an entry that follows the line with the hash `prev` (`GENESIS` for an agent's first).
 
     Raises `ValueError` for an entry that `decode` would not return unchanged: a value that is no text, integer, truth
@@ -130,14 +130,14 @@ def seal(entry: Entry, prev: str) -> Entry:
         entry = replace(entry, prev=prev)
     entry = replace(entry, hash=chain_hash(entry))
     found = decode(encode(entry))
-    if isinstance(found, Problem):
+    if isinstance(found, LineProblem):
         raise ValueError(f"{found.code}: {found.message}")
     if found != entry:
         raise ValueError("the entry does not come back from its line as it is")
     return entry
 
 
-def encode(entry: Entry) -> str:
+def encode(entry: LogEntry) -> str:
     """Encodes a sealed entry as a canonical line: JSON without blanks, fields in a fixed order, no newline.
 
     Fields that are None or empty are left out.
@@ -150,7 +150,7 @@ def payload_hash(event: Event) -> str:
     return text_sha256(_json([_sorted(event.payload), event.reason, event.rationale, event.evidence]))
 
 
-def chain_hash(entry: Entry) -> str:
+def chain_hash(entry: LogEntry) -> str:
     """Returns the lower-case hex sha256 of the previous hash, a newline, and the line without `_UNSEALED` fields."""
     record = _record(entry)
     for name in _UNSEALED:
@@ -163,7 +163,7 @@ def erased(event: Event, tombstone: str) -> Event:
     return replace(event, payload=None, reason=None, rationale=None, evidence=(), erased=tombstone)
 
 
-def _record(entry: Entry) -> dict[str, Any]:
+def _record(entry: LogEntry) -> dict[str, Any]:
     record: dict[str, Any] = {"v": VERSION}
     for name in _FIELDS[type(entry)]:
         value = getattr(entry, name)
@@ -197,8 +197,8 @@ def _json(value: Any) -> str:
 # ── reading ──
 
 
-def decode(line: str) -> Event | Outcome | Problem:
-    """Decodes a line, with or without its newline; returns a `Problem` for a line that `encode` did not write.
+def decode(line: str) -> Event | WriteOutcome | LineProblem:
+    """Decodes a line, with or without its newline; returns a `LineProblem` for a line that `encode` did not write.
 
     `damage` checks the entry's own hashes, `chain.verify` the chain.
     """
@@ -213,7 +213,7 @@ def decode(line: str) -> Event | Outcome | Problem:
         return problem("not-json")
     if record.pop("v", None) != VERSION:
         return problem("version-unknown")
-    kind: type[Event] | type[Outcome] = Outcome if "of" in record else Event
+    kind: type[Event] | type[WriteOutcome] = WriteOutcome if "of" in record else Event
     checks = _FIELDS[kind]
     if not _NEEDED[kind] <= record.keys() <= checks.keys() or not all(checks[name](record[name]) for name in record):
         return problem("field-invalid")
@@ -229,7 +229,7 @@ def decode(line: str) -> Event | Outcome | Problem:
     return entry if canonical else problem("not-canonical")
 
 
-def damage(entry: Entry) -> Problem | None:
+def damage(entry: LogEntry) -> LineProblem | None:
     """Checks an entry against its own hashes; returns None if it is intact, erased or not."""
     if chain_hash(entry) != entry.hash:
         return problem("hash-mismatch")
@@ -282,12 +282,12 @@ _CHECKS: dict[str, Callable[[Any], bool]] = {
     "file_after": _is_hash, "idempotency_key": _is_hash, "request_sha256": _is_hash, "lint": _is_texts,
     "state": _one_of(State), "prev": _is_hash, "hash": _is_hash, "erased": _is_text, "of": _is_text,
 }  # fmt: skip
-_FIELDS: dict[type[Entry], dict[str, Callable[[Any], bool]]] = {
-    kind: {field.name: _CHECKS[field.name] for field in fields(kind)} for kind in (Event, Outcome)
+_FIELDS: dict[type[LogEntry], dict[str, Callable[[Any], bool]]] = {
+    kind: {field.name: _CHECKS[field.name] for field in fields(kind)} for kind in (Event, WriteOutcome)
 }
 _NEEDED = {
     Event: {"id", "token", "at", "agent_id", "actor", "op", "payload_sha256", "state", "prev", "hash"},
-    Outcome: _FIELDS[Outcome].keys(),
+    WriteOutcome: _FIELDS[WriteOutcome].keys(),
 }
 _LISTS = {"evidence", "lint"}
 # `prev` is hashed first; the next four are covered by `payload_sha256`; `erased` is added later.
@@ -297,7 +297,7 @@ _UNSEALED = ("prev", "payload", "reason", "rationale", "evidence", "hash", "eras
 # ── states and requests ──
 
 
-def states_of(entries: Iterable[Entry]) -> dict[str, State]:
+def states_of(entries: Iterable[LogEntry]) -> dict[str, State]:
     """Returns the state of each event by id, after all its outcomes; a final state does not change."""
     states: dict[str, State] = {}
     for entry in entries:
@@ -325,7 +325,7 @@ def request_sha256(request: Payload) -> str:
     return text_sha256(_json(_sorted(request)))
 
 
-def replayed(entries: Iterable[Entry], key: str, request: str) -> Event | Literal["conflict"] | None:
+def replayed(entries: Iterable[LogEntry], key: str, request: str) -> Event | Literal["conflict"] | None:
     """Finds the event written under an idempotency key (`key_of`) for the same request (`request_sha256`).
 
     Returns `conflict` if the key was used for another request, None if it was not used, or only by failed writes.

@@ -21,7 +21,7 @@ _APPEND = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEX
 _CREATE = _APPEND | os.O_CREAT | os.O_EXCL
 # The errors of `open` for a symlink, a folder, a pipe without a reader.
 _ODD = frozenset({errno.ELOOP, errno.EISDIR, errno.ENXIO})
-_MOVE = "move it away; a page of the entity ledger belongs there"
+_MOVE = "move it away; a page of the event log belongs there"
 
 
 def pages(root: str, agent_id: str) -> list[tuple[str, str]]:
@@ -149,9 +149,9 @@ def _write_apart(root: str, path: str, data: bytes, size: int) -> None:
 
 def _changed(path: str) -> WorkspaceError:
     return WorkspaceError(
-        "the page is not as it was when it was read", path=path, hint="it is tried again", code="ledger-changed"
+        "the page changed since it was read", path=path, hint="it will be retried", code="ledger-changed"
     )
 
 
 def _not_a_page(path: str) -> WorkspaceError:
-    return WorkspaceError("it is a symlink, or no file", path=path, hint=_MOVE, code="not-a-file")
+    return WorkspaceError("it is a symlink or not a file", path=path, hint=_MOVE, code="not-a-file")

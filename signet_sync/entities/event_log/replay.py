@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from signet_sync.entities.documents.patch import WHOLE, apply
-from signet_sync.entities.event_log.events import Entry, Event, State, states_of
+from signet_sync.entities.event_log.events import Event, LogEntry, State, states_of
 from signet_sync.formats.body import text_sha256
 from signet_sync.formats.entity_paths import FILES, File
 
 DONE: frozenset[State] = frozenset({"written", "committed"})
 
 
-class Trouble(NamedTuple):
+class ReplayStop(NamedTuple):
     """Why the replay of a file stops: `erased` (a removal erased a text), `mismatch` (an event does not fit)."""
 
     event_id: str
@@ -36,13 +36,13 @@ class Replayed:
     slug: str | None
     states: Mapping[str, State]
     unsettled: tuple[Event, ...]
-    trouble: tuple[Trouble, ...]
+    trouble: tuple[ReplayStop, ...]
 
 
-def by_entity(entries: Iterable[Entry]) -> dict[str, list[Entry]]:
+def by_entity(entries: Iterable[LogEntry]) -> dict[str, list[LogEntry]]:
     """Groups entries by entity, in order; entries without an entity are left out."""
     owners: dict[str, str] = {}
-    groups: dict[str, list[Entry]] = {}
+    groups: dict[str, list[LogEntry]] = {}
     for entry in entries:
         owner = entry.entity_id if isinstance(entry, Event) else owners.get(entry.of)
         if owner is not None:
@@ -51,7 +51,7 @@ def by_entity(entries: Iterable[Entry]) -> dict[str, list[Entry]]:
     return groups
 
 
-def fold(entries: Iterable[Entry]) -> Replayed:
+def fold(entries: Iterable[LogEntry]) -> Replayed:
     """Rebuilds the files of one entity from all its events, in the order of the log.
 
     Every event records the file's hash before and after (`file_before`, `file_after`). If they do not fit, the file is
@@ -99,12 +99,14 @@ class _File:
         self._told: set[str | None] = set()
         self._sha: str | None = None
         self.text: str | None = None
-        self.trouble: Trouble | None = None
+        self.trouble: ReplayStop | None = None
 
     def take(self, event: Event) -> None:
         if event.erased is not None:
             if self.trouble is None:
-                self._stop(event, "erased", "a removal took the text of an event, and no later one says the whole file")
+                self._stop(
+                    event, "erased", "a removal erased the text of an event, and no later event contains the whole file"
+                )
             return
         payload = event.payload or {}
         stated = WHOLE in payload
@@ -115,11 +117,11 @@ class _File:
         if aside and event.file_after in self._told:
             return  # an event of another machine led to this state already
         if not stated and found is None and event.file_before != self._sha:
-            self._stop(event, "mismatch", "the event found another file than the events before it left")
+            self._stop(event, "mismatch", "the event starts from another file than earlier events left")
             return
         text = apply(found, payload)
         if text is None or text_sha256(text) != event.file_after:
-            self._stop(event, "mismatch", "the event does not lead to the file that it says it left")
+            self._stop(event, "mismatch", "the event does not produce the file that it recorded")
             return
         self.text, self._sha, self.trouble = text, event.file_after, None
         self._told.add(self._sha)
@@ -138,7 +140,7 @@ class _File:
 
     def _stop(self, event: Event, code: Literal["erased", "mismatch"], message: str) -> None:
         self.text = self._sha = None
-        self.trouble = Trouble(event.id, self._name, code, message)
+        self.trouble = ReplayStop(event.id, self._name, code, message)
 
 
 def settle(

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from signet_sync.storage.database.batches import of_values
 from signet_sync.storage.database.connection import Database
+from signet_sync.storage.database.named_rows import FACTS
 from signet_sync.sync.store.line_index import Line
 
 TIER = "fact"
@@ -22,27 +23,26 @@ Key = tuple[str, str]  # agent, id
 
 
 class Fact(NamedTuple):
-    """A row of `entity_attributes`; words, thread, path and line are those of the newest source."""
+    """A fact: `topic` is the name of its topic, `superseded_by` the fact that replaced it."""
 
-    agent_id: str
-    id: str
-    entity_id: str
     aspect: str
-    slot: str | None
     text: str
+    topic_id: str
+    topic: str
     status: str  # active, superseded, done
     superseded_by: str | None
-    sources: int
     earliest_us: int
     latest_us: int
-    source_path: str
-    line: int
     thread_id: str | None
 
 
-def columns(row: type[NamedTuple]) -> str:
-    """Returns the names of a row's columns, for SQL."""
-    return ", ".join(row._fields)
+class Topic(NamedTuple):
+    """A topic that artifacts mention."""
+
+    kind: str
+    name: str
+    mentions: int
+    latest_us: int
 
 
 # The newest of a fact's sources (and of a topic's mentions) counts; of several at one instant the one with the greatest
@@ -77,7 +77,7 @@ _SLOTS = (
 )
 # Selects facts of slots whose status or successor is out of date. The fact that was stated last as not done is active.
 # Each of the others is superseded by the next one, not by the last: another value changes only two rows.
-_STANDING = """
+_CHANGED_STATUS = """
     select fact, agent_id, id, next from (
         select fact, agent_id, id, status, superseded_by,
             lead(id) over (partition by entity, aspect, slot order by open_us, id) as next
@@ -105,12 +105,12 @@ def settle(
     database.execute(_DROP_FACTS, (settled,))
     database.execute(_STORE_FACTS, (settled,))
     slots.update(database.execute(_SLOTS, (some,)))
-    standing = list(database.execute(_STANDING, (json.dumps(sorted(slots)),)))
+    outdated = list(database.execute(_CHANGED_STATUS, (json.dumps(sorted(slots)),)))
     database.executemany(
         _SUPERSEDE,
-        [("active" if following is None else "superseded", following, fact) for fact, _, _, following in standing],
+        [("active" if following is None else "superseded", following, fact) for fact, _, _, following in outdated],
     )
-    return changed.union((agent_id, key) for _, agent_id, key, _ in standing)
+    return changed.union((agent_id, key) for _, agent_id, key, _ in outdated)
 
 
 # ── recall lines ──
@@ -135,3 +135,28 @@ def lines(database: Database, agent_id: str, ids: Collection[str]) -> list[Line]
 def _line(row: Sequence[Any]) -> Line:
     agent_id, key, text, aspect, project = row
     return Line(agent_id, TIER, key, " · ".join(filter(None, (text, ASPECT_WORDS.get(aspect, aspect), project))))
+
+
+# ── single facts and topics, for display ──
+
+
+def fact(database: Database, agent_id: str, fact_id: str) -> Fact | None:
+    """Returns a fact of any status."""
+    for row in database.execute(
+        "select f.aspect, f.text, f.entity_id, coalesce(e.name, ''), f.status, f.superseded_by, f.earliest_us,"
+        f" f.latest_us, f.thread_id from {FACTS} f"
+        " left join entities e on e.agent_id = f.agent_id and e.id = f.entity_id"
+        " where f.agent_id = ? and f.id = ?",
+        (agent_id, fact_id),
+    ):
+        return Fact(*row)
+    return None
+
+
+def topic(database: Database, agent_id: str, topic_id: str) -> Topic | None:
+    """Returns a topic."""
+    for row in database.execute(
+        "select kind, name, mentions, latest_us from entities where agent_id = ? and id = ?", (agent_id, topic_id)
+    ):
+        return Topic(*row)
+    return None

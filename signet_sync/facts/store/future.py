@@ -11,7 +11,7 @@ from signet_sync.storage.database.named_rows import SOURCES
 LOOKED_AT = 400
 
 # Starts from the few threads with such sessions; SQLite would start from all sources of the agent.
-_TOLD = """
+_TOUCHED = """
     select f.id, f.entity, f.aspect, s.slot from memory_thread_heads h
     cross join thread_sessions t on t.agent_id = h.agent_id and t.thread_id = h.thread_id and t.latest_us > ?
     cross join sessions n on n.agent_id = t.agent_id and n.session_token = t.session_token
@@ -19,7 +19,7 @@ _TOLD = """
     cross join attribute_sources s on s.session = n.session and s.at_us > ?
     cross join entity_attributes f on f.fact = s.fact
     where h.agent_id = ? and h.latest_us > ? order by s.at_us, f.id limit ?"""
-_HOLDS = """
+_ACTIVE = """
     select f.id from entity_attributes f
     cross join attribute_sources s on s.fact = f.fact and s.done = 0 and s.at_us <= ?
     where f.entity = ? and f.aspect = ? and f.slot = ?
@@ -36,13 +36,13 @@ def facts(database: Database, agent_id: str, now_us: int) -> dict[str, tuple[Any
 
     Only facts that sessions after `now_us` repeat, supersede or mark as done.
     """
-    told = set(database.execute(_TOLD, (now_us, now_us, agent_id, now_us, LOOKED_AT)))
-    slots = {row[1:] for row in told if row[3] is not None}
-    holding = {row[0] for row in told if row[3] is None}
+    touched = set(database.execute(_TOUCHED, (now_us, now_us, agent_id, now_us, LOOKED_AT)))
+    slots = {row[1:] for row in touched if row[3] is not None}
+    active = {row[0] for row in touched if row[3] is None}
     for slot in slots:
-        holding.update(one for (one,) in database.execute(_HOLDS, (now_us, *slot)))
+        active.update(one for (one,) in database.execute(_ACTIVE, (now_us, *slot)))
     found: dict[str, tuple[Any, ...]] = {}
-    for fact_id in sorted(holding):
+    for fact_id in sorted(active):
         for *row, done in database.execute(_STATED, (agent_id, fact_id, now_us)):
             if not done:
                 found[fact_id] = tuple(row)

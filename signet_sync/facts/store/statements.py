@@ -1,7 +1,7 @@
 """Stores what artifacts state, by session; facts and topics follow from it (`facts.store.facts`).
 
 Wide rows refer to sessions, artifacts, facts and topics by number. Everything runs in the caller's transaction, and
-`settle` comes last.
+`facts.settle` comes last.
 """
 
 from __future__ import annotations
@@ -15,14 +15,12 @@ from typing import Any, NamedTuple, TypeVar
 
 from signet_sync.facts.items import normal
 from signet_sync.facts.mentions import project_of
-from signet_sync.facts.store import facts
-from signet_sync.facts.store.facts import Fact, Key, columns
+from signet_sync.facts.store.facts import Key
 from signet_sync.formats.fact import Distilled, EntityKind, Mention
 from signet_sync.formats.handle import id_of
 from signet_sync.storage.database import batches
 from signet_sync.storage.database.batches import Session
 from signet_sync.storage.database.connection import Database
-from signet_sync.storage.database.named_rows import FACTS, SOURCES
 from signet_sync.storage.database.table import placeholders
 
 TABLES = ("attribute_sources", "entity_attributes", "entity_mentions", "entities", "relations")
@@ -30,7 +28,7 @@ TABLES = ("attribute_sources", "entity_attributes", "entity_mentions", "entities
 _Row = TypeVar("_Row", bound=tuple[Any, ...])
 
 
-class Stated(NamedTuple):
+class ArtifactStatements(NamedTuple):
     """What one artifact states, and its origin. `at_us` is the time in microseconds since 1970 UTC."""
 
     agent_id: str
@@ -88,16 +86,16 @@ class _Related(NamedTuple):
     session: int
 
 
-class _Said(NamedTuple):
+class _KeyedStatements(NamedTuple):
     """The statements of one artifact: mentions by kind and norm, items by facts' keys, relations by keys of ends."""
 
-    one: Stated
+    one: ArtifactStatements
     mentions: dict[Key, Mention]
     items: dict[Key, tuple[Key, Any]]
     relations: dict[tuple[Key, str, Key], int]
 
 
-def _said(one: Stated) -> _Said:
+def _keyed(one: ArtifactStatements) -> _KeyedStatements:
     agent = one.agent_id
     owner = project_of(one.project) or Mention("agent", agent, agent, 1)
     mentions: dict[Key, Mention] = {}
@@ -112,7 +110,7 @@ def _said(one: Stated) -> _Said:
         ends = (agent, entity_id(agent, *start)), (agent, entity_id(agent, *end))
         if ends[0] in mentions and ends[1] in mentions:
             relations.setdefault((ends[0], kind, ends[1]), line)
-    return _Said(one, mentions, items, relations)
+    return _KeyedStatements(one, mentions, items, relations)
 
 
 @lru_cache(maxsize=1_000)
@@ -141,9 +139,6 @@ def _insert(table: str, columns: Sequence[str]) -> str:
     return f"insert into {table}({', '.join(columns)}) values({placeholders(len(columns))})"
 
 
-_INSERT_SOURCE = _insert("attribute_sources", _Source._fields)
-_INSERT_MENTION = _insert("entity_mentions", _Mentioned._fields)
-_INSERT_RELATION = _insert("relations", _Related._fields)
 _INSERT_ENTITY = _insert("entities", ("entity", "agent_id", "id", "kind", "norm", "name", "mentions", "latest_us"))
 _INSERT_FACT = _insert(
     "entity_attributes",
@@ -152,54 +147,58 @@ _INSERT_FACT = _insert(
 # Counts are updated with the sources, so that a project's sessions are not counted again for each of them.
 _COUNT_MENTION = "update entities set mentions = mentions + ? where entity = ?"
 _COUNT_SOURCE = "update entity_attributes set sources = sources + ? where fact = ?"
-_DELETE_SOURCE = "delete from attribute_sources where fact = ? and at_us = ? and artifact = ?"
-_DELETE_MENTION = "delete from entity_mentions where entity = ? and at_us = ? and artifact = ?"
-_DELETE_RELATION = "delete from relations where from_entity = ? and kind = ? and to_entity = ? and artifact = ?"
+
+# The rows that follow from what artifacts state, and how many of their first columns are the key.
+_STATEMENTS: tuple[tuple[str, type[NamedTuple], int], ...] = (
+    ("attribute_sources", _Source, 3),
+    ("entity_mentions", _Mentioned, 3),
+    ("relations", _Related, 4),
+)
 
 
-def replace(database: Database, sessions: Iterable[Session], stated: Iterable[Stated]) -> Touched:
-    """Replaces what artifacts of sessions stated before; `settle` has to follow.
+def replace(database: Database, sessions: Iterable[Session], stated: Iterable[ArtifactStatements]) -> Touched:
+    """Replaces what artifacts of sessions stated before; `facts.settle` has to follow.
 
-    Equal rows are left alone.
+    Equal rows are not written again.
     """
-    said = [_said(one) for one in stated]
+    said = [_keyed(one) for one in stated]
     batches.number(database, {each.one.session for each in said})
     numbers = batches.numbers(database, dict.fromkeys(sessions))
     entities = _Numbers(database, "entities", "entity", (key for each in said for key in each.mentions))
     facts = _Numbers(database, "entity_attributes", "fact", (key for each in said for key in each.items))
     artifacts = batches.artifacts(database, [each.one.source_path for each in said])
-    sources: set[_Source] = set()
-    mentions: set[_Mentioned] = set()
-    relations: set[_Related] = set()
+    rows: dict[str, set[Any]] = {table: set() for table, _, _ in _STATEMENTS}
     for each in said:
         one, session = each.one, numbers[each.one.session]
         artifact = artifacts[one.source_path]
-        for key, mention in each.mentions.items():
-            mentions.add(_Mentioned(entities[key], one.at_us, artifact, mention.line, mention.name, session))
-        for key, (_, item) in each.items.items():
-            sources.add(
-                _Source(facts[key], one.at_us, artifact, item.line, item.text, int(item.done), item.slot, session)
-            )
-        for (start, kind, end), line in each.relations.items():
-            relations.add(_Related(entities[start], kind, entities[end], artifact, line, session))
-    held_sources = {_Source(*row) for row in _held(database, "attribute_sources", _Source, numbers)}
-    held_mentions = {_Mentioned(*row) for row in _held(database, "entity_mentions", _Mentioned, numbers)}
-    held_relations = {_Related(*row) for row in _held(database, "relations", _Related, numbers)}
-    database.executemany(_DELETE_SOURCE, sorted(row[:3] for row in held_sources - sources))
-    database.executemany(_DELETE_MENTION, sorted(row[:3] for row in held_mentions - mentions))
-    database.executemany(_DELETE_RELATION, sorted(row[:4] for row in held_relations - relations))
+        rows["entity_mentions"].update(
+            _Mentioned(entities[key], one.at_us, artifact, mention.line, mention.name, session)
+            for key, mention in each.mentions.items()
+        )
+        rows["attribute_sources"].update(
+            _Source(facts[key], one.at_us, artifact, item.line, item.text, int(item.done), item.slot, session)
+            for key, (_, item) in each.items.items()
+        )
+        rows["relations"].update(
+            _Related(entities[start], kind, entities[end], artifact, line, session)
+            for (start, kind, end), line in each.relations.items()
+        )
+    come: dict[str, set[Any]] = {}
+    gone: dict[str, set[Any]] = {}
+    for table, row, key in _STATEMENTS:
+        columns = ", ".join(row._fields)
+        held = set(batches.of_values(database, columns, table, "session", numbers.values()))
+        come[table], gone[table] = rows[table] - held, held - rows[table]
+        where = " and ".join(f"{name} = ?" for name in row._fields[:key])
+        database.executemany(f"delete from {table} where {where}", sorted(one[:key] for one in gone[table]))
     _add_entities(database, said, entities)
     _add_facts(database, said, entities, facts, artifacts)
-    database.executemany(_INSERT_MENTION, sorted(mentions - held_mentions))
-    database.executemany(_INSERT_SOURCE, sorted(sources - held_sources, key=itemgetter(0, 1, 2)))
-    database.executemany(_INSERT_RELATION, sorted(relations - held_relations))
-    named = _tally(database, _COUNT_MENTION, mentions - held_mentions, held_mentions - mentions, entities.fresh)
-    touched = _tally(database, _COUNT_SOURCE, sources - held_sources, held_sources - sources, facts.fresh)
+    for table, row, key in _STATEMENTS:
+        in_order = sorted(come[table], key=itemgetter(*range(key)))
+        database.executemany(_insert(table, row._fields), in_order)
+    named = _tally(database, _COUNT_MENTION, come["entity_mentions"], gone["entity_mentions"], entities.fresh)
+    touched = _tally(database, _COUNT_SOURCE, come["attribute_sources"], gone["attribute_sources"], facts.fresh)
     return Touched(touched, named, frozenset(facts.fresh.values()))
-
-
-def _held(database: Database, table: str, row: type[NamedTuple], numbers: Mapping[Session, int]) -> Iterable[Any]:
-    return batches.of_values(database, columns(row), table, "session", numbers.values())
 
 
 def _tally(
@@ -216,31 +215,35 @@ def _tally(
     return frozenset(touched)
 
 
-def _add_entities(database: Database, said: Sequence[_Said], numbers: _Numbers) -> None:
+def _add_entities(database: Database, said: Sequence[_KeyedStatements], numbers: _Numbers) -> None:
     """Inserts missing topics with the values of the newest artifact that mentions them."""
-    told: dict[Key, list[tuple[Stated, Mention]]] = {key: [] for key in numbers.fresh}
+    missing: dict[Key, list[tuple[ArtifactStatements, Mention]]] = {key: [] for key in numbers.fresh}
     for each in said:
         for key, mention in each.mentions.items():
-            if key in told:
-                told[key].append((each.one, mention))
+            if key in missing:
+                missing[key].append((each.one, mention))
     rows = []
-    for key, found in told.items():
+    for key, found in missing.items():
         one, mention = max(found, key=lambda pair: (pair[0].at_us, pair[0].source_path))
         rows.append((numbers[key], *key, mention.kind, mention.norm, mention.name, len(found), one.at_us))
     database.executemany(_INSERT_ENTITY, rows)
 
 
 def _add_facts(
-    database: Database, said: Sequence[_Said], entities: _Numbers, numbers: _Numbers, artifacts: Mapping[str, int]
+    database: Database,
+    said: Sequence[_KeyedStatements],
+    entities: _Numbers,
+    numbers: _Numbers,
+    artifacts: Mapping[str, int],
 ) -> None:
     """Inserts missing facts with the values of the newest artifact that states them."""
-    told: dict[Key, list[tuple[Stated, Key, Any]]] = {key: [] for key in numbers.fresh}
+    missing: dict[Key, list[tuple[ArtifactStatements, Key, Any]]] = {key: [] for key in numbers.fresh}
     for each in said:
         for key, (about, item) in each.items.items():
-            if key in told:
-                told[key].append((each.one, about, item))
+            if key in missing:
+                missing[key].append((each.one, about, item))
     rows = []
-    for key, found in told.items():
+    for key, found in missing.items():
         one, about, item = max(found, key=lambda row: (row[0].at_us, row[0].source_path))
         earliest = min(row[0].at_us for row in found)
         status = "done" if item.done else "active"
@@ -251,65 +254,3 @@ def _add_facts(
             )
         )  # fmt: skip
     database.executemany(_INSERT_FACT, rows)
-
-
-# ── facts and topics ──
-
-
-def settle(database: Database, touched: Touched) -> set[Key]:
-    """Updates the touched facts and topics from their sources; returns the facts that may have changed.
-
-    Unchanged rows are not written. The cost depends on the touched facts and those of the same slots.
-    """
-    return facts.settle(database, touched.facts, touched.entities, touched.fresh)
-
-
-# ── reads ──
-
-
-def fact(database: Database, agent_id: str, fact_id: str) -> Fact | None:
-    """Returns a fact of an agent, of any status."""
-    for row in database.execute(
-        f"select {columns(Fact)} from {FACTS} where agent_id = ? and id = ?", (agent_id, fact_id)
-    ):
-        return Fact(*row)
-    return None
-
-
-def sources(database: Database, agent_id: str, attribute_id: str) -> list[tuple[str, int, str, int]]:
-    """Returns path, line, words and instant of each artifact that states a fact, newest first."""
-    return list(
-        database.execute(
-            f"select source_path, line, text, at_us from {SOURCES} where agent_id = ? and attribute_id = ?"
-            " order by at_us desc, source_path desc",
-            (agent_id, attribute_id),
-        )
-    )
-
-
-def of_entity(database: Database, agent_id: str, entity_id: str, limit: int = 100) -> list[Fact]:
-    """Returns facts about a topic: active ones first, then the newest."""
-    return [
-        Fact(*row)
-        for row in database.execute(
-            f"select {columns(Fact)} from {FACTS}"
-            " where agent_id = ? and id in (select f.id from entities e join entity_attributes f using (entity)"
-            " where e.agent_id = ? and e.id = ?) order by status <> 'active', latest_us desc, id limit ?",
-            (agent_id, agent_id, entity_id, limit),
-        )
-    ]
-
-
-def orphans(database: Database) -> int:
-    """Counts facts, topics and relations' ends without an artifact, and `recall` lines of facts that are not active."""
-    return sum(
-        int(database.value(f"select count(*) from {what}"))
-        for what in (
-            f"entity_attributes where id not in (select id from {FACTS})",
-            "entities e where not exists (select 1 from entity_mentions m where m.entity = e.entity)",
-            "relations r where 2 <> (select count(*) from entity_mentions m"
-            " where m.entity in (r.from_entity, r.to_entity) and m.artifact = r.artifact)",
-            "recall_lines l where l.tier = 'fact' and not exists (select 1 from entity_attributes a"
-            " where a.agent_id = l.agent_id and a.id = l.id and a.status = 'active')",
-        )
-    )

@@ -37,7 +37,7 @@ def forget_marks(database: Database, stones: Sequence[Tombstone]) -> Loose:
         set(), set(), [tombstones_store.scope_of(one) for one in stones if (one.agent_id, one.session_token) in fresh]
     )
     for stone in stones:
-        loose.above.update(nodes.forget_marks(database, stone.agent_id, stone.session_token, stone.session_ids))
+        loose.above.update(nodes.forget_accesses(database, stone.agent_id, stone.session_token, stone.session_ids))
         scope, bindings = within(tombstones_store.scope_of(stone))
         if database.value(f"select exists(select 1 from seals where {scope} and {_VANISHED})", bindings):
             loose.agents.add(stone.agent_id)
@@ -52,8 +52,8 @@ def forget_loose_marks(database: Database, loose: Loose) -> None:
     """
     for scope in loose.scopes:
         drop_session(database, scope, "derived")
-    nodes.forget_marks_of_gone(database, loose.above)
+    nodes.forget_accesses_of_gone(database, loose.above)
     for agent_id in loose.agents:
         waiting = f"select exists(select 1 from seals where agent_id = ? and {_VANISHED})"
         if not database.value(waiting, (agent_id,)):
-            nodes.forget_marks_of_nothing(database, agent_id)
+            nodes.forget_orphaned_accesses(database, agent_id)

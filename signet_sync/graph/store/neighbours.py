@@ -1,11 +1,12 @@
-"""What lies above, below and beside a node, thread, fact, memory or entity, always bounded. Imports nothing heavy."""
+"""Reads what is above, below and beside a node, thread, fact, memory or topic; bounded. Imports nothing heavy."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from signet_sync.graph.nodes import Node
+from signet_sync.graph.nodes import GraphNode
+from signet_sync.graph.store import nodes
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.named_rows import MENTIONS, NODES, RELATIONS, SOURCES
 from signet_sync.sync.store.bodies import text_at
@@ -14,21 +15,21 @@ from signet_sync.sync.store.sessions import SessionRef
 SIBLINGS = 10
 LINKED = 50
 
-_NODE = ", ".join(Node._fields)
+_NODE = ", ".join(GraphNode._fields)
 
 
 # ── nodes and threads ──
 
 
-def node(database: Database, agent_id: str, node_id: str) -> Node | None:
-    """One node of the graph."""
+def node(database: Database, agent_id: str, node_id: str) -> GraphNode | None:
+    """Returns a node of the graph."""
     for row in database.execute(f"select {_NODE} from {NODES} where agent_id = ? and id = ?", (agent_id, node_id)):
-        return Node(*row)
+        return GraphNode(*row)
     return None
 
 
 def parents(database: Database, agent_id: str, node_id: str) -> list[str]:
-    """What a node was condensed into, the nearest level first."""
+    """Returns the nodes that a node was condensed into, the nearest level first."""
     return _ids(
         database,
         "select n.id from session_summary_children c"
@@ -39,7 +40,7 @@ def parents(database: Database, agent_id: str, node_id: str) -> list[str]:
 
 
 def children(database: Database, agent_id: str, node_id: str) -> list[str]:
-    """What a node was made of, oldest first; chunks as they follow each other in their transcripts."""
+    """Returns the nodes that a node was made of, oldest first; chunks in the order of their transcripts."""
     return _ids(
         database,
         "select n.id from session_summary_children c"
@@ -49,11 +50,11 @@ def children(database: Database, agent_id: str, node_id: str) -> list[str]:
     )
 
 
-def siblings(database: Database, of: Node, limit: int = SIBLINGS) -> list[str]:
-    """What stands beside a node, nearest first.
+def siblings(database: Database, of: GraphNode, limit: int = SIBLINGS) -> list[str]:
+    """Returns the nodes beside a node, nearest first.
 
-    Of a chunk those around it in its session; of a summary or compaction the others of its session and the other
-    sessions of its thread; of an arc or epoch the others of its thread.
+    For a chunk: those around it in its session; for a summary or compaction: the others of its session, and other
+    sessions of its thread; for an arc or epoch: the others of its thread.
     """
     if of.source_type == "chunk":
         return _around(_chunks(database, of), of.id, limit)
@@ -73,8 +74,8 @@ def siblings(database: Database, of: Node, limit: int = SIBLINGS) -> list[str]:
     return [*same, *_other_sessions(database, of, limit - len(same))]
 
 
-def _chunks(database: Database, of: Node) -> list[str]:
-    """All chunks of a session, in the order of its transcripts."""
+def _chunks(database: Database, of: GraphNode) -> list[str]:
+    """Returns all chunks of a session, in the order of its transcripts."""
     return _ids(
         database,
         "select n.id from sessions s join session_summaries n on n.session = s.session"
@@ -86,14 +87,14 @@ def _chunks(database: Database, of: Node) -> list[str]:
 
 
 def _around(ids: Sequence[str], own: str, limit: int) -> list[str]:
-    """The ids nearest to one of them, by their distance; the one before it first."""
+    """Returns the ids nearest to one of them by distance; of two equally near, the one before it first."""
     place = ids.index(own)
     near = sorted((place_ for place_ in range(len(ids)) if place_ != place), key=lambda p: (abs(p - place), p))
     return [ids[p] for p in near[:limit]]
 
 
-def _other_sessions(database: Database, of: Node, limit: int) -> list[str]:
-    """The nodes of the sessions of a thread that lie nearest in time."""
+def _other_sessions(database: Database, of: GraphNode, limit: int) -> list[str]:
+    """Returns the nodes of a thread's sessions that are nearest in time."""
     if of.thread_id is None:
         return []
     near: list[tuple[int, int, str]] = []
@@ -108,30 +109,26 @@ def _other_sessions(database: Database, of: Node, limit: int) -> list[str]:
 
 
 def newest_of_thread(database: Database, agent_id: str, thread_id: str, limit: int = SIBLINGS) -> list[str]:
-    """The newest arc of a thread, where it has one, and the nodes of its newest sessions."""
-    arc = _ids(
-        database,
-        "select id from session_summaries where agent_id = ? and thread_id = ? and depth = 1"
-        " order by latest_us desc, id limit 1",
-        (agent_id, thread_id),
-    )
-    return arc + _ids(
+    """Returns a thread's newest arc, if any, and the nodes of its newest sessions."""
+    arc = nodes.newest_arc(database, agent_id, thread_id)
+    newest = _ids(
         database,
         "select node_id from thread_sessions where agent_id = ? and thread_id = ?"
         " order by latest_us desc, session_token, session_id limit ?",
         (agent_id, thread_id, limit),
     )
+    return [arc, *newest] if arc is not None else newest
 
 
 def sessions_below(database: Database, agent_id: str, of: str, limit: int = SIBLINGS) -> list[SessionRef]:
-    """The newest sessions that a thread, an arc or an epoch tells of, newest first."""
+    """Returns the newest sessions that a thread, an arc or an epoch covers, newest first."""
     if of.startswith("t"):
         sql = (
             "select agent_id, session_token, session_id, null from thread_sessions where agent_id = ? and thread_id = ?"
             " order by latest_us desc, session_token, session_id limit ?"
         )
     else:
-        # `cross`: from what lies below to its sessions; the other way round leads through all nodes of an agent.
+        # `cross` makes SQLite start from the nodes below; the other way round reads all nodes of an agent.
         sql = f"""with recursive below(id) as (
             select ?2 union select c.child_id from below
             join session_summaries n on n.agent_id = ?1 and n.id = below.id and n.depth > 0
@@ -146,8 +143,8 @@ def sessions_below(database: Database, agent_id: str, of: str, limit: int = SIBL
 # ── memories and facts ──
 
 
-def remembered(database: Database, ref: SessionRef, limit: int = LINKED) -> list[str]:
-    """Memories whose source a session is, then the facts that it states, those that still hold first."""
+def memories_and_facts(database: Database, ref: SessionRef, limit: int = LINKED) -> list[str]:
+    """Returns the memories that come from a session, then the facts that it states, active ones first."""
     return _ids(
         database,
         "select memory_id from memory_sources where agent_id = ? and session_token = ? and session_id = ?"
@@ -164,7 +161,7 @@ def remembered(database: Database, ref: SessionRef, limit: int = LINKED) -> list
 
 
 def sources_of_memory(database: Database, agent_id: str, memory_id: str) -> list[SessionRef]:
-    """The sessions that a memory comes from, newest first; a person's own word is none."""
+    """Returns the sessions that a memory comes from, newest first; none for what a person entered directly."""
     rows = database.execute(
         "select agent_id, session_token, session_id, null from memory_sources"
         " where agent_id = ? and memory_id = ? and session_token <> '' order by at desc, session_token, session_id",
@@ -173,8 +170,8 @@ def sources_of_memory(database: Database, agent_id: str, memory_id: str) -> list
     return [SessionRef(*row) for row in rows]
 
 
-class Stated(NamedTuple):
-    """Where a fact is stated: the artifact, the line of its body (from 1), the session, the node that holds it."""
+class Occurrence(NamedTuple):
+    """Where a fact is stated or a topic mentioned: artifact, line of its body (from 1), session, and the node there."""
 
     path: str
     line: int
@@ -182,41 +179,43 @@ class Stated(NamedTuple):
     node_id: str | None
 
 
-def sources_of_fact(database: Database, agent_id: str, fact_id: str, limit: int = SIBLINGS) -> list[Stated]:
-    """The artifacts that state a fact, newest first."""
+def sources_of_fact(database: Database, agent_id: str, fact_id: str, limit: int = SIBLINGS) -> list[Occurrence]:
+    """Returns the places where artifacts state a fact, newest first."""
     return _newest(database, f"{SOURCES} where agent_id = ? and attribute_id = ?", agent_id, fact_id, limit)
 
 
-def _newest(database: Database, among: str, agent_id: str, key: str, limit: int) -> list[Stated]:
+def _newest(database: Database, among: str, agent_id: str, key: str, limit: int) -> list[Occurrence]:
     rows = database.execute(
         f"select source_path, line, agent_id, session_token, session_id from {among}"
         " order by at_us desc, source_path desc limit ?",
         (agent_id, key, limit),
     )
-    return [_stated(database, *row) for row in rows]
+    return [_occurrence(database, *row) for row in rows]
 
 
-def _stated(database: Database, path: str, line: int, agent_id: str, token: str, session_id: str) -> Stated:
-    return Stated(path, line, SessionRef(agent_id, token, session_id, None), _holding(database, agent_id, path, line))
+def _occurrence(database: Database, path: str, line: int, agent_id: str, token: str, session_id: str) -> Occurrence:
+    return Occurrence(
+        path, line, SessionRef(agent_id, token, session_id, None), _holding(database, agent_id, path, line)
+    )
 
 
 def _holding(database: Database, agent_id: str, path: str, line: int) -> str | None:
-    """The node of an artifact in which a line of its body lies."""
-    nodes: list[tuple[str, int]] = list(
+    """Returns the node of an artifact that contains a line of its body."""
+    found: list[tuple[str, int]] = list(
         database.execute(
             "select n.id, n.start from memory_artifacts a join session_summaries n on n.artifact = a.id"
             " where a.source_path = ? and n.agent_id = ? order by n.start desc",
             (path, agent_id),
         )
     )
-    if len(nodes) < 2:
-        return nodes[0][0] if nodes else None
+    if len(found) < 2:
+        return found[0][0] if found else None
     place = line_start(text_at(database, path), line)
-    return next((node_id for node_id, start in nodes if start <= place), None)
+    return next((node_id for node_id, start in found if start <= place), None)
 
 
 def line_start(text: str, line: int) -> int:
-    """Where a line, counted from 1, begins; the text's end where it has fewer."""
+    """Returns where a line, counted from 1, begins; the text's end if it has fewer lines."""
     place = 0
     for _ in range(line - 1):
         found = text.find("\n", place)
@@ -226,8 +225,8 @@ def line_start(text: str, line: int) -> int:
     return place
 
 
-def beside_fact(database: Database, stated: Stated, fact_id: str, limit: int = SIBLINGS) -> list[str]:
-    """Other facts of the artifact that states one, the nearest lines first."""
+def beside_fact(database: Database, stated: Occurrence, fact_id: str, limit: int = SIBLINGS) -> list[str]:
+    """Returns other facts of the artifact that states one, nearest lines first."""
     return _ids(
         database,
         f"select attribute_id from {SOURCES} where agent_id = ? and session_token = ? and session_id = ?"
@@ -236,16 +235,16 @@ def beside_fact(database: Database, stated: Stated, fact_id: str, limit: int = S
     )
 
 
-# ── entities ──
+# ── topics ──
 
 
-def mentioned_in(database: Database, agent_id: str, entity_id: str, limit: int = SIBLINGS) -> list[Stated]:
-    """The artifacts that speak of an entity, newest first."""
+def mentioned_in(database: Database, agent_id: str, entity_id: str, limit: int = SIBLINGS) -> list[Occurrence]:
+    """Returns the places where artifacts mention a topic, newest first."""
     return _newest(database, f"{MENTIONS} where agent_id = ? and entity_id = ?", agent_id, entity_id, limit)
 
 
 def related(database: Database, agent_id: str, entity_id: str, limit: int = SIBLINGS) -> list[str]:
-    """Entities that an entity has to do with, those that are said so most often first."""
+    """Returns the topics that a topic is related to, the most often stated ones first."""
     return _ids(
         database,
         f"select id from (select to_id as id from {RELATIONS} where agent_id = ?1 and from_id = ?2"
@@ -256,7 +255,7 @@ def related(database: Database, agent_id: str, entity_id: str, limit: int = SIBL
 
 
 def facts_of_entity(database: Database, agent_id: str, entity_id: str, limit: int = LINKED) -> list[str]:
-    """Facts about an entity that still hold, newest first."""
+    """Returns the active facts about a topic, newest first."""
     return _ids(
         database,
         "select f.id from entities e join entity_attributes f using (entity)"

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
-from signet_sync.formats.fact import Item
 from signet_sync.formats.timestamps import parse_instant
-from signet_sync.graph.nodes import Edge, Node, Source
-from signet_sync.graph.threads import ThreadHead, ThreadSession, head_columns, head_from, session_columns, session_from
+from signet_sync.graph.nodes import ArtifactText, GraphEdge, GraphNode
+from signet_sync.graph.threads import (
+    ThreadSession,
+    ThreadSummary,
+    columns_of,
+    row_of,
+)
 from signet_sync.storage.database import batches
 from signet_sync.storage.database.batches import Session as Session
 from signet_sync.storage.database.batches import of_ids, of_sessions, of_values
@@ -23,11 +26,10 @@ from signet_sync.storage.database.tables import TABLES, distilled
 from signet_sync.storage.database.tables import of_ids as tables_of_ids
 from signet_sync.sync.store.bodies import KEPT, opened
 
-# What is stored of a session: its nodes, the edges from them, its place in a thread.
-Told = tuple[Sequence[Node], Sequence[Edge], ThreadSession | None]
+# The rows of a session: its nodes, the edges from them, its place in a thread.
+SessionRows = tuple[Sequence[GraphNode], Sequence[GraphEdge], ThreadSession | None]
 
-GRAPH = ("session_summaries", "session_summary_children", "thread_sessions", "memory_thread_heads")
-_NODE = ", ".join(Node._fields)
+_NODE = ", ".join(GraphNode._fields)
 _CONTENT = "source_kind in ('summary', 'transcript', 'compaction')"
 _SOURCE = (
     "source_path, source_kind, agent_id, session_id, session_key, session_token, project, harness, started_at,"
@@ -48,8 +50,8 @@ _INSERT_SESSION = f"insert or replace into thread_sessions values({placeholders(
 _INSERT_HEAD = f"insert or replace into memory_thread_heads values({placeholders(17)})"
 
 
-def _stored(node: Node, artifacts: Mapping[str, int], numbers: Mapping[Session, int]) -> tuple[Any, ...]:
-    """A node's row: numbers in the place of its artifact's path and of the names of its session."""
+def _stored(node: GraphNode, artifacts: Mapping[str, int], numbers: Mapping[Session, int]) -> tuple[Any, ...]:
+    """Returns a node's row, which has numbers for its artifact and session."""
     artifact = artifacts[node.source_ref] if node.source_ref is not None else None
     session = None
     if node.session_token is not None and node.session_id is not None:
@@ -57,19 +59,19 @@ def _stored(node: Node, artifacts: Mapping[str, int], numbers: Mapping[Session, 
     return (*node[:5], artifact, node.thread_id, session, *node[9:])
 
 
-def source_of(row: Sequence[Any]) -> Source:
-    """An artifact of what is kept of it."""
+def source_of(row: Sequence[Any]) -> ArtifactText:
+    """Makes an artifact's text from its row (`stored_artifacts`)."""
     columns = [*row[:8], parse_instant(row[8]) if row[8] else None, *row[9:12], opened(row[12]), *row[13:]]
-    return Source(*columns)
+    return ArtifactText(*columns)
 
 
-def sources(database: Database, session: Session) -> list[Source]:
-    """The content artifacts of a session, oldest first."""
-    return [source_of(row) for row in kept(database, session)]
+def sources(database: Database, session: Session) -> list[ArtifactText]:
+    """Returns the content artifacts of a session, oldest first."""
+    return [source_of(row) for row in stored_artifacts(database, session)]
 
 
-def kept(database: Database, session: Session) -> list[tuple[Any, ...]]:
-    """What is kept of them: workers read the texts in it."""
+def stored_artifacts(database: Database, session: Session) -> list[tuple[Any, ...]]:
+    """Returns their stored rows, with compressed texts, which workers decompress."""
     return list(
         database.execute(
             f"select {_SOURCE} from memory_artifacts where {_OF_SESSION} and {_CONTENT}"
@@ -80,55 +82,38 @@ def kept(database: Database, session: Session) -> list[tuple[Any, ...]]:
 
 
 def sessions(database: Database) -> Iterator[Session]:
-    """Every session that has an artifact."""
-    # The index holds all of it, in its order: neither a text is read nor anything kept.
+    """Yields every session that has an artifact."""
+    # The index covers the query in this order: no text is read, nothing is sorted in memory.
     return database.execute(
         "select distinct agent_id, session_token, session_id from memory_artifacts indexed by memory_artifacts_session"
     )
 
 
-def extracted(database: Database, agent_id: str, paths: Iterable[str]) -> dict[str, list[Item]]:
-    """What a model distilled from some artifacts, by path, as long as their bodies are those that it saw."""
-    found: dict[str, list[Item]] = {}
-    for path in paths:
-        for (items,) in database.execute(
-            "select e.items from extractions e join memory_artifacts a"
-            " on a.source_path = e.source_path and a.source_sha256 = e.source_sha256 and a.agent_id = e.agent_id"
-            " where e.agent_id = ? and e.source_path = ?",
-            (agent_id, path),
-        ):
-            found[path] = [Item(*item) for item in json.loads(items)]
-    return found
-
-
-def any_extracted(database: Database) -> bool:
-    """Whether a model ever distilled anything."""
-    return bool(database.value("select exists(select 1 from extractions)"))
-
-
 # ── sessions ──
 
 
-def store_sessions(database: Database, told: Mapping[Session, Told]) -> list[ThreadSession]:
-    """Makes nodes of sessions, their edges and their places in threads as told.
+def store_sessions(database: Database, wanted_rows: Mapping[Session, SessionRows]) -> list[ThreadSession]:
+    """Makes the nodes of sessions, their edges and their places in threads equal to the given ones.
 
-    Gives the former and the present places of the sessions of which anything moved.
+    Returns the former and the present places of the sessions that changed.
     """
-    held = {row[:3]: session_from(row) for row in of_sessions(database, "*", "thread_sessions", told)}
-    batches.number(database, [session for session, (nodes, _, _) in told.items() if nodes])
-    numbers = batches.numbers(database, told)
+    held = {row[:3]: row_of(ThreadSession, row) for row in of_sessions(database, "*", "thread_sessions", wanted_rows)}
+    batches.number(database, [session for session, (nodes, _, _) in wanted_rows.items() if nodes])
+    numbers = batches.numbers(database, wanted_rows)
     before = {
         (row[0], row[1]): row for row in of_values(database, _STORED, "session_summaries", "session", numbers.values())
     }
-    paths = {node.source_ref for nodes, _, _ in told.values() for node in nodes if node.source_ref is not None}
+    paths = {node.source_ref for nodes, _, _ in wanted_rows.values() for node in nodes if node.source_ref is not None}
     artifacts = batches.artifacts(database, paths)
     after = {
-        (node.agent_id, node.id): _stored(node, artifacts, numbers) for nodes, _, _ in told.values() for node in nodes
+        (node.agent_id, node.id): _stored(node, artifacts, numbers)
+        for nodes, _, _ in wanted_rows.values()
+        for node in nodes
     }
     gone = [key for key in before if key not in after]
     fresh = [row for key, row in after.items() if before.get(key) != row]
     stood = _edges_from(database, before.keys() & after.keys())
-    wanted = {(edge.agent_id, edge.parent_id, edge.child_id) for _, edges, _ in told.values() for edge in edges}
+    wanted = {(edge.agent_id, edge.parent_id, edge.child_id) for _, edges, _ in wanted_rows.values() for edge in edges}
     for agent_id, node_id in gone:
         drop_nodes(database, agent_id, [node_id])
     database.executemany(_INSERT_NODE, fresh)
@@ -137,10 +122,12 @@ def store_sessions(database: Database, told: Mapping[Session, Told]) -> list[Thr
     rows = [*(before[key] for key in gone), *fresh, *(after[edge[0], edge[1]] for edge in stood ^ wanted)]
     changed = {row[7] for row in rows}
     moved = {session for session, number in numbers.items() if number in changed}
-    places = {session: place for session, (_, _, place) in told.items() if held.get(session) != place}
+    places = {session: place for session, (_, _, place) in wanted_rows.items() if held.get(session) != place}
     database.executemany(_DELETE_SESSION, [session for session, place in places.items() if place is None])
-    database.executemany(_INSERT_SESSION, [session_columns(place) for place in places.values() if place is not None])
-    found = ((held.get(session), told[session][2]) for session in told if session in moved or session in places)
+    database.executemany(_INSERT_SESSION, [columns_of(place) for place in places.values() if place is not None])
+    found = (
+        (held.get(session), wanted_rows[session][2]) for session in wanted_rows if session in moved or session in places
+    )
     return [place for both in found for place in both if place is not None]
 
 
@@ -155,7 +142,7 @@ def _edges_from(database: Database, nodes: Iterable[tuple[str, str]]) -> set[tup
 
 
 def drop_nodes(database: Database, agent_id: str, ids: Sequence[str]) -> None:
-    """Drops nodes and all edges from and to them."""
+    """Deletes nodes and all edges from and to them."""
     for node_id in ids:
         row = (agent_id, node_id)
         database.execute("delete from session_summaries where agent_id = ? and id = ?", row)
@@ -164,7 +151,7 @@ def drop_nodes(database: Database, agent_id: str, ids: Sequence[str]) -> None:
 
 
 def store_children(database: Database, agent_id: str, parent_id: str, wanted: set[str]) -> None:
-    """Makes a node's children as given."""
+    """Makes a node's children equal to the given ones."""
     present = {
         row[0]
         for row in database.execute(
@@ -178,14 +165,14 @@ def store_children(database: Database, agent_id: str, parent_id: str, wanted: se
 
 
 def place_of(database: Database, session: Session) -> ThreadSession | None:
-    """A session's place in its thread."""
+    """Returns a session's place in its thread."""
     for row in database.execute(f"select * from thread_sessions where {_OF_SESSION}", session):
-        return session_from(row)
+        return row_of(ThreadSession, row)
     return None
 
 
 def sentences(database: Database, sessions: Collection[Session]) -> dict[Session, str]:
-    """The sentences of those sessions that are on a thread."""
+    """Returns the sentences of those sessions that belong to a thread."""
     columns = "agent_id, session_token, session_id, sentence"
     return {row[:3]: row[3] for row in of_sessions(database, columns, "thread_sessions", sessions)}
 
@@ -193,30 +180,30 @@ def sentences(database: Database, sessions: Collection[Session]) -> dict[Session
 # ── threads ──
 
 
-def head_of(database: Database, agent_id: str, thread_id: str) -> ThreadHead | None:
-    """The stored head of a thread."""
+def summary_of(database: Database, agent_id: str, thread_id: str) -> ThreadSummary | None:
+    """Returns the stored summary of a thread."""
     for row in database.execute(
         "select * from memory_thread_heads where agent_id = ? and thread_id = ?", (agent_id, thread_id)
     ):
-        return head_from(row)
+        return row_of(ThreadSummary, row)
     return None
 
 
-def store_head(database: Database, head: ThreadHead) -> None:
-    """Writes a thread's head where it differs."""
-    if head_of(database, head.agent_id, head.thread_id) != head:
-        database.execute(_INSERT_HEAD, head_columns(head))
+def store_summary(database: Database, head: ThreadSummary) -> None:
+    """Writes a thread's summary if it differs."""
+    if summary_of(database, head.agent_id, head.thread_id) != head:
+        database.execute(_INSERT_HEAD, columns_of(head))
 
 
-def drop_head(database: Database, agent_id: str, thread_id: str) -> None:
-    """Drops the head of a thread that has no session any more."""
+def drop_summary(database: Database, agent_id: str, thread_id: str) -> None:
+    """Deletes the summary of a thread that has no session any more."""
     database.execute("delete from memory_thread_heads where agent_id = ? and thread_id = ?", (agent_id, thread_id))
 
 
 def newest_sessions(database: Database, agent_id: str, thread_id: str, limit: int) -> list[ThreadSession]:
-    """The newest sessions of a thread, newest first, ties by token and id."""
+    """Returns the newest sessions of a thread, newest first, ties by token and id."""
     return [
-        session_from(row)
+        row_of(ThreadSession, row)
         for row in database.execute(
             "select * from thread_sessions where agent_id = ? and thread_id = ?"
             " order by latest_us desc, session_token, session_id limit ?",
@@ -226,17 +213,17 @@ def newest_sessions(database: Database, agent_id: str, thread_id: str, limit: in
 
 
 def sessions_of(database: Database, agent_id: str, thread_id: str, *week: str) -> list[ThreadSession]:
-    """The sessions of a thread, or of one week of it."""
+    """Returns the sessions of a thread, or of one week of it."""
     return [
-        session_from(row)
+        row_of(ThreadSession, row)
         for row in database.execute(
             f"select * from thread_sessions t where {_of_thread(week)}", (agent_id, thread_id, *week)
         )
     ]
 
 
-def summed_up(database: Database, agent_id: str, thread_id: str, *week: str) -> list[tuple[str, str]]:
-    """Week and id of the summaries and compactions of a thread's sessions, or of those of one week."""
+def summaries_and_compactions(database: Database, agent_id: str, thread_id: str, *week: str) -> list[tuple[str, str]]:
+    """Returns week and id of the summaries and compactions of a thread's sessions, or of those of one week."""
     return list(
         database.execute(
             "select t.week, n.id from thread_sessions t cross join sessions s on s.agent_id = t.agent_id"
@@ -253,7 +240,7 @@ def _of_thread(week: Sequence[str]) -> str:
 
 
 def extent(database: Database, agent_id: str, thread_id: str) -> tuple[int, int]:
-    """How many sessions a thread has, and the first instant of the earliest."""
+    """Returns how many sessions a thread has, and when the earliest began."""
     for count, earliest in database.execute(
         "select count(*), min(earliest_us) from thread_sessions where agent_id = ? and thread_id = ?",
         (agent_id, thread_id),
@@ -262,10 +249,10 @@ def extent(database: Database, agent_id: str, thread_id: str) -> tuple[int, int]
     return 0, 0
 
 
-def arcs(database: Database, agent_id: str, thread_id: str, first_us: int, last_us: int) -> list[Node]:
-    """The arcs of a thread whose newest session lies between two instants, both inside; newest first, ties by id."""
+def arcs(database: Database, agent_id: str, thread_id: str, first_us: int, last_us: int) -> list[GraphNode]:
+    """Returns a thread's arcs whose newest session is between two instants (inclusive), newest first, ties by id."""
     return [
-        Node(*row)
+        GraphNode(*row)
         for row in database.execute(
             f"select {_NODE} from {NODES} where agent_id = ? and thread_id = ? and depth = 1"
             " and latest_us between ? and ? order by latest_us desc, id",
@@ -275,7 +262,7 @@ def arcs(database: Database, agent_id: str, thread_id: str, first_us: int, last_
 
 
 def newest_arc(database: Database, agent_id: str, thread_id: str) -> str | None:
-    """The newest arc of a thread."""
+    """Returns the newest arc of a thread."""
     found: str | None = database.value(
         "select id from session_summaries where agent_id = ? and thread_id = ? and depth = 1"
         " order by latest_us desc, id limit 1",
@@ -284,8 +271,8 @@ def newest_arc(database: Database, agent_id: str, thread_id: str) -> str | None:
     return found
 
 
-def store_condensation(database: Database, node: Node, edges: Sequence[Edge]) -> None:
-    """Writes an arc or epoch and its children where they differ."""
+def store_condensation(database: Database, node: GraphNode, edges: Sequence[GraphEdge]) -> None:
+    """Writes an arc or epoch and its children if they differ."""
     stored = _stored(node, {}, {})
     present = database.execute(
         f"select {_STORED} from session_summaries where agent_id = ? and id = ?", (node.agent_id, node.id)
@@ -296,29 +283,29 @@ def store_condensation(database: Database, node: Node, edges: Sequence[Edge]) ->
 
 
 def clear_threads(database: Database) -> None:
-    """Drops what sums up threads: condensations and heads."""
+    """Deletes condensations and thread summaries."""
     for agent_id, node_id in condensations(database):
         drop_nodes(database, agent_id, [node_id])
     database.execute("delete from memory_thread_heads")
 
 
 def weeks(database: Database) -> list[tuple[str, str, str]]:
-    """Every week in which a thread has a session: agent, thread and week."""
+    """Returns every week in which a thread has a session: agent, thread and week."""
     return list(database.execute("select distinct agent_id, thread_id, week from thread_sessions"))
 
 
-def heads(database: Database) -> list[tuple[str, str]]:
-    """Every thread that has a head: agent and id."""
+def summaries(database: Database) -> list[tuple[str, str]]:
+    """Returns every thread that has a summary: agent and id."""
     return list(database.execute("select agent_id, thread_id from memory_thread_heads"))
 
 
 def condensations(database: Database) -> list[tuple[str, str]]:
-    """Every arc and epoch: agent and id."""
+    """Returns every arc and epoch: agent and id."""
     return list(database.execute("select agent_id, id from session_summaries where depth > 0"))
 
 
 def condensation(database: Database, agent_id: str, node_id: str) -> str | None:
-    """What an arc or epoch tells."""
+    """Returns the text of an arc or epoch."""
     found: str | None = database.value(
         "select content from session_summaries where agent_id = ? and id = ? and depth > 0", (agent_id, node_id)
     )
@@ -328,10 +315,11 @@ def condensation(database: Database, agent_id: str, node_id: str) -> str | None:
 # ── removal ──
 
 
-def forget_marks(database: Database, agent_id: str, token: str, session_ids: Sequence[str]) -> set[tuple[str, str]]:
-    """Forgets accesses and pins of what a removed session alone stands behind; no ids: every session of the token.
+def forget_accesses(database: Database, agent_id: str, token: str, session_ids: Sequence[str]) -> set[tuple[str, str]]:
+    """Deletes accesses and pins of ids that only a removed session has; without session ids, all of the token.
 
-    Before its rows go, because only they tell the ids. Gives the condensations (agent, id) above it.
+    Call it before the session's rows are deleted, because they have the ids. Returns the condensations (agent, id)
+    above it.
     """
     mine, scope = within((agent_id, token, tuple(session_ids)))
     ids = {row[0] for row in database.execute(f"select id from {NODES} where {mine}", scope)}
@@ -348,14 +336,14 @@ def forget_marks(database: Database, agent_id: str, token: str, session_ids: Seq
     return above
 
 
-def forget_marks_of_gone(database: Database, above: Iterable[tuple[str, str]]) -> None:
-    """Forgets accesses and pins of those condensations above removed sessions that the rest is too little for."""
+def forget_accesses_of_gone(database: Database, above: Iterable[tuple[str, str]]) -> None:
+    """Deletes accesses and pins of condensations above removed sessions that no longer exist."""
     there = "select exists(select 1 from session_summaries where agent_id = ? and id = ?)"
     drop_ids(database, [node for node in sorted(above) if not database.value(there, node)], *tables_of_ids())
 
 
-def forget_marks_of_nothing(database: Database, agent_id: str) -> None:
-    """Forgets accesses and pins of an agent's ids that nothing stands behind."""
+def forget_orphaned_accesses(database: Database, agent_id: str) -> None:
+    """Deletes accesses and pins of an agent's ids that no row has."""
     made = " union ".join(f"select {TABLES[name].handle} from {name} where agent_id = ?1" for name in tables_of_ids())
     behind = [
         table for table in TABLES.values() if table.handle and (table.kind == "derived" or table.name == "memories")
@@ -366,7 +354,7 @@ def forget_marks_of_nothing(database: Database, agent_id: str) -> None:
 
 
 def _condensations_above(database: Database, agent_id: str, ids: Iterable[str]) -> set[tuple[str, str]]:
-    """The arcs over some nodes, and the epochs over these."""
+    """Returns the arcs above some nodes, and the epochs above these."""
     found: set[str] = set()
     below = set(ids)
     while below:

@@ -1,13 +1,12 @@
-"""Texts of the graph: what a node tells, where a transcript begins, one line for each id. Imports nothing heavy."""
+"""Reads texts of the graph: of a node, of the transcript behind it, a label for each id. Imports nothing heavy."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from signet_sync.formats.body import text_sha256
 from signet_sync.formats.timestamps import day_of
-from signet_sync.graph.nodes import Node
+from signet_sync.graph.nodes import GraphNode
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.named_rows import FACTS
 from signet_sync.sync.store.bodies import text_at, text_of
@@ -17,44 +16,32 @@ from signet_sync.text.sentences import flatten
 LABEL = 80
 
 
-class Passage(NamedTuple):
-    """A piece of an artifact's content; `whole` says that it holds all that was asked for."""
+class TextExcerpt(NamedTuple):
+    """A part of an artifact's content; `whole`: it has all that was requested."""
 
     path: str
     text: str
     whole: bool
 
 
-def passage(database: Database, path: str, start: int, end: int | None, limit: int) -> Passage:
-    """The characters from `start` to `end` (None: the end of the content), at most `limit` of them."""
+def excerpt(database: Database, path: str, start: int, end: int | None, limit: int) -> TextExcerpt:
+    """Returns the characters from `start` to `end` (None: the end of the content), at most `limit`."""
     text = text_at(database, path)
     stop = len(text) if end is None else min(end, len(text))
     piece = text[start : min(start + limit, stop)]
-    return Passage(path, piece, start + len(piece) >= stop)
+    return TextExcerpt(path, piece, start + len(piece) >= stop)
 
 
-def told(database: Database, node: Node, limit: int) -> Passage:
-    """What a node tells, at most `limit` characters: a condensation's own text, else its piece of the artifact."""
+def node_text(database: Database, node: GraphNode, limit: int) -> TextExcerpt:
+    """Returns a node's text, at most `limit` characters: a condensation's own, else its part of the artifact."""
     if node.source_ref is None:
         text = node.content or ""
-        return Passage("", text[:limit], len(text) <= limit)
-    return passage(database, node.source_ref, node.start, node.end, limit)
-
-
-def wording(database: Database, node: Node) -> str | None:
-    """A model's words for a condensation, as long as they are about its present text."""
-    return (
-        None
-        if node.content is None
-        else database.value(
-            "select text from node_wordings where agent_id = ? and id = ? and content_sha256 = ?",
-            (node.agent_id, node.id, text_sha256(node.content)),
-        )
-    )
+        return TextExcerpt("", text[:limit], len(text) <= limit)
+    return excerpt(database, node.source_ref, node.start, node.end, limit)
 
 
 def transcript_of(database: Database, ref: SessionRef, near_us: int | None = None) -> str | None:
-    """The path of a session's transcript that holds words: the one captured nearest to an instant, else the newest."""
+    """Returns the path of a session's transcript with words: captured nearest to an instant, else the newest."""
     path: str | None = database.value(
         "select source_path from memory_artifacts where agent_id = ?1 and session_token = ?2 and session_id = ?3"
         f" and source_kind = 'transcript' and {text_of()} <> ''"
@@ -64,8 +51,8 @@ def transcript_of(database: Database, ref: SessionRef, near_us: int | None = Non
     return path
 
 
-def first_chunk(database: Database, node: Node) -> tuple[str, int] | None:
-    """Path and place where the transcript begins of which a summary or compaction was made."""
+def first_chunk(database: Database, node: GraphNode) -> tuple[str, int] | None:
+    """Returns path and offset of the first chunk that a summary or compaction was made of."""
     for path, start in database.execute(
         "select a.source_path, n.start from session_summary_children c"
         " join session_summaries n on n.agent_id = c.agent_id and n.id = c.child_id and n.source_type = 'chunk'"
@@ -98,7 +85,7 @@ _LABELS = {
 
 
 def labels(database: Database, agent_id: str, ids: Iterable[str]) -> dict[str, str]:
-    """One line for each id: what it is, its day, what it says; an id that nothing has is left out."""
+    """Returns one line for each id: its kind, its day, its words; an unknown id is left out."""
     found: dict[str, str] = {}
     for thing in ids:
         for kind, when, said in database.execute(_LABELS.get(thing[:1], _LABELS["node"]), (agent_id, thing)):

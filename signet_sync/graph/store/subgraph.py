@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-from signet_sync.graph.nodes import Edge, Node
+from signet_sync.graph.nodes import GraphEdge, GraphNode
 from signet_sync.graph.picture import Picture
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.named_rows import NODES
 
-_NODE = ", ".join(f"n.{name}" for name in Node._fields)
-# Sessions first: of chunks only those that stand for theirs, because it has neither summary nor compaction.
+_NODE = ", ".join(f"n.{name}" for name in GraphNode._fields)
+# Sessions come first: a chunk counts as one only if its session has neither summary nor compaction.
 _LEAF = (
     "n.source_type = 'chunk' and not exists(select 1 from thread_sessions t where t.agent_id = n.agent_id"
     " and t.session_token = n.session_token and t.session_id = n.session_id and t.node_id = n.id)"
 )
 
 
-def read(database: Database, agent_id: str, thread_id: str | None, limit: int) -> Picture:
-    """The newest nodes of an agent, or of one thread: condensations and sessions, then as many chunks as there is room.
+def read_picture(database: Database, agent_id: str, thread_id: str | None, limit: int) -> Picture:
+    """Reads the newest nodes of an agent, or of one thread: condensations and sessions, then chunks up to the limit.
 
-    Noise, which belongs to no thread, is left out. Threads and nodes come newest first, edges in the order of nodes.
+    Noise, which belongs to no thread, is left out. Threads and nodes are ordered newest first, edges like the nodes.
     """
     where = "n.agent_id = ? and n.thread_id is not null" + (" and n.thread_id = ?" if thread_id is not None else "")
     bindings = [agent_id] if thread_id is None else [agent_id, thread_id]
     nodes = [
-        Node(*row)
+        GraphNode(*row)
         for row in database.execute(
             f"select {_NODE} from {NODES} n where {where} order by {_LEAF}, n.latest_us desc, n.depth desc,"
             " n.source_ref, n.start, n.id limit ?",
@@ -47,10 +47,10 @@ def _label(database: Database, agent_id: str, thread_id: str) -> str:
     return label or thread_id
 
 
-def _edges(database: Database, agent_id: str, shown: dict[str, int]) -> list[Edge]:
-    """The edges among the nodes that are shown, in the order of these."""
+def _edges(database: Database, agent_id: str, shown: dict[str, int]) -> list[GraphEdge]:
+    """Returns the edges among the nodes that are shown, in their order."""
     found = [
-        Edge(agent_id, parent, child)
+        GraphEdge(agent_id, parent, child)
         for child in shown
         for (parent,) in database.execute(
             "select parent_id from session_summary_children where agent_id = ? and child_id = ?", (agent_id, child)

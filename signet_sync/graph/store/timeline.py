@@ -13,15 +13,15 @@ from signet_sync.storage.database.connection import Database
 
 
 class Extent(NamedTuple):
-    """How many sessions there are, and when the first and the last of them ended (0 where there is none)."""
+    """How many sessions there are, and when the first and the last of them ended (0 if there is none)."""
 
     sessions: int
     earliest_us: int
     latest_us: int
 
 
-class Head(NamedTuple):
-    """A thread by its name: its state, what comes next in it."""
+class ThreadState(NamedTuple):
+    """A thread's label, status and next action."""
 
     thread_id: str
     label: str
@@ -31,16 +31,16 @@ class Head(NamedTuple):
     next_action: str | None
 
 
-class Condensed(NamedTuple):
-    """An arc or epoch: its id, when the last of its sessions ended, its one line."""
+class Condensation(NamedTuple):
+    """An arc or epoch: its id, when the last of its sessions ended, its label."""
 
     id: str
     latest_us: int
     label: str
 
 
-class Spot(NamedTuple):
-    """A session on the line of time: when it ended, the node that stands for it, of what kind that is, its sentence."""
+class TimelineSession(NamedTuple):
+    """A session on the timeline: when it ended, the node that represents it and that node's type, its sentence."""
 
     latest_us: int
     node_id: str
@@ -50,13 +50,13 @@ class Spot(NamedTuple):
     session_id: str
 
 
-_SPOT = ", ".join(Spot._fields)
+_SPOT = ", ".join(TimelineSession._fields)
 _OF_THREAD = "agent_id = ? and thread_id = ?"
 _ALWAYS = (-(1 << 63), (1 << 63) - 1)
 
 
 def extent(database: Database, agent_id: str, thread_id: str | None = None) -> Extent:
-    """How many sessions an agent or one of its threads has, and from when to when."""
+    """Returns how many sessions an agent or one of its threads has, and from when to when."""
     where, bindings = _where(agent_id, thread_id, _ALWAYS)
     for sessions, earliest, latest in database.execute(
         f"select count(*), min(latest_us), max(latest_us) from thread_sessions where {where}", bindings
@@ -66,7 +66,7 @@ def extent(database: Database, agent_id: str, thread_id: str | None = None) -> E
 
 
 def activity(database: Database, agent_id: str, first_us: int, last_us: int) -> list[tuple[str, int, int]]:
-    """Threads with sessions between two instants: how many, and when the last of these ended; the busiest first."""
+    """Returns threads with sessions between two instants: how many, when the last of these ended; busiest first."""
     where, bindings = _where(agent_id, None, (first_us, last_us))
     return list(
         database.execute(
@@ -80,7 +80,7 @@ def activity(database: Database, agent_id: str, first_us: int, last_us: int) -> 
 def counts(
     database: Database, agent_id: str, thread_id: str | None, first_us: int, last_us: int, slot_us: int
 ) -> dict[int, int]:
-    """How many sessions lie in each slot (so many microseconds, the first at the first instant) that has any."""
+    """Counts the sessions in slots of `slot_us` microseconds from the first instant; empty slots are left out."""
     where, bindings = _where(agent_id, thread_id, (first_us, last_us))
     return dict(
         database.execute(
@@ -90,7 +90,7 @@ def counts(
     )
 
 
-def spots(
+def sessions_between(
     database: Database,
     agent_id: str,
     thread_id: str,
@@ -99,10 +99,10 @@ def spots(
     *,
     limit: int,
     skip: int = 0,
-) -> list[Spot]:
-    """The sessions of a thread between two instants, newest first."""
+) -> list[TimelineSession]:
+    """Returns the sessions of a thread between two instants, newest first."""
     return [
-        Spot(*row)
+        TimelineSession(*row)
         for row in database.execute(
             f"select {_SPOT} from thread_sessions where {_OF_THREAD} and latest_us between ? and ?"
             " order by latest_us desc, session_token, session_id limit ? offset ?",
@@ -111,11 +111,13 @@ def spots(
     ]
 
 
-def alone(database: Database, agent_id: str, thread_id: str, first_week: str, last_week: str) -> list[Spot]:
-    """The sessions of a thread that are the only one of their week, between two ISO weeks."""
+def alone_in_week(
+    database: Database, agent_id: str, thread_id: str, first_week: str, last_week: str
+) -> list[TimelineSession]:
+    """Returns the sessions of a thread that are the only ones of their week, between two ISO weeks."""
     of_thread = f"{_OF_THREAD} and week between ? and ?"
     return [
-        Spot(*row)
+        TimelineSession(*row)
         for row in database.execute(
             f"select {_SPOT} from thread_sessions where {of_thread} and week in (select week from thread_sessions"
             f" where {of_thread} group by week having count(*) = 1)",
@@ -124,12 +126,12 @@ def alone(database: Database, agent_id: str, thread_id: str, first_week: str, la
     ]
 
 
-def condensed(
+def condensations(
     database: Database, agent_id: str, thread_id: str, depth: int, first_us: int, last_us: int
-) -> list[Condensed]:
-    """The arcs (depth 1) or epochs (2) of a thread whose last session ended between two instants, oldest first."""
+) -> list[Condensation]:
+    """Returns a thread's arcs (depth 1) or epochs (2) whose last session ended between two instants, oldest first."""
     return [
-        Condensed(*row)
+        Condensation(*row)
         for row in database.execute(
             f"select id, latest_us, label from session_summaries where {_OF_THREAD} and depth = ?"
             " and latest_us between ? and ? order by latest_us, id",
@@ -138,10 +140,10 @@ def condensed(
     ]
 
 
-def heads(database: Database, agent_id: str, thread_ids: Iterable[str]) -> dict[str, Head]:
-    """Some threads by id; one without a head is left out."""
+def states(database: Database, agent_id: str, thread_ids: Iterable[str]) -> dict[str, ThreadState]:
+    """Returns the states of threads by id; one without a summary is left out."""
     return {
-        thread_id: Head(*row)
+        thread_id: ThreadState(*row)
         for thread_id in thread_ids
         for row in database.execute(
             "select thread_id, label, status, sessions, latest_us, next_action from memory_thread_heads"
@@ -152,7 +154,7 @@ def heads(database: Database, agent_id: str, thread_ids: Iterable[str]) -> dict[
 
 
 def labels(database: Database, agent_id: str) -> dict[str, str]:
-    """The name of every thread of an agent, by id."""
+    """Returns the label of every thread of an agent, by id."""
     return dict(database.execute("select thread_id, label from memory_thread_heads where agent_id = ?", (agent_id,)))
 
 

@@ -7,7 +7,7 @@ A row without `model` records that an attempt failed, and when.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from signet_sync.formats.body import text_sha256
@@ -30,7 +30,7 @@ class Unread(NamedTuple):
 
 
 class Unworded(NamedTuple):
-    """A condensation for which there are no words of a model yet."""
+    """A condensation that no model has reworded yet."""
 
     agent_id: str
     id: str
@@ -38,7 +38,7 @@ class Unworded(NamedTuple):
 
 
 def unread(database: Database, limit: int, failed_before: str) -> list[Unread]:
-    """Artifacts to be read, newest first; those of a failed attempt only if it was before this instant (ISO 8601 UTC).
+    """Returns artifacts to be read, newest first; after a failure only if it was before an instant (ISO 8601 UTC).
 
     Sessions that are noise have no facts and are left out.
     """
@@ -57,7 +57,7 @@ def unread(database: Database, limit: int, failed_before: str) -> list[Unread]:
 
 
 def content_of(database: Database, artifact: Unread) -> str | None:
-    """The beginning of an artifact's sanitized text; None where it is gone or another one by now."""
+    """Returns the beginning of an artifact's sanitized text; None if it is gone or has changed."""
     found: str | None = database.value(
         f"select substr({text_of()}, 1, ?) from memory_artifacts where source_path = ? and agent_id = ?"
         " and source_sha256 = ?",
@@ -67,9 +67,9 @@ def content_of(database: Database, artifact: Unread) -> str | None:
 
 
 def put_items(database: Database, artifact: Unread, items: Sequence[Item], model: str, at: str) -> bool:
-    """Keeps what a model distilled, or (no `model`) that it failed; False where the artifact is another one by now.
+    """Stores what a model extracted, or (no `model`) that it failed; False if the artifact has changed meanwhile.
 
-    While the model was thinking its session may have been removed. In the caller's transaction.
+    Its session may have been removed while the model was working. In the caller's transaction.
     """
     if content_of(database, artifact) is None:
         return False
@@ -88,19 +88,38 @@ def put_items(database: Database, artifact: Unread, items: Sequence[Item], model
     return True
 
 
+def extracted(database: Database, agent_id: str, paths: Iterable[str]) -> dict[str, list[Item]]:
+    """Returns what a model extracted from some artifacts, by path, if their bodies are those that it read."""
+    found: dict[str, list[Item]] = {}
+    for path in paths:
+        for (items,) in database.execute(
+            "select e.items from extractions e join memory_artifacts a"
+            " on a.source_path = e.source_path and a.source_sha256 = e.source_sha256 and a.agent_id = e.agent_id"
+            " where e.agent_id = ? and e.source_path = ?",
+            (agent_id, path),
+        ):
+            found[path] = [Item(*item) for item in json.loads(items)]
+    return found
+
+
+def any_extracted(database: Database) -> bool:
+    """Whether a model ever extracted anything."""
+    return bool(database.value("select exists(select 1 from extractions)"))
+
+
 def rests_until(database: Database, kind: str) -> str | None:
-    """Until when a model that failed is left alone with questions of a kind (ISO 8601 UTC)."""
+    """Returns until when no requests of a kind are sent, after failures (ISO 8601 UTC)."""
     found: str | None = database.value("select until from model_rests where kind = ?", (kind,))
     return found
 
 
 def set_rests_until(database: Database, kind: str, until: str) -> None:
-    """Leaves it alone until then. In the caller's transaction."""
+    """Stores until when no requests of a kind are sent. In the caller's transaction."""
     database.execute("insert or replace into model_rests(kind, until) values(?, ?)", (kind, until))
 
 
 def unworded(database: Database, limit: int, failed_before: str) -> list[Unworded]:
-    """Condensations without words of a model, newest first; after a failed attempt as in `unread`."""
+    """Returns condensations without a model's wording, newest first; after a failed attempt as in `unread`."""
     return [
         Unworded(*row)
         for row in database.execute(
@@ -115,7 +134,7 @@ def unworded(database: Database, limit: int, failed_before: str) -> list[Unworde
 
 
 def put_wording(database: Database, node: Unworded, text: str, model: str, at: str) -> bool:
-    """Keeps a model's words, or (no `model`) that it failed; False where the node tells something else by now."""
+    """Stores a model's wording, or (no `model`) that it failed; False if the node's text has changed meanwhile."""
     with database.transaction():
         if _content(database, node.agent_id, node.id) != node.content:
             return False
@@ -128,7 +147,7 @@ def put_wording(database: Database, node: Unworded, text: str, model: str, at: s
 
 
 def wording(database: Database, agent_id: str, node_id: str) -> str | None:
-    """A model's words for a condensation, as long as they are of what it tells now."""
+    """Returns a model's wording of a condensation, if it was made from its present text."""
     for digest, text in database.execute(
         "select content_sha256, text from node_wordings where agent_id = ? and id = ? and model <> ''",
         (agent_id, node_id),
@@ -140,9 +159,9 @@ def wording(database: Database, agent_id: str, node_id: str) -> str | None:
 
 
 def drop_stale(database: Database, nodes: Collection[tuple[str, str]] | None = None) -> int:
-    """Drops words of what a node (agent, id; None: any) tells no longer; gives how many. In the caller's transaction.
+    """Deletes wordings of texts that nodes (agent, id; None: all) no longer have; returns how many.
 
-    A removed session may have been told of in them.
+    They may contain words of a removed session. In the caller's transaction.
     """
     kept = "select agent_id, id, content_sha256 from node_wordings"
     if nodes is None:

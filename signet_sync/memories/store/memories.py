@@ -105,8 +105,8 @@ def _line(memory: Memory) -> Line:
 
 def tagged(content: str, tags: Sequence[str], concepts: Sequence[str]) -> str:
     """Returns a memory's words, and below them the tags that they do not contain."""
-    said = f" {_words(content)} "
-    more = [tag for tag in dict.fromkeys((*tags, *concepts)) if f" {_words(tag)} " not in said]
+    words = f" {_words(content)} "
+    more = [tag for tag in dict.fromkeys((*tags, *concepts)) if f" {_words(tag)} " not in words]
     return "\n".join([content, *([" ".join(more)] if more else [])])
 
 

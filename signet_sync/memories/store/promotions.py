@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from signet_sync.memories.promotion_score import Promotion, consolidation, group_of
+from signet_sync.memories.promotion_views import DreamedView, DreamView, SweepView
 from signet_sync.memories.signals import Signals
-from signet_sync.pages.dreams_page import DreamView, SweepView
-from signet_sync.pages.sections import DreamedView
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store import composed
 
@@ -124,7 +123,7 @@ def view_of(database: Database, agent_id: str, memory_id: str) -> DreamView | No
 
 def risen_since(database: Database, sweep_id: str) -> dict[str, list[Promotion]]:
     """Returns the promotions of all sweeps after one, by agent, in order of the sweeps, best first."""
-    risen: dict[str, list[Promotion]] = {}
+    promoted: dict[str, list[Promotion]] = {}
     for agent_id, memory_id, score, queries, last_us, *signals in database.execute(
         "select p.agent_id, p.memory_id, p.score, p.queries, p.last_us, p.recall_count, p.frequency, p.relevance,"
         " p.recency, p.diversity, p.unique_days from dream_sweeps s"
@@ -133,8 +132,8 @@ def risen_since(database: Database, sweep_id: str) -> dict[str, list[Promotion]]
         (sweep_id,),
     ):
         promotion = Promotion(memory_id, score, Signals(*signals), queries, last_us)
-        risen.setdefault(agent_id, []).append(promotion)
-    return risen
+        promoted.setdefault(agent_id, []).append(promotion)
+    return promoted
 
 
 def newest(database: Database) -> str:

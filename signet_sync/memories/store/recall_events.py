@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from signet_sync.errors import DatabaseError
 from signet_sync.formats.timestamps import DAY
+from signet_sync.memories.signals import Totals
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.tables import TABLES
 
-if TYPE_CHECKING:
-    from signet_sync.memories.signals import Event, Totals
-
-# The SQL of totals; `memories.signals.totals` computes the same from a list of events.
+# The SQL of totals.
 _TOTALS = (
     f"count(*), sum(e.score), max(e.at_us), count(distinct e.query), count(distinct e.at_us / {DAY})"
     " from recall_events e"
 )
 
 
-class Found(NamedTuple):
+class FoundMemory(NamedTuple):
     """A memory that was found since some time, with its totals, and whether it has been promoted."""
 
     memory_id: str
@@ -28,7 +26,7 @@ class Found(NamedTuple):
     promoted: bool
 
 
-class Asked(NamedTuple):
+class RecalledQuery(NamedTuple):
     """A query that found memories: the query as stored, its instant, and each memory with its score, best first."""
 
     query: str
@@ -36,7 +34,7 @@ class Asked(NamedTuple):
     hits: list[tuple[str, float]]
 
 
-class Angle(NamedTuple):
+class QueryHits(NamedTuple):
     """A query that found a memory: how often, and when last (µs)."""
 
     query: str
@@ -64,39 +62,28 @@ def record(database: Database, agent_id: str, query: str, hits: Iterable[tuple[s
     return True
 
 
-def of_memory(database: Database, agent_id: str, memory_id: str) -> list[Event]:
-    """Returns the events of a memory, oldest first."""
-    from signet_sync.memories.signals import Event
-
-    rows = database.execute(
-        "select query, score, at_us from recall_events where agent_id = ? and memory_id = ? order by at_us, id",
-        (agent_id, memory_id),
-    )
-    return [Event(*row) for row in rows]
-
-
-def latest(database: Database, agent_id: str, most: int) -> list[Asked]:
+def latest(database: Database, agent_id: str, most: int) -> list[RecalledQuery]:
     """Returns an agent's latest queries with hits, newest first, from at most `most` hits."""
-    found: dict[tuple[int, str], Asked] = {}
+    found: dict[tuple[int, str], RecalledQuery] = {}
     for query, at_us, memory_id, score in database.execute(
         "select query, at_us, memory_id, score from recall_events where agent_id = ?"
         " order by at_us desc, id desc limit ?",
         (agent_id, most),
     ):
-        found.setdefault((at_us, query), Asked(query, at_us, [])).hits.append((memory_id, score))
+        found.setdefault((at_us, query), RecalledQuery(query, at_us, [])).hits.append((memory_id, score))
     for one in found.values():
         one.hits.sort(key=lambda hit: (-hit[1], hit[0]))
     return list(found.values())
 
 
-def angles_of(database: Database, agent_id: str, memory_id: str, most: int) -> list[Angle]:
+def angles_of(database: Database, agent_id: str, memory_id: str, most: int) -> list[QueryHits]:
     """Returns the distinct queries that found a memory, the latest first."""
     rows = database.execute(
         "select query, count(*), max(at_us) from recall_events where agent_id = ? and memory_id = ?"
         " group by query order by max(at_us) desc, query limit ?",
         (agent_id, memory_id, most),
     )
-    return [Angle(*row) for row in rows]
+    return [QueryHits(*row) for row in rows]
 
 
 def days_of(database: Database, agent_id: str, memory_id: str) -> dict[int, int]:
@@ -111,19 +98,15 @@ def days_of(database: Database, agent_id: str, memory_id: str) -> dict[int, int]
 
 def totals_of(database: Database, agent_id: str, memory_id: str) -> Totals | None:
     """Returns the totals of all events of a memory; None without events."""
-    from signet_sync.memories.signals import Totals
-
     row = next(database.execute(f"select {_TOTALS} where agent_id = ? and memory_id = ?", (agent_id, memory_id)))
     return Totals(*row) if row[0] else None
 
 
-def found_since(database: Database, agent_id: str, since_us: int, memory_id: str | None = None) -> list[Found]:
+def found_since(database: Database, agent_id: str, since_us: int, memory_id: str | None = None) -> list[FoundMemory]:
     """Returns the memories of an agent (or one) found at `since_us` or later, with the totals of these hits; by id."""
-    from signet_sync.memories.signals import Totals
-
     one, bindings = ("", ()) if memory_id is None else (" and e.memory_id = ?", (memory_id,))
     return [
-        Found(found, Totals(*totals), bool(promoted))
+        FoundMemory(found, Totals(*totals), bool(promoted))
         for found, promoted, *totals in database.execute(
             "select e.memory_id, exists(select 1 from memory_promotions p"
             f" where p.agent_id = e.agent_id and p.memory_id = e.memory_id), {_TOTALS}"
@@ -170,13 +153,7 @@ def drop_before(database: Database, before_us: int) -> int:
     return database.connection.changes()
 
 
-def prune(database: Database, before_us: int) -> int:
-    """Does the same in a transaction of its own."""
-    with database.transaction():
-        return drop_before(database, before_us)
-
-
-def room(database: Database) -> tuple[int, int]:
+def bytes_used(database: Database) -> tuple[int, int]:
     """Returns the number of events, and about how many bytes they take."""
     size = "coalesce(sum(length(query) + length(memory_id) + 40), 0)"
     count, taken = next(database.execute(f"select count(*), {size} from recall_events"))
@@ -194,9 +171,9 @@ def queries(database: Database) -> list[str]:
     return [text for (text,) in database.execute(" union ".join(words)) if text]
 
 
-def forget_queries(database: Database, told: Iterable[str]) -> None:
+def forget_queries(database: Database, texts: Iterable[str]) -> None:
     """Deletes rows with these texts, which contain words of what was removed. In the caller's transaction."""
-    rows = [(text,) for text in told]
+    rows = [(text,) for text in texts]
     for table in TABLES.values():
         for column in table.texts:
             database.executemany(f"delete from {table.name} where {column} = ?", rows)

@@ -12,11 +12,11 @@ from typing import Any
 from signet_sync.facts.store import future
 from signet_sync.formats.fact import SECTION_OF
 from signet_sync.formats.timestamps import day_of, parse_instant
-from signet_sync.graph.threads import HEAD_SESSIONS, Thread, head, session_from
+from signet_sync.graph.threads import SUMMARY_SESSIONS, Thread, ThreadSession, row_of, summarize
 from signet_sync.memories.score import Use
 from signet_sync.memories.store import promotions
-from signet_sync.pages.memory_page import Lineage, NodeView
-from signet_sync.pages.sections import EntityView, FactView, MemoryView, PinnedView, Seen, ThreadView
+from signet_sync.pages.memory_page import NodeLineage, NodeView
+from signet_sync.pages.sections import EntityView, FactView, MemoryView, PinnedView, SectionInputs, ThreadView
 from signet_sync.storage.database.connection import Database
 from signet_sync.storage.database.named_rows import NODES
 
@@ -82,7 +82,7 @@ _CHILDREN = """
     cross join session_summaries n on n.agent_id = ?1 and n.id = c.child_id"""
 
 
-def seen(database: Database, agent_id: str, now_us: int) -> Seen:
+def section_inputs(database: Database, agent_id: str, now_us: int) -> SectionInputs:
     """Returns what page sections may show at `now_us`: the newest of everything, and what is pinned or was used.
 
     Derived rows count from their own time on, memories and pins at once.
@@ -98,17 +98,17 @@ def seen(database: Database, agent_id: str, now_us: int) -> Seen:
     facts |= _each(database, _ONE_FACT, _of(ids, "f"), agent_id, now_us)
     facts |= future.facts(database, agent_id, now_us)
     memories = _rows(database, _NEWEST_MEMORIES, agent_id, kinds)
-    risen = promotions.dreamed(database, agent_id)
-    more = json.dumps(sorted({*_of(ids, "m"), *risen} - memories.keys()))
+    promoted = promotions.dreamed(database, agent_id)
+    more = json.dumps(sorted({*_of(ids, "m"), *promoted} - memories.keys()))
     memories |= _rows(database, f"{_MEMORY} and m.id = json_each.value", agent_id, more)
     pinned = [one for one in _of(ids, "skcae") if uses[one].pinned]
-    return Seen(
+    return SectionInputs(
         [*filter(None, (_as_of(database, agent_id, ThreadView(*row), now_us) for row in threads.values()))],
         [FactView(*row) for row in facts.values()],
         [MemoryView(one, kind, text, parse_instant(at) or 0) for one, kind, text, at in memories.values()],
         [PinnedView(*row) for row in _each(database, f"{_PINNED} and id = ?", pinned, agent_id).values()],
         uses,
-        risen,
+        promoted,
         [EntityView(*row) for row in _entities(database, agent_id)],
     )
 
@@ -125,13 +125,13 @@ def _as_of(database: Database, agent_id: str, view: ThreadView, now_us: int) -> 
     if view.latest_us <= now_us:
         return view
     sessions = [
-        session_from(row)
+        row_of(ThreadSession, row)
         for row in database.execute(
             "select agent_id, session_token, session_id, thread_id, earliest_us, latest_us, week, node_id, source_type,"
             " source_ref, sentence, status, told from thread_sessions"
             " where agent_id = ? and thread_id = ? and latest_us <= ?"
             " order by latest_us desc, session_token, session_id limit ?",
-            (agent_id, view.id, now_us, HEAD_SESSIONS),
+            (agent_id, view.id, now_us, SUMMARY_SESSIONS),
         )
     ]
     if not sessions:
@@ -141,7 +141,7 @@ def _as_of(database: Database, agent_id: str, view: ThreadView, now_us: int) -> 
         (agent_id, view.id, now_us),
     )
     thread = Thread(agent_id, view.id, "", "", view.project, view.session_key, view.harness)
-    then = head(thread, sessions, max(view.sessions - later, 1), sessions[-1].earliest_us, None)
+    then = summarize(thread, sessions, max(view.sessions - later, 1), sessions[-1].earliest_us, None)
     return view._replace(
         status=then.status,
         sessions=then.sessions,
@@ -167,7 +167,7 @@ def next_change(database: Database, agent_id: str, now_us: int) -> int | None:
     return min((instant for instant in soonest if instant is not None), default=None)
 
 
-def lineage(database: Database, agent_id: str, now_us: int, limit: int) -> Lineage:
+def lineage(database: Database, agent_id: str, now_us: int, limit: int) -> NodeLineage:
     """Returns the newest condensations, and newest summaries and compactions, at most `limit` of each; ties by id."""
     condensations, sessions = (
         [
@@ -179,7 +179,7 @@ def lineage(database: Database, agent_id: str, now_us: int, limit: int) -> Linea
         ]
         for condensed in (True, False)
     )
-    return Lineage(
+    return NodeLineage(
         _nodes(database, agent_id, condensations),
         _nodes(database, agent_id, sessions),
     )
@@ -210,13 +210,13 @@ def _children(database: Database, agent_id: str, node_id: str, kind: str) -> lis
     if kind == "session":
         return [row[2] for row in sorted(found, key=lambda row: row[:3])]
     if kind == "arc":
-        found.sort(key=lambda row: (_STANDS_FOR.index(row[3]), -row[0], row[2]), reverse=True)
+        found.sort(key=lambda row: (_BEST_LAST.index(row[3]), -row[0], row[2]), reverse=True)
         found = list({row[4]: row for row in found}.values())
     return [row[2] for row in sorted(found, key=lambda row: (-row[0], row[2]))]
 
 
 # The nodes that can represent a session, the best first.
-_STANDS_FOR = ("summary", "compaction", "chunk")
+_BEST_LAST = ("summary", "compaction", "chunk")
 
 
 def _transcript(database: Database, agent_id: str, token: str, session_id: str, path: str) -> str | None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from signet_sync.errors import LeaseBusy
-from signet_sync.formats.paths import day_page, month_page
 from signet_sync.formats.session_log_rows import MonthView
 from signet_sync.formats.snapshot import Signature
 from signet_sync.formats.timestamps import day_of, parse_instant
+from signet_sync.pages.session_log import page_paths
 from signet_sync.storage.database.connection import Database
 
 _LATER = "~"  # sorts after every digit and hyphen
@@ -34,24 +34,21 @@ class Lease(NamedTuple):
 
 def page_states(database: Database, agent_id: str | None = None) -> dict[str, PageState]:
     """Returns every page that we wrote, or those of one agent, by path."""
-    sql = "select path, agent_id, size, mtime_ns, ctime_ns, inode, inputs_sha256, next_us from pages"
-    rows = database.execute(
-        sql if agent_id is None else sql + " where agent_id = ?", () if agent_id is None else (agent_id,)
+    return dict(
+        _states(database, "", ()) if agent_id is None else _states(database, " where agent_id = ?", (agent_id,))
     )
-    return {
-        path: PageState(agent, Signature(size, mtime, ctime, inode) if size is not None else None, inputs, next_us)
-        for path, agent, size, mtime, ctime, inode, inputs, next_us in rows
-    }
 
 
 def page_state(database: Database, path: str) -> PageState | None:
     """Returns one page as we left it."""
-    for agent, size, mtime, ctime, inode, inputs, next_us in database.execute(
-        "select agent_id, size, mtime_ns, ctime_ns, inode, inputs_sha256, next_us from pages where path = ?",
-        (path,),
-    ):
-        return PageState(agent, Signature(size, mtime, ctime, inode) if size is not None else None, inputs, next_us)
-    return None
+    return dict(_states(database, " where path = ?", (path,))).get(path)
+
+
+def _states(database: Database, where: str, bindings: tuple[str, ...]) -> Iterator[tuple[str, PageState]]:
+    sql = f"select path, agent_id, size, mtime_ns, ctime_ns, inode, inputs_sha256, next_us from pages{where}"
+    for path, agent, size, mtime, ctime, inode, inputs, next_us in database.execute(sql, bindings):
+        signature = Signature(size, mtime, ctime, inode) if size is not None else None
+        yield path, PageState(agent, signature, inputs, next_us)
 
 
 def store_page(database: Database, path: str, state: PageState) -> None:
@@ -73,13 +70,19 @@ def store_page(database: Database, path: str, state: PageState) -> None:
 
 def mark_stale(database: Database, days: Iterable[tuple[str, str]]) -> None:
     """Marks the session log pages of (agent, day) pairs as stale, so that they are rendered again."""
-    paths = {page for agent_id, day in days for page in (day_page(agent_id, day), month_page(agent_id, day[:7]))}
+    paths = {path for agent_id, day in days for path in page_paths(agent_id, [day])}
     database.executemany("update pages set inputs_sha256 = '' where path = ?", [(path,) for path in sorted(paths)])
 
 
 def forget_page(database: Database, path: str) -> None:
     """Drops the row of a page that is gone."""
     database.execute("delete from pages where path = ?", (path,))
+
+
+def next_instant(database: Database) -> int | None:
+    """Returns the next instant at which some page changes without an event, in microseconds since 1970 UTC."""
+    found: int | None = database.value("select min(next_us) from pages where next_us is not null")
+    return found
 
 
 def count_in_window(database: Database, agent_id: str, first_us: int, last_us: int) -> int:
@@ -177,29 +180,6 @@ def day_lines(database: Database, agent_id: str, day: str) -> list[str]:
     ]
 
 
-def shown_manifests(database: Database, agent_id: str) -> dict[str, tuple[str, str, str]]:
-    """Returns an agent's manifests that list a heading: token, session id and refs by path."""
-    return {
-        path: (token, session_id, refs)
-        for path, token, session_id, refs in database.execute(
-            "select source_path, session_token, session_id, refs from memory_artifacts"
-            " where agent_id = ? and refs is not null and refs <> ''",
-            (agent_id,),
-        )
-    }
-
-
-def manifest_of(database: Database, agent_id: str, token: str, session_id: str) -> tuple[str, str] | None:
-    """Returns path and refs of a session's newest manifest."""
-    for path, refs in database.execute(
-        "select source_path, refs from memory_artifacts where agent_id = ? and session_token = ? and session_id = ?"
-        " and source_kind = 'manifest' order by captured_us desc, source_path desc limit 1",
-        (agent_id, token, session_id),
-    ):
-        return path, refs or ""
-    return None
-
-
 def acquire_lease(
     database: Database,
     agent_id: str,
@@ -224,7 +204,7 @@ def acquire_lease(
             if not abandoned(holder or "", held):
                 raise LeaseBusy(
                     f"the page of {agent_id} is being written by {holder} until {expires}",
-                    hint="it is tried again by itself",
+                    hint="this will be retried automatically",
                 )
         database.execute(
             "insert into memory_md_heads(agent_id, lease_token, lease_owner, lease_expires_at, fence)"

@@ -14,7 +14,7 @@ from signet_sync.storage.database.named_rows import FACTS
 from signet_sync.sync.store.bodies import KEPT
 
 _LINES, _ARTIFACTS = "recall_lines_fts", "memory_artifacts_fts"
-_TELLING = 5  # letters from which few other words begin with the same stem
+_SELECTIVE = 5  # letters from which few other words begin with the same stem
 _CLOSE = 12  # words between two that count as close together
 _COUNTED = 300  # artifacts that are sampled to estimate their number
 # By tier, the table that its lines were made from, and the columns of its id and time.
@@ -31,7 +31,7 @@ _IDS = {"thread": "t", "node": "ae"}
 _HIDDEN = {"memory": " and not t.private", "curated": " and t.file = 'profile'"}
 
 
-class Line(NamedTuple):
+class MatchedLine(NamedTuple):
     """What a line was made from. `about` is its subject, for the user: a project, a thread; `kind` what it is."""
 
     id: str
@@ -41,10 +41,9 @@ class Line(NamedTuple):
     shown: str
     path: str | None
     at_us: int
-    private: bool = False
 
 
-class Artifact(NamedTuple):
+class MatchedArtifact(NamedTuple):
     """An artifact to be searched; `content` is cut if longer than requested."""
 
     path: str
@@ -139,7 +138,7 @@ def _usual_form(term: Term) -> str:
 
 def _begun(term: Term) -> str:
     """Returns a beginning common to nearly all forms of a term: one search for it costs as much as ten for forms."""
-    return term.prefix or (term.stem if len(term.stem) >= _TELLING else "")
+    return term.prefix or (term.stem if len(term.stem) >= _SELECTIVE else "")
 
 
 # ── rows ──
@@ -181,71 +180,39 @@ def first(
     return list(dict.fromkeys(row[0] for row in rows))
 
 
-# Queries for many ids return the rows in the order of the ids.
-def memories(database: Database, agent_id: str, ids: Sequence[str]) -> Iterator[Line]:
-    """Yields memories; their tags are below their words."""
-    for line_id, kind, content, private, created_at, line in database.execute(
-        "select m.id, m.type, m.content, m.private, m.created_at, l.text from json_each(?2) j"
-        " cross join memories m on m.agent_id = ?1 and m.id = j.value"
-        " cross join recall_lines l on l.agent_id = m.agent_id and l.id = m.id",
-        (agent_id, json.dumps(ids)),
-    ):
-        at_us = parse_instant(created_at) or 0
-        yield Line(line_id, kind, None, line, content, None, at_us, bool(private))
+# By tier, the columns of a `MatchedLine` by ids, in their order. A fact is about its project's path (null if it is the
+# agent's own), an entity about its title, a thread and a condensation about the thread's label.
+_MATCHED = {
+    "memory": """select m.id, m.type, null, l.text, m.content, null, m.created_at from json_each(?2) j
+        cross join memories m on m.agent_id = ?1 and m.id = j.value
+        cross join recall_lines l on l.agent_id = m.agent_id and l.id = m.id""",
+    "fact": f"""select f.id, f.aspect, iif(e.kind = 'project', e.norm, null), l.text, f.text, f.source_path, f.latest_us
+        from json_each(?2) j cross join {FACTS} f on f.agent_id = ?1 and f.id = j.value
+        cross join recall_lines l on l.agent_id = f.agent_id and l.id = f.id
+        left join entities e on e.agent_id = f.agent_id and e.id = f.entity_id
+        where f.status = 'active'""",
+    "curated": """select g.id, iif(g.status = 'active', g.kind, g.status || ' ' || g.kind), g.title, l.text, g.line,
+        g.path, g.updated_us from json_each(?2) j
+        cross join garden_files g on g.agent_id = ?1 and g.id = j.value and g.file = 'profile'
+        cross join recall_lines l on l.agent_id = g.agent_id and l.id = g.id order by j.key, g.path desc""",
+    "thread": """select h.thread_id, 'thread', h.label, l.text,
+        h.label || ': ' || h.sample || coalesce(' Next: ' || nullif(h.next_action, ''), ''), h.source_ref, h.latest_us
+        from json_each(?2) j cross join memory_thread_heads h on h.agent_id = ?1 and h.thread_id = j.value
+        cross join recall_lines l on l.agent_id = h.agent_id and l.id = h.thread_id""",
+    "node": """select n.id, n.kind, h.label, coalesce(nullif(n.content, ''), n.label), n.label, null, n.latest_us
+        from json_each(?2) j cross join session_summaries n on n.agent_id = ?1 and n.id = j.value
+        left join memory_thread_heads h on h.agent_id = n.agent_id and h.thread_id = n.thread_id""",
+}
 
 
-def facts(database: Database, agent_id: str, ids: Sequence[str]) -> Iterator[Line]:
-    """Yields active facts; `about` is the project's path, None if the fact is the agent's own."""
-    for line_id, aspect, text, path, at_us, project, line in database.execute(
-        "select f.id, f.aspect, f.text, f.source_path, f.latest_us, iif(e.kind = 'project', e.norm, null), l.text"
-        f" from json_each(?2) j cross join {FACTS} f on f.agent_id = ?1 and f.id = j.value"
-        " cross join recall_lines l on l.agent_id = f.agent_id and l.id = f.id"
-        " left join entities e on e.agent_id = f.agent_id and e.id = f.entity_id"
-        " where f.status = 'active'",
-        (agent_id, json.dumps(ids)),
-    ):
-        yield Line(line_id, aspect, project, line, text, path, at_us)
+def lines(database: Database, agent_id: str, tier: str, ids: Sequence[str]) -> Iterator[MatchedLine]:
+    """Yields the lines of a tier; of an entity whose folder was copied, the first by path."""
+    rows = {row[0]: row for row in database.execute(_MATCHED[tier], (agent_id, json.dumps(ids)))}
+    for *line, at in rows.values():
+        yield MatchedLine._make((*line, parse_instant(at) or 0 if isinstance(at, str) else at))
 
 
-def curated(database: Database, agent_id: str, ids: Sequence[str]) -> Iterator[Line]:
-    """Yields entity profiles; `about` is the title, the first line of `text`, and `shown` the one sentence."""
-    told = set()
-    for line_id, kind, status, title, sentence, path, at_us, line in database.execute(
-        "select g.id, g.kind, g.status, g.title, g.line, g.path, g.updated_us, l.text from json_each(?2) j"
-        " cross join garden_files g on g.agent_id = ?1 and g.id = j.value and g.file = 'profile'"
-        " cross join recall_lines l on l.agent_id = g.agent_id and l.id = g.id order by j.key, g.path",
-        (agent_id, json.dumps(ids)),
-    ):
-        if line_id not in told:
-            told.add(line_id)
-            what = kind if status == "active" else f"{status} {kind}"
-            yield Line(line_id, what, title, line, sentence, path, at_us)
-
-
-def threads(database: Database, agent_id: str, ids: Sequence[str]) -> Iterator[Line]:
-    """Yields thread summaries; `about` is the label."""
-    for line_id, label, sample, next_action, path, at_us, line in database.execute(
-        "select h.thread_id, h.label, h.sample, h.next_action, h.source_ref, h.latest_us, l.text from json_each(?2) j"
-        " cross join memory_thread_heads h on h.agent_id = ?1 and h.thread_id = j.value"
-        " cross join recall_lines l on l.agent_id = h.agent_id and l.id = h.thread_id",
-        (agent_id, json.dumps(ids)),
-    ):
-        shown = f"{label}: {sample}" + (f" Next: {next_action}" if next_action else "")
-        yield Line(line_id, "thread", label, line, shown, path, at_us)
-
-
-def condensations(database: Database, agent_id: str, ids: Sequence[str]) -> Iterator[Line]:
-    """Yields arcs and epochs; `about` is the label of the thread."""
-    for line_id, kind, label, content, at_us, thread_label in database.execute(
-        "select n.id, n.kind, n.label, n.content, n.latest_us, h.label from json_each(?2) j"
-        " cross join session_summaries n on n.agent_id = ?1 and n.id = j.value"
-        " left join memory_thread_heads h on h.agent_id = n.agent_id and h.thread_id = n.thread_id",
-        (agent_id, json.dumps(ids)),
-    ):
-        yield Line(line_id, kind, thread_label, content or label, label, None, at_us)
-
-
-def artifacts(database: Database, ids: Sequence[int], longest: int, most: int) -> Iterator[Artifact]:
+def artifacts(database: Database, ids: Sequence[int], longest: int, most: int) -> Iterator[MatchedArtifact]:
     """Yields artifacts by number: at most `longest` characters of content of each, at most `most` of all."""
     for *found, sentence, kept in database.execute(
         "select a.source_path, a.source_kind, a.session_token, a.session_id, a.project, a.membership_us,"
@@ -259,7 +226,7 @@ def artifacts(database: Database, ids: Sequence[int], longest: int, most: int) -
         text = kept if isinstance(kept, str) else unsealed(database.path, kept)
         content = text[: min(longest, most)]
         most -= len(content)
-        yield Artifact(path, kind, (token, session_id), project, at_us, sentence, content)
+        yield MatchedArtifact(path, kind, (token, session_id), project, at_us, sentence, content)
 
 
 def node_at(database: Database, agent_id: str, path: str, place: int) -> NodeAt | None:

@@ -49,7 +49,7 @@ def resolve(database: Database, agent_id: str, handle: str) -> Resolved:
     the session's best node. A key of several sessions means their thread, if they have one in common. Raises
     `UsageError` (`unknown-handle`, `ambiguous-handle`).
     """
-    wanted = _bare(handle.encode("utf-8", "replace").decode("utf-8"))
+    wanted = _unwrapped(handle.encode("utf-8", "replace").decode("utf-8"))
     if not wanted or len(wanted) > _LONGEST:
         raise _unknown(agent_id, handle)
     found = _by_id(database, agent_id, wanted) or _by_path(database, agent_id, wanted)
@@ -63,7 +63,7 @@ def resolve(database: Database, agent_id: str, handle: str) -> Resolved:
     return found[0]
 
 
-def _bare(handle: str) -> str:
+def _unwrapped(handle: str) -> str:
     """Returns the handle without what surrounds it on a page: `[[path|summary]]`, `[[MEMORY#^t-…]]`."""
     text = handle.strip()
     if text.startswith("[[") and text.endswith("]]"):
@@ -195,7 +195,7 @@ def thread_behind(database: Database, agent_id: str, handle: str) -> str:
     if thread is None:
         raise UsageError(
             f"{found.id} belongs to no thread",
-            hint="handles of threads begin with ^t-: see MEMORY.md",
+            hint="thread handles begin with ^t-; MEMORY.md shows them",
             code="no-thread",
         )
     return thread

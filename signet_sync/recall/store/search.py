@@ -15,7 +15,7 @@ from signet_sync.text.cjk import word_phrases
 MAX_TERMS = 64
 
 
-class Hit(NamedTuple):
+class SearchHit(NamedTuple):
     """A found artifact; a higher score is a better hit."""
 
     path: str
@@ -56,32 +56,23 @@ def search(
     since_us: int | None = None,
     limit: int = 10,
     raw: bool = False,
-) -> list[Hit]:
+) -> list[SearchHit]:
     """Returns one agent's best artifacts for a query. All words, else any of them; with `raw` FTS5's own syntax.
 
     Raises `UsageError` if raw syntax is wrong.
     """
-    if raw:
-        query = _encodable(query)
+    query = _encodable(query)
+    expressions = [query] if raw else [match_expression(query), match_expression(query, any_word=True)]
+    for expression in filter(None, dict.fromkeys(expressions)):
         try:
-            return _run(database, query, query, agent_id, kind, since_us, limit)
+            hits = _run(database, expression, query, agent_id, kind, since_us, limit)
         except apsw.SQLError as error:
+            if not raw:
+                raise
             raise UsageError(f"not FTS5 syntax: {error}", hint="leave out --raw to search for plain words") from None
-    expression = match_expression(query)
-    if expression is None:
-        return []
-    hits = _run(database, expression, query, agent_id, kind, since_us, limit)
-    if not hits and " AND " in expression:
-        hits = _run(
-            database,
-            match_expression(query, any_word=True) or expression,
-            query,
-            agent_id,
-            kind,
-            since_us,
-            limit,
-        )
-    return hits
+        if hits:
+            return hits
+    return []
 
 
 def _run(
@@ -92,7 +83,7 @@ def _run(
     kind: str | None,
     since_us: int | None,
     limit: int,
-) -> list[Hit]:
+) -> list[SearchHit]:
     sql = (
         "select a.source_path, a.source_kind, a.agent_id, a.session_token, a.session_key, a.ended_at,"
         " -memory_artifacts_fts.rank, cast(coalesce(a.memory_sentence, '') as text)"
@@ -111,5 +102,5 @@ def _run(
     hits = []
     for path, found_kind, agent, token, key, ended_at, score, sentence in list(database.execute(sql, bindings)):
         words = snippet(text_at(database, path), sentence, query)
-        hits.append(Hit(path, found_kind, agent, token, key, ended_at, round(float(score), 6), words))
+        hits.append(SearchHit(path, found_kind, agent, token, key, ended_at, round(float(score), 6), words))
     return hits

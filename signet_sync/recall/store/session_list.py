@@ -27,7 +27,7 @@ class Cursor(NamedTuple):
     session_id: str
 
 
-class Filter(NamedTuple):
+class SessionFilter(NamedTuple):
     """Which sessions are wanted; instants in microseconds, `until_us` itself is excluded."""
 
     query: str = ""
@@ -37,7 +37,7 @@ class Filter(NamedTuple):
     until_us: int | None = None
 
 
-class Entry(NamedTuple):
+class SessionEntry(NamedTuple):
     """One session of the list: a row of the session log, with data of its newest artifact and its files."""
 
     session_token: str
@@ -58,10 +58,10 @@ class Entry(NamedTuple):
         return Cursor(self.membership_us, self.session_token, self.session_id)
 
 
-class Shown(NamedTuple):
+class SessionList(NamedTuple):
     """A page of the list: `more` if older ones follow, `loose` if no session has all words of the query."""
 
-    entries: list[Entry]
+    entries: list[SessionEntry]
     more: bool
     loose: bool
 
@@ -75,7 +75,9 @@ _VIOLATIONS = """(select count(*) from seals s join violations v on v.path = s.p
     and s.session_token = p.session_token and s.session_id = p.session_id)"""
 
 
-def page(database: Database, agent_id: str, wanted: Filter, after: Cursor | None = None, limit: int = 100) -> Shown:
+def page(
+    database: Database, agent_id: str, wanted: SessionFilter, after: Cursor | None = None, limit: int = 100
+) -> SessionList:
     """Returns the newest sessions of an agent that pass a filter, or those after a place in the list.
 
     Words of the query must be in the session's artifacts, the last one may be a beginning; if no session has all of
@@ -84,13 +86,13 @@ def page(database: Database, agent_id: str, wanted: Filter, after: Cursor | None
     words = wanted.query.strip()
     if not words:
         entries = _entries(database, agent_id, wanted, None, after, limit)
-        return Shown(entries[:limit], len(entries) > limit, loose=False)
+        return SessionList(entries[:limit], len(entries) > limit, loose=False)
     expression = expression_of(words)
     entries = _entries(database, agent_id, wanted, expression, after, limit)
     loose = not entries and expression is not None and " AND " in expression
     if loose:
         entries = _entries(database, agent_id, wanted, expression_of(words, any_word=True), after, limit)
-    return Shown(entries[:limit], len(entries) > limit, loose and bool(entries))
+    return SessionList(entries[:limit], len(entries) > limit, loose and bool(entries))
 
 
 def expression_of(query: str, *, any_word: bool = False) -> str | None:
@@ -101,71 +103,70 @@ def expression_of(query: str, *, any_word: bool = False) -> str | None:
     return f"{expression}*" if goes_on else expression
 
 
-class _Bound:
-    """Collects values of a statement, each under its own parameter number."""
-
-    def __init__(self) -> None:
-        self.values: list[Any] = []
-
-    def __call__(self, value: Any) -> str:
-        self.values.append(value)
-        return f"?{len(self.values)}"
-
-
 def _entries(
-    database: Database, agent_id: str, wanted: Filter, expression: str | None, after: Cursor | None, limit: int
-) -> list[Entry]:
-    bound = _Bound()
-    agent = bound(agent_id)
-    where = " and ".join([f"l.agent_id = {agent}", *_conditions(bound, agent, wanted, expression, after)])
+    database: Database, agent_id: str, wanted: SessionFilter, expression: str | None, after: Cursor | None, limit: int
+) -> list[SessionEntry]:
+    bound: dict[str, Any] = {"agent": agent_id, "limit": limit + 1}
+    where = " and ".join(["l.agent_id = :agent", *_conditions(bound, wanted, expression, after)])
     # Segments and violations are looked up for the sessions of this page only.
     sql = f"""select p.session_token, p.session_id, p.membership_us, p.day, p.project, p.sentence, p.path,
             p.session_key, p.harness, {_SEGMENTS}, {_VIOLATIONS}
         from (select l.*, a.session_key, a.harness from ledger_rows l
             cross join memory_artifacts a on a.source_path = l.path where {where}
-            order by l.membership_us desc, l.session_token desc, l.session_id desc limit {bound(limit + 1)}) p
+            order by l.membership_us desc, l.session_token desc, l.session_id desc limit :limit) p
         order by p.membership_us desc, p.session_token desc, p.session_id desc"""
-    return [Entry(*row) for row in database.execute(sql, bound.values)]
+    return [SessionEntry(*row) for row in database.execute(sql, bound)]
 
 
 def _conditions(
-    bound: _Bound, agent: str, wanted: Filter, expression: str | None, after: Cursor | None
+    bound: dict[str, Any], wanted: SessionFilter, expression: str | None, after: Cursor | None
 ) -> Iterator[str]:
+    """Yields the conditions of a filter; adds their values to `bound`, by parameter name."""
     if wanted.project is not None:
-        yield f"l.project is {bound(None if wanted.project == NONE else wanted.project)}"
-    if wanted.harness is not None:
-        yield f"a.harness = {bound(wanted.harness)}"
-    if wanted.since_us is not None:
-        yield f"l.membership_us >= {bound(wanted.since_us)}"
-    if wanted.until_us is not None:
-        yield f"l.membership_us < {bound(wanted.until_us)}"
-    if wanted.query.strip():
-        found = " union ".join(_found(bound, agent, wanted.query.strip(), expression))
+        bound["project"] = None if wanted.project == NONE else wanted.project
+        yield "l.project is :project"
+    for name, condition in _COMPARED.items():
+        if (value := getattr(wanted, name)) is not None:
+            bound[name] = value
+            yield condition
+    if words := wanted.query.strip():
+        found = " union ".join(_found(bound, words, expression))
         yield f"(l.session_token, l.session_id) in ({found})" if found else "0"
     if after is not None:
-        yield f"(l.membership_us, l.session_token, l.session_id) < ({', '.join(map(bound, after))})"
+        bound |= after._asdict()
+        yield "(l.membership_us, l.session_token, l.session_id) < (:membership_us, :session_token, :session_id)"
 
 
-def _found(bound: _Bound, agent: str, words: str, expression: str | None) -> Iterator[str]:
+_COMPARED = {
+    "harness": "a.harness = :harness",
+    "since_us": "l.membership_us >= :since_us",
+    "until_us": "l.membership_us < :until_us",
+}
+
+
+def _found(bound: dict[str, Any], words: str, expression: str | None) -> Iterator[str]:
     if expression is not None:
+        bound["expression"] = expression
         # Both sides use indexes without text: sessions by name, full text by word.
         yield (
-            f"select session_token, session_id from memory_artifacts indexed by memory_artifacts_session"
-            f" where agent_id = {agent} and +id in"
-            f" (select rowid from memory_artifacts_fts where memory_artifacts_fts match {bound(expression)})"
+            "select session_token, session_id from memory_artifacts indexed by memory_artifacts_session"
+            " where agent_id = :agent and +id in"
+            " (select rowid from memory_artifacts_fts where memory_artifacts_fts match :expression)"
         )
     if len(words) >= _NAMED:
-        name, line = bound(words), bound(f" | session={flatten_cell(words)}")
+        bound |= {"name": words, "line": f" | session={flatten_cell(words)}"}
         yield (
-            f"select session_token, session_id from ledger_rows where agent_id = {agent} and (session_token = {name}"
-            f" or path = {name} or substr(session_id, 1, length({name})) = {name} or instr(line, {line}) > 0)"
+            "select session_token, session_id from ledger_rows where agent_id = :agent and (session_token = :name"
+            " or path = :name or substr(session_id, 1, length(:name)) = :name or instr(line, :line) > 0)"
         )
 
 
 # ── snippets beside the list ──
 
 
-def said(database: Database, agent_id: str, query: str, entries: Sequence[Entry], *, loose: bool) -> dict[Cursor, str]:
+def snippets(
+    database: Database, agent_id: str, query: str, entries: Sequence[SessionEntry], *, loose: bool
+) -> dict[Cursor, str]:
     """Returns for each session of a page a snippet with the query's words, of the summary if it has them.
 
     Bounded: of long artifacts only the beginning is searched, and at most two million characters altogether.
@@ -190,7 +191,7 @@ def said(database: Database, agent_id: str, query: str, entries: Sequence[Entry]
 
 
 def _best_hits(
-    database: Database, agent_id: str, expression: str, entries: Sequence[Entry]
+    database: Database, agent_id: str, expression: str, entries: Sequence[SessionEntry]
 ) -> dict[tuple[str, str], int]:
     """Returns the row of each session's artifact that has the words: summary before compaction before transcript."""
     names = ", ".join(["(?, ?)"] * len(entries))

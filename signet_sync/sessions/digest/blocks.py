@@ -28,18 +28,18 @@ _EMOJI = late("[\u2600-\u27bf\u2b00-\u2bff\ufe0f\U0001f000-\U0001faff]+")
 _WRAPPED = late(r"\A\s*<[a-z][\w-]{0,30}>|</[a-z][\w-]{0,30}>\s*\Z")
 _MARKDOWN = late(r"[*_#`|~>\[]|^[^\S\n]*(?:[-+]|\d+[.)])\s", re.MULTILINE)
 _EAST_BULLET = late(r"^[ \t]*[・•‣◦▪●○–—·][ \t]*(?=\S)", re.MULTILINE)
-# Lines that each begin with a mark are a list.
+# Lines that each begin with a check mark are a list.
 _SIGNED = late(r"^(?=[✅✔☑✓⛔🚫🔴🛑⏸⏳🔒❌✗✘⬜☐🔲🟡🟢][️]? .*\n)|(?<=\n)(?=[✅✔☑✓⛔🚫🔴🛑⏸⏳🔒❌✗✘⬜☐🔲🟡🟢][️]? )")
 _RUN_IN = late(r"^([^:：\n]{2,60}?)\s*[:：]\s+(?=\S)|^([^:：\n]{1,30}?)：(?=\S)")
 _DASHED = late(r"^([^–—\n]{2,40}?)\s+[–—-]{1,2}\s+(?=\S)")
 
 
-class Passage(NamedTuple):
+class MessagePassage(NamedTuple):
     """A paragraph, list item or table row as plain text on one line.
 
     `line` counts the message's lines from 0; `label` is the heading, bold line or lead-in above it (or the words before
-    its own colon, where these are a known label), empty where there is none; `heading` the nearest heading. `mark` is
-    its check mark, `struck` says that it is crossed out, `strong` are the words in bold at its beginning.
+    its own colon if they are a known label), else empty; `heading` is the nearest heading. `mark` is its check mark,
+    `struck`: it is crossed out, `strong` are the bold words at its beginning, `depth` is that of a list item.
     """
 
     text: str
@@ -60,15 +60,15 @@ def _parser() -> MarkdownIt:
     return MarkdownIt("commonmark", {"maxNesting": 20}).enable(["table", "strikethrough"])
 
 
-def passages(text: str, cues: Cues) -> list[Passage]:
-    """The passages of a message in order; code, quotes and HTML are left out. At most `PASSAGES`."""
+def passages(text: str, cues: Cues) -> list[MessagePassage]:
+    """Returns the passages of a message in order, without code, quotes and HTML. At most `PASSAGES`."""
     text = _SIGNED.sub("- ", _EAST_BULLET.sub("- ", _WRAPPED.sub("", text)))
     if not _MARKDOWN.search(text):
         return _plain(text, cues)
     return _Reader(cues).read(_parser().parse(text))
 
 
-def _plain(text: str, cues: Cues) -> list[Passage]:
+def _plain(text: str, cues: Cues) -> list[MessagePassage]:
     reader = _Reader(cues)
     line = 0
     for block in text.split("\n\n"):
@@ -86,14 +86,14 @@ class _Reader:
     """Reads the tokens and keeps the current label."""
 
     def __init__(self, cues: Cues) -> None:
-        self.found: list[Passage] = []
+        self.found: list[MessagePassage] = []
         self._cues = cues
         self._heading = ""
         self._label = ""  # of a bold line or lead-in; applies to the list or paragraphs after it
         self._lead_in = False  # the label is a sentence before a list: it ends with the list
         self._after_list = False
 
-    def read(self, tokens: list[Token]) -> list[Passage]:
+    def read(self, tokens: list[Token]) -> list[MessagePassage]:
         lists: list[str] = []
         quote = 0
         item_label: list[str] = []
@@ -121,7 +121,7 @@ class _Reader:
                     said, _, _ = _inline(token)
                     self._heading, self._label, self._lead_in = _bare(" ".join(said)), "", False
                     self._after_list = False
-                    self.found.append(Passage(self._heading, line, "heading"))
+                    self.found.append(MessagePassage(self._heading, line, "heading"))
                 elif opened in ("th_open", "td_open"):
                     continue
                 elif lists:
@@ -248,7 +248,7 @@ class _Reader:
         above = "" if form == "paragraph" and self._after_list else self._heading
         if any(c.isalnum() for c in text):
             self.found.append(
-                Passage(text, line, form, label or above, self._heading, mark, struck, _bare(strong), depth)
+                MessagePassage(text, line, form, label or above, self._heading, mark, struck, _bare(strong), depth)
             )
 
 

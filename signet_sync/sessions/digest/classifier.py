@@ -7,7 +7,6 @@ The classifier is a multinomial logistic regression over hashed words, letters a
 from __future__ import annotations
 
 import re
-from array import array
 from collections.abc import Collection, Iterator
 from functools import cache, lru_cache
 from importlib import resources
@@ -22,10 +21,18 @@ from signet_sync.sessions.digest.conversation import Kind
 from signet_sync.sessions.digest.cues import Cues
 from signet_sync.sessions.digest.replies import EITHER_OR, asks, question_of
 from signet_sync.sessions.digest.sentences import is_question, stems, unquoted
-from signet_sync.sessions.digest.statements import ORDERS, POINTS_BACK, Said, bare, is_errand, is_inquiry, kind_by_rules
+from signet_sync.sessions.digest.statements import (
+    ORDERS,
+    POINTS_BACK,
+    SentenceContext,
+    bare,
+    is_errand,
+    is_inquiry,
+    kind_by_rules,
+)
 
 KINDS: tuple[Kind | None, ...] = (None, "decision", "constraint", "preference", "next", "blocker")
-# How likely it is at most that a sentence is nothing, where it is taken for something; and where the rules take it so.
+# The highest probability of no kind at which the classifier's kind counts; above it, that at which the rules' does.
 THRESHOLD, RULED = 0.35, 0.9
 LONGEST = 400  # characters of a sentence that is classified
 ROWS = 1 << 16
@@ -34,62 +41,48 @@ HEADER = Struct("<f")  # the value of a weight of 1; followed by `ROWS` signed b
 Probabilities = tuple[float, float, float, float, float, float]
 
 
-class Weights(NamedTuple):
-    """What was learned: for each kind a weight for each feature, in units of `scale`.
-
-    Three kinds' weights make one number, each raised by `_ABOVE` so that none is negative: sums of such numbers are the
-    sums of the weights, as long as none comes to `1 << _BITS`.
-    """
+class ClassifierWeights(NamedTuple):
+    """The trained weights: for each of `KINDS` one for each feature, in units of `scale`."""
 
     scale: float
-    halves: tuple[array[int], array[int]]
+    of_kinds: tuple[memoryview[int], ...]
 
 
-class Group(NamedTuple):
-    """Features of one sort, by their hashes, and what each of them counts."""
+class FeatureGroup(NamedTuple):
+    """Features of one sort, by their hashes, and the value of each."""
 
     value: float
     hashes: frozenset[int]
 
 
-_BITS, _ABOVE = 24, 128
-_RAISED = bytes(one ^ _ABOVE for one in range(256))
-
-
 @cache
-def weights() -> Weights:
-    """The packaged weights; read at the first use."""
+def weights() -> ClassifierWeights:
+    """Returns the packaged weights; read at first use."""
     packed = (resources.files("signet_sync.sessions.digest") / "weights.bin").read_bytes()
     (scale,) = HEADER.unpack_from(packed)
-    halves = (bytearray(8 * ROWS), bytearray(8 * ROWS))
-    for kind in range(len(KINDS)):
-        begun = HEADER.size + kind * ROWS
-        halves[kind // 3][kind % 3 * _BITS // 8 :: 8] = packed[begun : begun + ROWS].translate(_RAISED)
-    first, second = (Struct(f"<{ROWS}Q").unpack(half) for half in halves)
-    return Weights(scale, (array("Q", first), array("Q", second)))
+    rows = memoryview(packed)[HEADER.size :].cast("b")
+    return ClassifierWeights(scale, tuple(rows[kind * ROWS : (kind + 1) * ROWS] for kind in range(len(KINDS))))
 
 
-def sums(hashes: Collection[int]) -> tuple[int, ...]:
-    """What some features weigh for each of `KINDS`."""
-    above, lowest = _ABOVE * len(hashes), (1 << _BITS) - 1
-    wholes = (sum(map(half.__getitem__, hashes)) for half in weights().halves)
-    return tuple((whole >> shift & lowest) - above for whole in wholes for shift in (0, _BITS, 2 * _BITS))
+def weight_sums(hashes: Collection[int]) -> tuple[int, ...]:
+    """Returns the sums of the weights of some features, for each of `KINDS`."""
+    return tuple(sum(map(of_kind.__getitem__, hashes)) for of_kind in weights().of_kinds)
 
 
-def kind_of(said: Said, cues: Cues) -> Kind | None:
-    """The kind of a sentence; None where it is none worth keeping. The one place that decides this."""
+def kind_of(said: SentenceContext, cues: Cues) -> Kind | None:
+    """Returns the kind of a sentence, None if it is not worth keeping: by rules, corrected by the classifier."""
     ruled = kind_by_rules(said, cues)
     if not said.late or len(said.sentence) > LONGEST or is_inquiry(said.sentence):
         return ruled
-    nothing, *told = probabilities(said, cues, ruled)
+    nothing, *something = probabilities(said, cues, ruled)
     if nothing <= THRESHOLD:
-        return KINDS[1 + told.index(max(told))]
+        return KINDS[1 + something.index(max(something))]
     return ruled if nothing <= RULED else None
 
 
-def probabilities(said: Said, cues: Cues, ruled: Kind | None) -> Probabilities:
-    """How likely a sentence is of each of `KINDS`."""
-    groups = [(value, sums(hashes)) for value, hashes in features(said, cues, ruled or "none")]
+def probabilities(said: SentenceContext, cues: Cues, ruled: Kind | None) -> Probabilities:
+    """Returns the probability of each of `KINDS` for a sentence."""
+    groups = [(value, weight_sums(hashes)) for value, hashes in features(said, cues, ruled or "none")]
     scale = weights().scale
     scores = [scale * sum(value * weighed[kind] for value, weighed in groups) for kind in range(len(KINDS))]
     most = max(scores)
@@ -107,13 +100,13 @@ _NEGATION = late(
     re.IGNORECASE,
 )
 _LISTED = late(r"^ *(?:[-*]|[0-9a-c][.)])", re.MULTILINE)
-_COMPARED = 600  # characters of the message before
+_COMPARED = 600  # characters at the end of the message before
 
 
-def features(said: Said, cues: Cues, ruled: Kind | Literal["none", ""]) -> list[Group]:
-    """What the classifier looks at: words, letters within words, how the sentence begins and ends, its context.
+def features(said: SentenceContext, cues: Cues, ruled: Kind | Literal["none", ""]) -> list[FeatureGroup]:
+    """Returns the features of a sentence: words, letters within words, its beginning and end, its context.
 
-    `ruled` is what the rules say; empty where that is to be left out.
+    `ruled` is the rules' kind; empty to leave it out.
     """
     text = unquoted(bare(said.sentence) or said.sentence).lower()[:LONGEST]
     text = _DIGITS.sub("0", text)
@@ -129,11 +122,11 @@ def features(said: Said, cues: Cues, ruled: Kind | Literal["none", ""]) -> list[
     ends = (f"f1 {first}", f"f2 {' '.join(words[:2])}", f"f3 {' '.join(words[:3])}", f"f1 {where} {first}",
             f"l {''.join(words[-1:])}")  # fmt: skip
     return [
-        Group(1.0 / sqrt(len(named) or 1), frozenset(map(_hashed, named))),
-        Group(0.8 / sqrt(len(letters) or 1), frozenset(letters)),
-        Group(0.5, frozenset(map(_hashed, ends))),
-        Group(0.5, frozenset(map(_hashed, _context(said, text, where, cues)))),
-        Group(1.0, frozenset([_hashed(f"r {ruled} {where}"), _hashed(f"r {ruled}")] if ruled else [])),
+        FeatureGroup(1.0 / sqrt(len(named) or 1), frozenset(map(_hashed, named))),
+        FeatureGroup(0.8 / sqrt(len(letters) or 1), frozenset(letters)),
+        FeatureGroup(0.5, frozenset(map(_hashed, ends))),
+        FeatureGroup(0.5, frozenset(map(_hashed, _context(said, text, where, cues)))),
+        FeatureGroup(1.0, frozenset([_hashed(f"r {ruled} {where}"), _hashed(f"r {ruled}")] if ruled else [])),
     ]
 
 
@@ -141,7 +134,7 @@ def _hashed(name: str) -> int:
     return crc32(name.encode("utf-8", "replace")) & (ROWS - 1)
 
 
-def _where(said: Said) -> str:
+def _where(said: SentenceContext) -> str:
     if said.report:
         return "report"
     return "first" if said.first else "after" if said.closing else "reply" if said.reply else "free"
@@ -152,14 +145,14 @@ _OF_LETTERS = crc32(b"c ")
 
 @lru_cache(maxsize=4096)
 def _letters(word: str) -> frozenset[int]:
-    """Runs of three to five letters of a word; of one to four in scripts without spaces."""
+    """Returns hashes of a word's runs of three to five letters; of one to four in scripts without spaces."""
     lengths = (1, 2, 3, 4) if _EAST.search(word) else (3, 4, 5)
     whole = word if lengths[0] == 1 else f"<{word}>"
     runs = (whole[at : at + n] for n in lengths for at in range(len(whole) - n + 1))
     return frozenset(crc32(run.encode("utf-8", "replace"), _OF_LETTERS) & (ROWS - 1) for run in runs)
 
 
-def _context(said: Said, text: str, where: str, cues: Cues) -> Iterator[str]:
+def _context(said: SentenceContext, text: str, where: str, cues: Cues) -> Iterator[str]:
     sentence = said.sentence
     own = stems(text)
     yield f"at {where}"
@@ -187,7 +180,7 @@ def _context(said: Said, text: str, where: str, cues: Cues) -> Iterator[str]:
 
 @lru_cache(maxsize=16)
 def _answered(previous: str, where: str) -> tuple[str, ...]:
-    """What the message before tells of a reply; the sentences of a turn ask for the same."""
+    """Returns features of the message before a reply; cached, because the sentences of a turn share it."""
     question = question_of(previous).lower()
     words = _TOKEN.findall(question)[:3]
     return (

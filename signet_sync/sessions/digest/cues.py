@@ -1,9 +1,9 @@
-"""Recognises labels and statements by words; the table is `cues.tsv`, one cue per line with an example."""
+"""Recognises labels and statements by their words; the table is `cues.tsv`, one cue per line with an example."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from functools import cache, lru_cache
 from importlib import resources
 from typing import NamedTuple
@@ -12,12 +12,12 @@ from signet_sync.formats.lazy_pattern import Caseless, late
 
 # The order in which kinds are tried for a label; the first match counts.
 LABELS = ("blocker", "next", "decision", "constraint", "preference", "plan", "state", "done")
-# A cue stands at a label's beginning, or the label is short: "Two pull requests are open:" is no list of what is open.
+# A cue counts near a label's beginning, or in a short label: "Two pull requests are open:" lists no open items.
 _NEAR, _SHORT = 14, 3
-_LABEL, _SEARCHED = 120, 600  # characters of a label, and of a sentence, that are looked at
-_KNOWN = 2_000
+_LABEL, _SEARCHED = 120, 600  # longest label; characters of a sentence that are searched
+_KNOWN = 2_000  # labels whose kinds are remembered
 
-# Words that tell a language written in Latin letters from the others.
+# Words that distinguish a language written in Latin letters from the others.
 _TELLS = {
     "de": "der die das und nicht ist ich wir bitte ein eine einen für mit auf noch den dem es zu im von sind "
     "wird haben aus nach lieber dann ohne kein keine ab doch ja pro einem eigenen laut mir mich muss",
@@ -50,7 +50,7 @@ class Cue(NamedTuple):
 
 @cache
 def table() -> tuple[Cue, ...]:
-    """The lines of the table."""
+    """Returns the lines of the table."""
     text = (resources.files("signet_sync.sessions.digest") / "cues.tsv").read_text("utf-8")
     return tuple(Cue(*line.split("\t")) for line in text.split("\n") if line and not line.startswith("#"))
 
@@ -58,128 +58,71 @@ def table() -> tuple[Cue, ...]:
 def languages_of(texts: Iterable[str]) -> frozenset[str]:
     """Returns the languages that some messages may be written in; always includes English."""
     found = {"en"}
-    told = {language: frozenset(words.split()) for language, words in _TELLS.items()}
+    telling_words = {language: frozenset(words.split()) for language, words in _TELLS.items()}
     for text in texts:
         if not text.isascii():
             found.update(language for language, letters in _SCRIPTS if letters.search(text))
         words = {word.lower() for word in _WORD.findall(text)}
-        for language in [one for one in told if one not in found]:
+        for language in [one for one in telling_words if one not in found]:
             # One word is enough for few words: "la segunda".
-            if len(words & told[language]) >= (1 if len(words) <= 8 else 2 if len(words) <= 20 else 4):
+            if len(words & telling_words[language]) >= (1 if len(words) <= 8 else 2 if len(words) <= 20 else 4):
                 found.add(language)
     return frozenset(found)
 
 
 @cache
 def _patterns() -> dict[tuple[str, str], list[str]]:
-    """The table's patterns by language and kind."""
+    """Returns the table's patterns by language and kind."""
     found: dict[tuple[str, str], list[str]] = {}
     for cue in table():
         found.setdefault((cue.language, cue.kind), []).append(cue.pattern)
     return found
 
 
-def any_of(patterns: Sequence[str]) -> Caseless:
-    """Joins patterns to one."""
-    return Caseless(_gathered(patterns, plain=False), _gathered(patterns, plain=True))
-
-
-def _gathered(patterns: Iterable[str], *, plain: bool) -> str:
-    """Patterns as one that is tried fast: what starts a word only at words, what starts a text only there.
-
-    A plain one lacks what begins with a letter beyond ASCII; of Chinese and the like no space tells where to try it.
-    """
+def any_of(patterns: Iterable[str]) -> Caseless:
+    """Joins patterns so that few are tried at each position: at the start of a word, of the text, or anywhere."""
     words: list[str] = []
     starts: list[str] = []
     others: list[str] = []
-    for branch in (one for pattern in patterns for whole in _branches(pattern) for one in _opened(whole)):
-        behind = _BEHIND.match(branch)
-        if behind:
-            words.append(behind[1] + branch[behind.end() :])
-        elif branch.startswith(r"\b"):
-            words.extend(_opened(branch[2:]))
+    for branch in (one for pattern in patterns for one in _branches(pattern)):
+        if branch.startswith(r"\b"):
+            words.append(branch[2:])
         elif branch.startswith("^"):
-            starts.extend(_opened(branch[1:]))
+            starts.append(branch[1:])
         else:
             others.append(branch)
-    if plain:
-        words, starts, others = ([one for one in some if not _BEYOND.match(one)] for some in (words, starts, others))
-    grouped = [rf"\b(?=\w)(?:{_by_letter(words)})"] if words else []
-    grouped += [f"^(?:{_by_letter(starts)})"] if starts else []
-    return "|".join([*grouped, *others]) or "(?!)"
-
-
-_SHORT_END = 40  # characters; what is longer is not written once for each alternative before it
-_BEYOND = late(r"[^\x00-\x7f](?![?*{])")
-_BEHIND = late(r"((?:\(\?<[!=][^()]*\))+)\\b")
-
-
-def _opened(branch: str) -> Iterator[str]:
-    """A pattern that begins with a group as one for each of the group's alternatives."""
-    if branch.startswith("(?:") and "(?P" not in branch:
-        end = next((at for at, mark, depth in _marks(branch) if mark == ")" and not depth), len(branch))
-        behind = branch[end + 1 :]
-        if not behind.startswith(("?", "*", "+", "{")):
-            found = list(_branches(branch[3:end]))
-            if len(behind) > _SHORT_END:
-                found = _letters(found)
-            for one in found:
-                yield from _opened(one + behind)
-            return
-    yield branch
-
-
-def _by_letter(branches: Iterable[str]) -> str:
-    """Alternatives as one pattern, of which few are tried at a place."""
-    return "|".join(_letters(branches))
-
-
-def _letters(branches: Iterable[str]) -> list[str]:
-    """Alternatives grouped by the letter that they begin with."""
-    letters: dict[str, list[str]] = {}
-    others = []
-    for branch in branches:
-        if branch[:1].isalpha() and branch[1:2] not in ("?", "*", "+", "{"):
-            letters.setdefault(branch[0].lower(), []).append(branch[1:])
-        else:
-            others.append(branch)
-    return [*(f"{letter}(?:{'|'.join(rest)})" for letter, rest in letters.items()), *others]
+    grouped = [rf"\b(?=\w)(?:{'|'.join(words)})"] if words else []
+    grouped += [f"^(?:{'|'.join(starts)})"] if starts else []
+    return Caseless("|".join([*grouped, *others]))
 
 
 def _branches(pattern: str) -> Iterator[str]:
-    """The alternatives of a pattern that stand in no group."""
-    begun = 0
-    for at, mark, depth in _marks(pattern):
-        if mark == "|" and not depth:
+    """Yields the alternatives of a pattern that are outside any group."""
+    begun = depth = 0
+    escaped = in_set = False
+    for at, sign in enumerate(pattern):
+        if escaped:
+            escaped = False
+        elif sign == "\\":
+            escaped = True
+        elif in_set:
+            in_set = sign != "]"
+        elif sign == "[":
+            in_set = True
+        elif sign in "()":
+            depth += 1 if sign == "(" else -1
+        elif sign == "|" and not depth:
             yield pattern[begun:at]
             begun = at + 1
     yield pattern[begun:]
 
 
-def _marks(pattern: str) -> Iterator[tuple[int, str, int]]:
-    """The brackets and bars of a pattern that are no letters of it: where, which, and in how many groups behind it."""
-    depth = at = 0
-    in_set = False
-    while at < len(pattern):
-        mark = pattern[at]
-        if mark == "\\":
-            at += 1
-        elif in_set:
-            in_set = mark != "]"
-        elif mark == "[":
-            in_set = True
-        elif mark in "()|":
-            depth += (mark == "(") - (mark == ")")
-            yield at, mark, depth
-        at += 1
-
-
 class Cues:
-    """The table in some languages: one pattern per kind."""
+    """The table for some languages: one pattern per kind."""
 
     def __init__(self, languages: frozenset[str]) -> None:
         self._languages = sorted(languages)
-        self._gathered: dict[str, Caseless | None] = {}
+        self._of_kinds: dict[str, Caseless | None] = {}
         self._labels: dict[str, str] = {}
 
     def kind_of(self, label: str) -> str:
@@ -205,13 +148,13 @@ class Cues:
 
     def _of_kind(self, kind: str) -> Caseless | None:
         """Returns the pattern of a kind, compiled at first use."""
-        if kind not in self._gathered:
+        if kind not in self._of_kinds:
             found = [pattern for language in self._languages for pattern in _patterns().get((language, kind), ())]
-            self._gathered[kind] = any_of(found) if found else None
-        return self._gathered[kind]
+            self._of_kinds[kind] = any_of(found) if found else None
+        return self._of_kinds[kind]
 
 
 @lru_cache(maxsize=16)
 def cues(languages: frozenset[str]) -> Cues:
-    """The compiled table of some languages; made at the first use."""
+    """Returns the table for some languages; compiled at first use."""
     return Cues(languages)

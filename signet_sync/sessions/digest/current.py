@@ -7,11 +7,11 @@ from bisect import bisect_right
 from collections.abc import Sequence
 
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.sessions.digest.conversation import Stated, Talk
+from signet_sync.sessions.digest.conversation import Dialogue, OutcomeItem
 from signet_sync.sessions.digest.sentences import overlap, stems
 
 ITEM_LENGTH = 200
-# As many statements and sentences are compared with each other; a session has a handful.
+# At most so many statements and sentences are compared; a session has a handful.
 _COMPARED, _LATER = 200, 1_000
 
 _INSTEAD = late(
@@ -21,12 +21,12 @@ _INSTEAD = late(
 )
 
 
-def standing(talk: Talk, stated: Sequence[Stated]) -> list[Stated]:
+def still_valid(dialogue: Dialogue, stated: Sequence[OutcomeItem]) -> list[OutcomeItem]:
     """Returns the statements that still hold."""
-    left = _not_retracted(talk, list(stated)[:_COMPARED])
+    left = _not_retracted(dialogue, list(stated)[:_COMPARED])
     lists = [item.order for item in left if _listed(item)]
     newest = max(lists, default=-1)
-    later = _later(talk)
+    later = _later(dialogue)
     replacing = [item for item in left if item.kind == "decision" and _INSTEAD.search(item.text)]
     chosen = [item for item in left if item.kind in ("decision", "constraint") and item.source != "section"]
     return [
@@ -34,68 +34,71 @@ def standing(talk: Talk, stated: Sequence[Stated]) -> list[Stated]:
         for item in left
         if not (_listed(item) and item.order < newest)
         and not (item.kind == "next" and any(one.order > item.order and _shared(one.text, item.text) for one in chosen))
-        and not (item.kind in ("next", "blocker") and _was_done(talk, item, later))
-        and not (item.kind == "next" and _was_declined(talk, item, _place(item, left), later))
+        and not (item.kind in ("next", "blocker") and _was_done(dialogue, item, later))
+        and not (item.kind == "next" and _was_declined(dialogue, item, _place(item, left), later))
         and not (item.kind == "decision" and _was_replaced(item, replacing))
     ]
 
 
-def _place(item: Stated, left: Sequence[Stated]) -> int:
+def _place(item: OutcomeItem, left: Sequence[OutcomeItem]) -> int:
     """Returns the place of an item in its list, from 1; 0 if it is in none."""
     if not _listed(item):
         return 0
     return 1 + [one.line for one in left if one.order == item.order and _listed(one)].index(item.line)
 
 
-def _listed(item: Stated) -> bool:
+def _listed(item: OutcomeItem) -> bool:
     """Whether it is in a list of open points; a newer list replaces an older one."""
     return item.kind in ("next", "blocker") and item.source == "section"
 
 
-def _not_retracted(talk: Talk, left: list[Stated]) -> list[Stated]:
+def _not_retracted(dialogue: Dialogue, left: list[OutcomeItem]) -> list[OutcomeItem]:
     """Drops the decision that a "no wait" retracts."""
-    places = [place for place, _ in talk.users]
-    chosen: dict[int, int] = {}  # the last decision before a turn of the person and behind the one before that
+    places = [place for place, _ in dialogue.users]
+    chosen: dict[int, int] = {}  # the last decision between each of the person's turns and the one before
     for item in left:
         at = bisect_right(places, item.order)
         if item.kind == "decision" and 0 < at < len(places):
             chosen[at] = max(item.order, chosen.get(at, 0))
-    opening = {at: next(iter(talk.heard(places[at])), ("", 0))[0] for at in chosen}
-    gone = {order for at, order in chosen.items() if talk.cues.has("retract", opening[at])}
+    opening = {at: next(iter(dialogue.sentences_of(places[at])), ("", 0))[0] for at in chosen}
+    gone = {order for at, order in chosen.items() if dialogue.cues.has("retract", opening[at])}
     return [item for item in left if item.kind != "decision" or item.order not in gone]
 
 
-def _later(talk: Talk) -> list[tuple[int, str, str]]:
+def _later(dialogue: Dialogue) -> list[tuple[int, str, str]]:
     """Returns what was said and committed towards the end, with the speaker."""
     said = [
         (place, message.speaker, sentence)
-        for place, message in sorted([*talk.users[-40:], *talk.assistants[-40:]])
-        for sentence, _ in talk.heard(place)[:60]
+        for place, message in sorted([*dialogue.users[-40:], *dialogue.assistants[-40:]])
+        for sentence, _ in dialogue.sentences_of(place)[:60]
     ]
-    return [*said[-_LATER:], *((place, "commit", subject) for place, subject in talk.commits[-100:])]
+    return [*said[-_LATER:], *((place, "commit", subject) for place, subject in dialogue.commits[-100:])]
 
 
-def _was_done(talk: Talk, item: Stated, later: Sequence[tuple[int, str, str]]) -> bool:
+def _was_done(dialogue: Dialogue, item: OutcomeItem, later: Sequence[tuple[int, str, str]]) -> bool:
     """Whether a later report or commit says that it was done, or the person that it is solved."""
     for place, speaker, sentence in later:
         if place <= item.order:
             continue
         if speaker == "user":
-            if item.kind == "blocker" and talk.cues.has("solved", sentence):
+            if item.kind == "blocker" and dialogue.cues.has("solved", sentence):
                 return True
         elif (
             _shared(item.text, sentence)
             and len(stems(item.text) & stems(sentence)) >= 0.6 * len(stems(item.text))
-            and (speaker == "commit" or (talk.cues.has("outcome", sentence) and not talk.cues.has("left", sentence)))
+            and (
+                speaker == "commit"
+                or (dialogue.cues.has("outcome", sentence) and not dialogue.cues.has("left", sentence))
+            )
         ):
             return True
     return False
 
 
-def _was_declined(talk: Talk, item: Stated, number: int, later: Sequence[tuple[int, str, str]]) -> bool:
+def _was_declined(dialogue: Dialogue, item: OutcomeItem, number: int, later: Sequence[tuple[int, str, str]]) -> bool:
     """Whether the person rejects a step, by its words or by its number in the list."""
     for place, speaker, sentence in later:
-        if speaker == "user" and place > item.order and talk.cues.has("no", sentence):
+        if speaker == "user" and place > item.order and dialogue.cues.has("no", sentence):
             called = _NUMBER.match(sentence)
             if _shared(sentence, item.text) or (called and int(called[1]) == number):
                 return True
@@ -115,34 +118,34 @@ def _shared(one: str, other: str) -> bool:
     return len(stems(one) & stems(other)) >= 2
 
 
-def _was_replaced(item: Stated, replacing: Sequence[Stated]) -> bool:
+def _was_replaced(item: OutcomeItem, replacing: Sequence[OutcomeItem]) -> bool:
     """Whether a later decision says the same about another value."""
     return any(other.order > item.order and overlap(item.text, other.text) >= 0.35 for other in replacing)
 
 
-def distinct(stated: Sequence[Stated]) -> list[Stated]:
+def distinct(stated: Sequence[OutcomeItem]) -> list[OutcomeItem]:
     """Keeps each statement once, as short as an item may be: the later and more structured one."""
-    kept: list[Stated] = []
+    kept: list[OutcomeItem] = []
     for item in sorted(stated[:_COMPARED], key=lambda one: (one.source != "section", -one.order)):
         text = item_text(item.text)
         item = item._replace(text=text)
         own = stems(text) if text else None
-        # Of two without a word in common none is the other, and that is soon seen.
+        # Two without a common word differ; this is a quick check.
         if own and not any(not own.isdisjoint(stems(other.text)) and _same(item, other) for other in kept):
             kept = [other for other in kept if not (other.order == item.order and _within(other, text))]
             kept.append(item)
     return sorted(kept, key=lambda one: (one.order, one.line))
 
 
-def _same(item: Stated, other: Stated) -> bool:
+def _same(item: OutcomeItem, other: OutcomeItem) -> bool:
     if item.text.casefold() == other.text.casefold():
         return True
     shared = stems(item.text) & stems(other.text)
     if item.kind != other.kind and {item.kind, other.kind} == {"decision", "next"}:
-        # What was chosen and the step that is left of it are two things.
+        # A choice and the step that remains of it are two statements.
         return len(shared) >= 0.75 * len(stems(item.text) | stems(other.text))
     if item.kind == other.kind == "decision" and item.order < other.order:
-        # The report says again what a reply chose: "128 MB, the nodes choke on more", "128 MB target files".
+        # The report repeats what a reply chose: "128 MB, the nodes choke on more", "128 MB target files".
         head = stems(re.split(r"[,.;，。、]", item.text, maxsplit=1)[0])
         if head and head <= stems(other.text):
             return True
@@ -156,7 +159,7 @@ def _same(item: Stated, other: Stated) -> bool:
     return len(shared) >= 2 and overlap(item.text, other.text) >= 0.75
 
 
-def _within(item: Stated, text: str) -> bool:
+def _within(item: OutcomeItem, text: str) -> bool:
     """Whether a text contains everything that a short statement of its turn says."""
     return item.kind == "preference" and stems(item.text) < stems(text)
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.sessions.digest.conversation import Outcome
+from signet_sync.sessions.digest.conversation import SessionOutcome
 from signet_sync.sessions.digest.current import item_text
 from signet_sync.sessions.digest.selection import SENTENCE_LENGTH, SENTENCE_LENGTH_CJK
 from signet_sync.sessions.digest.sentences import IS_CJK, overlap, stems
@@ -42,9 +42,9 @@ _FILLING = {
 }  # fmt: skip
 
 
-def headline(outcome: Outcome, contexts: Sequence[SessionContext]) -> str | None:
+def headline(outcome: SessionOutcome, contexts: Sequence[SessionContext]) -> str | None:
     """Returns a true sentence that passes the strict gate in every context, or None without any result."""
-    said = told(outcome)
+    said = results_text(outcome)
     if not said:
         return None
     first = contexts[0]
@@ -60,29 +60,29 @@ def headline(outcome: Outcome, contexts: Sequence[SessionContext]) -> str | None
     return None
 
 
-def told(outcome: Outcome) -> str:
+def results_text(outcome: SessionOutcome) -> str:
     """Returns the results without the project and the words that a gate requires; empty if there are none."""
-    parts = [part for text in outcome.told if (part := _clean(text))]
-    asked = _clean(_cut(_MODE.sub("", outcome.asked), _ASKED))
+    parts = [part for text in outcome.results if (part := _clean(text))]
+    request = _clean(_cut(_MODE.sub("", outcome.request), _ASKED))
     if outcome.status == "aborted":
-        return _stopped(asked, parts, _clean(_cut(outcome.parting, 120)))
+        return _stopped(request, parts, _clean(_cut(outcome.parting, 120)))
     if not parts:
         return ""
-    if outcome.status == "question-only" and asked:
-        return f"asked: {asked}; learned: {_joined(parts[:2])}"
+    if outcome.status == "question-only" and request:
+        return f"asked: {request}; learned: {_joined(parts[:2])}"
     return _with_what_is_left(outcome, parts)
 
 
-def _stopped(asked: str, parts: Sequence[str], parting: str) -> str:
+def _stopped(request: str, parts: Sequence[str], parting: str) -> str:
     """Describes a stopped session: what was tried, that it was stopped and why, and its state."""
-    if not asked and not parts:
+    if not request and not parts:
         return ""
-    said = f"{asked or 'the work'}: stopped midway"
+    said = f"{request or 'the work'}: stopped midway"
     said += f" ({parting})" if parting else ""
     return f"{said}; last state: {_joined(parts[:2])}" if parts else said
 
 
-def _with_what_is_left(outcome: Outcome, parts: list[str]) -> str:
+def _with_what_is_left(outcome: SessionOutcome, parts: list[str]) -> str:
     text = _joined(parts)
     room = SENTENCE_LENGTH_CJK if IS_CJK.search(text) else SENTENCE_LENGTH
     kind, lead = ("blocker", "blocked") if outcome.status == "blocked" else ("next", "open")
@@ -127,7 +127,7 @@ def _shorter(text: str) -> Iterator[str]:
     yield " ".join(text.split()[: MAX_WORDS - 6])
 
 
-def _anchored(text: str, outcome: Outcome, context: SessionContext) -> str:
+def _anchored(text: str, outcome: SessionOutcome, context: SessionContext) -> str:
     """Returns the text as a sentence that names something of the session and is long enough for both gates."""
     name = usable_name(context.project)
     said = _END.sub("", text)
@@ -142,13 +142,13 @@ def _anchored(text: str, outcome: Outcome, context: SessionContext) -> str:
     return (said if name and said.startswith(name) else said[:1].upper() + said[1:]) + "."
 
 
-def _fillings(said: str, outcome: Outcome, day: str) -> Iterator[str]:
+def _fillings(said: str, outcome: SessionOutcome, day: str) -> Iterator[str]:
     """Yields what makes a sentence long enough for the gate: request, files, day; last, words on the transcript."""
     language = "ja" if _KANA.search(said) else "ko" if _HANGUL.search(said) else "zh" if IS_CJK.search(said) else "en"
     asked_for, files, on, stands, ran = _FILLING[language]
-    asked = _END.sub("", _clean(_cut(outcome.asked, _ASKED)))
-    if asked and asked not in said and overlap(asked, said) < 0.8:
-        yield f" ({asked_for}: {asked})"
+    request = _END.sub("", _clean(_cut(outcome.request, _ASKED)))
+    if request and request not in said and overlap(request, said) < 0.8:
+        yield f" ({asked_for}: {request})"
     names = [name for name in _names(outcome) if name not in said][:3]
     if names:
         yield f"; {files}: {', '.join(names)}"
@@ -162,7 +162,7 @@ def _fillings(said: str, outcome: Outcome, day: str) -> Iterator[str]:
     yield ", in a session whose transcript stands behind its links"
 
 
-def _names(outcome: Outcome) -> dict[str, None]:
+def _names(outcome: SessionOutcome) -> dict[str, None]:
     """Returns the names of the edited files, in order."""
     names = (flatten(path, 200).rpartition("/")[2] for path in list(outcome.edited)[:40])
     return {name: None for name in names if name and len(name) <= 40 and not set(name) & set("{}")}

@@ -7,15 +7,14 @@ from collections.abc import Iterator
 
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.sessions.digest.classifier import kind_of
-from signet_sync.sessions.digest.conversation import Kind, Stated, Talk
-from signet_sync.sessions.digest.replies import asks, inquires, picked, proposal, resolved
+from signet_sync.sessions.digest.conversation import Dialogue, Kind, OutcomeItem
+from signet_sync.sessions.digest.replies import asks, asks_for_fact, chosen_option, completed, proposal
 from signet_sync.sessions.digest.sentences import is_question, stems
-from signet_sync.sessions.digest.statements import POINTS_BACK, Said, bare, is_ack, is_errand, on_topic
+from signet_sync.sessions.digest.statements import POINTS_BACK, SentenceContext, bare, is_ack, is_errand, on_topic
 
 _SENTENCES = 40  # per turn; a longer one is not conversation
-_TURNS = 500  # from the beginning, and as many from the end
 _LATE = 200  # sentences that the classifier may read
-_TOLD = 6  # stems; a choice with as many says of what it is
+_TOLD = 6  # stems; a choice with so many says what it is about
 _SHORT = 4  # stems; a reference with fewer cannot be understood alone
 _HINGE = late(
     r"^(?:but|however|only|just|aber|nur|allerdings|mais|pero|mas|però|ma|но|только|不过|但|只是|ただ|でも|하지만|다만"
@@ -59,24 +58,24 @@ _NAMELESS = late(
 )
 
 
-def of_person(talk: Talk, report: int) -> Iterator[Stated]:
+def statements_of_person(dialogue: Dialogue, report: int) -> Iterator[OutcomeItem]:
     """Yields the statements of each of the person's turns; `report` is where the assistant reported."""
-    first = talk.users[0][0] if talk.users else -1
-    late = _late(talk)
-    for place, message in [*talk.users[:_TURNS], *talk.users[_TURNS:][-_TURNS:]]:
+    first = dialogue.users[0][0] if dialogue.users else -1
+    late = _late(dialogue)
+    for place, message in dialogue.some_users:
         if len(message.text) > 4000 and message.text.lstrip().startswith(("#", "<")):
             continue
         yield from _Turn(
-            talk, place, first=place == first and talk.before(place) is None, closing=place > report >= 0,
+            dialogue, place, first=place == first and dialogue.before(place) is None, closing=place > report >= 0,
             late=place >= late,
         ).stated()  # fmt: skip
 
 
-def _late(talk: Talk) -> int:
+def _late(dialogue: Dialogue) -> int:
     """Returns the place from which on the person says at most `_LATE` sentences."""
-    left, late = _LATE, len(talk.turns)
-    for place, _ in reversed(talk.users):
-        left -= min(len(talk.heard(place)), _SENTENCES)
+    left, late = _LATE, len(dialogue.turns)
+    for place, _ in reversed(dialogue.users):
+        left -= min(len(dialogue.sentences_of(place)), _SENTENCES)
         if left < 0:
             break
         late = place
@@ -86,37 +85,37 @@ def _late(talk: Talk) -> int:
 class _Turn:
     """One turn of the person, read sentence by sentence."""
 
-    def __init__(self, talk: Talk, place: int, *, first: bool, closing: bool, late: bool) -> None:
-        self._talk, self._place = talk, place
-        before = None if first else talk.before(place)
-        after = talk.after(place)
+    def __init__(self, dialogue: Dialogue, place: int, *, first: bool, closing: bool, late: bool) -> None:
+        self._talk, self._place = dialogue, place
+        before = None if first else dialogue.before(place)
+        after = dialogue.after(place)
         self._previous = before[1].text if before else ""
-        # Behind a call it is no word of confirmation any more.
+        # A message after a call does not confirm what was said before it.
         self._following = after[1].text if after and after[0] == place + 1 else ""
         reply = before is not None and asks(self._previous)
-        facts, whether = inquires(self._previous) if reply else (False, False)
-        self._context = Said(
+        facts, whether = asks_for_fact(self._previous) if reply else (False, False)
+        self._context = SentenceContext(
             "", first=first, closing=closing, late=late, reply=reply, previous=self._previous,
-            facts=facts, whether=whether, command=talk.command_before(place),
+            facts=facts, whether=whether, command=dialogue.command_before(place),
         )  # fmt: skip
-        self._said = talk.heard(place)[:_SENTENCES]
+        self._said = dialogue.sentences_of(place)[:_SENTENCES]
 
-    def stated(self) -> list[Stated]:
+    def stated(self) -> list[OutcomeItem]:
         at = 0
-        stated: list[Stated] = []
+        stated: list[OutcomeItem] = []
         if self._previous and self._said:
             stated += self._opening()
             at = self._taken
         while at < len(self._said):
             sentence, line = self._said[at]
-            if is_question(sentence) and (told := _THEN_ASKS.match(sentence)):
-                sentence = told[1]
+            if is_question(sentence) and (split := _THEN_ASKS.match(sentence)):
+                sentence = split[1]
             kind = self._kind(sentence, opens=at == 0)
             if kind:
                 text = bare(sentence) or sentence
                 halves = _AND_ALSO.split(text, maxsplit=1) if kind == "constraint" else []
                 if len(halves) > 1 and all(self._kind(one) == kind for one in halves):
-                    stated += [Stated(kind, one, line, self._place, "bound") for one in halves]
+                    stated += [OutcomeItem(kind, one, line, self._place, "bound") for one in halves]
                     at += 1
                     continue
                 if kind == "preference" and at and len(stems(text)) <= 2 and not is_question(self._said[at - 1][0]):
@@ -138,7 +137,7 @@ class _Turn:
                     text = ""
                 if text:
                     source = "bound" if kind == "constraint" else "person"
-                    stated.append(Stated(kind, text, line, self._place, source))
+                    stated.append(OutcomeItem(kind, text, line, self._place, source))
             at += 1
         return stated
 
@@ -147,17 +146,17 @@ class _Turn:
 
     _taken = 0
 
-    def _opening(self) -> Iterator[Stated]:
-        """Yields what the first sentence chooses: an option of a list, or a proposal."""
+    def _opening(self) -> Iterator[OutcomeItem]:
+        """Yields the option of a list or the proposal that the first sentence chooses."""
         sentence, line = self._said[0]
         if len(stems(sentence)) > 14 or is_question(sentence):
             return
-        option, added = picked(sentence, self._previous)
+        option, added = chosen_option(sentence, self._previous)
         if option:
             self._taken = 1
             kind = self._kind(added) if len(stems(added)) >= 2 else None
             if kind in ("constraint", "preference"):
-                yield Stated(kind, bare(added), line, self._place, "bound")
+                yield OutcomeItem(kind, bare(added), line, self._place, "bound")
             elif len(stems(added)) >= 2:
                 option = f"{option} ({added})"
             if (
@@ -166,7 +165,7 @@ class _Turn:
                 and self._kind(self._said[1][0]) in (None, "decision")
             ):
                 option, self._taken = f"{option}; {self._said[1][0]}", 2
-            yield Stated("decision", option, line, self._place, "pick")
+            yield OutcomeItem("decision", option, line, self._place, "pick")
             return
         added = bare(sentence)
         if self._context.closing or not self._talk.cues.has("yes", sentence) or len(stems(added)) > 3:
@@ -177,17 +176,17 @@ class _Turn:
         self._taken = 0 if offered is None else 1
         if offered:
             more = len(stems(added)) >= 2 and not self._talk.cues.has("yes", added) and not is_ack(added)
-            yield Stated("decision", f"{offered} ({added})" if more else offered, line, self._place, "yes")
+            yield OutcomeItem("decision", f"{offered} ({added})" if more else offered, line, self._place, "yes")
 
     def _subject(self, at: int, text: str) -> str:
-        """The sentence before that says what a bound is about: "San Marino has its own code. that one is the law"."""
+        """Returns the sentence before that names a constraint's subject: "San Marino has its own code. that is the law"."""
         before = self._said[at - 1][0] if at and POINTS_BACK.match(text) else ""
         if len(stems(before)) < 2 or is_question(before):
             return ""
         return before if self._kind(before) in (None, "decision") else ""
 
     def _reason(self) -> bool:
-        """Whether a "no wait, they want it after all" only gives the reason for the choice behind it."""
+        """Whether a "no wait, they want it after all" only gives the reason for the choice after it."""
         return (
             len(self._said) > 1
             and self._talk.cues.has("retract", self._said[0][0])
@@ -199,7 +198,7 @@ class _Turn:
         """Completes the first sentence: from the assistant's confirmation, the next sentence, or the question."""
         if len(stems(text)) >= 3 or on_topic(text, self._previous):
             return text
-        confirmed = resolved(text, self._previous, self._following)
+        confirmed = completed(text, self._previous, self._following)
         if confirmed != text:
             return confirmed
         if len(self._said) > 1:

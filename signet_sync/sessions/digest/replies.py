@@ -77,7 +77,7 @@ _PROPOSES = any_of(
         r"|建议|我会用|提案|と思います|がよいと|추천|제안"
     ]
 )
-# A proposal for the next minute decides nothing.
+# A proposal of the immediate next step decides nothing.
 _NEXT_STEP = late(
     r"\bi(?:['’]d| would)(?: now| then| next| first)? (?:run|test|check|look|commit|push|start|continue"
     r"|rerun|measure|verify|fix"
@@ -96,7 +96,7 @@ _WHICH = late(
     re.IGNORECASE,
 )
 EITHER_OR = late(r"\b(?:or|oder|ou|o|или|eller)\b|还是|それとも|아니면", re.IGNORECASE)
-_NAMED = 6  # stems of a reply that may be an option's name
+_NAMED = 6  # most stems of a reply that may be an option's name
 _SHORT = 3  # stems; a reply with fewer cannot be understood alone
 _PLANS = late(
     r"^(?:i['’]?(?:ll| will|m)|let me|ich (?:werde|schaue|rechne)|je vais|voy a|vou|sto|смотрю|我来|まず)\b"
@@ -105,7 +105,7 @@ _PLANS = late(
 )
 
 
-# What the assistant is about to do, or would do.
+# Words for what the assistant is about to do, or would do.
 PLANS = any_of(
     [
         r"\bi(?:['’]ll| will|['’]m going to|['’]d| would| could| can)\b|\bi (?:suggest|propose|recommend)\b|\blet me\b"
@@ -122,7 +122,7 @@ def asks(text: str) -> bool:
 
 
 def _chooses(text: str) -> re.Match[str] | None:
-    """Whether a text says "either this or that"."""
+    """Finds "either this or that" in a text."""
     low = text.lower()
     found = not text.isascii() or any(word in low for word in ("either", "entweder", "soit", "ou bien"))
     return _EITHER.search(text) if found else None
@@ -130,11 +130,11 @@ def _chooses(text: str) -> re.Match[str] | None:
 
 @lru_cache(maxsize=16)
 def _ending(text: str) -> tuple[str, ...]:
-    """The last sentences of a message."""
+    """Returns the last sentences of a message."""
     return tuple(split(" ".join(text.rstrip()[-600:].split())))
 
 
-def inquires(text: str) -> tuple[bool, bool]:
+def asks_for_fact(text: str) -> tuple[bool, bool]:
     """Whether a message ends by asking for a fact, and whether for yes or no: "does the sheet cover it?"."""
     lines = reversed(text.rstrip()[-600:].split("\n"))
     question = next((one for line in lines for one in reversed(split(line)) if is_question(one)), "")
@@ -145,7 +145,7 @@ def inquires(text: str) -> tuple[bool, bool]:
     return whether or _FACTS.match(clause) is not None, whether
 
 
-# What is, was or where it is; not what it should be.
+# Questions for what or where something is or was; not for what it should be.
 _FACTS = late(
     r"(?:and |so |but )?(?:where|which|what|who|when|since when|how (?:many|much|often|long|old|big"
     r"|large))\b(?: \w+){0,2}"
@@ -183,7 +183,7 @@ _FACT = late(
 )
 
 
-def picked(sentence: str, previous: str) -> tuple[str, str]:
+def chosen_option(sentence: str, previous: str) -> tuple[str, str]:
     """Returns the option that a reply chooses, and what it adds; empty if it chooses none."""
     reply = bare(sentence)
     pick = _EAST_PICK.match(reply) or _PICK.match(reply)
@@ -211,27 +211,27 @@ def picked(sentence: str, previous: str) -> tuple[str, str]:
 
 
 def proposal(text: str) -> str | None:
-    """The last sentence in which a message proposed something, with the one before where it points back to it.
+    """Returns the last sentence that proposes something, after the one before if it refers to that.
 
-    Empty where it proposed only what to do in the next minute, None where nothing.
+    Empty if it proposes only the immediate next step, None if nothing is proposed.
     """
-    told = [(one, is_question(one)) for one, _ in sentences(text)]
-    for at in range(len(told) - 1, -1, -1):
-        one, question = told[at]
+    parts = [(one, is_question(one)) for one, _ in sentences(text)]
+    for at in range(len(parts) - 1, -1, -1):
+        one, question = parts[at]
         if question or not _PROPOSES.search(one):
             continue
         if _NEXT_STEP.search(one):
             return ""
-        if _POINTS_BACK.search(one) and at and not told[at - 1][1]:
-            one = f"{told[at - 1][0]} {one}"
+        if _POINTS_BACK.search(one) and at and not parts[at - 1][1]:
+            one = f"{parts[at - 1][0]} {one}"
         return _unmarked(one)
     return None
 
 
-def resolved(reply: str, previous: str, following: str) -> str:
-    """A reply too short to stand alone, said in full: as the assistant confirmed it, or behind the question.
+def completed(reply: str, previous: str, following: str) -> str:
+    """Completes a reply too short to be understood alone: by the assistant's confirmation, else by the question.
 
-    The reply as it is where neither says more.
+    The reply is returned as it is if neither helps.
     """
     if len(stems(reply)) >= _SHORT:
         return reply
@@ -247,7 +247,7 @@ def resolved(reply: str, previous: str, following: str) -> str:
 
 
 def _clause(sentence: str, asked: frozenset[str]) -> str:
-    """Of a sentence that confirms several things, the one that was asked about; the whole where that is not clear."""
+    """Returns the clause of a confirmation that answers the question; the whole sentence if that is not clear."""
     clauses = [one.strip() for one in re.split(r"[,;:：，；]\s*", sentence)]
     shared = [len(stems(one) & asked) for one in clauses]
     best = max(shared)
@@ -284,8 +284,8 @@ def _options(text: str) -> list[tuple[str, str]]:
             _LISTED.match(end, colon.end()) if _LISTS.search(end, max(0, colon.start() - 60), colon.start()) else None
         )
         if listed:
-            told = [*re.split(r",\s+", listed["list"]), listed["last"]]
-            return [(str(number), one.strip()) for number, one in enumerate(told, 1)]
+            named = [*re.split(r",\s+", listed["list"]), listed["last"]]
+            return [(str(number), one.strip()) for number, one in enumerate(named, 1)]
     either = _EITHER.in_any.search(end) if _EITHER.search(end) else None
     return [("1", either["one"]), ("2", either["other"])] if either else []
 

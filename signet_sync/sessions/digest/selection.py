@@ -7,17 +7,17 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.sessions.digest.conversation import Stated, Status, Talk
+from signet_sync.sessions.digest.conversation import Dialogue, OutcomeItem, Status
 from signet_sync.sessions.digest.current import item_text
 from signet_sync.sessions.digest.reports import Report, has_label
 from signet_sync.sessions.digest.sentences import IS_CJK, is_question, overlap, split, stems
-from signet_sync.sessions.digest.turns import Call
+from signet_sync.sessions.digest.turns import ToolCall
 
 SENTENCE_LENGTH, SENTENCE_LENGTH_CJK = 215, 130
 _PASSAGES = 4
-_TITLE = 3.5  # what a report's title counts
+_TITLE = 3.5  # score of a report's title
 _FIGURE = late(r"\d")
-# A test runner's closing line, which says how many passed.
+# The closing line of a test runner, with the number of passed tests.
 _CHECKS = late(
     r"\b(\d[\d,]* (?:passed|passing|pass|examples|tests? (?:passed|completed|ok)))\b"
     r"|Tests:? .{0,40}?(\d[\d,]* passed)|^OK \((\d+ tests?)|Ran (\d+ tests?)",
@@ -32,19 +32,19 @@ class _Candidate(NamedTuple):
     text: str
 
 
-def told_of(
-    talk: Talk, found: Sequence[Report], stated: Sequence[Stated], asked: str, status: Status
+def select_results(
+    dialogue: Dialogue, found: Sequence[Report], stated: Sequence[OutcomeItem], request: str, status: Status
 ) -> tuple[str, ...]:
     """Returns the passages that best describe the outcome, in order; else the work itself, if no passage does."""
-    candidates = sorted(_candidates(talk, found, stated, asked), reverse=True)
-    worked = _worked(talk)
-    if worked and talk.last_word < min([*talk.edits[:1], *talk.runs[:1]]):
+    candidates = sorted(_candidates(dialogue, found, stated, request), reverse=True)
+    worked = _worked(dialogue)
+    if worked and dialogue.last_word < min([*dialogue.edits[:1], *dialogue.runs[:1]]):
         return worked
     if not candidates:
         return worked
     if status == "aborted":
         whole = [one.text for one in candidates if _WHOLE.search(one.text) and not _PLANNED.search(one.text)]
-        return (*whole[:1], *_afterwards(talk))
+        return (*whole[:1], *_afterwards(dialogue))
     best = candidates[0]
     room = SENTENCE_LENGTH_CJK if IS_CJK.search(best.text) else SENTENCE_LENGTH
     chosen = [best]
@@ -62,22 +62,24 @@ def told_of(
     return tuple(candidate.text for candidate in sorted(chosen, key=lambda one: one.order))
 
 
-def _candidates(talk: Talk, found: Sequence[Report], stated: Sequence[Stated], asked: str) -> Iterator[_Candidate]:
-    cues = talk.cues
+def _candidates(
+    dialogue: Dialogue, found: Sequence[Report], stated: Sequence[OutcomeItem], request: str
+) -> Iterator[_Candidate]:
+    cues = dialogue.cues
     best = next((one.place for one in found if one.late), -1)
     kept = {item_text(item.text).casefold() for item in stated if item.kind in ("next", "blocker")}
-    why = _WHY.search(asked) is not None
-    committed = talk.commits[-1][0] if talk.commits else -1
-    committed_words = stems(" ".join(subject for _, subject in talk.commits[-5:]))
-    went_on = sum(place > best for place, _ in talk.commits) > 2
+    why = _WHY.search(request) is not None
+    committed = dialogue.commits[-1][0] if dialogue.commits else -1
+    committed_words = stems(" ".join(subject for _, subject in dialogue.commits[-5:]))
+    went_on = sum(place > best for place, _ in dialogue.commits) > 2
     led: set[str] = set()
     for report in found:
-        if not report.late or (report.place > best > max(talk.last_edit, talk.last_run)):
+        if not report.late or (report.place > best > max(dialogue.last_edit, dialogue.last_run)):
             continue
         position = 0
         for number, passage in enumerate(report.read[:80]):
             label = cues.kind_of(passage.label)
-            if not number and passage.form == "heading" and _names(passage.text, asked):
+            if not number and passage.form == "heading" and _names(passage.text, request):
                 yield _Candidate(_TITLE, (report.place, number, 0), _EMOJI.sub("", passage.text).strip())
             if passage.form == "heading" or label in ("next", "plan", "preference") or passage.struck:
                 continue
@@ -94,8 +96,8 @@ def _candidates(talk: Talk, found: Sequence[Report], stated: Sequence[Stated], a
                     continue
                 if committed > report.place and _UNCOMMITTED.search(text):
                     continue
-                shared = len(stems(text) & stems(asked))
-                score = 3 / (1 + 0.35 * position) + 2 * overlap(text, asked) * min(1.0, shared / 2)
+                shared = len(stems(text) & stems(request))
+                score = 3 / (1 + 0.35 * position) + 2 * overlap(text, request) * min(1.0, shared / 2)
                 score += 0.6 if cues.has("outcome", text) else 0.0
                 score += 0.4 if _FIGURE.search(text) else 0.0
                 score += 0.5 if label == "done" else 0.0
@@ -107,28 +109,28 @@ def _candidates(talk: Talk, found: Sequence[Report], stated: Sequence[Stated], a
                 score -= 1.2 if cues.has("left", text) and not cues.has("outcome", text) else 0.0
                 score -= 1.5 if _QUOTED.search(text) else 0.0
                 score += 0.8 * min(1.0, len(stems(text) & committed_words) / 2)
-                # A salutation, "for the record": few words, and none of what was asked or committed.
+                # A salutation, "for the record": few words, none of them requested or committed.
                 thin = len(stems(text)) < 6 and not shared and not (stems(text) & committed_words)
                 if thin and not _FIGURE.search(text) and not cues.has("outcome", text):
                     score -= 1.5
                 else:
                     position += 1
                 yield _Candidate(score / 2 if went_on else score, (report.place, number, part), text)
-    # Where the assistant says little at the end, its commits say more.
-    told = next((one.message.text for one in found if one.place == best), "")
-    worth = 0.5 if len(told) >= 160 or has_label(cues, told) or IS_CJK.search(told) else 1.5
-    # Where the work went on behind what looks most like a report, they alone say what came out.
+    # If the assistant says little at the end, its commits say more.
+    report_text = next((one.message.text for one in found if one.place == best), "")
+    worth = 0.5 if len(report_text) >= 160 or has_label(cues, report_text) or IS_CJK.search(report_text) else 1.5
+    # If the work went on after the best report, only the commits say what came out.
     worth = 4.0 if went_on else worth
-    for place, subject in talk.commits[-3:]:
+    for place, subject in dialogue.commits[-3:]:
         yield _Candidate(worth, (place, 0, 0), subject)
 
 
-def _names(title: str, asked: str) -> bool:
+def _names(title: str, request: str) -> bool:
     """Whether a report's title says what it is about in the words of the request, and more than that."""
-    return 2 <= len(stems(title)) <= 14 and bool(stems(title) & stems(asked)) and ":" in title
+    return 2 <= len(stems(title)) <= 14 and bool(stems(title) & stems(request)) and ":" in title
 
 
-# Who asks why wants the cause; what was done in passing comes last.
+# A request to find out why needs the cause; side work comes last.
 _WHY = late(
     r"\b(?:why|cause|find out|figure out|investigate|debug|look into|flaky|warum|ursache|woran|pourquoi"
     r"|cause|por qué|causa|perché|motivo)\b"
@@ -146,7 +148,7 @@ _ASIDE = late(
     r"|di passaggio)\b|попутно|顺便|ついでに",
     re.IGNORECASE,
 )
-# Passing checks say that it is done, not what.
+# Passing checks show that it is done, not what.
 _GREEN = late(
     r"(?:all |the |alle |tous les |todos? l[oa]s |tutti i )?(?:\d[\d.,]* )?(?:unit |e2e )?"
     r"(?:tests?|specs?|checks?|ci|build|pruebas|testes?|тесты)\b.{0,40}(?:green|pass\w*|grün|verts?|verde\w*|ok|passam|laufen|проход\w*)\b",
@@ -168,7 +170,7 @@ _UNCOMMITTED = late(
 _NUMBER = late(r"^\(?\d{1,2}[.)]\s+")
 
 
-# What may stand above anything says nothing of what is below it.
+# Labels that fit anything say nothing about what is below them.
 _ANY_LABEL = late(
     r"(?:key |main )?(?:points?|takeaways?|highlights?|notes?|details?|overview|recap|tl;?dr|info|files?"
     r"|in short|in brief|report)$"
@@ -189,20 +191,20 @@ def _lead(label: str) -> str:
     return bare if bare and len(bare) <= 40 and not re.search(r"[.!?。！？]", bare) else ""
 
 
-def _worked(talk: Talk) -> tuple[str, ...]:
+def _worked(dialogue: Dialogue) -> tuple[str, ...]:
     """Returns the work done if the assistant does not report it: commits, else edits, and how the last run ended."""
-    done = [subject for _, subject in talk.commits[-2:]]
+    done = [subject for _, subject in dialogue.commits[-2:]]
     if not done:
-        names = list(dict.fromkeys(path.rpartition("/")[2] for path in talk.edited()))
+        names = list(dict.fromkeys(path.rpartition("/")[2] for path in dialogue.edited()))
         if not names:
             return ()
         shown = [*names[:3], f"{len(names) - 3} more files"] if len(names) > 4 else names
         done = [f"edited {', '.join(shown[:-1])}{' and ' if len(shown) > 1 else ''}{shown[-1]}"]
-    checks = checks_of(talk)
+    checks = last_checks(dialogue)
     return (*done, checks) if checks else tuple(done)
 
 
-# Of a session that was stopped, a sentence that was cut off or says what should come next tells no state.
+# In a stopped session, a sentence that is cut off or says what comes next does not describe the state.
 _WHOLE = late(r"[.!。！]['\")”»]*$")
 _PLANNED = late(
     r"\b(?:i['’]?ll|i will|i['’]?m going to|let me|next|nächste[rsn]? schritt|prochaine étape|(?:próximo"
@@ -213,21 +215,21 @@ _PLANNED = late(
 )
 
 
-def _afterwards(talk: Talk) -> tuple[str, ...]:
+def _afterwards(dialogue: Dialogue) -> tuple[str, ...]:
     """Returns what was run after the person's last word: the clean-up."""
-    if len(talk.users) < 2:
+    if len(dialogue.users) < 2:
         return ()
-    last = talk.users[-1][0]
-    runs = [talk.turns[place] for place in talk.runs[-3:] if place > last]
-    ran = [run.detail.split("&&")[0].strip() for run in runs if isinstance(run, Call)]
+    last = dialogue.users[-1][0]
+    runs = [dialogue.turns[place] for place in dialogue.runs[-3:] if place > last]
+    ran = [run.detail.split("&&")[0].strip() for run in runs if isinstance(run, ToolCall)]
     return tuple(f"then {one}" for one in ran[:1] if 0 < len(one) <= 80 and "\n" not in one)
 
 
-def checks_of(talk: Talk) -> str:
+def last_checks(dialogue: Dialogue) -> str:
     """Returns the last result of a test run, such as "37 passed"; empty if it failed or none ran."""
-    for place in reversed(talk.runs[-20:]):
-        call = talk.turns[place]
-        if not isinstance(call, Call):
+    for place in reversed(dialogue.runs[-20:]):
+        call = dialogue.turns[place]
+        if not isinstance(call, ToolCall):
             continue
         for line in reversed(call.output[-12:]):
             if _RED.search(line[:300]):

@@ -19,19 +19,19 @@ _LOG_LINE = late(
 )
 _END = late(r"[.!?…。！？](?:(?<![。！？])[\"'”’»)]*\s+|(?<=[。！？])\s*)(?=\S)")
 _SAYS_SOMETHING = late(r"[^\W_]")
-_FORM = 8  # characters of the longest short form
+_FORM = 8  # characters of the longest abbreviation
 _SHORT_WORDS = tuple("bzw ca vs etc approx no nr ej resp incl inkl dr mr ms st usw".split())
 _SHORT_FORMS = late(
     rf"(?:(?<!\d )\b(?:e\.g|i\.e|z\.B|d\.h|{'|'.join(_SHORT_WORDS)}|p\.ex|u\.a|т\.е|т\.д)\.|\b\w\.|^\d+\.)$",
     re.IGNORECASE,
 )
-# "drop C and D. but keep B": a letter that is a name, not a short form.
+# "drop C and D. but keep B": the letter is a name, not an abbreviation.
 _LETTER = late(r"\s[A-Z]\.$")
 _GOES_ON = late(r"(?:but|and|also|btw|then|mais|aber|und|pero|mas|ma|но)\b")
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff"
 _WORDS = late(rf"[{_CJK}]{{2}}|[^\W_{_CJK}][\w.+#-]*[\w+#]|\d+", re.UNICODE)
 IS_CJK = late(f"[{_CJK}]")
-_STEMMED = 1_000  # characters of a text that are compared, and kept in memory
+_STEMMED = 1_000  # characters of a text that are compared
 _COMMON_WORDS = (
     "the and for with that this from into are was were has have had been not dont but you your our its "
     "it's they them there here when then than what which will would should could can may also just now "
@@ -73,13 +73,13 @@ def unpasted(text: str) -> str:
         text = _untagged(text)
     lines = text.split("\n")
     speakers = [found[1] for line in lines if (found := _SPEAKS.match(line))]
-    talk = len(speakers) > 2 and len(set(speakers)) > 1
+    dialogue = len(speakers) > 2 and len(set(speakers)) > 1
     pasted = False
     for number, line in enumerate(lines):
         if pasted and not line.strip():
             pasted = number > 0 and not lines[number - 1].strip()
             pasted = pasted or _PASTES.search(lines[number - 1]) is not None
-        if pasted or (talk and _SPEAKS.match(line)):
+        if pasted or (dialogue and _SPEAKS.match(line)):
             lines[number] = ""
             continue
         pasted = _announces(line)
@@ -115,14 +115,14 @@ _SAYS = late(r"\b(?:log|error|message|console|it|output|docs?|readme|compiler|li
 
 
 def unquoted(sentence: str) -> str:
-    """A sentence without what it quotes: the words of others order nothing."""
+    """Returns a sentence without its quotations: the words of others request nothing."""
     if any(mark in sentence for mark in '"“„«「'):
         sentence = _QUOTED.sub(" ", sentence)
     return _SAYS.sub(" ", sentence) if "says" in sentence else sentence
 
 
 def split(line: str) -> list[str]:
-    """The sentences of a line; an abbreviation's point ends none."""
+    """Splits a line into sentences; the point of an abbreviation ends none."""
     line = line.strip()
     parts = []
     at = 0
@@ -147,15 +147,15 @@ def split(line: str) -> list[str]:
 
 
 def _is_short_form(begun: str) -> bool:
-    """Whether the point at a text's end is that of a short form."""
+    """Whether the point at a text's end belongs to an abbreviation."""
     word = begun[begun.rfind(" ", max(0, len(begun) - 40)) + 1 : -1]
     if len(word) > 1 and word.isascii() and word.isalpha() and word.lower() not in _SHORT_WORDS:
-        return False  # nearly all that ends with a point
+        return False  # nearly all words
     return _SHORT_FORMS.search(begun, max(0, len(begun) - _FORM)) is not None
 
 
 def stems(text: str) -> frozenset[str]:
-    """The words of content in a text, cut to five letters; of Chinese, Japanese and Korean every two characters."""
+    """Returns the content words of a text, cut to five letters; for CJK scripts, pairs of characters."""
     return _stems(text[:_STEMMED])
 
 
@@ -175,7 +175,7 @@ def _stems(text: str) -> frozenset[str]:
 
 
 def overlap(one: str, other: str) -> float:
-    """The share of the shorter text's words that the other holds, too."""
+    """Returns the share of one text's words that the other has too, of the text with fewer words."""
     first, second = stems(one), stems(other)
     least = min(len(first), len(second))
     return len(first & second) / least if least else 0.0

@@ -2,47 +2,47 @@
 
 from __future__ import annotations
 
-from signet_sync.sessions.digest.conversation import Kind, Outcome, Stated, Status, Talk
-from signet_sync.sessions.digest.current import distinct, standing
-from signet_sync.sessions.digest.person import of_person
-from signet_sync.sessions.digest.reports import hindered, of_prose, of_sections, reports
-from signet_sync.sessions.digest.selection import told_of
+from signet_sync.sessions.digest.conversation import Dialogue, OutcomeItem, SessionOutcome, Status
+from signet_sync.sessions.digest.current import distinct, still_valid
+from signet_sync.sessions.digest.person import statements_of_person
+from signet_sync.sessions.digest.reports import possible_blockers, prose_statements, reports, section_statements
+from signet_sync.sessions.digest.selection import select_results
 from signet_sync.sessions.digest.sentences import stems
-from signet_sync.sessions.digest.status import is_trivial, parting_of, status_of
-
-__all__ = ["ITEMS", "Kind", "Outcome", "Stated", "Status", "outcome"]
+from signet_sync.sessions.digest.status import is_trivial, parting_words, status_of
 
 ITEMS = 24
 
 
-def outcome(transcript: str) -> Outcome:
+def outcome(transcript: str) -> SessionOutcome:
     """Returns the outcome of a (sanitized) transcript. Total, deterministic, linear."""
-    talk = Talk(transcript)
-    if not talk.assistants and not talk.users:
-        return Outcome(edited=talk.edited(), commands=talk.commands(), opening=talk.opening())
-    asked = _request(talk)
-    found = reports(talk)
+    dialogue = Dialogue(transcript)
+    if not dialogue.assistants and not dialogue.users:
+        return SessionOutcome(edited=dialogue.edited(), commands=dialogue.commands(), opening=dialogue.opening())
+    request = _request(dialogue)
+    found = reports(dialogue)
     best = next((one.place for one in found if one.late), -1)
-    prose = list(of_prose(talk, found))
-    stated = [*of_sections(talk, found), *of_person(talk, best)]
-    stated = standing(talk, [*stated, *(item for item in prose if item.kind not in ("next", "blocker"))])
+    prose = list(prose_statements(dialogue, found))
+    stated = [*section_statements(dialogue, found), *statements_of_person(dialogue, best)]
+    stated = still_valid(dialogue, [*stated, *(item for item in prose if item.kind not in ("next", "blocker"))])
     if not any(item.kind == "blocker" and item.source == "section" for item in stated):
-        reported = standing(talk, [item for item in prose if item.kind == "blocker"])
+        reported = still_valid(dialogue, [item for item in prose if item.kind == "blocker"])
         if reported or not any(item.kind == "blocker" for item in stated):
-            reported = reported or standing(talk, list(hindered(talk, found)))
+            reported = reported or still_valid(dialogue, list(possible_blockers(dialogue, found)))
             stated = [*(item for item in stated if item.kind != "blocker"), *reported[:1]]
     if not any(item.kind == "next" and item.source == "section" for item in stated):
-        stated += standing(talk, [item for item in prose if item.kind == "next"])
+        stated += still_valid(dialogue, [item for item in prose if item.kind == "next"])
     stated = distinct(_summed_up(stated))
-    status = status_of(talk, stated, found)
-    trivial = is_trivial(talk)
+    status = status_of(dialogue, stated, found)
+    trivial = is_trivial(dialogue)
     stated = [item for item in stated if not trivial and _fits(item, status)][:ITEMS]
-    told = () if trivial else told_of(talk, found, stated, asked, status)
-    parting = parting_of(talk) if status == "aborted" else ""
-    return Outcome(told, tuple(stated), status, asked, talk.edited(), talk.commands(), talk.opening(), parting)
+    results = () if trivial else select_results(dialogue, found, stated, request, status)
+    parting = parting_words(dialogue) if status == "aborted" else ""
+    return SessionOutcome(
+        results, tuple(stated), status, request, dialogue.edited(), dialogue.commands(), dialogue.opening(), parting
+    )
 
 
-def _summed_up(stated: list[Stated]) -> list[Stated]:
+def _summed_up(stated: list[OutcomeItem]) -> list[OutcomeItem]:
     """Keeps the report's list of decisions, if there is one, and drops decisions stated before it."""
     listed = [item for item in stated if item.kind == "decision" and item.source == "section"]
     if len(listed) < 2:
@@ -51,14 +51,21 @@ def _summed_up(stated: list[Stated]) -> list[Stated]:
     return [item for item in stated if item.kind != "decision" or item.source == "section" or item.order > last]
 
 
-def _fits(item: Stated, status: Status) -> bool:
+def _fits(item: OutcomeItem, status: Status) -> bool:
     """Whether an item is possible with a status: if only questions were asked, nothing was decided."""
     if item.kind == "blocker":
         return status == "blocked"
     return status != "question-only" or item.kind == "preference" or item.source in ("section", "bound")
 
 
-def _request(talk: Talk) -> str:
+def _request(dialogue: Dialogue) -> str:
     """Returns the first request that is more than a greeting."""
-    lines = [sentence for place, _ in talk.users[:4] for sentence, _ in talk.heard(place) if len(stems(sentence)) >= 2]
-    return next((line for line in lines if len(stems(line)) > 3 or not talk.cues.has("mode", line)), "".join(lines[:1]))
+    lines = [
+        sentence
+        for place, _ in dialogue.users[:4]
+        for sentence, _ in dialogue.sentences_of(place)
+        if len(stems(sentence)) >= 2
+    ]
+    return next(
+        (line for line in lines if len(stems(line)) > 3 or not dialogue.cues.has("mode", line)), "".join(lines[:1])
+    )

@@ -1,4 +1,4 @@
-"""Classifies a sentence as decision, constraint, preference, next step or blocker, by its words and context."""
+"""Classifies a sentence by rules: decision, constraint, preference, next step or blocker, by words and context."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from signet_sync.sessions.digest.cues import Cues, any_of
 from signet_sync.sessions.digest.sentences import IS_CJK, is_question, stems, unquoted
 
 
-class Said(NamedTuple):
+class SentenceContext(NamedTuple):
     """A sentence with the context that determines its kind.
 
     By the person: `first` in the session's first turn, `reply` after a question or proposal (`previous` is the
@@ -77,7 +77,7 @@ POINTS_BACK = late(
     r"|ciò|quest[oaie]|quell[oaie]|это|он[аои]?|它|这|那|これ|それ|그것|이것)(?=['’\s,])|^(?:它|这|那|これ|それ)",
     re.IGNORECASE,
 )
-# "las tiene que crear el proveedor": what has to be made, the sentence before says.
+# "las tiene que crear el proveedor": only the sentence before names what has to be made.
 _OBJECT = late(r"^(?:la|las|lo|los|le|les|li|gli|os|as)\s", re.IGNORECASE)
 _CLAUSE = late(r"\s*(?:[,;，；、]|\s[–—-]\s)\s*")
 
@@ -109,12 +109,12 @@ def is_inquiry(sentence: str) -> bool:
     return (is_question(sentence) or _ASKS.search(text) is not None) and not _WISH.match(text)
 
 
-def kind_by_rules(said: Said, cues: Cues) -> Kind | None:
+def kind_by_rules(said: SentenceContext, cues: Cues) -> Kind | None:
     """Returns the kind of a sentence by the rules alone; None if it is not worth keeping."""
     return _of_report(said, cues) if said.report else _of_person(said, cues)
 
 
-def _of_person(said: Said, cues: Cues) -> Kind | None:
+def _of_person(said: SentenceContext, cues: Cues) -> Kind | None:
     text = unquoted(bare(said.sentence) or said.sentence)
     if is_inquiry(said.sentence):
         return None
@@ -161,12 +161,12 @@ def _of_person(said: Said, cues: Cues) -> Kind | None:
 
 # A question without its mark: "wait, what does that mean".
 _ASKS = any_of([r"(?:^|, )(?:what|why|how|which|who) (?:does|is|do|did|are|was|were|not|about|if)\b"])
-# Of no content where nothing else is said: "wait no!".
+# Without content if nothing else is said: "wait no!".
 _INTERJECTIONS = stems("wait sorry never mind hmm scratch please moment espera aspetta attends")
-# As many words behind a question for a fact choose something: "chapter 7" only tells.
+# An answer to a question for a fact that has so many words chooses something; "chapter 7" only informs.
 _TOLD = 4
 _REPLACES = any_of([r"\binstead\b|\brather than\b|\bstatt(?:dessen)?\b|\bau lieu d|\ben vez de\b|\bem vez de\b"])
-# What has just happened is no choice: "ops just turned it on", "plugged in now".
+# What has just happened is not a choice: "ops just turned it on", "plugged in now".
 _NEWS = any_of(
     [
         r"\bjust (?:now )?(?:\w+ed|wrote|said|told|got|heard|came|went|saw|sent|found|made|ran|bought|left)\b"
@@ -193,7 +193,7 @@ _SEES = any_of(
         r"|変わりません|おかしい|똑같|여전히"
     ]
 )
-# Said in parting, it plans nothing: "have a nice weekend", "see you tomorrow".
+# Words of parting plan nothing: "have a nice weekend", "see you tomorrow".
 _PARTS = Caseless(
     r"\b(?:have an?|enjoy (?:the|your)|see you|talk (?:to you )?(?:tomorrow|later|soon)|bye|schöne[ns]?"
     r"|bis (?:morgen|später|dann)"
@@ -216,7 +216,7 @@ def on_topic(text: str, previous: str) -> bool:
     return topic is not None and bool(stems(topic[1])) and stems(topic[1]) <= stems(previous[-1_000:])
 
 
-# What the person postpones is no blocker; what is already under way is no next step.
+# What the person postpones is not a blocker; what is already on its way is not a next step.
 PUT_OFF = Caseless(
     r"\b(?:do not|don['’]?t|not) (?:commit|merge|push|deploy|ship|release)\w*\b.{0,40}\b(?:yet|until|till|before)\b"
     r"|\bnoch nicht (?:commit|merge|push|deploy|ausroll|veröffentlich)\w*|\bpas encore (?:committ|pouss"
@@ -231,7 +231,7 @@ _ARRIVES = Caseless(
 _SWITCH = Caseless(r"\b(?:switch|drop|replace)\b.{1,80}\b(?:to|by|with|for)\b")
 
 
-def _lasting(said: Said, text: str, cues: Cues) -> Kind | None:
+def _lasting(said: SentenceContext, text: str, cues: Cues) -> Kind | None:
     """Returns preference or constraint for a sentence that holds beyond this moment."""
     if cues.has("habit", text) or cues.has("manner", text):
         return "preference"
@@ -252,7 +252,7 @@ def _lasting(said: Said, text: str, cues: Cues) -> Kind | None:
     return None
 
 
-# How a thing shall behave, where it answers a question: "points stay in the region where they were earned".
+# Answers that say how something shall behave: "points stay in the region where they were earned".
 _THEN = late(r"\bthen[.!]?$", re.IGNORECASE)
 _STAYS = late(
     r"^leave (?:it|them|that|those)\b|\bstays? (?:in|on|at|where|with)\b|\bbleib\w* (?:in|bei|auf)\b", re.IGNORECASE
@@ -264,7 +264,7 @@ _STRICT = late(
 
 
 def _replaces(text: str, cues: Cues) -> bool:
-    """Whether a sentence says what to do and only in passing what not: "fix the hook, don't add a sleep"."""
+    """Whether a sentence says what to do, and what not only in addition: "fix the hook, don't add a sleep"."""
     parts = _CLAUSE.split(text, maxsplit=1)
     if len(parts) < 2:
         return False
@@ -281,7 +281,7 @@ def _replaces(text: str, cues: Cues) -> bool:
 
 
 def _names_program(text: str, command: str) -> bool:
-    """Whether the person tells of the very program that was just run: how to work, no bound of the project."""
+    """Whether a sentence names the program that was just run: it says how to work, and does not limit the project."""
     programs = {part.strip().split(" ")[0] for part in re.split(r"&&|\|\||;|\|", command)[:20]}
     return any(
         1 < len(name) < 40 and re.search(rf"\b(?:use|run|call|with)\b[^.]*\b{re.escape(name)}\b", text, re.IGNORECASE)
@@ -289,7 +289,7 @@ def _names_program(text: str, command: str) -> bool:
     )
 
 
-def _of_report(said: Said, cues: Cues) -> Kind | None:
+def _of_report(said: SentenceContext, cues: Cues) -> Kind | None:
     text = unquoted(said.sentence)
     if is_question(text) or cues.has("offer", text) or _IF.match(text):
         return None

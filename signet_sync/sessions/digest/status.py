@@ -6,11 +6,11 @@ import re
 from collections.abc import Sequence
 
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.sessions.digest.conversation import Stated, Status, Talk
+from signet_sync.sessions.digest.conversation import Dialogue, OutcomeItem, Status
 from signet_sync.sessions.digest.reports import Report, has_label
 from signet_sync.sessions.digest.sentences import is_question, split, stems
-from signet_sync.sessions.digest.statements import ORDERS, PUT_OFF, Said, bare, is_errand, kind_by_rules
-from signet_sync.sessions.digest.turns import Call
+from signet_sync.sessions.digest.statements import ORDERS, PUT_OFF, SentenceContext, bare, is_errand, kind_by_rules
+from signet_sync.sessions.digest.turns import ToolCall
 
 # Steps without which a task is not finished.
 _MUST_FOLLOW = late(
@@ -44,19 +44,19 @@ _ASKING = late(
 )
 
 
-def status_of(talk: Talk, stated: Sequence[Stated], found: Sequence[Report]) -> Status:
+def status_of(dialogue: Dialogue, stated: Sequence[OutcomeItem], found: Sequence[Report]) -> Status:
     """Returns the status at the end."""
     planned = any(item.kind in ("next", "blocker") and item.source == "section" for item in stated)
-    if not (talk.edits or talk.commits or planned) and _only_asked(talk):
+    if not (dialogue.edits or dialogue.commits or planned) and _only_asked(dialogue):
         return "question-only"
-    if talk.interrupted >= max(0, talk.last_word, talk.last_edit):
+    if dialogue.interrupted >= max(0, dialogue.last_word, dialogue.last_edit):
         return "aborted"
-    stopped = _stopped(talk)
-    if stopped and not _reported(talk, found):
+    stopped = _stopped(dialogue)
+    if stopped and not _reported(dialogue, found):
         return "aborted"
     if any(item.kind == "blocker" for item in stated):
         return "blocked"
-    return "open" if _unfinished(talk, stated, found) else "done"
+    return "open" if _unfinished(dialogue, stated, found) else "done"
 
 
 _FOR_NOW = late(
@@ -66,39 +66,38 @@ _FOR_NOW = late(
     r"|завтра|明天|明日|내일",
     re.IGNORECASE,
 )
-_TURNS = 500  # from the beginning, and as many from the end
 _TOLD = 6  # stems of a message that reports
 _REPORTED = 16  # stems; an answer to "stop" with as many reports of work
 _LAST_TURNS, _ORDERED = 2, 400  # of the person; characters of a turn that stops the work
 
 
-def _stopped(talk: Talk) -> bool:
+def _stopped(dialogue: Dialogue) -> bool:
     """Whether one of the person's last turns orders to stop, and only clean-up followed."""
-    for place, message in talk.users[-_LAST_TURNS:]:
-        if place < max([-1, *talk.edits]) or len(message.text) > _ORDERED:
+    for place, message in dialogue.users[-_LAST_TURNS:]:
+        if place < max([-1, *dialogue.edits]) or len(message.text) > _ORDERED:
             continue
-        behind = [one.text for at, one in talk.assistants if at > place]
-        worked = any(len(stems(text)) >= _REPORTED and not talk.cues.has("stopped", text) for text in behind)
-        told = any(
-            max(talk.last_edit, talk.last_run) < at < place and len(stems(one.text)) >= _TOLD
-            for at, one in talk.assistants[-4:]
+        behind = [one.text for at, one in dialogue.assistants if at > place]
+        worked = any(len(stems(text)) >= _REPORTED and not dialogue.cues.has("stopped", text) for text in behind)
+        was_reported = any(
+            max(dialogue.last_edit, dialogue.last_run) < at < place and len(stems(one.text)) >= _TOLD
+            for at, one in dialogue.assistants[-4:]
         )
-        said = [sentence for sentence, _ in talk.heard(place)]
-        orders = any(talk.cues.has("stop", one) and not (told and _FOR_NOW.search(one)) for one in said)
-        # Who was interrupted and gives the work up says why, and the assistant that it stopped.
-        ends = talk.interrupted == place - 1 and any(talk.cues.has("stopped", text) for text in behind[:1])
-        # Who leaves for today behind a report stops nothing.
+        said = [sentence for sentence, _ in dialogue.sentences_of(place)]
+        orders = any(dialogue.cues.has("stop", one) and not (was_reported and _FOR_NOW.search(one)) for one in said)
+        # A person who interrupted and gives up says why, and the assistant confirms that it stopped.
+        ends = dialogue.interrupted == place - 1 and any(dialogue.cues.has("stopped", text) for text in behind[:1])
+        # A person who leaves for today after a report stops nothing.
         if not worked and (orders or ends):
             return True
     return False
 
 
-def _reported(talk: Talk, found: Sequence[Report]) -> bool:
-    last = talk.users[-1][0]
-    return any(talk.last_edit < one.place < last and has_label(talk.cues, one.message.text) for one in found)
+def _reported(dialogue: Dialogue, found: Sequence[Report]) -> bool:
+    last = dialogue.users[-1][0]
+    return any(dialogue.last_edit < one.place < last and has_label(dialogue.cues, one.message.text) for one in found)
 
 
-def _unfinished(talk: Talk, stated: Sequence[Stated], found: Sequence[Report]) -> bool:
+def _unfinished(dialogue: Dialogue, stated: Sequence[OutcomeItem], found: Sequence[Report]) -> bool:
     listed = any(item.kind == "next" and item.source == "section" for item in stated)
     for report in found:
         if not report.late:
@@ -107,40 +106,42 @@ def _unfinished(talk: Talk, stated: Sequence[Stated], found: Sequence[Report]) -
         if "open" in marks or {"done", "failed"} <= marks:
             return True
         for passage in report.read:
-            kind = talk.cues.kind_of(passage.label)
+            kind = dialogue.cues.kind_of(passage.label)
             if kind == "next" and (_PART_LEFT.search(passage.label) or (_TO_DO.match(passage.label) and listed)):
                 return True
             if kind in ("next", "plan"):
                 continue
-            if passage.label and talk.cues.has("unfinished", passage.label):
+            if passage.label and dialogue.cues.has("unfinished", passage.label):
                 return True
-            if any(talk.cues.has("unfinished", one) for one in split(passage.text) if not is_question(one)):
+            if any(dialogue.cues.has("unfinished", one) for one in split(passage.text) if not is_question(one)):
                 return True
-    asked = talk.users[0][1].text[:400] if talk.users else ""
+    request = dialogue.users[0][1].text[:400] if dialogue.users else ""
     if any(item.kind == "next" and PUT_OFF.search(item.text) for item in stated if item.source == "person"):
         return True
-    return any(item.kind == "next" and (_MUST_FOLLOW.search(item.text) or _named(item.text, asked)) for item in stated)
+    return any(
+        item.kind == "next" and (_MUST_FOLLOW.search(item.text) or _named(item.text, request)) for item in stated
+    )
 
 
-def _named(text: str, asked: str) -> bool:
+def _named(text: str, request: str) -> bool:
     """Whether a next step is part of the request: "rest: navigation, tables, pdf preview"."""
-    parts = [part for part in re.split(r"[,:;]|\band\b|\bund\b", asked)[1:] if len(stems(part)) >= 2]
+    parts = [part for part in re.split(r"[,:;]|\band\b|\bund\b", request)[1:] if len(stems(part)) >= 2]
     return any(stems(part) <= stems(text) for part in parts)
 
 
-def _only_asked(talk: Talk) -> bool:
+def _only_asked(dialogue: Dialogue) -> bool:
     """Whether nothing was to be done: only greetings, questions, and words between them."""
-    if len(talk.runs) > 3:
+    if len(dialogue.runs) > 3:
         return False
-    if is_trivial(talk):
+    if is_trivial(dialogue):
         return True
     questions = 0
-    for place, _ in [*talk.users[:_TURNS], *talk.users[_TURNS:][-_TURNS:]]:
-        for sentence, _ in talk.heard(place):
+    for place, _ in dialogue.some_users:
+        for sentence, _ in dialogue.sentences_of(place):
             said = bare(sentence)
             if is_question(sentence) or _ASKING.match(said):
                 questions += 1
-            elif talk.cues.has("mode", said):
+            elif dialogue.cues.has("mode", said):
                 continue
             elif is_errand(said) or ORDERS.match(said):
                 return False
@@ -151,27 +152,27 @@ _TRIES = late(r"(?:just )?(?:test|check|try|hold)\w*\b", re.IGNORECASE)
 _GREETING = 24  # stems of all that is answered to a greeting
 
 
-def is_trivial(talk: Talk) -> bool:
+def is_trivial(dialogue: Dialogue) -> bool:
     """Whether there was only a greeting."""
-    if any(isinstance(turn, Call) for turn in talk.turns):
+    if any(isinstance(turn, ToolCall) for turn in dialogue.turns):
         return False
-    if sum(len(stems(message.text)) for _, message in talk.assistants[:40]) > _GREETING:
+    if sum(len(stems(message.text)) for _, message in dialogue.assistants[:40]) > _GREETING:
         return False
-    heard = [bare(sentence) for place, _ in talk.users[:40] for sentence, _ in talk.heard(place)]
-    if any(_ASKING.match(one) or (is_errand(one) and not _TRIES.match(one)) for one in heard):
+    said = [bare(sentence) for place, _ in dialogue.users[:40] for sentence, _ in dialogue.sentences_of(place)]
+    if any(_ASKING.match(one) or (is_errand(one) and not _TRIES.match(one)) for one in said):
         return False
-    if any(kind_by_rules(Said(one, first=True), talk.cues) for one in heard):
+    if any(kind_by_rules(SentenceContext(one, first=True), dialogue.cues) for one in said):
         return False
-    return sum(len(stems(message.text)) for _, message in talk.users[:40]) <= 8 and not any(
+    return sum(len(stems(message.text)) for _, message in dialogue.users[:40]) <= 8 and not any(
         is_question(sentence) and len(stems(sentence)) > 1
-        for place, _ in talk.users[:40]
-        for sentence, _ in talk.heard(place)
+        for place, _ in dialogue.users[:40]
+        for sentence, _ in dialogue.sentences_of(place)
     )
 
 
-def parting_of(talk: Talk) -> str:
+def parting_words(dialogue: Dialogue) -> str:
     """Returns what the person said about a stopped session, besides the bare order to stop."""
-    if not talk.users or len(talk.users) < 2:
+    if not dialogue.users or len(dialogue.users) < 2:
         return ""
-    said = [sentence for sentence, _ in talk.heard(talk.users[-1][0]) if not is_question(sentence)]
+    said = [sentence for sentence, _ in dialogue.sentences_of(dialogue.users[-1][0]) if not is_question(sentence)]
     return next((one for one in said if len(stems(one)) >= 3), "")

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.sessions.digest.headline import told
-from signet_sync.sessions.digest.session import Kind, Outcome, outcome
-from signet_sync.text.digest_mark import VERSION, opening
+from signet_sync.sessions.digest.conversation import Kind, SessionOutcome
+from signet_sync.sessions.digest.headline import results_text
+from signet_sync.sessions.digest.session import outcome
+from signet_sync.text.digest_mark import opening
 from signet_sync.text.sentences import flatten
-
-__all__ = ["LIMIT", "VERSION", "Outcome", "digest", "outcome", "summary"]
 
 LIMIT = 6_000
 TITLE_LENGTH, LINE = 100, 160
@@ -34,12 +33,14 @@ def digest(transcript: str, *, project: str | None, harness: str | None) -> str:
     return summary(outcome(transcript), project=project, harness=harness)
 
 
-def summary(found: Outcome, *, project: str | None, harness: str | None) -> str:
+def summary(found: SessionOutcome, *, project: str | None, harness: str | None) -> str:
     """Returns Markdown about a session; empty if its transcript has no word. At most `LIMIT` characters.
 
     Everything but headings, counts and the opening line is in the transcript; shortened text ends in `…`.
     """
-    title = next(filter(None, (_line(text, TITLE_LENGTH) for text in (found.asked, told(found), found.opening))), "")
+    title = next(
+        filter(None, (_line(text, TITLE_LENGTH) for text in (found.request, results_text(found), found.opening))), ""
+    )
     if not title:
         return ""
     sections = [f"# {title}", opening(project, harness, found.status)]
@@ -49,9 +50,9 @@ def summary(found: Outcome, *, project: str | None, harness: str | None) -> str:
     return "\n\n".join(sections) + "\n"
 
 
-def _sections(found: Outcome, project: str | None) -> Iterator[tuple[str, list[str]]]:
+def _sections(found: SessionOutcome, project: str | None) -> Iterator[tuple[str, list[str]]]:
     """Yields the sections in order with their lines; those that MEMORY.md also has use its names."""
-    yield "Outcome", _first(_items(found.told), OUTCOME)
+    yield "Outcome", _first(_items(found.results), OUTCOME)
     for name, kind in _SECTIONS:
         yield name, _first(_items(item.text for item in found.items if item.kind == kind), ITEMS)
     yield "Files", _first(_files(found.edited, project), FILES)

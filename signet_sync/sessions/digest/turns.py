@@ -14,7 +14,7 @@ _INDENT = 8  # of a closing fence
 _BLANK = late(r"\n+")
 
 
-class Message(NamedTuple):
+class SpokenMessage(NamedTuple):
     """The words of one speaker between two calls; `text` is Markdown with blank lines, `line` that of its first one."""
 
     speaker: Speaker
@@ -22,7 +22,7 @@ class Message(NamedTuple):
     line: int
 
 
-class Call(NamedTuple):
+class ToolCall(NamedTuple):
     """A tool call: its name in lower case, its arguments, whether it failed, the end of its output."""
 
     tool: str
@@ -31,13 +31,13 @@ class Call(NamedTuple):
     output: tuple[str, ...]
 
 
-class Note(NamedTuple):
+class HarnessNote(NamedTuple):
     """A note of the harness: `interrupted` if the person stopped it, `compacted` if context was cut."""
 
     kind: Literal["interrupted", "compacted"]
 
 
-Turn = Message | Call | Note
+DigestTurn = SpokenMessage | ToolCall | HarnessNote
 
 
 def _closes(line: str, fence: str) -> bool:
@@ -46,18 +46,18 @@ def _closes(line: str, fence: str) -> bool:
     return len(line) - len(signs) <= _INDENT and signs.startswith(fence) and not signs.rstrip(" \t").strip(fence[0])
 
 
-def turns(text: str) -> list[Turn]:
+def turns(text: str) -> list[DigestTurn]:
     """Returns the turns of a transcript in order; reads each line once."""
-    walk = _Walk(text)
+    walk = _Parser(text)
     walk.run()
     return walk.found
 
 
-class _Walk:
+class _Parser:
     """Parses line by line; the content of a fence is taken as a whole."""
 
     def __init__(self, text: str) -> None:
-        self.found: list[Turn] = []
+        self.found: list[DigestTurn] = []
         self._text = text
         self._ours = is_ours(text)
         self._at, self._number = 0, 0
@@ -100,7 +100,7 @@ class _Walk:
             self._close()
             self._speaker, rest = turn
             if line.startswith("## Compaction"):
-                self.found.append(Note("compacted"))
+                self.found.append(HarnessNote("compacted"))
             if rest.strip():
                 self._add(rest)
             return ""
@@ -113,7 +113,7 @@ class _Walk:
         elif self._ours and line[:1] in "*_" and line and note_of(line) is not None:
             self._close()
             if "interrupted" in line or "turn aborted" in line:
-                self.found.append(Note("interrupted"))
+                self.found.append(HarnessNote("interrupted"))
         elif self._call is None or (line.strip() and not line.startswith("  ")):
             # A call's output is indented below it; the words begin where that ends.
             if self._call is not None:
@@ -167,8 +167,8 @@ class _Walk:
     def _close(self) -> None:
         """Ends the message or call that is being read."""
         if self._call is not None:
-            self.found.append(Call(*self._call, tuple(self._output)))
+            self.found.append(ToolCall(*self._call, tuple(self._output)))
             self._call, self._output = None, []
         if self._words:
-            self.found.append(Message(self._speaker, "\n".join(self._words), self._start))
+            self.found.append(SpokenMessage(self._speaker, "\n".join(self._words), self._start))
             self._words = []

@@ -54,7 +54,7 @@ class FoundTurn(NamedTuple):
     content: str
 
 
-class Ending(NamedTuple):
+class EndingBounds(NamedTuple):
     """The end of a session, to select the live turns it covers; `said_by`, `begun_at`: ISO 8601 UTC with milliseconds.
 
     Covered are the session's own turns said before the ending began; later ones are not in it. Under a key that
@@ -78,7 +78,7 @@ class Ending(NamedTuple):
 # ── turns ──
 
 
-def news(
+def not_buffered(
     database: Database, agent_id: str, session_key: str, turns: Sequence[LiveTurn], *, session_id: str = ""
 ) -> list[LiveTurn]:
     """Returns the turns that are not buffered yet, in order.
@@ -99,7 +99,7 @@ def news(
         elif not (alike(known[0], turn.role) and alike(known[1], turn.content)):
             raise UsageError(
                 f"turn {turn.turn} of this session was appended with other words",
-                hint="nothing was written; a turn never changes: append what is new under a number of its own",
+                hint="nothing was written; turns never change: append new words under a new number",
                 code="turn-conflict",
             )
     return list(new.values())
@@ -234,26 +234,26 @@ def segments(database: Database, agent_id: str, token: str, session_id: str) -> 
 _COVERED = "agent_id = ? and session_key = ? and ((session_id = ? and at <= ?) or (session_id = '' and at <= ?))"
 
 
-class Covered(NamedTuple):
+class CoveredTurn(NamedTuple):
     """A turn that was handed over and that an ending covers; `session_id` is empty if it was not given."""
 
     session_id: str
     turn: LiveTurn
 
 
-def covered(database: Database, ending: Ending) -> list[Covered]:
+def covered(database: Database, ending: EndingBounds) -> list[CoveredTurn]:
     """Returns the turns that were handed over and that an ending covers, in the order in which they were said."""
     rows = database.execute(
         f"select session_id, turn, role, content, at from session_transcripts where {_COVERED} and {HANDED_OVER}"
         " order by session_id, turn",
         [*ending[:3], *ending.bounds],
     )
-    found = [Covered(session_id, LiveTurn(*turn)) for session_id, *turn in rows]
+    found = [CoveredTurn(session_id, LiveTurn(*turn)) for session_id, *turn in rows]
     # Turn numbers order the turns of one session; times order those of several.
     return found if len({one.session_id for one in found}) < 2 else sorted(found, key=lambda one: one.turn.at)
 
 
-def is_read(database: Database, ending: Ending) -> bool:
+def is_read(database: Database, ending: EndingBounds) -> bool:
     """Whether an ending covers buffered turns that were read from a transcript."""
     return bool(
         database.value(
@@ -263,7 +263,7 @@ def is_read(database: Database, ending: Ending) -> bool:
     )
 
 
-def reset_read(database: Database, ending: Ending) -> None:
+def reset_read(database: Database, ending: EndingBounds) -> None:
     """Deletes covered turns that were read from a transcript and are in artifacts now, in the caller's transaction."""
     database.execute(
         f"delete from session_transcripts where {_COVERED} and not {HANDED_OVER}", [*ending[:3], *ending.bounds]
@@ -294,7 +294,7 @@ def set_shape(database: Database, name: str, shape: str) -> None:
         database.execute("delete from live_files where name = ?", (name,))
 
 
-def forget_shapes(database: Database) -> None:
+def drop_shapes(database: Database) -> None:
     """Deletes all shapes but `REMOVED`, as there may be rows without files now. In the caller's transaction."""
     database.execute("delete from live_files where shape <> ?", (REMOVED,))
 
@@ -318,7 +318,7 @@ def forget_now(database: Database, agent_id: str, session_id: str) -> None:
 # ── which transcripts were read ──
 
 
-class Mark(NamedTuple):
+class TranscriptMark(NamedTuple):
     """The state of a running session's transcript when its turns were last read.
 
     `told_at` is the time of its stop marker then; it is not read again before `rests_until` (µs since 1970 UTC).
@@ -329,14 +329,14 @@ class Mark(NamedTuple):
     rests_until: int
 
 
-def mark_of(database: Database, name: str) -> Mark | None:
+def mark_of(database: Database, name: str) -> TranscriptMark | None:
     """Returns the mark of a running session by the name of its stop marker; None if its transcript was never read."""
     for row in database.execute("select shape, told_at, rests_until from live_transcripts where name = ?", (name,)):
-        return Mark(*row)
+        return TranscriptMark(*row)
     return None
 
 
-def set_mark(database: Database, name: str, mark: Mark) -> None:
+def set_mark(database: Database, name: str, mark: TranscriptMark) -> None:
     """Stores the state of a transcript as it was read."""
     with database.transaction():
         database.execute(
@@ -345,7 +345,7 @@ def set_mark(database: Database, name: str, mark: Mark) -> None:
         )
 
 
-def keep_marks(database: Database, names: Collection[str]) -> None:
+def drop_other_marks(database: Database, names: Collection[str]) -> None:
     """Deletes all marks but these; a mark is kept as long as the stop marker of its name."""
     known = [name for (name,) in database.execute("select name from live_transcripts")]
     gone = [(name,) for name in known if name not in names]

@@ -11,7 +11,7 @@ from signet_sync.storage.database.named_rows import FACTS, MENTIONS, SOURCES
 from signet_sync.sync.store.sessions import SessionRef
 
 
-def exactly(database: Database, agent_id: str, token: str, session_id: str) -> SessionRef | None:
+def find(database: Database, agent_id: str, token: str, session_id: str) -> SessionRef | None:
     """Finds the session of this token and id among artifacts or, if all of these vanished, among seals."""
     for columns, table in (("max(session_key)", "memory_artifacts"), ("null", "seals")):
         for row in database.execute(
@@ -23,7 +23,7 @@ def exactly(database: Database, agent_id: str, token: str, session_id: str) -> S
     return None
 
 
-class Stray(NamedTuple):
+class ProblemFile(NamedTuple):
     """A file of a session, or with its token, whose verdict is not `indexed`."""
 
     path: str
@@ -32,10 +32,10 @@ class Stray(NamedTuple):
     message: str
 
 
-def strays(database: Database, ref: SessionRef) -> list[Stray]:
+def problem_files(database: Database, ref: SessionRef) -> list[ProblemFile]:
     """Returns a session's sealed files that are not `indexed`, and such unsealed files that have its token."""
     found = {
-        row[0]: Stray(*row)
+        row[0]: ProblemFile(*row)
         for row in database.execute(
             "select f.path, f.verdict, f.code, f.message from seals s join files f on f.path = s.path"
             " where s.agent_id = ? and s.session_token = ? and s.session_id = ? and f.verdict <> 'indexed'",
@@ -49,11 +49,11 @@ def strays(database: Database, ref: SessionRef) -> list[Stray]:
         (f"--{ref.session_token}--",),
     ):
         if carried_token(path.rpartition("/")[2]) == ref.session_token:
-            found.setdefault(path, Stray(path, verdict, code, message))
+            found.setdefault(path, ProblemFile(path, verdict, code, message))
     return [found[path] for path in sorted(found)]
 
 
-class Beside(NamedTuple):
+class ThreadNeighbour(NamedTuple):
     """The previous or next session of a thread."""
 
     session_token: str
@@ -62,13 +62,15 @@ class Beside(NamedTuple):
     sentence: str
 
 
-def before_and_after(database: Database, ref: SessionRef) -> tuple[str | None, Beside | None, Beside | None]:
+def before_and_after(
+    database: Database, ref: SessionRef
+) -> tuple[str | None, ThreadNeighbour | None, ThreadNeighbour | None]:
     """Returns a session's thread, and the previous and the next session in it."""
     for thread_id, latest_us in database.execute(
         "select thread_id, latest_us from thread_sessions where agent_id = ? and session_token = ? and session_id = ?",
         ref[:3],
     ):
-        found: list[Beside | None] = []
+        found: list[ThreadNeighbour | None] = []
         for side, order in (("<", "desc"), (">", "asc")):
             row = next(
                 iter(
@@ -82,12 +84,12 @@ def before_and_after(database: Database, ref: SessionRef) -> tuple[str | None, B
                 ),
                 None,
             )
-            found.append(Beside(*row) if row else None)
+            found.append(ThreadNeighbour(*row) if row else None)
         return thread_id, found[0], found[1]
     return None, None, None
 
 
-class Told(NamedTuple):
+class SessionFact(NamedTuple):
     """A fact that a session states, with the artifact and the line of its body, from 1."""
 
     aspect: str
@@ -97,7 +99,7 @@ class Told(NamedTuple):
     line: int
 
 
-def facts(database: Database, ref: SessionRef, limit: int = 50) -> list[Told]:
+def facts(database: Database, ref: SessionRef, limit: int = 50) -> list[SessionFact]:
     """Returns the facts of a session, each at its first place, in the order of its artifacts."""
     rows = database.execute(
         # SQLite takes the other columns from the row with the least path.
@@ -107,10 +109,10 @@ def facts(database: Database, ref: SessionRef, limit: int = 50) -> list[Told]:
         " group by f.id order by 4, 5, f.id limit ?",
         (*ref[:3], limit),
     )
-    return [Told(*row) for row in rows]
+    return [SessionFact(*row) for row in rows]
 
 
-class Mentioned(NamedTuple):
+class SessionTopic(NamedTuple):
     """A topic that a session mentions, and its first place."""
 
     kind: str
@@ -119,7 +121,7 @@ class Mentioned(NamedTuple):
     line: int
 
 
-def mentioned(database: Database, ref: SessionRef, limit: int = 50) -> list[Mentioned]:
+def topics(database: Database, ref: SessionRef, limit: int = 50) -> list[SessionTopic]:
     """Returns the topics that a session mentions, ordered by kind and name."""
     rows = database.execute(
         f"select e.kind, e.name, min(m.source_path), m.line from {MENTIONS} m"
@@ -127,10 +129,10 @@ def mentioned(database: Database, ref: SessionRef, limit: int = 50) -> list[Ment
         " where m.agent_id = ? and m.session_token = ? and m.session_id = ? group by e.id order by 1, 2, e.id limit ?",
         (*ref[:3], limit),
     )
-    return [Mentioned(*row) for row in rows]
+    return [SessionTopic(*row) for row in rows]
 
 
-class Kept(NamedTuple):
+class SessionMemory(NamedTuple):
     """A memory that comes from a session."""
 
     id: str
@@ -139,7 +141,7 @@ class Kept(NamedTuple):
     private: bool
 
 
-def memories(database: Database, ref: SessionRef, limit: int = 50) -> list[Kept]:
+def memories(database: Database, ref: SessionRef, limit: int = 50) -> list[SessionMemory]:
     """Returns the memories that come from a session, newest first."""
     rows = database.execute(
         "select m.id, m.type, m.content, m.private from memory_sources s"
@@ -147,7 +149,7 @@ def memories(database: Database, ref: SessionRef, limit: int = 50) -> list[Kept]
         " where s.agent_id = ? and s.session_token = ? and s.session_id = ? order by s.at desc, m.id limit ?",
         (*ref[:3], limit),
     )
-    return [Kept(memory_id, kind, content, bool(private)) for memory_id, kind, content, private in rows]
+    return [SessionMemory(memory_id, kind, content, bool(private)) for memory_id, kind, content, private in rows]
 
 
 def removed_at(database: Database, agent_id: str, token: str, session_id: str) -> str | None:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from signet_sync.storage.database.connection import Database
 
 
-class Answer(NamedTuple):
+class RecordedAnswer(NamedTuple):
     """The recorded result of a flow; with `refused`, `document` is an error (code, message, hint, path)."""
 
     request_sha256: str
@@ -16,13 +16,13 @@ class Answer(NamedTuple):
     refused: bool
 
 
-def recorded(database: Database, agent_id: str, flow_key: str) -> Answer | None:
+def recorded(database: Database, agent_id: str, flow_key: str) -> RecordedAnswer | None:
     """Returns the answer of a flow, or None if it has not ended."""
     for request, answer, refused in database.execute(
         "select request_sha256, answer, refused from flow_results where agent_id = ? and flow_key = ?",
         (agent_id, flow_key),
     ):
-        return Answer(request, json.loads(answer), bool(refused))
+        return RecordedAnswer(request, json.loads(answer), bool(refused))
     return None
 
 
@@ -33,7 +33,7 @@ def record(
     flow_key: str,
     kind: str,
     session: tuple[str, str],
-    answer: Answer,
+    answer: RecordedAnswer,
     at: str,
 ) -> None:
     """Stores the first answer of a flow; `session` is token and id. Later answers are ignored."""
@@ -54,7 +54,7 @@ def record(
     )
 
 
-class Ended(NamedTuple):
+class RecordedEnd(NamedTuple):
     """A recorded session end; `session` is its key, else its id; `at` is when the flow began (ISO 8601)."""
 
     flow_key: str
@@ -63,10 +63,10 @@ class Ended(NamedTuple):
     at: str
 
 
-def ended_since(database: Database, at: str) -> list[Ended]:
+def ended_since(database: Database, at: str) -> list[RecordedEnd]:
     """Returns the session ends recorded after a time (ISO 8601), oldest first."""
     return [
-        Ended(*row)
+        RecordedEnd(*row)
         for row in database.execute(
             "select f.flow_key, f.agent_id, coalesce((select a.session_key from memory_artifacts a"
             " where a.agent_id = f.agent_id and a.session_token = f.session_token and a.session_id = f.session_id"

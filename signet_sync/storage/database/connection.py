@@ -328,7 +328,7 @@ class Database:
             raise translate(error, self.path) from error
         self._files = self._identities()
 
-    def execute(self, sql: str, bindings: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
+    def execute(self, sql: str, bindings: Sequence[Any] | Mapping[str, Any] = ()) -> Iterator[tuple[Any, ...]]:
         """Yields the rows of a statement; every value is bound. Raises `DatabaseCorrupt` for text that is no UTF-8."""
         return self._rows(self.connection.execute(sql, bindings))
 

@@ -101,7 +101,7 @@ DERIVED: tuple[Table, ...] = (
         rows_rendered integer not null, rows_clipped integer not null, tokens integer not null) without rowid""",
     ),
     derived(
-        "nodes of the temporal graph (`graph.nodes.Node`)",
+        "nodes of the temporal graph (`graph.nodes.GraphNode`)",
         """create table session_summaries(
         agent_id text not null, id text not null, kind text not null, source_type text not null, depth integer not null,
         artifact integer, thread_id text, session integer, earliest_us integer not null,

@@ -297,6 +297,29 @@ def identities(database: Database, agent_id: str) -> Iterator[tuple[str, str, st
     )
 
 
+def shown_manifests(database: Database, agent_id: str) -> dict[str, tuple[str, str, str]]:
+    """Returns an agent's manifests that list a heading: token, session id and refs by path."""
+    return {
+        path: (token, session_id, refs)
+        for path, token, session_id, refs in database.execute(
+            "select source_path, session_token, session_id, refs from memory_artifacts"
+            " where agent_id = ? and refs is not null and refs <> ''",
+            (agent_id,),
+        )
+    }
+
+
+def manifest_of(database: Database, agent_id: str, token: str, session_id: str) -> tuple[str, str] | None:
+    """Returns path and refs of a session's newest manifest."""
+    for path, refs in database.execute(
+        "select source_path, refs from memory_artifacts where agent_id = ? and session_token = ? and session_id = ?"
+        " and source_kind = 'manifest' order by captured_us desc, source_path desc limit 1",
+        (agent_id, token, session_id),
+    ):
+        return path, refs or ""
+    return None
+
+
 def session_rows(database: Database, agent_id: str, token: str, session_id: str) -> list[Row]:
     """Returns every row of a session, oldest first."""
     return [

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.text.secrets.names import Name, words
-from signet_sync.text.secrets.page import Found, Page
-from signet_sync.text.secrets.values import Proof, Where, fits, is_compound, is_placeholder, is_said
+from signet_sync.text.secrets.searched_text import SearchedText, SecretSpan
+from signet_sync.text.secrets.values import Proof, Where, cannot_be_word, fits, is_compound, is_placeholder
 
 _KIND = late(r"kind[\\\"']{0,4}[ \t]*:[ \t]*[\\\"']{0,4}secret(?![\w.-])")
 _LONGEST = 20_000
@@ -30,11 +30,11 @@ _MARKS = " \t`*_\"'"
 _MOST_ROWS = 2000
 
 
-def find(page: Page) -> Iterator[Found]:
+def find(searched: SearchedText) -> Iterator[SecretSpan]:
     """Yields the secrets that the structure of the text reveals."""
-    yield from _kubernetes(page)
-    text, read = page.text, (0, 0)
-    for name in sorted(words(page).names):
+    yield from _kubernetes(searched)
+    text, read = searched.text, (0, 0)
+    for name in sorted(words(searched).names):
         # The rows of a table are read with its header.
         if read[0] <= name.start < read[1] or not _ENDS_CELL.match(text, name.end):
             continue
@@ -48,9 +48,9 @@ def find(page: Page) -> Iterator[Found]:
 _ENDS_CELL = late(r"[ \t`*_\"']{0,40}(?:[|│\n]|\Z)|[\"']?[,;\t]|[ ]{2,}")
 
 
-def _kubernetes(page: Page) -> Iterator[Found]:
-    text, end = page.text, 0
-    for kind in page.matches(_KIND, ("kind",)):
+def _kubernetes(searched: SearchedText) -> Iterator[SecretSpan]:
+    text, end = searched.text, 0
+    for kind in searched.matches(_KIND, ("kind",)):
         if kind.start() < end:
             continue
         start = max(text.rfind("\n---", end, kind.start()) + 1, end, kind.start() - _LONGEST)
@@ -62,11 +62,11 @@ def _kubernetes(page: Page) -> Iterator[Found]:
             yield from _given(text, _JSON_PAIR, *data.span("pairs"))
 
 
-def _given(text: str, pattern: re.Pattern[str], start: int, end: int) -> Iterator[Found]:
+def _given(text: str, pattern: re.Pattern[str], start: int, end: int) -> Iterator[SecretSpan]:
     for match in pattern.finditer(text, start, end):
         secret = match["secret"]
         if len(secret) > 3 and "[REDACTED:" not in secret and not is_placeholder(secret):
-            yield Found(*match.span("secret"), "kubernetes")
+            yield SecretSpan(*match.span("secret"), "kubernetes")
 
 
 class _Table(NamedTuple):
@@ -126,7 +126,7 @@ def _rows(text: str, start: int, cut: str, cells: int) -> tuple[int, int]:
     return start, at
 
 
-def _column(text: str, name: Name, table: _Table) -> Iterator[Found]:
+def _column(text: str, name: Name, table: _Table) -> Iterator[SecretSpan]:
     at, stop = table.rows
     while at < stop:
         end = text.find("\n", at, stop)
@@ -146,6 +146,6 @@ def _column(text: str, name: Name, table: _Table) -> Iterator[Found]:
             start += table.column
         value = cell.strip(_MARKS)
         sure = name.proof <= Proof.SECRET and not is_compound(value) and fits(value, name.proof, Where.GIVEN)
-        if " " not in value and (sure or is_said(value)) and "[REDACTED:" not in value:
+        if " " not in value and (sure or cannot_be_word(value)) and "[REDACTED:" not in value:
             start += cell.find(value)
-            yield Found(start, start + len(value), "assignment")
+            yield SecretSpan(start, start + len(value), "assignment")

@@ -6,7 +6,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
 
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.text.secrets.page import Found, Page
+from signet_sync.text.secrets.searched_text import SearchedText, SecretSpan
 from signet_sync.text.secrets.values import decoded
 
 Extent = Callable[[str], tuple[int, int] | None]
@@ -28,24 +28,24 @@ _ESCAPED_MARK = late(r"%(?:3[ad]|40|2[bf2])")
 _LEAST = 40
 
 
-def find_base64(page: Page, extent: Extent) -> Iterator[Found]:
+def find_base64(searched: SearchedText, extent: Extent) -> Iterator[SecretSpan]:
     """Yields whole runs of base64 whose text contains a secret."""
     done = 0
-    for start, end in page.encoded_runs(_LEAST):
+    for start, end in searched.encoded_runs(_LEAST):
         # Base64 of text has capitals: a hash has none.
-        if start < done or page.bytes[start:end].islower():
+        if start < done or searched.bytes[start:end].islower():
             continue
-        match = _BASE64.match(page.text, start) or _BASE64.match(page.text, start + 1)
+        match = _BASE64.match(searched.text, start) or _BASE64.match(searched.text, start + 1)
         if match is None:
             continue
         if len(match[0]) > 80 and _AZURE.fullmatch(match[0]):
             done = match.end()
-            yield Found(*match.span(), "azure-marked")
+            yield SecretSpan(*match.span(), "azure-marked")
             continue
         text = decoded_text(match[0])
         if text and extent(text):
             done = match.end()
-            yield Found(*match.span(), "base64")
+            yield SecretSpan(*match.span(), "base64")
 
 
 def decoded_text(run: str) -> str:
@@ -61,10 +61,10 @@ def decoded_text(run: str) -> str:
     return ""
 
 
-def find_percent(page: Page, extent: Extent) -> Iterator[Found]:
+def find_percent(searched: SearchedText, extent: Extent) -> Iterator[SecretSpan]:
     """Yields percent-encoded text from the first secret to the end of the last one, at its position in the text."""
-    text, done = page.text, 0
-    for mark in page.matches(_ESCAPED_MARK, ("%",)):
+    text, done = searched.text, 0
+    for mark in searched.matches(_ESCAPED_MARK, ("%",)):
         place = mark.start()
         if place < done:
             continue
@@ -75,7 +75,7 @@ def find_percent(page: Page, extent: Extent) -> Iterator[Found]:
         done = match.end()
         found = _percent_encoded(match[0], extent)
         if found:
-            yield Found(start + found[0], start + found[1], "percent-encoded")
+            yield SecretSpan(start + found[0], start + found[1], "percent-encoded")
 
 
 _ALLOWED = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._~+*!%-"
@@ -107,22 +107,22 @@ _UNESCAPED = {"n": "\n", "r": "\r", "t": "\t"}
 _BETWEEN = "\n\n\n"
 
 
-def find_escaped(page: Page, spans: Callable[[str], Iterator[Found]]) -> Iterator[Found]:
+def find_escaped(searched: SearchedText, spans: Callable[[str], Iterator[SecretSpan]]) -> Iterator[SecretSpan]:
     r"""Yields secrets in lines with strings that contain text of their own, such as JSON in JSON: `\n`, `\"`, `\u0041`.
 
     Each level removed halves the number of backslashes, so that nested levels end soon.
     """
-    low, end = page.low, 0
+    low, end = searched.low, 0
     pieces: list[str] = []
     # Where each piece begins in the text without escapes, where in the text, and its length there.
     inner, outer, widths, at, shorter = [0], [0], [0], 0, False
-    for mark in page.matches(_ESCAPE_MARK, ("\\",)):
+    for mark in searched.matches(_ESCAPE_MARK, ("\\",)):
         if mark.start() < end:
             continue
         start = low.rfind("\n", end, mark.start()) + 1 or end
         end = low.find("\n", mark.start())
         end = len(low) if end < 0 else end
-        for piece, place in _pieces(page.text, start, end):
+        for piece, place in _pieces(searched.text, start, end):
             inner.append(at)
             outer.append(place)
             widths.append(len(piece))
@@ -143,7 +143,7 @@ def find_escaped(page: Page, spans: Callable[[str], Iterator[Found]]) -> Iterato
             else min(found.end - inner[last], widths[last])
         )
         if begin < stop:
-            yield Found(begin, stop, found.rule)
+            yield SecretSpan(begin, stop, found.rule)
 
 
 def _pieces(text: str, start: int, end: int) -> Iterator[tuple[str, int]]:

@@ -17,9 +17,9 @@ from collections.abc import Callable, Iterator
 
 from signet_sync.text.secrets import documents, encoded, marked, named, providers
 from signet_sync.text.secrets.names import words
-from signet_sync.text.secrets.page import SHORT, Found, Page, has_run
+from signet_sync.text.secrets.searched_text import SHORT, SearchedText, SecretSpan, has_run
 
-Step = Callable[[Page], Iterator[Found]]
+Step = Callable[[SearchedText], Iterator[SecretSpan]]
 
 # The rules that are not lines of the table.
 BY_HAND = frozenset(
@@ -41,20 +41,20 @@ def redact(text: str) -> tuple[str, dict[str, int]]:
     counts: dict[str, int] = {}
     if len(text) < SHORT and _is_plain(text):
         return text, counts
-    page = Page(text)
+    searched = SearchedText(text)
     while True:
         changed = False
         for step, needs in _NEEDS:
-            if not needs(page):
+            if not needs(searched):
                 continue
-            found = list(step(page))
+            found = list(step(searched))
             if found:
                 text = _replaced(text, _apart(found), counts)
-                page = Page(text)
+                searched = SearchedText(text)
                 changed = True
         if not changed:
             return text, counts
-        page = Page(text)
+        searched = SearchedText(text)
 
 
 _LEADS = (
@@ -76,8 +76,7 @@ def _is_plain(text: str) -> bool:
 
 def suspects(text: str) -> bool:
     """Whether `redact` would replace anything (note `secret-suspected`)."""
-    page = Page(text)
-    return any(True for step in _STEPS for _ in step(page))
+    return any(True for _ in _all(text))
 
 
 def extent(text: str) -> tuple[int, int] | None:
@@ -86,8 +85,8 @@ def extent(text: str) -> tuple[int, int] | None:
 
 
 def _extent(text: str, steps: tuple[Step, ...]) -> tuple[int, int] | None:
-    page = Page(text)
-    found = [one for step in steps for one in step(page)]
+    searched = SearchedText(text)
+    found = [one for step in steps for one in step(searched)]
     return (min(one.start for one in found), max(one.end for one in found)) if found else None
 
 
@@ -96,49 +95,49 @@ def _without_percent(text: str) -> tuple[int, int] | None:
     return _extent(text, tuple(step for step in _STEPS if step is not _percent))
 
 
-def _base64(page: Page) -> Iterator[Found]:
+def _base64(searched: SearchedText) -> Iterator[SecretSpan]:
     # Rules within a rule: each decoding removes a quarter of the text, so that this is neither deep nor long.
-    return encoded.find_base64(page, extent)
+    return encoded.find_base64(searched, extent)
 
 
-def _escaped(page: Page) -> Iterator[Found]:
-    return encoded.find_escaped(page, _all)
+def _escaped(searched: SearchedText) -> Iterator[SecretSpan]:
+    return encoded.find_escaped(searched, _all)
 
 
-def _all(text: str) -> Iterator[Found]:
-    page = Page(text)
-    return (found for step in _STEPS for found in step(page))
+def _all(text: str) -> Iterator[SecretSpan]:
+    searched = SearchedText(text)
+    return (found for step in _STEPS for found in step(searched))
 
 
-def _percent(page: Page) -> Iterator[Found]:
-    return encoded.find_percent(page, _without_percent)
+def _percent(searched: SearchedText) -> Iterator[SecretSpan]:
+    return encoded.find_percent(searched, _without_percent)
 
 
 # In this order: first what is known by its whole form, then what is known by a name, at last what is encoded; each with
 # the condition without which it finds nothing.
-_NEEDS: tuple[tuple[Step, Callable[[Page], object]], ...] = (
-    (marked.find_blocks, lambda page: "-----begin" in page.low),
-    (providers.find, lambda page: page.has_run(16)),
-    (marked.find, lambda page: True),
-    (named.find, lambda page: words(page).names or words(page).uses),
-    (documents.find, lambda page: words(page).names or "kind" in page.low),
-    (_escaped, lambda page: "\\" in page.low),
-    (_percent, lambda page: "%" in page.low),
-    (_base64, lambda page: page.has_encoded_run(40)),
+_NEEDS: tuple[tuple[Step, Callable[[SearchedText], object]], ...] = (
+    (marked.find_blocks, lambda searched: "-----begin" in searched.low),
+    (providers.find, lambda searched: searched.has_run(16)),
+    (marked.find, lambda searched: True),
+    (named.find, lambda searched: words(searched).names or words(searched).uses),
+    (documents.find, lambda searched: words(searched).names or "kind" in searched.low),
+    (_escaped, lambda searched: "\\" in searched.low),
+    (_percent, lambda searched: "%" in searched.low),
+    (_base64, lambda searched: searched.has_encoded_run(40)),
 )
 _STEPS = tuple(step for step, _ in _NEEDS)
 
 
-def _apart(found: list[Found]) -> list[Found]:
+def _apart(found: list[SecretSpan]) -> list[SecretSpan]:
     """Sorts by position and drops overlaps: of two with the same beginning the longer one stays."""
-    kept: list[Found] = []
+    kept: list[SecretSpan] = []
     for one in sorted(found, key=lambda one: (one.start, -one.end)):
         if not kept or one.start >= kept[-1].end:
             kept.append(one)
     return kept
 
 
-def _replaced(text: str, found: list[Found], counts: dict[str, int]) -> str:
+def _replaced(text: str, found: list[SecretSpan], counts: dict[str, int]) -> str:
     parts: list[str] = []
     end = 0
     for start, stop, rule in found:

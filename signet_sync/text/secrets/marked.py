@@ -11,18 +11,18 @@ from typing import NamedTuple
 
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.text.secrets.names import words
-from signet_sync.text.secrets.page import Found, Page
 from signet_sync.text.secrets.providers import BREAK, ESCAPED
+from signet_sync.text.secrets.searched_text import SearchedText, SecretSpan
 from signet_sync.text.secrets.values import (
     Proof,
     Where,
+    cannot_be_word,
     decoded,
     fits,
     is_compound,
     is_password,
     is_phrase,
     is_placeholder,
-    is_said,
     is_token,
 )
 
@@ -30,7 +30,7 @@ Span = tuple[int, int]
 Check = Callable[[re.Match[str]], Span | None]
 
 
-class Rule(NamedTuple):
+class SecretRule(NamedTuple):
     """A rule of this module: what its pattern matches at a position is a secret if the check confirms it."""
 
     name: str
@@ -52,7 +52,7 @@ def _key_block(match: re.Match[str]) -> Span | None:
 
 
 # In PEM, OpenSSH or PGP armour, whole: with CRLF, with escaped newlines, or cut off at its end.
-_BLOCK = Rule(
+_BLOCK = SecretRule(
     "private-block",
     late(
         rf"-----BEGIN{_FENCE}(?:(?P<body>[^-]*(?:-(?!----)[^-]*)*)-{{5,6}}END{_FENCE}"
@@ -97,7 +97,7 @@ _ENDS = ("", "\n", '"', "'", "`", "\\")
 
 
 def _bearer(match: re.Match[str]) -> Span | None:
-    return match.span("secret") if is_said(match["secret"]) else None
+    return match.span("secret") if cannot_be_word(match["secret"]) else None
 
 
 _LOGINS = late(r"sess|sid$|auth|token|jwt|login|remember|secret|credential|csrf|xsrf", re.I)
@@ -112,7 +112,7 @@ def _cookie(match: re.Match[str]) -> Span | None:
     return match.span("secret") if found else None
 
 
-_AUTHORIZATION = Rule(
+_AUTHORIZATION = SecretRule(
     "authorization",
     late(
         rf"(?i:authorization)[\"'`\\\]]{{0,8}}(?:{_AROUND}{{0,3}}[=:]|[ \t]{{0,4}},)[\[(]?{_AROUND}{{0,8}}"
@@ -121,8 +121,8 @@ _AUTHORIZATION = Rule(
     ),
     _credential,
 )
-_BEARER = Rule("authorization", late(r"(?i:bearer)[ \t]+(?P<secret>[A-Za-z0-9._~+/-]{16,}={0,2})"), _bearer)
-_COOKIE = Rule(
+_BEARER = SecretRule("authorization", late(r"(?i:bearer)[ \t]+(?P<secret>[A-Za-z0-9._~+/-]{16,}={0,2})"), _bearer)
+_COOKIE = SecretRule(
     "cookie",
     late(
         rf"(?i:cookie)[\"'`\\\]]{{0,8}}{_AROUND}{{0,3}}:{_AROUND}{{0,8}}"
@@ -170,47 +170,47 @@ def _whole(match: re.Match[str]) -> Span | None:
 
 # Password in a URL, also of a database; with a slash in it; a token instead of a login; the path of a webhook.
 _URLS = (
-    Rule(
+    SecretRule(
         "url-login",
         late(r"://[^\s:/?#@\"'`<>\[\]]{0,128}:(?P<secret>[^\s/?\"'`<>\[\]]{3,256})@(?=[\w\[$%{-])"),
         _login,
     ),
-    Rule(
+    SecretRule(
         "url-login",
         late(
             r"://[^\s:/?#@\"'`<>\[\]]{1,128}:(?P<secret>[^\s@\"'`<>\[\]]{3,256})@(?=[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+|localhost|\w+:\d)"
         ),
         _slashed,
     ),
-    Rule(
+    SecretRule(
         "url-login",
         late(r"://(?P<secret>[A-Za-z0-9_.~%-]{16,256})(?::(?:x-oauth-basic|x|)?)?@(?=[\w\[])"),
         _user_token,
     ),
-    Rule(
+    SecretRule(
         "slack-hook",
         late(r"://[\w-]{1,20}[.]slack[.]com/(?:services|workflows|triggers)/(?P<secret>[A-Za-z0-9+/_-]{16,})"),
         _whole,
     ),
-    Rule(
+    SecretRule(
         "discord-hook",
         late(r"://[\w.]{0,12}discord(?:app)?\.com/api(?:/v\d+)?/webhooks/[0-9]{15,22}/(?P<secret>[A-Za-z0-9_-]{40,})"),
         _whole,
     ),
-    Rule(
+    SecretRule(
         "teams-hook",
         late(r"://[\w-]{1,40}\.(?:webhook\.)?office\.com/webhook(?:b2)?/(?P<secret>[0-9a-zA-Z@/-]{60,})"),
         _whole,
     ),
-    Rule("zapier-hook", late(r"://hooks\.zapier\.com/hooks/catch/(?P<secret>[0-9]{4,}/[a-z0-9]{5,})"), _whole),
-    Rule(
+    SecretRule("zapier-hook", late(r"://hooks\.zapier\.com/hooks/catch/(?P<secret>[0-9]{4,}/[a-z0-9]{5,})"), _whole),
+    SecretRule(
         "google-chat-hook",
         late(r"://chat\.googleapis\.com/v1/spaces/[\w-]{1,40}/messages\?(?P<secret>key=[\w-]{20,}&token=[\w%-]{20,})"),
         _whole,
     ),
 )
-_CLIENT_SECRET = Rule("azure-ad", _AZURE_AD, lambda match: match.span())
-_AZURE_SAS = Rule("azure-sas", late(r"(?<=[?&; ])sig=(?P<secret>[A-Za-z0-9%+/_-]{24,}={0,2})"), _whole)
+_CLIENT_SECRET = SecretRule("azure-ad", _AZURE_AD, lambda match: match.span())
+_AZURE_SAS = SecretRule("azure-sas", late(r"(?<=[?&; ])sig=(?P<secret>[A-Za-z0-9%+/_-]{24,}={0,2})"), _whole)
 
 
 # ── options of programs, statements ──
@@ -262,7 +262,7 @@ def _long(match: re.Match[str]) -> Span | None:
     plain = secret.isupper() and all(c.isalpha() or c in "_-" for c in secret)
     given = match["after"] is not None and not plain and not is_compound(secret)
     fit = fits(secret, Proof.PASSWORD if password else Proof.SECRET, Where.GIVEN)
-    if not (is_said(secret) or is_phrase(secret) or given) or not fit:
+    if not (cannot_be_word(secret) or is_phrase(secret) or given) or not fit:
         return None
     start = match.start("secret")
     return start, start + len(secret)
@@ -272,8 +272,8 @@ def _long(match: re.Match[str]) -> Span | None:
 _ABOUT = frozenset(
     {"options", "option", "command", "commands", "switch", "argument", "arguments", "parameter", "flags"}
 )
-_LONG_OPTION = Rule("option", _LONG, _long)
-_CURL = Rule(
+_LONG_OPTION = SecretRule("option", _LONG, _long)
+_CURL = SecretRule(
     "curl-user",
     late(
         r"[ \t](?:-[#A-Za-z0-9]{0,6}u|--(?:proxy-)?user|--auth|-U|-a)[ =]{0,2}\\{0,2}[\"']?(?:[^\s:\"'\[/]{0,64}:|[\w.\\/-]{1,64}%)"
@@ -281,12 +281,12 @@ _CURL = Rule(
     ),
     _login,
 )
-_TOKEN_USER = Rule(
+_TOKEN_USER = SecretRule(
     "curl-user",
     late(r"[ \t](?:-[A-Za-z0-9]{0,6}u|--user)[ =]{0,2}[\"']?(?P<secret>[A-Za-z0-9_.-]{12,}):(?=[\s\"'])"),
     _user_token,
 )
-_COOKIE_JAR = Rule(
+_COOKIE_JAR = SecretRule(
     "cookie",
     late(r"[ \t](?:-b|--cookie)[ =]{0,2}[\"']?(?P<secret>[^\s=;\"'\[\\]{1,64}=[^\"'\n\[\\]{6,})"),
     _cookie,
@@ -307,12 +307,14 @@ _OPTIONS = {
     "k": (r"\bopenssl\b[^|;&]*", r"[ ]-k[ ]"),
 }
 _PROGRAMS = {letter: late(f"(?:{programs})$", re.I) for letter, (programs, _) in _OPTIONS.items()}
-_ARGUMENTS = {letter: Rule("option", late(option + _ARGUMENT), _option) for letter, (_, option) in _OPTIONS.items()}
-_PASS_OPTION = Rule("option", late(rf"[ \t]-pass(?:in|out)?[ =][\"']?pass:{_ARGUMENT}"), _option)
-_HTPASSWD = Rule(
+_ARGUMENTS = {
+    letter: SecretRule("option", late(option + _ARGUMENT), _option) for letter, (_, option) in _OPTIONS.items()
+}
+_PASS_OPTION = SecretRule("option", late(rf"[ \t]-pass(?:in|out)?[ =][\"']?pass:{_ARGUMENT}"), _option)
+_HTPASSWD = SecretRule(
     "option", late(r"[ \t]-[a-zA-Z]{0,3}b[a-zA-Z]{0,3}[ \t]+\S{1,120}[ \t]+\S{1,64}[ \t]+" + _ARGUMENT), _option
 )
-_FED = Rule(
+_FED = SecretRule(
     "option",
     late(
         r"(?:echo(?:[ \t]+-n)?|printf(?:[ \t]+[\"']?%s(?:\\n)?[\"']?)?|<<<)[ \t]*\\{0,3}"
@@ -322,7 +324,7 @@ _FED = Rule(
 )
 _FEEDS = ("echo ", "printf ")
 
-_IDENTIFIED = Rule(
+_IDENTIFIED = SecretRule(
     "statement",
     late(
         r"(?i:identified[ \t]+(?:with[ \t]+[\w'\"]{1,40}[ \t]+)?(?:by|as)(?:[ \t]+(?:password|values))?)[ \t]+"
@@ -339,7 +341,11 @@ def _given_login(match: re.Match[str]) -> Span | None:
 
 def _said_login(match: re.Match[str]) -> Span | None:
     secret = match["secret"].rstrip(".,;:)!?")
-    if not secret or not (is_said(secret) or is_phrase(secret) or _NUMBERED.fullmatch(secret)) or _LABEL.search(secret):
+    if (
+        not secret
+        or not (cannot_be_word(secret) or is_phrase(secret) or _NUMBERED.fullmatch(secret))
+        or _LABEL.search(secret)
+    ):
         return None
     start = match.start("secret")
     return start, start + len(secret)
@@ -347,7 +353,7 @@ def _said_login(match: re.Match[str]) -> Span | None:
 
 _NUMBERED = late(r"[A-Za-z]{4,}\d{2,4}")
 _LABEL = late(r"^//|^\d+$")
-_NETRC = Rule(
+_NETRC = SecretRule(
     "netrc",
     late(
         r"(?i:login)[ \t]+[^\s\"'`]{1,128}[\s+>]+(?:account[ \t]+\S{1,64}[\s+>]+)?(?:password|passwd)[ \t]+[\"']?(?P<secret>[^\s\"'`\\]{4,200})"
@@ -355,7 +361,7 @@ _NETRC = Rule(
     _given_login,
 )
 # «credentials: admin / X», «log in with admin:X»
-_PAIR = Rule(
+_PAIR = SecretRule(
     "login",
     late(
         r"(?i:cred(?:ential)?s|login|logon|log[ ]in|zugangsdaten|anmeldedaten)(?:[ \t]+(?:are|is|with|as|using|mit|als|sind|lauten|ist|data|for[ ]\w{1,20}))*"
@@ -363,7 +369,7 @@ _PAIR = Rule(
     ),
     _said_login,
 )
-_QUOTED_PAIR = Rule(
+_QUOTED_PAIR = SecretRule(
     "login",
     late(
         r"(?i:auth(?:entication)?[\"']?(?:[ ]?[=:][ ]?)?[(\[]|login\(|connection\([^,\n]{1,120},[ ]?|credentials?\()[ ]{0,4}"
@@ -371,9 +377,11 @@ _QUOTED_PAIR = Rule(
     ),
     _literal,
 )
-_LISTED_USER = Rule("curl-user", late(r"-u(?:ser)?[\"'],[ ]?[\"'][^\s:\"']{0,64}:(?P<secret>[^\s\"']{3,200})"), _login)
-_MASKED = Rule("masked", late(r"::add-mask::(?P<secret>[^\s\"'`$\[][^\n\"'`]{3,500})"), _whole)
-_VARIABLE = Rule(
+_LISTED_USER = SecretRule(
+    "curl-user", late(r"-u(?:ser)?[\"'],[ ]?[\"'][^\s:\"']{0,64}:(?P<secret>[^\s\"']{3,200})"), _login
+)
+_MASKED = SecretRule("masked", late(r"::add-mask::(?P<secret>[^\s\"'`$\[][^\n\"'`]{3,500})"), _whole)
+_VARIABLE = SecretRule(
     "masked",
     late(
         r"##vso\[task\.setvariable[ ]variable=(?:[^\]\n]{0,80}(?i:issecret=true|pass|token|secret|key))[^\]\n]{0,80}\]"
@@ -382,7 +390,7 @@ _VARIABLE = Rule(
     _whole,
 )
 # Commands with a secret at a fixed position.
-_PLACED = Rule(
+_PLACED = SecretRule(
     "option",
     late(
         r"(?:snyk[ ]auth|codecov[ ]-t|(?:ngrok|authtoken)[ ]authtoken"
@@ -393,24 +401,26 @@ _PLACED = Rule(
     ),
     _option,
 )
-_LOGIN_TO = Rule(
+_LOGIN_TO = SecretRule(
     "option",
     late(
         r"(?:(?<=cargo )|(?<=vault )|(?<=wandb ))login[ ]{1,2}[\"']?(?P<secret>[^\s\"'<>$-][^\s\"'<>]{11,500})(?=[\"']?[ \t]*(?:\n|\Z|[|;&>\\`\"')]))"
     ),
     _user_token,
 )
-_SECURE_STRING = Rule(
+_SECURE_STRING = SecretRule(
     "statement",
     late(r"(?i:securestring)(?:[ \t]+-(?i:string|asplaintext|force))*[ \t]*\(?[ \t]*[\"'](?P<secret>[^\"'\n]{4,200})"),
     _literal,
 )
 # host:port:database:user:password
-_PGPASS = Rule("pgpass", late(r"(?:[56]432|\*):[\w.$*-]{1,63}:[\w.$*@-]{1,63}:(?P<secret>[^\s:\"']{4,200})"), _option)
+_PGPASS = SecretRule(
+    "pgpass", late(r"(?:[56]432|\*):[\w.$*-]{1,63}:[\w.$*@-]{1,63}:(?P<secret>[^\s:\"']{4,200})"), _option
+)
 
 # What leads to which rules: literals of which at least one occurs in the text, a pattern, and for each of its groups
 # how far before its anchor the rules begin.
-_RULES: tuple[tuple[tuple[str, ...], re.Pattern[str], dict[str, tuple[int, tuple[Rule, ...]]]], ...] = (
+_RULES: tuple[tuple[tuple[str, ...], re.Pattern[str], dict[str, tuple[int, tuple[SecretRule, ...]]]], ...] = (
     (
         ("://", "432:", "*:", "mask::"),
         late(r":(?:(?P<url>//)|(?P<pgpass>(?<=[56]432:))|(?P<any>(?<!\*\*:)(?<=\*:))|(?P<mask>:add-mask::))"),
@@ -436,19 +446,19 @@ _BLOCK_MARK = late(r"-----begin")
 _LETTERS = frozenset("puawkbs-")
 
 
-def find_blocks(page: Page) -> Iterator[Found]:
+def find_blocks(searched: SearchedText) -> Iterator[SecretSpan]:
     """Yields blocks of private keys, which may contain what looks like other secrets."""
     done = 0
-    for mark in page.matches(_BLOCK_MARK, ("-----begin",)):
-        if mark.start() >= done and (found := _tried(page.text, mark.start(), (_BLOCK,))):
+    for mark in searched.matches(_BLOCK_MARK, ("-----begin",)):
+        if mark.start() >= done and (found := _tried(searched.text, mark.start(), (_BLOCK,))):
             done = found.end
             yield found
 
 
-def find(page: Page) -> Iterator[Found]:
+def find(searched: SearchedText) -> Iterator[SecretSpan]:
     """Yields all other secrets that marks lead to."""
-    text = page.text
-    for word, place in words(page).marks:
+    text = searched.text
+    for word, place in words(searched).marks:
         # The names in our own marks lead to no rule.
         if text.startswith("[REDACTED:", place - 10):
             continue
@@ -457,37 +467,37 @@ def find(page: Page) -> Iterator[Found]:
         elif word == "commands":
             command = _PLACED.pattern.search(text, max(0, place), place + 700)
             span = _option(command) if command else None
-            found = Found(*span, "option") if span else None
+            found = SecretSpan(*span, "option") if span else None
         else:
             found = _tried(text, place, (_BY_WORD[word],))
         if found:
             yield found
     for literals, pattern, groups in _RULES:
         done = 0
-        for mark in page.matches(pattern, literals):
+        for mark in searched.matches(pattern, literals):
             # What a rule has taken is not read again.
             if mark.start() >= done:
                 back, rules = groups[mark.lastgroup or ""]
                 if found := _tried(text, max(0, mark.start() - back), rules):
                     done = found.end
                     yield found
-    if " -" in page.low:
-        yield from _options(page)
+    if " -" in searched.low:
+        yield from _options(searched)
 
 
-def _tried(text: str, place: int, rules: tuple[Rule, ...]) -> Found | None:
+def _tried(text: str, place: int, rules: tuple[SecretRule, ...]) -> SecretSpan | None:
     for rule in rules:
         match = rule.pattern.match(text, place)
         span = rule.check(match) if match else None
         if span:
-            return Found(*span, rule.name)
+            return SecretSpan(*span, rule.name)
     return None
 
 
-def _options(page: Page) -> Iterator[Found]:
+def _options(searched: SearchedText) -> Iterator[SecretSpan]:
     """Yields the values of programs' options."""
-    text, low, done = page.text, page.low, 0
-    for place in page.places(" -"):
+    text, low, done = searched.text, searched.low, 0
+    for place in searched.places(" -"):
         if place < done:
             continue
         if (low[place + 2 : place + 3].isalpha() or low.startswith("-", place + 2)) and (
@@ -507,7 +517,7 @@ def _options(page: Page) -> Iterator[Found]:
             yield found
 
 
-def _given(text: str, place: int, letter: str) -> Found | None:
+def _given(text: str, place: int, letter: str) -> SecretSpan | None:
     if letter == "-" and not text.startswith(("user", "pass", "proxy-user", "auth", "cookie"), place + 3):
         return None
     if (
@@ -523,7 +533,7 @@ def _given(text: str, place: int, letter: str) -> Found | None:
         found = _tried(text, place, (_COOKIE_JAR,))
         if found:
             return found
-    rule: Rule | None = None
+    rule: SecretRule | None = None
     head = text[max(text.rfind("\n", max(0, place - 200), place) + 1, place - 200) : place]
     if letter == "p" and text.startswith("pass", place + 2):
         rule = _PASS_OPTION

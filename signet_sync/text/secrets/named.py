@@ -12,16 +12,16 @@ from collections.abc import Iterator
 
 from signet_sync.formats.lazy_pattern import late
 from signet_sync.text.secrets.names import Name, words
-from signet_sync.text.secrets.page import Found, Page
+from signet_sync.text.secrets.searched_text import SearchedText, SecretSpan
 from signet_sync.text.secrets.values import (
     Proof,
     Where,
+    cannot_be_word,
     fits,
     is_compound,
     is_mixed,
     is_phrase,
     is_placeholder,
-    is_said,
     is_vocabulary,
     looks_random,
 )
@@ -124,17 +124,17 @@ _SAYS = late(
 _KEYWORDS = frozenset({"return", "continue", "break", "raise", "yield", "pass", "print"})
 
 
-def find(page: Page) -> Iterator[Found]:
+def find(searched: SearchedText) -> Iterator[SecretSpan]:
     """Yields the values under secrets' names."""
-    text = page.text
-    for name in words(page).names:
-        found = _value_of(page, name)
+    text = searched.text
+    for name in words(searched).names:
+        found = _value_of(searched, name)
         if found is not None and "[REDACTED:" not in text[slice(*found)] and not _repeats(text, name, found):
-            yield Found(*found, RULE)
-    for place in words(page).uses:
+            yield SecretSpan(*found, RULE)
+    for place in words(searched).uses:
         found = _used(text, place)
         if found is not None and "[REDACTED:" not in text[found[0] : found[1]]:
-            yield Found(*found, RULE)
+            yield SecretSpan(*found, RULE)
 
 
 def _repeats(text: str, name: Name, span: tuple[int, int]) -> bool:
@@ -153,8 +153,8 @@ def _plain(word: str) -> str:
 _LONG_VALUE = late(r"(?:[^\w\n]{1,16}|[^\n]{1,24}?[\"'=> ])[A-Za-z0-9+/=_-]{20}")
 
 
-def _value_of(page: Page, name: Name) -> tuple[int, int] | None:
-    text, proof = page.text, name.proof
+def _value_of(searched: SearchedText, name: Name) -> tuple[int, int] | None:
+    text, proof = searched.text, name.proof
     # The output of a test runner.
     if text.startswith("PASS:", name.start):
         return None
@@ -162,24 +162,26 @@ def _value_of(page: Page, name: Name) -> tuple[int, int] | None:
         return None
     link = _LINK.match(text, name.end)
     if link is None:
-        return _spaced(page, name)
+        return _spaced(searched, name)
     if text.startswith("[REDACTED:", name.start - 10):
         return None
     at, how = link.end(), link.lastgroup
     if how in ("tag", "listed"):
-        return _element(page, name, at)
+        return _element(searched, name, at)
     if how == "cell":
-        return _cell(page, name, at)
+        return _cell(searched, name, at)
     if how in ("item", "call"):
         quoted = _quoted(text, at)
         if quoted is None:
             return None
         value = text[slice(*quoted)]
-        asked = text[max(0, name.start - 3) : name.start].rstrip("\"'`\\#.")[-1:] in ("(", "")
-        sure = proof in (Proof.PASSWORD, Proof.SECRET) and (asked if how == "item" else _SETS.match(text, name.start))
+        is_argument = text[max(0, name.start - 3) : name.start].rstrip("\"'`\\#.")[-1:] in ("(", "")
+        sure = proof in (Proof.PASSWORD, Proof.SECRET) and (
+            is_argument if how == "item" else _SETS.match(text, name.start)
+        )
         return (
             quoted
-            if (fits(value, proof, Where.QUOTED) if sure else is_said(value) and fits(value, proof, Where.CODE))
+            if (fits(value, proof, Where.QUOTED) if sure else cannot_be_word(value) and fits(value, proof, Where.CODE))
             else None
         )
     if how == "pair" and not _names_pair(text, name):
@@ -196,11 +198,11 @@ def _value_of(page: Page, name: Name) -> tuple[int, int] | None:
             return _block(text, proof, block)
         if below := _BELOW.match(text, at):
             return _below(text, name, below)
-    return _given(page, name, link, at)
+    return _given(searched, name, link, at)
 
 
-def _given(page: Page, name: Name, link: re.Match[str], at: int) -> tuple[int, int] | None:
-    text, proof = page.text, name.proof
+def _given(searched: SearchedText, name: Name, link: re.Match[str], at: int) -> tuple[int, int] | None:
+    text, proof = searched.text, name.proof
     wrapped = _WRAPPED.match(text, at)
     if wrapped:
         at = wrapped.end()
@@ -302,7 +304,7 @@ def _below(text: str, name: Name, below: re.Match[str]) -> tuple[int, int] | Non
     if (
         (fits(value, name.proof, Where.LINE) and not is_compound(value))
         if sure
-        else (is_said(value) or is_phrase(value))
+        else (cannot_be_word(value) or is_phrase(value))
     ):
         return below.span("secret")
     return None
@@ -344,9 +346,9 @@ def _quoted(text: str, at: int) -> tuple[int, int] | None:
     return inside.span()
 
 
-def _element(page: Page, name: Name, at: int) -> tuple[int, int] | None:
+def _element(searched: SearchedText, name: Name, at: int) -> tuple[int, int] | None:
     """Returns the content of an XML or HTML element with a secret's name, or under a key in a property list."""
-    text = page.text
+    text = searched.text
     opens = text[max(0, name.start - 80) : name.start]
     if ("<" not in opens and "&lt;" not in opens) or opens.endswith("</"):
         return None
@@ -363,9 +365,9 @@ def _element(page: Page, name: Name, at: int) -> tuple[int, int] | None:
     return (start, start + len(value)) if fits(value, name.proof, Where.QUOTED) else None
 
 
-def _cell(page: Page, name: Name, at: int) -> tuple[int, int] | None:
+def _cell(searched: SearchedText, name: Name, at: int) -> tuple[int, int] | None:
     """Returns the next cell of a table's row after a cell that is the name."""
-    text = page.text
+    text = searched.text
     line = text.rfind("\n", max(0, name.start - 200), name.start) + 1
     head = text[line : name.start]
     if "|" not in head:
@@ -387,7 +389,7 @@ def _cell(page: Page, name: Name, at: int) -> tuple[int, int] | None:
     proof = name.proof
     if " " in value or not value:
         return None
-    if is_said(value) and fits(value, proof, Where.CODE):
+    if cannot_be_word(value) and fits(value, proof, Where.CODE):
         return start, start + len(value)
     # In a list of parameters the next word is a type.
     line_end = text.find("\n", cell.end(), cell.end() + 400)
@@ -430,9 +432,9 @@ _HASHES = ("commit ", "hash ", "revision ", "sha ", "digest ")
 _LAST_WORD = late(r"(?<![^\s\"'`(])(?P<secret>[^\s\"'`]{6,200})[\"'`]?$")
 
 
-def _spaced(page: Page, name: Name) -> tuple[int, int] | None:
+def _spaced(searched: SearchedText, name: Name) -> tuple[int, int] | None:
     """Finds a value after a space: an option's value, SQL, a sentence; or before the name: «use X as token»."""
-    text, proof = page.text, name.proof
+    text, proof = searched.text, name.proof
     verb = _SAID.match(text, name.end) if not _is_bare_pass(text, name) else None
     if verb is not None:
         at = verb.end()
@@ -443,7 +445,11 @@ def _spaced(page: Page, name: Name) -> tuple[int, int] | None:
             if (
                 not plain
                 and " " not in value
-                and (is_said(value) or is_phrase(value) or (proof <= Proof.SECRET and fits(value, proof, Where.LINE)))
+                and (
+                    cannot_be_word(value)
+                    or is_phrase(value)
+                    or (proof <= Proof.SECRET and fits(value, proof, Where.LINE))
+                )
             ):
                 return quoted
             return None
@@ -462,7 +468,7 @@ def _spaced(page: Page, name: Name) -> tuple[int, int] | None:
                 return None
             trimmed = bare[0].rstrip(".,:;)]}|")
             sure = proof if proof is not Proof.KEY else Proof.TOKEN
-            said = sure is Proof.PASSWORD and is_said(trimmed)
+            said = sure is Proof.PASSWORD and cannot_be_word(trimmed)
             return (at, at + len(trimmed)) if said or fits(trimmed, sure, Where.CODE) else None
     elif text[at : at + 1] in _QUOTES and not _is_bare_pass(text, name):
         head = text[max(0, name.start - 96) : name.start]
@@ -473,12 +479,12 @@ def _spaced(page: Page, name: Name) -> tuple[int, int] | None:
                 return quoted if fits(value, proof, Where.QUOTED) else None
             if _SET_BEFORE.search(head) and proof is not Proof.KEY:
                 return quoted if fits(value, proof, Where.QUOTED) else None
-            said = is_said(value) and fits(value, proof, Where.CODE)
+            said = cannot_be_word(value) and fits(value, proof, Where.CODE)
             named = proof <= Proof.SECRET and not is_compound(value) and fits(value, proof, Where.QUOTED)
             joined = proof <= Proof.TOKEN and is_phrase(value)
             return quoted if said or joined or (named and _NAMES_IT.search(head)) else None
     elif proof is not Proof.KEY:
-        return _told(text, name, at)
+        return _after_space(text, name, at)
     return None
 
 
@@ -489,7 +495,7 @@ _NAMES_IT = late(
 _SHELL_NAME = late(r"[A-Z][A-Z0-9_]{3,}")
 
 
-def _told(text: str, name: Name, at: int) -> tuple[int, int] | None:
+def _after_space(text: str, name: Name, at: int) -> tuple[int, int] | None:
     """Finds a value after nothing but a space: `ENV DB_PASSWORD X`, «log in with admin and password X»."""
     bare = _LINE.match(text, at)
     if bare is None or "[REDACTED:" in bare[0]:
@@ -503,7 +509,7 @@ def _told(text: str, name: Name, at: int) -> tuple[int, int] | None:
         or "(" in value
     ):
         return None
-    given = is_said(value) or is_phrase(value)
+    given = cannot_be_word(value) or is_phrase(value)
     if not given and not text[name.start : name.end].isupper():
         return None
     head = text[max(0, name.start - 96) : name.start]
@@ -545,7 +551,7 @@ def _sentence(text: str, at: int, proof: Proof, verb: re.Match[str]) -> tuple[in
         said = said[1:]
         at += 1
     end = at + len(said)
-    if is_said(said) or (is_phrase(said) and (not verb["sets"] or _TOLD.search(text[max(0, at - 96) : at]))):
+    if cannot_be_word(said) or (is_phrase(said) and (not verb["sets"] or _TOLD.search(text[max(0, at - 96) : at]))):
         return at, end
     if proof > Proof.SECRET or is_placeholder(said):
         return None
@@ -580,7 +586,11 @@ def _used(text: str, place: int) -> tuple[int, int] | None:
     if used is None or text.endswith(_HASHES, 0, start + used.start()):
         return None
     value = used["secret"]
-    told = not is_compound(value) and fits(value, Proof.PASSWORD, Where.GIVEN)
-    if not is_said(value) and not is_phrase(value) and not (told and _USES.search(text, start, start + used.start())):
+    fitting = not is_compound(value) and fits(value, Proof.PASSWORD, Where.GIVEN)
+    if (
+        not cannot_be_word(value)
+        and not is_phrase(value)
+        and not (fitting and _USES.search(text, start, start + used.start()))
+    ):
         return None
     return start + used.start("secret"), start + used.end("secret")

@@ -6,9 +6,9 @@ import re
 from typing import NamedTuple
 
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.text.secrets.makers import MAKERS
-from signet_sync.text.secrets.page import Page
+from signet_sync.text.secrets.searched_text import SearchedText
 from signet_sync.text.secrets.values import Proof
+from signet_sync.text.secrets.vendors import VENDORS
 
 
 class Name(NamedTuple):
@@ -144,21 +144,21 @@ class Words(NamedTuple):
     marks: list[tuple[str, int]]
 
 
-def words(page: Page) -> Words:
+def words(searched: SearchedText) -> Words:
     """Returns the secrets' names and the marks of a text; computed once for each page."""
-    if page.words is None:
-        page.words = _words(page)
-    found: Words = page.words
+    if searched.words is None:
+        searched.words = _words(searched)
+    found: Words = searched.words
     return found
 
 
-def _words(page: Page) -> Words:
+def _words(searched: SearchedText) -> Words:
     found = Words([], [], [])
-    low = page.low
+    low = searched.low
     for pattern in _USED_AS:
         found.uses.extend(match.start() for match in pattern.finditer(low) if _is_used(low, match.start()))
     for literals, pattern, stems in _STEMS:
-        for match in page.matches(pattern, literals):
+        for match in searched.matches(pattern, literals):
             group = match.lastgroup
             if group is not None and group in _MARKS:
                 found.marks.append((group, match.start() - _MARKS[group]))
@@ -166,7 +166,7 @@ def _words(page: Page) -> Words:
             if group == "cred":
                 found.marks.append(("logins", match.start()))
             stem, back = stems[group] if group in stems else stems[None]
-            name = _named(page, stem, match, match.start() - back)
+            name = _named(searched, stem, match, match.start() - back)
             if name is not None:
                 found.names.append(name)
     return found
@@ -181,8 +181,8 @@ def _is_used(low: str, place: int) -> bool:
 _USES = tuple("use try take set mal bitte nimm nutze benutze verwende probiere probier setze setz".split())
 
 
-def _named(page: Page, stem: str, match: re.Match[str], at: int) -> Name | None:
-    low = page.low
+def _named(searched: SearchedText, stem: str, match: re.Match[str], at: int) -> Name | None:
+    low = searched.low
     before = low[max(0, at - 48) : at]
     if before.endswith("::"):
         return None
@@ -192,11 +192,11 @@ def _named(page: Page, stem: str, match: re.Match[str], at: int) -> Name | None:
     # A map of types: `"AWS::IAM::AccessKey": "…"`.
     if low[start - 2 : start] == "::" and low[match.end() : match.end() + 1] in (b'"', "'"):
         return None
-    proof = _proof(stem, before, match, page, start, at)
+    proof = _proof(stem, before, match, searched, start, at)
     return None if proof is None else Name(start, match.end(), proof)
 
 
-def _proof(stem: str, before: str, match: re.Match[str], page: Page, start: int, at: int) -> Proof | None:
+def _proof(stem: str, before: str, match: re.Match[str], searched: SearchedText, start: int, at: int) -> Proof | None:
     if stem == "pwd" or (stem == "pass" and match["sure"]):
         return Proof.PASSWORD
     owner = before.rstrip(_JOINTS)
@@ -205,7 +205,7 @@ def _proof(stem: str, before: str, match: re.Match[str], page: Page, start: int,
         if (
             not before[-1:].isalpha()
             or before.endswith(_PASS_OWNERS)
-            or (page.text[at : at + 1] == "P" and page.text[at - 1 : at].islower())
+            or (searched.text[at : at + 1] == "P" and searched.text[at - 1 : at].islower())
         ):
             return Proof.PASSWORD
         return None
@@ -213,15 +213,15 @@ def _proof(stem: str, before: str, match: re.Match[str], page: Page, start: int,
     if stem == "key":
         if word.endswith(_NO_KEY_OWNERS):
             return None
-        if (word.endswith(_KEY_OWNERS) and (word in _KEY_OWNERS or len(word) > 5)) or word in MAKERS:
+        if (word.endswith(_KEY_OWNERS) and (word in _KEY_OWNERS or len(word) > 5)) or word in VENDORS:
             return Proof.SECRET
-        return Proof.KEY if joined or not word or page.text[at : at + 1] == "K" else None
+        return Proof.KEY if joined or not word or searched.text[at : at + 1] == "K" else None
     if stem == "token":
         if word.endswith(_NO_TOKEN_OWNERS):
             return None
-        if word.endswith(_TOKEN_OWNERS) or word in MAKERS:
+        if word.endswith(_TOKEN_OWNERS) or word in VENDORS:
             return Proof.SECRET
-        upper = page.text[start : at + 5]
+        upper = searched.text[start : at + 5]
         return Proof.SECRET if joined and upper.isupper() and "_" in upper else Proof.TOKEN
     if stem == "secret":
         if match.end() - at > 6:

@@ -15,9 +15,9 @@ from itertools import product
 from typing import NamedTuple
 
 from signet_sync.formats.lazy_pattern import late
-from signet_sync.text.secrets.makers import MAKERS
-from signet_sync.text.secrets.page import Found, Page
+from signet_sync.text.secrets.searched_text import SearchedText, SecretSpan
 from signet_sync.text.secrets.values import decoded, is_mixed, is_placeholder
+from signet_sync.text.secrets.vendors import VENDORS
 
 _TABLE = "providers.txt"
 _LEAST_RUN = 16
@@ -247,19 +247,19 @@ _MAY_BE_LETTERS = late(
 ).match
 
 
-def find(page: Page) -> Iterator[Found]:
+def find(searched: SearchedText) -> Iterator[SecretSpan]:
     """Yields the tokens of a text."""
-    text, raw = page.text, page.bytes
+    text, raw = searched.text, searched.bytes
     within, before = _index().within, _index().before
     done = 0
-    for start, end in page.runs(_LEAST_RUN):
+    for start, end in searched.runs(_LEAST_RUN):
         if (
             start >= done
             and raw[start - 1 : start] in _IN_BASE64
-            and page.encoded_map.startswith(_LONG_BASE64, start - 400)
+            and searched.encoded_map.startswith(_LONG_BASE64, start - 400)
         ):
             # No token begins within an encoded picture or file.
-            done = page.encoded_map.find(b" ", start)
+            done = searched.encoded_map.find(b" ", start)
             done = done if done >= 0 else len(raw)
         # Names have no digits, nearly all tokens have some.
         if start < done or (
@@ -272,7 +272,7 @@ def find(page: Page) -> Iterator[Found]:
             and raw[start - 1 : start] not in _BEFORE_HEX
             and not raw.startswith(b"fc-", start)
         ):
-            found = _of_maker(page, start, end) if end - start in _LENGTHS else None
+            found = _of_maker(searched, start, end) if end - start in _LENGTHS else None
         else:
             key = text[start : start + 3]
             found = None
@@ -285,14 +285,14 @@ def find(page: Page) -> Iterator[Found]:
                 or text[start - 2 : start] in before
             ):
                 found = _token(text, start, end)
-            found = found or _of_maker(page, start, end)
+            found = found or _of_maker(searched, start, end)
         if found:
             done = found.end
             yield found
             if found.rule == "aws-id":
                 pair = _AWS_PAIR.match(text, done)
                 if pair and is_mixed(pair[1]) and not is_placeholder(pair[1]):
-                    yield Found(*pair.span(1), "aws-pair")
+                    yield SecretSpan(*pair.span(1), "aws-pair")
 
 
 _IN_BASE64 = frozenset((b"+", b"/"))
@@ -303,19 +303,19 @@ _AROUND = " \t\"'`\\]>"
 _WORD = "abcdefghijklmnopqrstuvwxyz0123456789"
 
 
-def _of_maker(page: Page, start: int, end: int) -> Found | None:
+def _of_maker(searched: SearchedText, start: int, end: int) -> SecretSpan | None:
     """Returns what is under a vendor's bare name: `algolia = "…"`."""
-    before = page.low[max(0, start - 40) : start].rstrip(_AROUND)
+    before = searched.low[max(0, start - 40) : start].rstrip(_AROUND)
     if before[-1:] not in _GIVEN_BY:
         return None
     before = before.rstrip("=:").rstrip(_AROUND)
     maker = before[len(before.rstrip(_WORD)) :]
-    if maker not in MAKERS or maker in _ALSO_WORDS:
+    if maker not in VENDORS or maker in _ALSO_WORDS:
         return None
-    value = page.text[start:end]
+    value = searched.text[start:end]
     hexadecimal = not value.strip("0123456789abcdef-")
     if (hexadecimal or (end - start >= 20 and is_mixed(value))) and not is_placeholder(value):
-        return Found(start, end, "assignment")
+        return SecretSpan(start, end, "assignment")
     return None
 
 
@@ -329,7 +329,7 @@ twitter youtube spotify terraform
 _ALSO_WORDS = frozenset(_MANY_NAMES.split())
 
 
-def _token(text: str, start: int, end: int) -> Found | None:
+def _token(text: str, start: int, end: int) -> SecretSpan | None:
     at, before = start, text[start - 1 : start]
     index = _index()
     if text[start - 2 : start] in index.before or before in _PARTS:
@@ -364,7 +364,7 @@ def _token(text: str, start: int, end: int) -> Found | None:
     return None
 
 
-def _after(text: str, start: int, end: int, before: str) -> Found | None:
+def _after(text: str, start: int, end: int, before: str) -> SecretSpan | None:
     """Finds tokens whose heads hold a `.` or a `:`, so that the run is only their end."""
     index, best = _index(), None
     for head, inside, form in index.before.get(text[max(0, start - 2) : start], ()):
@@ -376,14 +376,14 @@ def _after(text: str, start: int, end: int, before: str) -> Found | None:
         return best
     if before == ":" and text[start] == "A":
         match = _TELEGRAM.match(text, start)
-        return Found(_begin(text, start, _BOT), match.end(), "telegram") if match else None
+        return SecretSpan(_begin(text, start, _BOT), match.end(), "telegram") if match else None
     if before == ":" and end - start == 64 and (begin := _begin(text, start, _GHOST)) < start:
-        return Found(begin, end, "ghost") if not text[start:end].strip("0123456789abcdef") else None
+        return SecretSpan(begin, end, "ghost") if not text[start:end].strip("0123456789abcdef") else None
     if before == ":" and end - start >= 40 and (begin := _begin(text, start, _ABLY)) < start:
-        return Found(begin, end, "ably") if is_mixed(text[start:end]) else None
+        return SecretSpan(begin, end, "ably") if is_mixed(text[start:end]) else None
     if before == "!" and (begin := _begin(text, start, _SALESFORCE)) < start:
         match = _SALESFORCE_REST.match(text, start)
-        return Found(begin, match.end(), "salesforce") if match else None
+        return SecretSpan(begin, match.end(), "salesforce") if match else None
     if before in ".:" and end - start >= 20:
         near = text[max(0, start - 64) : start]
         for literal, form in index.near:
@@ -395,7 +395,7 @@ def _after(text: str, start: int, end: int, before: str) -> Found | None:
                     and _BOUNDARY.match(text, match.start())
                     and _is_token(form, literal, match[0])
                 ):
-                    return Found(*match.span(), form.rule)
+                    return SecretSpan(*match.span(), form.rule)
     return None
 
 
@@ -413,40 +413,48 @@ def _begin(text: str, start: int, parts: re.Pattern[str]) -> int:
     return before.start() if before else start
 
 
-def _special(text: str, at: int, end: int) -> Found | None:
+def _special(text: str, at: int, end: int) -> SecretSpan | None:
     """Finds signed tokens, key blocks in base64, bots' tokens, and tokens with a mark inside or at the end."""
     match: re.Match[str] | None = None
     first = text[at : at + 4]
     if first.startswith("eyJ"):
         match = _JWT.match(text, at)
-        return Found(*match.span(), "jwt") if match and len(set(match[0])) > 12 and _BOUNDARY.match(text, at) else None
+        return (
+            SecretSpan(*match.span(), "jwt")
+            if match and len(set(match[0])) > 12 and _BOUNDARY.match(text, at)
+            else None
+        )
     if first == "ZXlK":
         match = _JWT_BASE64.match(text, at)
-        return Found(*match.span(), "jwt-base64") if match else None
+        return SecretSpan(*match.span(), "jwt-base64") if match else None
     if first == "LS0t":
         match = _BLOCK_BASE64.match(text, at)
-        return Found(*match.span(), "private-block-base64") if match and b"PRIVATE" in decoded(match[0][:64]) else None
+        return (
+            SecretSpan(*match.span(), "private-block-base64")
+            if match and b"PRIVATE" in decoded(match[0][:64])
+            else None
+        )
     if first[:1] in "MNO" and text[end : end + 1] == "." and (match := _DISCORD.match(text, at)):
         return (
-            Found(*match.span(), "discord")
+            SecretSpan(*match.span(), "discord")
             if decoded(match[1]).isdigit() or (is_mixed(match[1]) and is_mixed(match[0][-27:]))
             else None
         )
     if 36 <= end - at <= 52 and (match := _HEADLESS.match(text, at)) and match.end() == end:
-        return Found(*match.span(), (match.lastgroup or "").replace("_", "-"))
+        return SecretSpan(*match.span(), (match.lastgroup or "").replace("_", "-"))
     if end - at >= 48 and any(mark in text[at:end] for mark in _AZURE_MARKS) and (match := _AZURE.match(text, at)):
-        return Found(*match.span(), "azure-marked")
+        return SecretSpan(*match.span(), "azure-marked")
     return None
 
 
-def _matched(text: str, place: int, heads: list[tuple[str, Form]], *, whole: bool = True) -> Found | None:
-    best: Found | None = None
+def _matched(text: str, place: int, heads: list[tuple[str, Form]], *, whole: bool = True) -> SecretSpan | None:
+    best: SecretSpan | None = None
     for head, form in heads:
         if whole and not (_WHOLE if len(head) <= _SHORT else _BOUNDARY).match(text, place):
             continue
         match = form.pattern.match(text, place)
         if match and (best is None or match.end() > best.end) and _is_token(form, head, match[0][len(head) :]):
-            best = Found(*match.span(), form.rule)
+            best = SecretSpan(*match.span(), form.rule)
     return best
 
 

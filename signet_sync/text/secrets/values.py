@@ -309,7 +309,7 @@ def is_phrase(value: str) -> bool:
     )
 
 
-def is_said(value: str) -> bool:
+def cannot_be_word(value: str) -> bool:
     """Whether a value in a sentence cannot be a word: letters with digits or marks among them."""
     value = value.strip("*_`'\"()")
     if len(value) < 6 or (value.isalpha() and (len(value) < 12 or (value.islower() and len(value) < 16))):

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from signet_sync.formats.calendar import week_of
 from signet_sync.formats.timestamps import moment_of
 from signet_sync.graph.store import timeline
-from signet_sync.graph.store.timeline import Spot
+from signet_sync.graph.store.timeline import TimelineSession
 from signet_sync.storage.database.connection import Database
 from signet_sync.web.charts import graph
 from signet_sync.web.charts.axis import WIDTH, Axis, Cell
@@ -90,12 +90,14 @@ def _targets(
     span = axis.first_us, axis.last_us
     condensed = {
         axis.key_of(one.latest_us): one
-        for one in timeline.condensed(database, agent_id, thread_id, _DEPTH[axis.level], *span)
+        for one in timeline.condensations(database, agent_id, thread_id, _DEPTH[axis.level], *span)
     }
-    single: dict[str, Spot] = {}
+    single: dict[str, TimelineSession] = {}
     if axis.level == "weeks" and len(condensed) < len(axis.cells):
         weeks = axis.cells[0].key, axis.cells[-1].key
-        single = {week_of(spot.latest_us): spot for spot in timeline.alone(database, agent_id, thread_id, *weeks)}
+        single = {
+            week_of(spot.latest_us): spot for spot in timeline.alone_in_week(database, agent_id, thread_id, *weeks)
+        }
     targets: dict[str, MarkTarget] = {}
     by_cell = graph.by_cell(axis, held)
     for cell in axis.cells:
@@ -115,11 +117,11 @@ def _moments(database: Database, agent_id: str, thread_id: str, label: str, axis
     """Returns sessions one by one, unless there are too many to distinguish."""
     if sum(held.values()) > MOST_SPOTS:
         return []
-    found = timeline.spots(database, agent_id, thread_id, axis.first_us, axis.last_us, limit=MOST_SPOTS)
+    found = timeline.sessions_between(database, agent_id, thread_id, axis.first_us, axis.last_us, limit=MOST_SPOTS)
     return [Moment(spot.latest_us, _session(label, spot)) for spot in found]
 
 
-def _session(label: str, spot: Spot) -> MarkTarget:
+def _session(label: str, spot: TimelineSession) -> MarkTarget:
     kind = "transcript" if spot.source_type == "chunk" else spot.source_type
     moment = moment_of(spot.latest_us)
     return MarkTarget(kind, f"{label}, {dated(moment)}, {moment:%H:%M}: {spot.sentence}", node=spot.node_id)

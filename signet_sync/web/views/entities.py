@@ -11,9 +11,17 @@ from signet_sync.entities import store as entities_store
 from signet_sync.entities.drift_resolution import LEDGER
 from signet_sync.entities.event_log.events import Event
 from signet_sync.entities.evidence import read_item, tokens_in
-from signet_sync.entities.repository import Garden
-from signet_sync.entities.results import Listed, Logged, Proposal, Remark, Shown, ShownItem, ShownSection
-from signet_sync.entities.store import GardenFile
+from signet_sync.entities.repository import EntityRepository
+from signet_sync.entities.results import (
+    EntityFinding,
+    EntitySummary,
+    EntityView,
+    ItemView,
+    LoggedEvent,
+    Proposal,
+    SectionView,
+)
+from signet_sync.entities.store import EntityFile
 from signet_sync.formats.entity_paths import anchor_of
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.storage.database.connection import Database
@@ -34,7 +42,7 @@ _KINDS = {"user": "People", "part": "Parts", "relationship": "Relationships"}
 class Card(NamedTuple):
     """An entity in the list, its number of open proposals, and whether one of its files has drifted."""
 
-    entity: Listed
+    entity: EntitySummary
     line: Sequence[MarkdownSpan]
     proposals: int
     drifted: bool
@@ -48,7 +56,7 @@ class EvidenceLink(NamedTuple):
     session: SessionRef | None
 
 
-class ItemView(NamedTuple):
+class ShownItem(NamedTuple):
     """An item of a list; evidence has a quote and the reason it matters, any other item its words as spans.
 
     `at` is when it was written, if the item contains that.
@@ -63,14 +71,14 @@ class ItemView(NamedTuple):
     event: Event | None
 
 
-class SectionView(NamedTuple):
+class ShownSection(NamedTuple):
     """A section for display: a narrative has blocks, a list items. `raw` is a file that could not be parsed."""
 
     name: str
     heading: str
     notes: bool
     blocks: Sequence[MarkdownBlock]
-    items: Sequence[ItemView] | None
+    items: Sequence[ShownItem] | None
     pinned: bool
     locked: bool
     log: bool
@@ -90,7 +98,7 @@ class ProposalView(NamedTuple):
 class Drifted(NamedTuple):
     """A file that needs a maintainer, and the commands that resolve the drift."""
 
-    remark: Remark
+    remark: EntityFinding
     keep_file: str
     keep_events: str
 
@@ -106,11 +114,11 @@ class EventView(NamedTuple):
 
 def entities(request: ViewRequest) -> WebPage:
     """Shows all entities of the agent, by kind."""
-    with queries.looking(request.site.place, request.agent, request.now_us) as garden:
-        found = queries.listed(garden)
-        proposed = Counter(one.entity_id for one in proposals.waiting(garden))
-        queue = queries.queued(garden)
-        chain = entities_store.chain(garden.workspace.database, request.agent)
+    with queries.open_read_only(request.site.place, request.agent, request.now_us) as repo:
+        found = queries.list_entities(repo)
+        proposed = Counter(one.entity_id for one in proposals.waiting(repo))
+        queue = queries.list_drift(repo)
+        chain = entities_store.log_end(repo.workspace.database, request.agent)
     drifted = {one.id for one in queue}
     known = {one.id for one in found}
     kinds = [
@@ -131,32 +139,32 @@ def entities(request: ViewRequest) -> WebPage:
     )
 
 
-def _card(one: Listed, proposed: Mapping[str, int], drifted: Collection[str]) -> Card:
+def _card(one: EntitySummary, proposed: Mapping[str, int], drifted: Collection[str]) -> Card:
     return Card(one, markdown.spans(one.line), proposed.get(one.id, 0), one.id in drifted)
 
 
 def entity(request: ViewRequest) -> WebPage:
     """Shows one entity. Raises `UsageError` if the agent has none of this name, or several."""
-    with queries.looking(request.site.place, request.agent, request.now_us) as garden:
-        row = queries.known(garden, request.path["entity"])
-        shown = queries.shown(garden, row)
-        logged = queries.logged(garden, row.id)
+    with queries.open_read_only(request.site.place, request.agent, request.now_us) as repo:
+        row = queries.require_row(repo, request.path["entity"])
+        shown = queries.view(repo, row)
+        logged = queries.list_events(repo, row.id)
         page = portion(logged, request.query.get("page"), EVENTS)
-        reader = _EntityReader(garden, logged, shown)
+        reader = _EntityReader(repo, logged, shown)
         sections = [reader.section(one) for one in shown.sections]
         proposals = [reader.proposal(request, one) for one in shown.proposals]
         data = {
             "entity": shown,
             "sections": sections,
             "proposals": proposals,
-            "drifted": [_drifted(request, one) for one in queries.queued(garden) if one.id == row.id],
-            "lint": queries.untidy(garden, row),
+            "drifted": [_drifted(request, one) for one in queries.list_drift(repo) if one.id == row.id],
+            "lint": queries.lint_files(repo, row),
             "log": page.each(reader.event),
-            "beside": _beside(garden, row),
+            "beside": _beside(repo, row),
             "pinned": _WHOLE in shown.pins,
             "locked": _WHOLE in shown.locks,
         }
-        links = of_names(garden.workspace.database, request.agent, _targets(sections, proposals))
+        links = of_names(repo.workspace.database, request.agent, _targets(sections, proposals))
     return WebPage(
         "entity",
         shown.title,
@@ -171,7 +179,7 @@ def entity(request: ViewRequest) -> WebPage:
     )
 
 
-def _drifted(request: ViewRequest, remark: Remark) -> Drifted:
+def _drifted(request: ViewRequest, remark: EntityFinding) -> Drifted:
     """Composes the commands, which name the notes or the event log if the drift is there."""
     notes = ["--notes"] if remark.path.endswith("/notes.md") else []
     keep_file, keep_events = (
@@ -181,10 +189,10 @@ def _drifted(request: ViewRequest, remark: Remark) -> Drifted:
     return Drifted(remark, keep_file, keep_events)
 
 
-def _beside(garden: Garden, row: GardenFile) -> list[tuple[str, str]]:
+def _beside(repo: EntityRepository, row: EntityFile) -> list[tuple[str, str]]:
     """Returns ids and titles of a relationship's members, or of the relationships of an entity."""
-    database = garden.workspace.database
-    return [(one, _title(database, garden.agent_id, one)) for one in entities_store.beside(database, row)]
+    database = repo.workspace.database
+    return [(one, _title(database, repo.agent_id, one)) for one in entities_store.neighbours(database, row)]
 
 
 def _title(database: Database, agent_id: str, entity_id: str) -> str:
@@ -192,7 +200,7 @@ def _title(database: Database, agent_id: str, entity_id: str) -> str:
     return found[0].title if len(found) == 1 else entity_id
 
 
-def _targets(sections: Iterable[SectionView], proposals: Iterable[ProposalView]) -> set[str]:
+def _targets(sections: Iterable[ShownSection], proposals: Iterable[ProposalView]) -> set[str]:
     """Returns the destinations of all links on the page."""
     found = set()
     for section in sections:
@@ -206,8 +214,8 @@ def _targets(sections: Iterable[SectionView], proposals: Iterable[ProposalView])
 class _EntityReader:
     """One entity while its page is built: its events by token, and the sessions of its evidence."""
 
-    def __init__(self, garden: Garden, logged: Sequence[Logged], shown: Shown) -> None:
-        self._garden = garden
+    def __init__(self, repo: EntityRepository, logged: Sequence[LoggedEvent], shown: EntityView) -> None:
+        self._repo = repo
         self._events = {one.event.token: one.event for one in logged}
         # A person may have written headings.
         self._pins, self._locks = (
@@ -215,13 +223,13 @@ class _EntityReader:
         )
         self._known: dict[str, SessionRef | None] = {}
 
-    def section(self, one: ShownSection) -> SectionView:
+    def section(self, one: SectionView) -> ShownSection:
         """Returns a section with its items parsed."""
         raw = one.text if not one.name else ""
         items = None if one.items is None else [self._item(item) for item in one.items]
         blocks = [] if raw or items else markdown.blocks(markdown.numbered(one.text, 1))
         name = anchor_of(one.name)
-        return SectionView(
+        return ShownSection(
             one.name,
             one.heading,
             one.name.startswith("notes/"),
@@ -233,20 +241,20 @@ class _EntityReader:
             raw,
         )
 
-    def _item(self, item: ShownItem) -> ItemView:
+    def _item(self, item: ItemView) -> ShownItem:
         tokens = tokens_in(item.text)
         event = self._events.get(tokens[-1].text) if tokens else None
         evidence = read_item(item.text)
         if evidence is None:
             at, dash, words = item.text.partition(" — ")
             dated = bool(dash) and parse_instant(at) is not None
-            return ItemView(
+            return ShownItem(
                 item.number, at if dated else "", markdown.spans(words if dated else item.text), "", "", None, event
             )
         source = self._source(event.evidence[0]) if event is not None and event.evidence else None
         if source is None and evidence.path is not None:
             source = self._source(evidence.path)
-        return ItemView(item.number, "", (), evidence.quote, evidence.why, source, event)
+        return ShownItem(item.number, "", (), evidence.quote, evidence.why, source, event)
 
     def proposal(self, request: ViewRequest, one: Proposal) -> ProposalView:
         """Returns a proposal with the commands that answer it."""
@@ -255,17 +263,17 @@ class _EntityReader:
         approve, reject = (command_line(request, "entity", word, one.id) for word in ("approve", "reject"))
         return ProposalView(one, blocks, source, approve, reject)
 
-    def event(self, one: Logged) -> EventView:
+    def event(self, one: LoggedEvent) -> EventView:
         """Returns an event as a line of the log."""
         sources = [self._source(rests) for rests in one.event.evidence]
-        return EventView(one.event, one.state, queries.about(one.event), sources)
+        return EventView(one.event, one.state, queries.describe_event(one.event), sources)
 
     def _source(self, rests: str) -> EvidenceLink:
         """Parses `PATH#LINE`."""
         path, _, line = rests.partition("#")
         if path not in self._known:
-            database = self._garden.workspace.database
-            self._known[path] = sessions.of_paths(database, self._garden.agent_id, [path]).get(path)
+            database = self._repo.workspace.database
+            self._known[path] = sessions.of_paths(database, self._repo.agent_id, [path]).get(path)
         number = int(line) if line.isascii() and line.isdigit() and len(line) < 10 else None
         return EvidenceLink(path, number, self._known[path])
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from signet_sync.graph.store import timeline
-from signet_sync.graph.store.timeline import Extent, Head
+from signet_sync.graph.store.timeline import Extent, ThreadState
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.read_only import reading
 from signet_sync.web.charts import axis as charts_axis
@@ -24,7 +24,7 @@ LANES = 25
 class ThreadRow(NamedTuple):
     """One thread in the picture: its summary, its sessions in this period, its lane."""
 
-    head: Head
+    head: ThreadState
     sessions: int
     lane: Lane
 
@@ -69,7 +69,7 @@ def graph(request: ViewRequest) -> WebPage:
 def _picture(database: Database, agent_id: str, axis: Axis, extent: Extent, asked: PictureRequest) -> dict[str, Any]:
     active = _active(database, agent_id, axis, asked)
     chosen = portion(active, asked.page, LANES)
-    heads = timeline.heads(database, agent_id, (thread_id for thread_id, *_ in chosen.rows))
+    heads = timeline.states(database, agent_id, (thread_id for thread_id, *_ in chosen.rows))
     held = {thread_id: lanes.counts(database, agent_id, thread_id, axis) for thread_id in heads}
     peak = charts_graph.peak_of(held.values())
     rows = [

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from signet_sync.formats.calendar import quarter_of, week_of
 from signet_sync.formats.timestamps import parse_instant
 from signet_sync.graph.store import passages, timeline
-from signet_sync.graph.store.timeline import Head
+from signet_sync.graph.store.timeline import ThreadState
 from signet_sync.recall.expand import expand
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.read_only import reading
@@ -86,7 +86,7 @@ def _thread(about: dict[str, Any]) -> Sequence[str]:
 
 def _along(database: Database, request: ViewRequest, about: dict[str, Any]) -> dict[str, Any]:
     """Returns the lane of the node's thread in the node's period; for a thread also its sessions."""
-    head = next(iter(timeline.heads(database, request.agent, _thread(about)).values()), None)
+    head = next(iter(timeline.states(database, request.agent, _thread(about)).values()), None)
     if head is None:
         return {"scene": None, "sessions": None, "ways": Ways()}
     extent = timeline.extent(database, request.agent, head.thread_id)
@@ -112,9 +112,9 @@ def _period(about: dict[str, Any]) -> str:
     return quarter_of(week) if about.get("level") == "epoch" else week
 
 
-def _sessions(database: Database, request: ViewRequest, head: Head, axis: Axis, held: int) -> dict[str, Any]:
+def _sessions(database: Database, request: ViewRequest, head: ThreadState, axis: Axis, held: int) -> dict[str, Any]:
     chosen = portion(range(held), request.query.get("page"), SESSIONS)
-    found = timeline.spots(
+    found = timeline.sessions_between(
         database, request.agent, head.thread_id, axis.first_us, axis.last_us, limit=SESSIONS, skip=chosen.first
     )
     return {"sessions": found, "portion": chosen}

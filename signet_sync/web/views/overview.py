@@ -52,7 +52,7 @@ class IndexSummary(NamedTuple):
     sessions: int
     artifacts: int
     days: Calendar
-    latest: list[session_list.Entry]
+    latest: list[session_list.SessionEntry]
     running: list[Running]
     wrong: list[FileProblem]
     notes: list[tuple[str, int]]
@@ -119,7 +119,7 @@ def _held(database: Database, request: ViewRequest) -> IndexSummary:
         sessions,
         artifacts,
         calendar(pages.days(database, request.agent), day_of(request.now_us)),
-        session_list.page(database, request.agent, session_list.Filter(), limit=LATEST).entries,
+        session_list.page(database, request.agent, session_list.SessionFilter(), limit=LATEST).entries,
         every(database, request.agent)[:LATEST],
         wrong,
         notes.most_common(),

@@ -12,12 +12,12 @@ from signet_sync.formats.handle import handle
 from signet_sync.formats.timestamps import DAY, SECOND, day_of
 from signet_sync.graph.store import neighbours
 from signet_sync.memories import promotion
-from signet_sync.memories.promotion import Recalled
-from signet_sync.memories.promotion_score import Gates, Part, Weights, parts
+from signet_sync.memories.promotion import RecalledMemory
+from signet_sync.memories.promotion_score import Gates, ScorePart, SignalWeights, parts
+from signet_sync.memories.promotion_views import DreamView, SweepView
 from signet_sync.memories.signals import Signals
 from signet_sync.memories.store import memories, pins, promotions, recall_events
 from signet_sync.memories.store.memories import Memory
-from signet_sync.pages.dreams_page import DreamView, SweepView
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.read_only import reading
 from signet_sync.text.word_forms import STOP_WORDS
@@ -44,7 +44,7 @@ class RecalledRow(NamedTuple):
     text: str
     private: bool
     score: float
-    parts: Sequence[Part]
+    parts: Sequence[ScorePart]
     hits: int
     queries: int
     days: int
@@ -124,7 +124,7 @@ def recall(request: ViewRequest) -> WebPage:
         {
             **data,
             "gates": gates,
-            "weights": list(zip(Weights._fields, weights, strict=True)),
+            "weights": list(zip(SignalWeights._fields, weights, strict=True)),
             "most": sum(weights),
             "half_life": settings.recall_half_life_days,
             "every": _every(settings.dream_interval) if settings.dream_enabled else "",
@@ -165,7 +165,7 @@ def _brief(text: str, most: int) -> str:
     return line if len(line) <= most and len(text) <= 4 * most else f"{line[:most]}…"
 
 
-def _row(one: Recalled, texts: _Texts, weights: Weights) -> RecalledRow:
+def _row(one: RecalledMemory, texts: _Texts, weights: SignalWeights) -> RecalledRow:
     memory = one.memory
     return RecalledRow(
         memory.memory_id,
@@ -205,14 +205,16 @@ def _runs(sweeps: Iterable[SweepView]) -> list[SweepView | Quiet]:
     return found
 
 
-def _sweep_row(run: SweepView | Quiet, database: Database, texts: _Texts, weights: Weights) -> PromotingSweep | Quiet:
+def _sweep_row(
+    run: SweepView | Quiet, database: Database, texts: _Texts, weights: SignalWeights
+) -> PromotingSweep | Quiet:
     if isinstance(run, Quiet):
         return run
     risen = promotions.of_sweep(database, texts.agent_id, run.id)
     return PromotingSweep(run, [_risen(one, texts, weights) for one in risen], max(run.promoted - len(risen), 0))
 
 
-def _risen(view: DreamView, texts: _Texts, weights: Weights) -> RecalledRow:
+def _risen(view: DreamView, texts: _Texts, weights: SignalWeights) -> RecalledRow:
     """Returns a promotion with its parts at the time and today's weights."""
     return RecalledRow(
         view.memory_id,
@@ -227,8 +229,8 @@ def _risen(view: DreamView, texts: _Texts, weights: Weights) -> RecalledRow:
     )
 
 
-def _parts_then(view: DreamView, weights: Weights) -> tuple[Part, ...]:
-    return tuple(Part(name, getattr(view, name), weight) for name, weight in weights._asdict().items())
+def _parts_then(view: DreamView, weights: SignalWeights) -> tuple[ScorePart, ...]:
+    return tuple(ScorePart(name, getattr(view, name), weight) for name, weight in weights._asdict().items())
 
 
 # ── one memory ──

@@ -50,7 +50,7 @@ def session(request: ViewRequest) -> WebPage:
     """Shows a session that has files or is running; else a page that explains what happened to it, and what to do."""
     token, session_id = request.path["token"], request.path["session"]
     with reading(request.site.place) as database:
-        ref = outcomes.exactly(database, request.agent, token, session_id)
+        ref = outcomes.find(database, request.agent, token, session_id)
         live = buffers(database, request.agent, token, session_id, ref)
         if ref is not None:
             return _session_page(request, database, ref, live)
@@ -64,7 +64,7 @@ def session(request: ViewRequest) -> WebPage:
 
 def _session_page(request: ViewRequest, database: Database, ref: SessionRef, live: Sequence[LiveSession]) -> WebPage:
     held = sessions.files(database, ref)
-    strays = outcomes.strays(database, ref)
+    strays = outcomes.problem_files(database, ref)
     document = open_session.describe_one(database, ref) if held else None
     stretches = _stretches(held)
     codes = {file.source_path: "indexed" for file in held} | {stray.path: stray.code for stray in strays}
@@ -88,7 +88,7 @@ def _session_page(request: ViewRequest, database: Database, ref: SessionRef, liv
         "lineage": lineage_of(database, ref),
         "memories": outcomes.memories(database, ref),
         "facts": outcomes.facts(database, ref),
-        "mentioned": outcomes.mentioned(database, ref),
+        "mentioned": outcomes.topics(database, ref),
         "resting": resting(request.site.place, database, request.agent, [file.source_path for file in held]),
     }
     return _page(request, database, title, data)

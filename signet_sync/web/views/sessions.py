@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from signet_sync.formats.timestamps import DAY, parse_instant
 from signet_sync.recall.snippets import WORDS
 from signet_sync.recall.store import session_list
-from signet_sync.recall.store.session_list import Cursor, Entry, Filter, Shown
+from signet_sync.recall.store.session_list import Cursor, SessionEntry, SessionFilter, SessionList
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.read_only import reading
 from signet_sync.text.sentences import basename
@@ -26,13 +26,13 @@ class FilterForm(NamedTuple):
     """The filter as written in the form, the parsed filter, and its invalid fields."""
 
     written: dict[str, str]
-    wanted: Filter
+    wanted: SessionFilter
     faults: list[str]
 
     @property
     def is_filter(self) -> bool:
         """Whether any filter is set."""
-        return self.wanted != Filter()
+        return self.wanted != SessionFilter()
 
 
 class SessionDay(NamedTuple):
@@ -41,7 +41,7 @@ class SessionDay(NamedTuple):
     day: str
     name: str
     sessions: int | None
-    entries: list[Entry]
+    entries: list[SessionEntry]
 
 
 class Option(NamedTuple):
@@ -58,7 +58,7 @@ def sessions(request: ViewRequest) -> WebPage:
     after = _cursor(request.query.get("after", ""))
     with reading(request.site.place) as database:
         shown = session_list.page(database, request.agent, asked.wanted, after, _PAGE)
-        pieces = session_list.said(database, request.agent, asked.wanted.query, shown.entries, loose=shown.loose)
+        pieces = session_list.snippets(database, request.agent, asked.wanted.query, shown.entries, loose=shown.loose)
         running = every(database, request.agent)
         data: dict[str, Any] = {
             "asked": asked,
@@ -89,7 +89,7 @@ def _asked(request: ViewRequest) -> FilterForm:
     days = {name: _day(written[name], faults) for name in ("from", "to", "day")}
     since = max((day for day in (days["from"], days["day"]) if day is not None), default=None)
     until = min((day + DAY for day in (days["to"], days["day"]) if day is not None), default=None)
-    wanted = Filter(written["q"], written["project"] or None, written["harness"] or None, since, until)
+    wanted = SessionFilter(written["q"], written["project"] or None, written["harness"] or None, since, until)
     return FilterForm({name: text for name, text in written.items() if text}, wanted, faults)
 
 
@@ -117,9 +117,9 @@ def _written(cursor: Cursor) -> str:
 # ── display ──
 
 
-def _days(database: Database, agent_id: str, asked: FilterForm, shown: Shown) -> list[SessionDay]:
+def _days(database: Database, agent_id: str, asked: FilterForm, shown: SessionList) -> list[SessionDay]:
     found = [(day, list(entries)) for day, entries in groupby(shown.entries, key=lambda entry: entry.day)]
-    whole = asked.wanted._replace(since_us=None, until_us=None) == Filter()
+    whole = asked.wanted._replace(since_us=None, until_us=None) == SessionFilter()
     counts = session_list.on_days(database, agent_id, [day for day, _ in found]) if whole else {}
     return [SessionDay(day, _name_of(day), counts.get(day), entries) for day, entries in found]
 

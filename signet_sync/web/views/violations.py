@@ -161,7 +161,7 @@ def _others(database: Database, request: ViewRequest, sealed: Collection[str]) -
     ]
     return found + [
         problem(one.path, "ignored", "conflict-copy", f"a copy of {one.original}, with text that is not in it")
-        for one in conflict_copies.standing(request.site.place.root)
+        for one in conflict_copies.find(request.site.place.root)
         if one.agent_id == request.agent
     ]
 

@@ -123,7 +123,7 @@ def _secrets(patient: Patient, database: Database) -> list[Finding]:
 def _copies(patient: Patient, database: Database) -> list[Finding]:
     """Reports copies that a sync service put beside files: either of the two may have the text the user wants."""
     paths = [one.path for one in counts_store.problems(database) if one.code == "conflict-copy"]
-    paths += [one.path for one in conflict_copies.standing(patient.root)]
+    paths += [one.path for one in conflict_copies.find(patient.root)]
     if not paths:
         return []
     words = f"conflict copies of a sync service: {len(paths)}, the first {display(min(paths))}"

@@ -142,7 +142,7 @@ def _journal(patient: Patient) -> Iterator[Finding]:
 
 def _live(patient: Patient) -> Iterator[Finding]:
     folder = patient.folder.live
-    aside = live_files.put_aside(folder)
+    aside = live_files.damaged_files(folder)
     damaged = []
     for name in live_files.names(folder):
         with suppress(OSError):

@@ -25,4 +25,4 @@ surveymonkey tableau tailscale tavily telegram terraform thousandeyes tiingo tod
 trello tumblr twilio twitch twitter typeform unsplash uploadcare uptimerobot vault vercel virustotal voyage
 vultr wakatime weaviate webflow wistia wordpress workos xai yandex yelp youtube zapier zendesk zeplin zoho zoom
 """
-MAKERS = frozenset(_NAMES.split())
+VENDORS = frozenset(_NAMES.split())

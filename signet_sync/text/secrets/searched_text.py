@@ -22,7 +22,7 @@ def has_run(raw: bytes) -> bool:
     return len(raw) > 39 and b"a" * 40 in raw.translate(_ENCODED_RUNS)
 
 
-class Found(NamedTuple):
+class SecretSpan(NamedTuple):
     """A secret's position in a text, and the rule that found it."""
 
     start: int
@@ -30,7 +30,7 @@ class Found(NamedTuple):
     rule: str
 
 
-class Page:
+class SearchedText:
     """A text and what several rules need of it.
 
     Bytes are searched three times as fast as a `str` that is not ASCII, and one byte per character keeps all positions.

@@ -1,0 +1,71 @@
+"""Keeps displaced bytes as copies beside their page, and finds the copies of pages that exist."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from signet_sync.errors import SignetSyncError
+from signet_sync.formats.conflict_copy import original_of
+from signet_sync.formats.filename import has_conflict_mark
+from signet_sync.formats.paths import KEPT_COPY
+from signet_sync.formats.snapshot import PAGE_LIMIT, Found
+from signet_sync.formats.timestamps import iso
+from signet_sync.storage import files
+from signet_sync.sync.workspace import Workspace
+
+AGENT_FOLDER = re.compile(r"agents/([^/]+)/")
+# Folders of the workspace, and of an agent, that have pages or entity files. No other folder is read.
+_DEEPER = re.compile(
+    r"agents(?:/[^/]+)?|ledger(?:/\d{4}(?:/\d\d)?)?|entities(?:/ledger|/(?:user|parts|relationships)(?:/[^/]+--[^/]+)?)?",
+    re.ASCII,
+)
+
+
+def tree(root: str, folder: str = "") -> Iterator[str]:
+    """Yields the paths in a folder that may have pages or entity files, and in those below it; reads no file."""
+    for name in files.listing(root, folder, ""):
+        path = f"{folder}/{name}" if folder else name
+        yield path
+        if _DEEPER.fullmatch(AGENT_FOLDER.sub("", path)):
+            yield from tree(root, path)
+
+
+def copies(root: str) -> list[str]:
+    """Lists the copies that we kept of displaced pages, and those that sync services made."""
+    return [path for path in tree(root) if KEPT_COPY.fullmatch(path) or copied_file(path) is not None]
+
+
+def copied_file(path: str) -> str | None:
+    """Returns the page, entity file or event log that a sync service copied to this path; None for any other path."""
+    return original_of(path) if has_conflict_mark(path.rpartition("/")[2].rpartition(".")[0]) else None
+
+
+def keep_copy(workspace: Workspace, path: str, suffix: str, data: bytes, now_us: int) -> str | None:
+    """Keeps displaced bytes beside a page as `NAME.user-<utc>.md` (Signet's own once, as `NAME.signet-<utc>.md`)."""
+    folder, _, name = path.rpartition("/")
+    stem = name.removesuffix(".md")
+    for other in files.listing(workspace.root, folder, f"{stem}.{suffix}-"):
+        found = files.read(workspace.root, f"{folder}/{other}" if folder else other, PAGE_LIMIT)
+        if suffix == "signet" or (isinstance(found, Found) and found.raw == data):
+            return None
+    for target in copy_names(path, suffix, now_us):
+        try:
+            files.create_once(workspace.root, target, data)
+        except FileExistsError:
+            continue
+        workspace.events.append(f"{path}: its previous content is kept as {target}")
+        return target
+    raise no_free_name(path)
+
+
+def copy_names(path: str, suffix: str, now_us: int) -> Iterator[str]:
+    """Yields the paths beside a file that a kept copy of it may have."""
+    stamp = iso(now_us).replace("-", "").replace(":", "").replace(".", "")
+    for number in range(100):
+        yield f"{path.removesuffix('.md')}.{suffix}-{stamp}{f'-{number}' if number else ''}.md"
+
+
+def no_free_name(path: str) -> SignetSyncError:
+    """Returns the error for when all names of `copy_names` are taken."""
+    return SignetSyncError("no free name for a kept copy", path=path, hint="remove old copies beside it")

@@ -1,0 +1,165 @@
+"""Reads and writes the files of pages: merges generated text into what is there, and swaps it in."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import nullcontext, suppress
+
+from signet_sync.errors import SignetSyncError, WorkspaceError
+from signet_sync.formats import managed_block
+from signet_sync.formats.paths import DEFAULT_AGENT, MEMORY, agent_folder, head_page, page_agent
+from signet_sync.formats.snapshot import PAGE_LIMIT, Found, Signature, Trouble
+from signet_sync.memories.store import memories
+from signet_sync.pages.kept_copies import keep_copy, tree
+from signet_sync.pages.page_lease import PageLease
+from signet_sync.pages.session_log import page_paths
+from signet_sync.pages.store import pages
+from signet_sync.storage import files
+from signet_sync.storage.database.connection import Database
+from signet_sync.sync.request import Pass
+from signet_sync.sync.store import counts as counts_store
+from signet_sync.sync.tombstones import store as tombstones_store
+from signet_sync.sync.workspace import Workspace
+
+_MEMORY = re.compile(rb"\^(m-[a-z0-9]+)")
+_RETRIED = "this will be retried automatically"
+
+
+def signature_at(root: str, path: str) -> Signature | None:
+    """Returns the signature of a page's file; None if there is none."""
+    status = files.look(root, path)
+    return files.signature_of(status) if status is not None else None
+
+
+def block_of_ours(root: str, path: str) -> bytes | None:
+    """Returns the bytes of a page that contains a block of ours."""
+    found = files.read(root, path, PAGE_LIMIT)
+    if isinstance(found, Found) and managed_block.BEGIN in found.raw and not managed_block.is_signets(found.raw):
+        return found.raw
+    return None
+
+
+def vault_is_away(workspace: Workspace) -> bool:
+    """Returns whether the vault disappeared during a pass: no page is created on an unmounted disk's mount point.
+
+    The next full pass detects it and halts.
+    """
+    return files.look(workspace.root, MEMORY) is None and counts_store.indexed_count(workspace.database) > 0
+
+
+def yields_to_others(run: Pass) -> bool:
+    """Returns whether a page written by another machine's agent stays as long as ours would repeat what it said last.
+
+    That is so in the daemon: otherwise two machines whose memories, pins or accesses differ would replace each other's
+    page for ever.
+    """
+    return run.request.settle_seconds > 0
+
+
+def shows_removed(workspace: Workspace, agent_id: str, page: bytes) -> bool:
+    """Returns whether a page written by another machine shows a removed session or a forgotten memory."""
+    database = workspace.database
+    return bool(forgotten_on(database, agent_id, page) or tombstones_store.told_by(database, agent_id, page))
+
+
+def forgotten_on(database: Database, agent_id: str, page: bytes) -> frozenset[str]:
+    """Returns the ids of forgotten memories that a page shows."""
+    return memories.once_forgotten(database, agent_id, {found.decode() for found in _MEMORY.findall(page)})
+
+
+def write(
+    workspace: Workspace, path: str, text: str, now_us: int, folders: set[str], lease: PageLease | None = None
+) -> tuple[Signature | None, bool]:
+    """Merges text into the file on disk and swaps it in; displaced bytes are kept first, or merged again.
+
+    Returns the file's signature, and whether bytes were written; adds its folder to `folders`, which the caller syncs.
+    Raises `LeaseBusy` if the lease was lost before.
+    """
+    entitled = nullcontext if lease is None else lease.guard
+    for _ in range(5):
+        if lease is not None:
+            lease.require()
+        found = files.read(workspace.root, path, PAGE_LIMIT)
+        if isinstance(found, Trouble) and found.code != "gone":
+            raise SignetSyncError(found.message, path=path, hint="check the file; it is left as it is")
+        existing = found.raw if isinstance(found, Found) else None
+        merged = managed_block.merge(existing, text)
+        if merged.data == existing:
+            return (found.signature if isinstance(found, Found) else None), False
+        if merged.keep is not None:
+            if files.is_being_written(workspace.root, path):
+                # Half of a save looks like a damaged block; it is not worth a copy.
+                raise WorkspaceError("another process is writing this page", path=path, hint=_RETRIED)
+            if files.read(workspace.root, path, PAGE_LIMIT) != found:
+                continue
+            keep_copy(workspace, path, *merged.keep, now_us)
+        folders.add(path.rpartition("/")[0])
+        if existing is None:
+            if vault_is_away(workspace):
+                raise WorkspaceError("the vault disappeared during the pass", path=path, hint=_RETRIED)
+            # A file that appears meanwhile is newer than ours: create the page only if the path is still free.
+            with suppress(FileExistsError):
+                signature = files.create_once(workspace.root, path, merged.data, sync_folder=False, entitled=entitled)
+                return signature, True
+            continue
+        replaced = files.replace(workspace.root, path, merged.data, existing, sync_folder=False, entitled=entitled)
+        if replaced.displaced is None:
+            return replaced.signature, True
+        # An editor saved between our read and the swap: its file is back in place and is merged like any other.
+    raise SignetSyncError("the page kept changing while it was written", path=path, hint=_RETRIED)
+
+
+def withdraw(workspace: Workspace, path: str) -> None:
+    """Removes our block from a page that has nothing to show; the user's text stays, an empty page is deleted.
+
+    Raises `WorkspaceError` if the page was saved meanwhile, `OSError`.
+    """
+    found = files.read(workspace.root, path, PAGE_LIMIT)
+    if isinstance(found, Found):
+        rest = managed_block.without_block(found.raw)
+        if rest is None:
+            saved = not files.retract(workspace.root, path, found.raw)
+            files.remove_empty_folders(workspace.root, path.rpartition("/")[0], "")
+        else:
+            saved = rest != found.raw and files.replace(workspace.root, path, rest, found.raw).displaced is not None
+        if saved:
+            raise changed_meanwhile(path)
+    with workspace.database.transaction():
+        pages.forget_page(workspace.database, path)
+
+
+def changed_meanwhile(path: str) -> WorkspaceError:
+    """Returns the error for a page that was saved between our read and our write."""
+    return WorkspaceError("the page changed while it was being written", path=path, hint=_RETRIED)
+
+
+# ── pages without rows ──
+
+
+def on_disk(root: str, agent_id: str) -> list[str]:
+    """Returns the existing paths of an agent's pages, including those that signet-sync did not write."""
+    ledger = f"{agent_folder(agent_id)}ledger"
+    return [path for path in (head_page(agent_id), *tree(root, ledger)) if page_agent(path) == agent_id]
+
+
+def strays(workspace: Workspace) -> Iterator[tuple[str, str, bytes]]:
+    """Yields agent, path and bytes of generated pages without rows to show, of any machine and age."""
+    known = counts_store.agents(workspace.database)
+    for agent_id in sorted({DEFAULT_AGENT, *known, *files.listing(workspace.root, "agents", "")}):
+        expected = page_paths(agent_id, pages.days(workspace.database, agent_id))
+        if agent_id in known:
+            expected.add(head_page(agent_id))
+        for path in [path for path in on_disk(workspace.root, agent_id) if path not in expected]:
+            if (raw := block_of_ours(workspace.root, path)) is not None:
+                yield agent_id, path, raw
+
+
+def withdraw_strays(workspace: Workspace) -> None:
+    """Removes our block from generated pages that have neither rows to show nor a row of their own.
+
+    A rebuild or a lost database forgets which pages existed; after a removal such a page must not stay. Raises
+    `OSError`, `SignetSyncError`.
+    """
+    for _, path, _ in list(strays(workspace)):
+        withdraw(workspace, path)

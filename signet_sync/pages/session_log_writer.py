@@ -1,0 +1,129 @@
+"""Writes the session log pages that differ from their rows."""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Iterable, Iterator, Mapping
+
+from signet_sync.formats import managed_block
+from signet_sync.formats.body import text_sha256
+from signet_sync.formats.paths import day_page, dream_page, head_page, month_page
+from signet_sync.formats.snapshot import PAGE_LIMIT, Found, Signature
+from signet_sync.pages import page_files
+from signet_sync.pages.session_log import day_text, month_text, page_paths
+from signet_sync.pages.session_log_stage import SessionLog
+from signet_sync.pages.store import pages
+from signet_sync.pages.store.pages import PageState
+from signet_sync.storage import files
+from signet_sync.sync import deriving
+from signet_sync.sync.request import Pass
+from signet_sync.sync.workspace import Workspace
+
+
+def update(run: Pass, agent_id: str) -> None:
+    """Writes day and month pages: those of the days that changed or, in a full pass, all that are not as we left them.
+
+    Where Signet's daemon holds pages back, none is created and existing ones are updated. The transaction that moved a
+    session also marked its pages stale, so neither a crash nor a hold loses them. Paths that are no regular files are
+    reported; other pages are written anyway.
+    """
+    workspace, database = run.workspace, run.database
+    if deriving.waits(database, workspace.pipeline, SessionLog.name):
+        return  # no page may be partial or removed too early: wait until the last row is derived
+    counts: dict[str, int] = {}
+    if run.outcome.full:
+        counts = pages.days(database, agent_id)
+        states = pages.page_states(database, agent_id)
+        days = _stale_days(workspace, agent_id, counts, states)
+        gone = states.keys() - page_paths(agent_id, counts) - {head_page(agent_id), dream_page(agent_id)}
+    else:
+        days = sorted({day for agent, day in run.outcome.change.days if agent == agent_id}, reverse=True)
+        for month in {day[:7] for day in days}:
+            counts |= pages.days(database, agent_id, month)
+        known = ((path, pages.page_state(database, path)) for path in page_paths(agent_id, days))
+        states = {path: state for path, state in known if state is not None}
+        gone = set()
+    folders: set[str] = set()
+    written: dict[str, PageState] = {}
+    for path, text in (*_texts(workspace, agent_id, days, counts), *((path, None) for path in gone)):
+        status = files.look(workspace.root, path)
+        if status is not None and not stat.S_ISREG(status.st_mode):
+            kind = files.kind_of(status.st_mode)
+            run.outcome.trouble.append(f"{path}: the page could not be written: there is a {kind} at its path")
+            run.outcome.deferred = True
+        elif status is None and run.outcome.held:
+            continue
+        elif text is None:
+            page_files.withdraw(workspace, path)
+        else:
+            signature = files.signature_of(status) if status is not None else None
+            state = _write(run, agent_id, path, text, states.get(path), signature, folders)
+            if state is not None:
+                written[path] = state
+    files.sync_folders(workspace.root, folders)
+    if written:
+        with database.transaction():
+            for path, state in written.items():
+                pages.store_page(database, path, state)
+
+
+def _stale_days(
+    workspace: Workspace, agent_id: str, counts: Mapping[str, int], states: Mapping[str, PageState]
+) -> list[str]:
+    """Returns the days whose page or month page is stale, missing, or not the file that we left."""
+    present = files.signatures(workspace.root, states)
+
+    def fits(path: str) -> bool:
+        before = states.get(path)
+        return before is not None and before.inputs_sha256 != "" and before.signature == present.get(path)
+
+    months = {month: fits(month_page(agent_id, month)) for month in {day[:7] for day in counts}}
+    return [day for day in counts if not fits(day_page(agent_id, day)) or not months[day[:7]]]
+
+
+def _texts(
+    workspace: Workspace, agent_id: str, days: Iterable[str], counts: Mapping[str, int]
+) -> Iterator[tuple[str, str | None]]:
+    """Yields paths and texts of some days' pages, then of their months; None for a page without sessions."""
+    for day in days:
+        lines = pages.day_lines(workspace.database, agent_id, day) if day in counts else []
+        yield day_page(agent_id, day), day_text(agent_id, day, lines) if day in counts else None
+    for month in sorted({day[:7] for day in days}, reverse=True):
+        inside = [(day, count) for day, count in counts.items() if day[:7] == month]
+        yield month_page(agent_id, month), month_text(agent_id, month, inside) if inside else None
+
+
+def _write(
+    run: Pass,
+    agent_id: str,
+    path: str,
+    text: str,
+    before: PageState | None,
+    present: Signature | None,
+    folders: set[str],
+) -> PageState | None:
+    """Writes a page if it differs; returns its new state, None if it is as we left it."""
+    inputs = text_sha256(text)
+    same = before is not None and before.inputs_sha256 == inputs
+    if before is not None and same and before.signature == present:
+        return None
+    signature = (
+        _of_fuller_page(run.workspace, agent_id, path, text) if same and page_files.yields_to_others(run) else None
+    )
+    if signature is None:
+        signature, _ = page_files.write(run.workspace, path, text, run.request.now_us, folders)
+    return PageState(agent_id, signature, inputs, None)
+
+
+def _of_fuller_page(workspace: Workspace, agent_id: str, path: str, text: str) -> Signature | None:
+    """Returns the signature of a page that another machine's agent wrote, if that page is to stay.
+
+    The page with more lines wins, then the one with more characters, then the one that sorts later: every machine keeps
+    the same page, also if a sealed file arrived damaged at one of them.
+    """
+    found = files.read(workspace.root, path, PAGE_LIMIT)
+    there = managed_block.generated(found.raw) if isinstance(found, Found) else None
+    if not isinstance(found, Found) or there is None or page_files.shows_removed(workspace, agent_id, found.raw):
+        return None
+    is_fuller = (there.count("\n"), len(there), there) > (text.count("\n"), len(text), text)
+    return found.signature if is_fuller else None

@@ -1,0 +1,168 @@
+"""Forgets a memory: its rows, the pages and copies that show it and, on request, the git history."""
+
+from __future__ import annotations
+
+import functools
+import re
+from dataclasses import dataclass, replace
+from typing import Any
+
+from signet_sync.errors import UsageError, WorkspaceError
+from signet_sync.formats.entity_paths import KINDS
+from signet_sync.formats.handle import HANDLE, ID_LENGTH, LETTERS, handle
+from signet_sync.formats.ids import require_agent
+from signet_sync.formats.paths import dream_page, head_page
+from signet_sync.formats.snapshot import PAGE_LIMIT, Found
+from signet_sync.history import purge_plan
+from signet_sync.history.git import versions
+from signet_sync.history.git.repository import RepositoryRefused
+from signet_sync.memories import operations, text_match
+from signet_sync.memories.store import memories, recall_events
+from signet_sync.memories.store.memories import Memory
+from signet_sync.privacy import past_versions, scrub
+from signet_sync.storage import files, state_dir
+from signet_sync.sync.workspace import Workspace
+
+_SHOWN = 8
+_FULL = re.compile(r"m-[a-z2-7]{12}")
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetResult:
+    """The result of forgetting; `pending`: the next pass has to delete remaining bytes.
+
+    `memory` is None if it was forgotten earlier, and only pages or the history still contained it. `git_history` states
+    whether versions of the page in the workspace's repository may still show it.
+    """
+
+    id: str
+    memory: Memory | None
+    pending: bool
+    git_history: str
+    waiting: str
+    purged: purge_plan.Done | None = None
+
+
+def forget(workspace: Workspace, agent_id: str, name: str, now_us: int, *, purge_history: bool = False) -> ForgetResult:
+    """Forgets a memory to the last byte. After a crash, the next pass deletes the rest.
+
+    If the history cannot be purged as requested, the memory is deleted anyway, and the answer gives the reason. Raises
+    `UsageError` if the name refers to no memory or to several; `WorkspaceError`, `DatabaseError`.
+    """
+    require_agent(agent_id)
+    with state_dir.workspace_lock(workspace.state):
+        try:
+            memory = _named(workspace, agent_id, name)
+        except UsageError as error:
+            bare = name.strip().removeprefix("^")
+            if error.code != "unknown-memory" or not _FULL.fullmatch(bare):
+                raise
+            return _forget_earlier(workspace, agent_id, bare, now_us, error, purge_history=purge_history)
+        # This pass moves text that a person wrote into the managed block to a copy beside the page, where it can be
+        # cleaned.
+        operations.update_page(workspace, agent_id, now_us)
+        needles = text_match.of_memory(workspace.database, memory)
+        queries = text_match.queries_of_memory(workspace.database, memory)
+        done = _erase(workspace, agent_id, memory.id, needles, queries, now_us, purge_history=purge_history)
+    return replace(done, memory=memory)
+
+
+def _forget_earlier(
+    workspace: Workspace, agent_id: str, memory_id: str, now_us: int, unknown: UsageError, *, purge_history: bool
+) -> ForgetResult:
+    """Deletes a memory without a row from DREAMS.md, where another database left it, and from the history.
+
+    Raises the error `unknown` if neither contains it.
+    """
+    mark = handle(memory_id).encode()
+    found = files.read(workspace.root, dream_page(agent_id), PAGE_LIMIT)
+    shown = [line for line in found.raw.split(b"\n") if mark in line] if isinstance(found, Found) else []
+    found_in_history = past_versions.HistorySearch(agent_id, memory_id=memory_id)
+    if purge_history:
+        try:
+            past_versions.search(workspace, found_in_history)
+        except RepositoryRefused as refused:
+            if not shown:
+                raise unknown if refused.code == "no-repository" else refused from None
+    if not shown and memory_id not in found_in_history.memories:
+        raise unknown
+    found_in_history.lines += [line.partition(mark)[0].decode("utf-8", "replace") for line in shown]
+    needles = past_versions.words_of_memory(workspace, found_in_history)
+    return _erase(workspace, agent_id, memory_id, needles, set(), now_us, purge_history=purge_history)
+
+
+def _erase(
+    workspace: Workspace,
+    agent_id: str,
+    memory_id: str,
+    needles: set[bytes],
+    queries: set[str],
+    now_us: int,
+    *,
+    purge_history: bool,
+) -> ForgetResult:
+    """Deletes all traces of a memory, given by id and text, and the events of the given queries."""
+    verdicts, note = purge_plan.Verdicts(needles, [memory_id]), purge_plan.note_of_memory(agent_id, memory_id)
+    git_state = functools.partial(versions.holds, workspace.root, [head_page(agent_id), dream_page(agent_id)])
+    begun = purge_plan.begin(workspace, lambda: verdicts, note, git_state) if purge_history else None
+    try:
+        # First, because after the row is gone it is unknown what a crash has left in these copies.
+        scrub.clean_of_words(workspace, needles)
+    except OSError as error:
+        raise WorkspaceError(
+            f"a kept copy of {head_page(agent_id)} cannot be cleaned, so nothing was forgotten: {error}",
+            hint="delete the copy, or make it writable, and try again",
+        ) from error
+    with workspace.database.transaction(durable=True):
+        memories.forget(workspace.database, agent_id, [memory_id])
+        recall_events.forget_queries(workspace.database, queries)
+    outcome = operations.update_page(workspace, agent_id, now_us)
+    if outcome.cliff is not None:  # a halted pass does not reach the scrub
+        scrub.scrub(workspace, now_us)
+    try:
+        scrub.clean_of_words(workspace, needles)  # copies made since then
+    except (OSError, WorkspaceError) as error:
+        workspace.events.append(f"a kept copy of the page may still contain it: {error}")
+    waiting = operations.waiting_for(agent_id, outcome)
+    # A page that could not be rewritten still shows it.
+    pending = bool(memories.forgotten(workspace.database) or waiting)
+    purged = None if begun is None else purge_plan.finish(workspace, begun, note)
+    git = git_state() if purged is None else purged.history(git_state)
+    return ForgetResult(memory_id, None, pending, git, waiting, purged)
+
+
+def _named(workspace: Workspace, agent_id: str, name: str) -> Memory:
+    """Returns the memory that a handle refers to. Raises `UsageError` if there is none, several, or something else."""
+    wanted = name.strip().removeprefix("^")
+    if HANDLE.fullmatch(wanted) and LETTERS[wanted[0]] in KINDS:
+        raise UsageError(
+            f"{name} is an entity file, not a memory",
+            hint=f'signet-sync entity deprecate {wanted} --reason "…"',
+            code="not-a-memory",
+        )
+    if HANDLE.fullmatch(wanted) and wanted[0] != "m":
+        raise UsageError(
+            f"{name} is a {LETTERS[wanted[0]]} and not a memory: it comes from a session's files",
+            hint="signet-sync remove removes a whole session",
+            code="not-a-memory",
+        )
+    found = memories.beginning(workspace.database, agent_id, wanted, _SHOWN + 1) if HANDLE.fullmatch(wanted) else []
+    if len(found) > 1:
+        raise UsageError(
+            f"{name!r} may mean {', '.join(found[:_SHOWN])}{' and more' if len(found) > _SHOWN else ''}",
+            hint=f"give all {ID_LENGTH} characters of one id",
+            code="ambiguous-handle",
+        )
+    memory = memories.get(workspace.database, agent_id, found[0]) if found else None
+    if memory is None:
+        raise UsageError(
+            f"agent {agent_id} has no memory called {name!r}",
+            hint="MEMORY.md shows the ids (^m-…), signet-sync recall finds them; --agent chooses another agent",
+            code="unknown-memory",
+        )
+    return memory
+
+
+def forgotten_document(done: ForgetResult) -> dict[str, Any]:
+    """Returns the JSON document of `forget --json`, without the result of purging the history."""
+    return {"id": done.id, "forgotten": True, "pending": done.pending, "git_history": done.git_history}

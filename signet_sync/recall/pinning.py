@@ -1,0 +1,66 @@
+"""Pins and unpins what a handle refers to, and updates the agent's MEMORY.md."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from signet_sync.errors import UsageError
+from signet_sync.formats.entity_paths import KINDS
+from signet_sync.formats.handle import LETTERS
+from signet_sync.formats.ids import require_agent
+from signet_sync.formats.timestamps import iso
+from signet_sync.memories import operations
+from signet_sync.memories.store import pins
+from signet_sync.recall.store import references
+from signet_sync.storage import state_dir
+from signet_sync.sync.workspace import Workspace
+
+
+@dataclass(frozen=True, slots=True)
+class Pinned:
+    """The id that a handle refers to, and whether pinning or unpinning changed anything."""
+
+    id: str
+    changed: bool
+    waiting: str
+
+
+def pin(workspace: Workspace, agent_id: str, handle: str, now_us: int) -> Pinned:
+    """Pins what a handle refers to in MEMORY.md.
+
+    Raises `UsageError` if it refers to nothing, or to something without a line; `WorkspaceError`, `DatabaseError`.
+    """
+    require_agent(agent_id)
+    with state_dir.workspace_lock(workspace.state):
+        operations.first_pass(workspace, now_us)
+        found = references.resolve(workspace.database, agent_id, handle).id
+        if LETTERS[found[0]] == "entity":
+            raise UsageError(
+                f"{found} is a topic, which has no line of its own on the page",
+                hint="pin one of its facts; signet-sync expand shows them",
+                code="not-pinnable",
+            )
+        if LETTERS[found[0]] in KINDS:
+            raise UsageError(
+                f"{found} is an entity file, which cannot be pinned to MEMORY.md",
+                hint=f"signet-sync entity pin {found} prevents agents from changing it",
+                code="not-pinnable",
+            )
+        with workspace.database.transaction(durable=True):
+            changed = pins.pin(workspace.database, agent_id, found, iso(now_us))
+        return Pinned(found, changed, operations.settle(workspace, agent_id, now_us))
+
+
+def unpin(workspace: Workspace, agent_id: str, handle: str, now_us: int) -> Pinned:
+    """Unpins what a handle refers to. A pinned thing that no longer exists needs its full id.
+
+    Raises `UsageError`, `WorkspaceError`, `DatabaseError`.
+    """
+    require_agent(agent_id)
+    with state_dir.workspace_lock(workspace.state):
+        bare = handle.strip().removeprefix("^")
+        pinned = pins.is_pinned(workspace.database, agent_id, bare)
+        found = bare if pinned else references.resolve(workspace.database, agent_id, handle).id
+        with workspace.database.transaction(durable=True):
+            changed = pins.unpin(workspace.database, agent_id, found)
+        return Pinned(found, changed, operations.settle(workspace, agent_id, now_us))
