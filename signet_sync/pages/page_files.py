@@ -8,12 +8,11 @@ from contextlib import nullcontext, suppress
 
 from signet_sync.errors import SignetSyncError, WorkspaceError
 from signet_sync.formats import managed_block
-from signet_sync.formats.paths import DEFAULT_AGENT, MEMORY, agent_folder, head_page, page_agent
+from signet_sync.formats.paths import DEFAULT_AGENT, MEMORY, agent_folder, head_page, page_agent, page_paths
 from signet_sync.formats.snapshot import PAGE_LIMIT, Found, Signature, Trouble
 from signet_sync.memories.store import memories
 from signet_sync.pages.kept_copies import keep_copy, tree
 from signet_sync.pages.page_lease import PageLease
-from signet_sync.pages.session_log import page_paths
 from signet_sync.pages.store import pages
 from signet_sync.storage import files
 from signet_sync.storage.database.connection import Database

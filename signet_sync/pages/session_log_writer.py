@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from signet_sync.formats import managed_block
 from signet_sync.formats.body import text_sha256
-from signet_sync.formats.paths import day_page, dream_page, head_page, month_page
+from signet_sync.formats.paths import day_page, dream_page, head_page, month_page, page_paths
 from signet_sync.formats.snapshot import PAGE_LIMIT, Found, Signature
 from signet_sync.pages import page_files
-from signet_sync.pages.session_log import day_text, month_text, page_paths
+from signet_sync.pages.session_log import day_text, month_text
 from signet_sync.pages.session_log_stage import SessionLog
 from signet_sync.pages.store import pages
 from signet_sync.pages.store.pages import PageState

@@ -41,7 +41,7 @@ from signet_sync.mcp_server import dispatch, resources, server, tools
 from signet_sync.mcp_server import http as mcp_server_http
 from signet_sync.mcp_server.memory import ServedMemory
 from signet_sync.mcp_server.stdio import _Messages
-from signet_sync.mcp_server.write_tools import _said
+from signet_sync.mcp_server.write_tools import _events
 from signet_sync.pages import readable
 
 NAMES = {
@@ -490,7 +490,7 @@ def test_what_happens_to_another_agent_s_files_on_the_way_is_not_told(
         memory = machine.memory(agent_id=agent)
         with memory.place.opened() as workspace:
             workspace.events += [*events.values(), "full text is built anew"]
-            assert _said(memory, workspace, "it waits") == f"{events[page]}; full text is built anew; it waits"
+            assert _events(memory, workspace, "it waits") == f"{events[page]}; full text is built anew; it waits"
     assert sorted(caplog.messages) == sorted(events.values())
 
 

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from signet_sync.errors import LeaseBusy
+from signet_sync.formats.paths import page_paths
 from signet_sync.formats.session_log_rows import MonthView
 from signet_sync.formats.snapshot import Signature
 from signet_sync.formats.timestamps import day_of, parse_instant
-from signet_sync.pages.session_log import page_paths
 from signet_sync.storage.database.connection import Database
 
 _LATER = "~"  # sorts after every digit and hyphen
