@@ -564,7 +564,7 @@ def test_a_link_is_not_followed_and_damage_is_not_read(machine: Machine, tmp_pat
     (machine.vault.root / path).unlink()
     (machine.vault.root / path).write_bytes(kept + b"more\n")
     machine.vault.call("reindex")
-    with pytest.raises(UsageError, match="not as it was sealed"):
+    with pytest.raises(UsageError, match="differs from its seal"):
         resources.read(memory, resources.uri_of(path))
     (machine.vault.root / path).write_bytes(kept)
     machine.vault.call("reindex")
