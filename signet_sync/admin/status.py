@@ -111,7 +111,7 @@ def _settings_trouble(root: str) -> str:
         return ""
     from signet_sync.settings import model
 
-    return model.told(model.load(root, anyway=True)[1])
+    return model.in_one_line(model.load(root, anyway=True)[1])
 
 
 class _Index:

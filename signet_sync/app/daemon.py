@@ -235,7 +235,7 @@ class Daemon:
         if self._stopping:
             return True
         self.notifier.watchdog()
-        if self._reload or model.shapes(self.options.root) != self._settings_files:
+        if self._reload or model.file_states(self.options.root) != self._settings_files:
             self._reload_settings(work)
         if _identity(self.options.root) is None:
             work.everything = True
@@ -329,11 +329,11 @@ class Daemon:
 
     # ── settings ──
 
-    def _configure(self) -> list[model.Remark]:
+    def _configure(self) -> list[model.SettingsRemark]:
         """Reads the settings; returns the problems with them, which stop nothing. Raises `ConfigError` for flags."""
-        self._settings_files = model.shapes(self.options.root)
+        self._settings_files = model.file_states(self.options.root)
         self.settings, remarks = model.load(self.options.root, flags=self.options.flags, anyway=True)
-        self._bad_settings = model.told(remarks)
+        self._bad_settings = model.in_one_line(remarks)
         return remarks
 
     def _log_to(self, folder: str | None) -> None:
@@ -362,7 +362,7 @@ class Daemon:
         self.notifier.ready()
 
 
-def _log_remarks(remarks: list[model.Remark]) -> None:
+def _log_remarks(remarks: list[model.SettingsRemark]) -> None:
     for remark in remarks:
         logger.warning("{}", remark)
 

@@ -149,7 +149,7 @@ class _Sent:
 def stopped(root: str, error: SignetSyncError, environ: Mapping[str, str] = os.environ) -> None:
     """Notifies that the agent ends with an error, if no service manager does: once, until an agent runs again."""
     try:
-        desktop, command = model.notices(environ)
+        desktop, command = model.notification_settings(environ)
     except ConfigError:
         return
     sent = _Sent(state_dir.locate(root, environ), time.time())

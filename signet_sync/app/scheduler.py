@@ -30,7 +30,7 @@ from signet_sync.memories import promotion
 from signet_sync.pages import signet_daemon
 from signet_sync.pages.store import pages
 from signet_sync.sessions import journal
-from signet_sync.settings.model import asks_anybody
+from signet_sync.settings.model import may_ask_model
 from signet_sync.storage.clock import now_us
 from signet_sync.storage.database import full_text_merges
 from signet_sync.sync import engine, outbox, quarantine
@@ -287,7 +287,7 @@ class Scheduler:
         self._swept = time.monotonic()
         if outcome.cliff is None:
             self.last_full = iso(request.now_us)
-        if os.path.exists(self.workspace.state.harnesses) or asks_anybody(settings):
+        if os.path.exists(self.workspace.state.harnesses) or may_ask_model(settings):
             self.worker.start(sweep=True)
         self.heartbeat.write()
         if first or outcome.read > BIG_BATCH:

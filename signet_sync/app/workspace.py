@@ -87,7 +87,7 @@ def establish(root: str) -> state_dir.StateFolder:
 def keep_settings(root: str, folder: state_dir.StateFolder) -> None:
     """Saves the present good settings, for use while one of the files is broken."""
     kept = state_dir.read_json(folder.settings) or {}
-    good = model.to_keep(root, kept)
+    good = model.last_good_values(root, kept)
     if good != kept:
         with suppress(OSError):  # if the disk is full, the pass reports it
             state_dir.write_json(folder.settings, good, durable=True)

@@ -27,7 +27,7 @@ from signet_sync.sessions.live import refuse_removed
 from signet_sync.sessions.model_proposals import proposer
 from signet_sync.sessions.states import Propose
 from signet_sync.sessions.store import live
-from signet_sync.settings.model import asks_anybody
+from signet_sync.settings.model import may_ask_model
 from signet_sync.storage import state_dir
 from signet_sync.sync.tombstones.removed import is_removed, removed_session
 from signet_sync.sync.workspace import Workspace
@@ -109,7 +109,7 @@ def by_session(jobs: Iterable[Job]) -> list[list[Job]]:
 
 def _enrich(workspace: Workspace, now_us: Callable[[], int], environ: Mapping[str, str]) -> None:
     """Adds facts and paragraphs of a language model, if one is set, once no job waits; see `graph.enrichment`."""
-    if not asks_anybody(workspace.settings):
+    if not may_ask_model(workspace.settings):
         return  # the usual case: nothing for models is imported
     from signet_sync.graph import enrichment
 

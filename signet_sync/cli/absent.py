@@ -8,42 +8,41 @@ from typing import Any
 
 import click
 
-from signet_sync.cli.main import Context, resolve_now
+from signet_sync.cli.main import Context
 from signet_sync.errors import DatabaseError
-from signet_sync.formats.paths import DEFAULT_AGENT
 from signet_sync.sync.read_only import reading
 
 
-def look(error: click.MissingParameter) -> None:
+def check_named(error: click.MissingParameter) -> None:
     """Raises `UsageError` or `WorkspaceError` if the thing that the command names is known to be absent."""
     if error.ctx is None or not isinstance(error.param, click.Option):
         return
-    context, said = error.ctx.find_object(Context), error.ctx.params
-    words = error.ctx.command_path.split()[1:]
+    context = error.ctx.find_object(Context)
     if context is None:
         return
     with suppress(DatabaseError):  # without an index it is unknown
-        _look(context, words, said)
+        _check(context, error.ctx.command_path.split()[1:], error.ctx.params)
 
 
-def _look(context: Context, words: list[str], said: Mapping[str, Any]) -> None:
-    if words[:1] == ["entity"] and "ref" in said:
+def _check(context: Context, command: list[str], arguments: Mapping[str, Any]) -> None:
+    # Each command has loaded these modules already, the other two have not.
+    if command[:1] == ["entity"] and "ref" in arguments:
         from signet_sync.entities import queries
 
-        with queries.open_read_only(context.place(), said.get("agent") or DEFAULT_AGENT, resolve_now(None)) as entities:
-            queries.require_row(entities, said["ref"])
-    elif words == ["violations", "accept"] and len(said.get("paths", ())) == 1:
+        with queries.open_read_only(context.place(), context.agent, context.now_us) as repository:
+            queries.require_row(repository, arguments["ref"])
+    elif command == ["violations", "accept"] and len(arguments.get("paths", ())) == 1:
         from signet_sync.integrity.operations import difference
         from signet_sync.sync.store.artifacts import seal_of
 
-        (path,) = said["paths"]
+        (path,) = arguments["paths"]
         if any(sign in path for sign in "*?["):
             return
         with reading(context.place()) as database:
             if seal_of(database, path) is None:  # a sealed one may have just changed
                 difference(database, context.root, path, 0)
-    elif words == ["history", "restore"]:
-        from signet_sync.history.git import repository
+    elif command == ["history", "restore"]:
+        from signet_sync.history.git.repository import opened
 
-        with repository.opened(context.root, context.state().key, adopt=context.settings().history_adopt):
+        with opened(context.root, context.state().key, adopt=context.settings().history_adopt):
             pass

@@ -8,23 +8,21 @@ import time
 
 import click
 
+from signet_sync.app import notifications
+from signet_sync.app.daemon import Daemon, Options
+from signet_sync.app.upgrade import Upgrade
 from signet_sync.cli.main import Context, pass_context
+from signet_sync.errors import AnotherAgent, SignetSyncError
 
 
 @click.command()
 @click.option("--interval", type=float, metavar="SECONDS", help="Time between two full passes.")
-@click.option("--debounce", type=float, metavar="SECONDS", help="Quiet time before a pass over changes.")
-@click.option("--no-watch", is_flag=True, help="No events, full passes only.")
+@click.option("--debounce", type=float, metavar="SECONDS", help="Quiet time after a change before a pass starts.")
+@click.option("--no-watch", is_flag=True, help="Full passes only, without file-system events.")
 @pass_context
 def run(context: Context, interval: float | None, debounce: float | None, no_watch: bool) -> int:
-    """Watch the vault and keep index and MEMORY.md true until stopped (SIGTERM); changed settings are taken up."""
-    from signet_sync.app import notifications
-    from signet_sync.app.daemon import Daemon, Options
-    from signet_sync.app.upgrade import Upgrade
-    from signet_sync.errors import AnotherAgent, SignetSyncError, UsageError
-
-    if context.chosen_database == ":memory:":
-        raise UsageError("`run` needs a database that stays", hint="leave --db and SIGNET_DB out, or name a file")
+    """Watch the vault and update the index and MEMORY.md until stopped (SIGTERM); changed settings are applied."""
+    context.require_database_file()
     flags: dict[str, object] = {"interval": interval, "debounce": debounce}
     if no_watch:
         flags["watch_mode"] = "off"

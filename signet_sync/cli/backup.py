@@ -1,43 +1,49 @@
-"""`backup`: writes what exists only in rows to a file, lists backups, and restores them."""
+"""`backup`, `export`, `import-bundle`: save what exists only in rows to a file, and add the rows of such a file."""
 
 from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, BinaryIO
 
 import click
 
-from signet_sync.cli.main import Context, agreed, counted, emit, json_option, now_option, pass_context, resolve_now
+from signet_sync.admin.sizes import human
+from signet_sync.backup import incoming
+from signet_sync.backup import operations as backup_operations
+from signet_sync.backup.bundle_format import LONGEST_LINE
+from signet_sync.backup.incoming import DroppedRows, Incoming
+from signet_sync.backup.operations import BackupInfo, RestoreResult
+from signet_sync.cli.main import Context, confirm, json_option, now_option, pass_context, yes_option
 from signet_sync.errors import UsageError
+from signet_sync.formats.ids import require_agent
+from signet_sync.formats.paths import display
+from signet_sync.storage.database import native_backup
+from signet_sync.storage.safe_paths import require_root
+from signet_sync.text.phrases import counted
 
-if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
-    from signet_sync.backup.incoming import DroppedRows, Incoming
-    from signet_sync.backup.operations import BackupInfo, RestoreResult
-    from signet_sync.sync.workspace import Workspace
-
-# The names that a person uses for the rows of each table.
-_KINDS = {
+# Singular and plural for the rows of each table.
+_NOUNS = {
     "memories": ("memory", "memories"),
     "pins": ("pin", "pins"),
     "memory_promotions": ("promotion", "promotions"),
-    "recall_events": ("hit of recall", "hits of recall"),
+    "recall_events": ("recall hit", "recall hits"),
     "seals": ("seal", "seals"),
-    "sealed_bytes": ("seal got its bytes back", "seals got their bytes back"),
+    "sealed_bytes": ("sealed file", "sealed files"),
     "memory_artifact_tombstones": ("removal", "removals"),
     "session_transcripts": ("live turn", "live turns"),
 }
+_HEAD = 128
 
-_GROUP = """Keep what no file holds: memories, pins, promotions, hits of recall, counters, seals,
-live turns.
+_GROUP = """Save what no file contains: memories, pins, promotions, recall hits, counters, seals, live turns.
 
-All else is made of the markdown files by signet-sync reindex. The agent writes a backup by itself whenever
-such a row has changed, one a day, into the state folder; backup.keep says how many of them stay.
+Everything else is rebuilt from the markdown files by signet-sync reindex. The agent writes a backup into
+the state folder whenever such a row has changed, at most one a day; backup.keep sets how many are kept.
 
 \b
-A move to a new machine:
+Moving to a new machine:
   old:  copy the workspace folder, and: signet-sync backup create /media/stick/signet.backup
   new:  put the folder back, and: signet-sync backup restore /media/stick/signet.backup
 
@@ -46,24 +52,49 @@ Hooks and the service belong to a machine: signet-sync hooks install auto, signe
 
 _CREATE = """Write a backup now.
 
-FILE is any place outside the workspace; without it the backup goes to the automatic ones in the state
-folder. It holds the memories of all agents, private ones too, and the sealed text of every artifact, in
-plain: only you can read the file, so put it where that stays so.
+FILE is any path outside the workspace; without it the backup is added to the automatic ones in the state
+folder. It contains the memories of all agents, private ones included, and the sealed text of every artifact,
+unencrypted: only you can read the file, so keep it in a safe place.
 
-A removal (remove, forget) cleans the backups in the state folder. It cannot reach a FILE elsewhere, but what was
-removed since is left out when that is restored.
+A removal (remove, forget) cleans the backups in the state folder. It cannot reach a FILE elsewhere, but
+restoring that leaves out what was removed since.
 """
 
-_RESTORE = """Bring rows back from a backup; rows that are there win.
+_RESTORE = """Restore rows from a backup; existing rows are not changed.
 
-BACKUP is a file, or the name of one that backup list shows; without it, the newest of these is taken.
-What was removed or forgotten since stays gone. What is there now is kept first, as a backup of its own.
-A workspace that has no state folder gets one, so a copied workspace and the file are all that a new
-machine needs.
+BACKUP is a file, or the name of one that backup list shows (default: the newest of these). What was removed
+or forgotten since is left out. The present rows are saved as a backup first. A workspace without a state
+folder gets one, so a copied workspace and the file are all that a new machine needs.
 """
 
+_EXPORT = """Write what no file contains as JSON Lines: memories, pins, promotions, recall hits, counters, seals,
+live turns.
 
-@click.group(help=_GROUP, short_help="Write, list and restore backups.")
+FILE is any path outside the workspace, or - for stdout. The first line is a header, then follows one row
+per line, and the last line contains their number and a checksum. Equal rows make equal bytes.
+
+It contains the memories of all agents, private ones included, and with the seals the text of every artifact
+(zstd, base64), unencrypted: only you can read the file. A later removal cannot reach it, but importing it
+leaves out what was removed since.
+
+\b
+Examples:
+  signet-sync export ~/signet-rows.jsonl
+  signet-sync export - --no-seals --agent scout | grep '"table": "memories"'
+"""
+
+_IMPORT = """Import rows that export wrote, here or on another machine; existing rows are not changed.
+
+FILE is such a file, or - for stdin. It is checked to the last line before anything is written, and then
+either all of it is imported or nothing. What was removed or forgotten here is left out, rows of one agent
+never become another's, and importing the same file again changes nothing. The present rows are saved as a
+backup first. Seals are imported for files that exist here; the others are counted.
+"""
+
+_agent = click.option("--agent", metavar="ID", help="Only the rows of this agent (default: all agents).")
+
+
+@click.group(help=_GROUP, short_help="Create, list and restore backups.")
 def backup() -> None:
     pass
 
@@ -73,47 +104,24 @@ def backup() -> None:
 @now_option
 @json_option
 @pass_context
-def create(context: Context, file: str | None, now: str | None, as_json: bool) -> int:
-    from signet_sync.backup import operations as backup_operations
-
-    instant = resolve_now(now)
-    with opened(context) as workspace:
-        done = backup_operations.create(workspace, file, instant)
-        say_events(context, workspace)
-    if as_json:
-        emit({"path": done.path, "bytes": done.size, "rows": done.rows, "total": sum(done.rows.values())})
-        return 0
-    click.echo(f"wrote {done.path} ({told_size(done.size)}): {told_rows(done.rows) or 'nothing is kept yet'}")
-    if file is not None:
-        click.echo("A later removal cannot reach this file; restoring it leaves out what was removed since.")
+def create(context: Context, file: str | None) -> int:
+    with context.opened(lasting=True) as workspace:
+        done = backup_operations.create(workspace, file, context.now_us)
+    _answer_written(context, done.path, done.size, done.rows, warning=file is not None and "restoring")
     return 0
 
 
 @backup.command("list")
 @json_option
 @pass_context
-def list_(context: Context, as_json: bool) -> int:
-    """The backups in the state folder, newest first: when, how large, what is in them, whole or damaged."""
-    from signet_sync.backup import operations as backup_operations
-    from signet_sync.storage.safe_paths import require_root
-
+def list_(context: Context) -> int:
+    """List the backups in the state folder, newest first: time, size, content, and whether they are intact."""
     folder = context.state()
     found = backup_operations.list_backups(folder)
     if not found:
         require_root(context.root)
-    if as_json:
-        emit({"folder": folder.backups, "backups": [_document(one) for one in found]})
-        return 0
-    if not found:
-        click.echo(f"no backups yet in {folder.backups}")
-        context.say(f"to write one: {context.command_line('backup create')}")
-    for one in found:
-        click.secho(os.path.basename(one.path), bold=True, nl=False)
-        click.echo(f"  {one.made_at[:16].replace('T', ' ')} UTC  {told_size(one.size)}  ", nl=False)
-        if one.trouble:
-            click.secho(one.trouble, fg="red")
-        else:
-            click.echo(f"whole: {told_rows(one.rows) or 'no rows'}")
+    document = {"folder": folder.backups, "backups": [_document(one) for one in found]}
+    context.answer(document, lambda: _show_list(context, found))
     return 0
 
 
@@ -130,139 +138,202 @@ def _document(one: BackupInfo) -> dict[str, Any]:
     }
 
 
-@backup.command(help=_RESTORE, short_help="Bring rows back from a backup.")
+def _show_list(context: Context, found: list[BackupInfo]) -> None:
+    if not found:
+        click.echo(f"no backups yet in {context.state().backups}")
+        context.say(f"to write one: {context.command_line('backup create')}")
+    for one in found:
+        what = click.style(one.trouble, fg="red") if one.trouble else f"intact: {_in_words(one.rows) or 'no rows'}"
+        name = click.style(os.path.basename(one.path), bold=True)
+        click.echo(f"{name}  {one.made_at[:16].replace('T', ' ')} UTC  {human(one.size)}  {what}")
+
+
+@backup.command(help=_RESTORE, short_help="Restore rows from a backup.")
 @click.argument("source", metavar="[BACKUP]", required=False)
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@yes_option
 @now_option
 @json_option
 @pass_context
-def restore(context: Context, source: str | None, yes: bool, now: str | None, as_json: bool) -> int:
-    from signet_sync.backup import incoming
-    from signet_sync.backup import operations as backup_operations
-    from signet_sync.storage.safe_paths import require_root
-
-    instant = resolve_now(now)
+def restore(context: Context, source: str | None, yes: bool) -> int:
     require_root(context.root)
     path = backup_operations.find_backup(context.state(), source)
-    with incoming.of_backup(path, backup_operations.places(context.root)) as rows, opened(context) as workspace:
-        comes = backup_operations.preview_merge(workspace, rows, instant, absent=True)
-        warn_of_another(context, workspace, rows)
+    with incoming.of_backup(path, backup_operations.places(context.root)) as rows:
         for table, count in sorted(rows.unknown.items()):
-            context.say(f"note: {counted(count, 'row')} of {table} that no signet-sync writes; left out")
-        ask(comes, rows.dropped, yes=yes, as_json=as_json)
-        done = backup_operations.merge_rows(workspace, rows, instant, absent=True)
-        say_events(context, workspace)
-    tell(context, path, done, rows.dropped, as_json=as_json)
+            context.say(f"note: {counted(count, 'invalid row')} of {table} left out")
+        _bring_in(context, rows, path, absent=True, yes=yes)
     return 0
 
 
-# ── shared with bundles ──
+@click.command(help=_EXPORT, short_help="Write memories, pins and other native rows as JSON Lines.")
+@click.argument("file", default="-")
+@click.option("--no-seals", is_flag=True, help="Leave out the sealed bytes; their hashes stay.")
+@_agent
+@now_option
+@json_option
+@pass_context
+def export(context: Context, file: str, no_seals: bool, agent: str | None) -> int:
+    if agent is not None:
+        require_agent(agent)
+    with context.opened(lasting=True) as workspace:
+        rows, lines = backup_operations.export(workspace, agent, seals=not no_seals, now_us=context.now_us)
+        if file != "-":
+            size = backup_operations.write_bundle(workspace, file, lines)
+    if file == "-":
+        # The output is JSON Lines already, so --json changes nothing.
+        for line in lines:
+            sys.stdout.buffer.write(line)
+        sys.stdout.buffer.flush()
+    else:
+        _answer_written(context, file, size, rows, warning="importing")
+    return 0
 
 
-def opened(context: Context, *, touch_nothing: bool = False) -> AbstractContextManager[Workspace]:
-    """Opens the workspace with a database that outlasts the command."""
-    from signet_sync.app.workspace import opened as workspace_opened
-
-    if context.chosen_database == ":memory:":
-        raise UsageError("a database in memory is gone when the command ends", hint="leave --db :memory: out")
-    return workspace_opened(
-        context.root, context.settings(), database=context.chosen_database, touch_nothing=touch_nothing
-    )
-
-
-def say_events(context: Context, workspace: Workspace) -> None:
-    """Prints what happened meanwhile."""
-    for line in workspace.events:
-        context.say(line)
-
-
-def told_rows(rows: dict[str, int]) -> str:
-    """`3 memories, 1 pin, 12 other rows`."""
-    said = [f"{rows[table]:,} {_KINDS[table][rows[table] != 1]}" for table in _KINDS if rows.get(table)]
-    others = sum(count for table, count in rows.items() if table not in _KINDS)
-    return ", ".join([*said, *([f"{counted(others, 'other row')}"] if others else [])])
+@click.command("import-bundle", help=_IMPORT, short_help="Import rows that export wrote.")
+@click.argument("file")
+@click.option("--dry-run", is_flag=True, help="Show what would be imported.")
+@_agent
+@yes_option
+@now_option
+@json_option
+@pass_context
+def import_bundle(context: Context, file: str, dry_run: bool, agent: str | None, yes: bool) -> int:
+    if agent is not None:
+        require_agent(agent)
+    places = backup_operations.places(context.root)
+    with _reading(file) as stream, incoming.of_bundle(_lines(stream), file, places, agent) as rows:
+        for name, count in sorted(rows.unknown.items()):
+            what = "field" if "." in name else "table"
+            context.say(
+                f"note: {counted(count, 'row')} of the {what} {display(name)}, unknown to this version, left out"
+            )
+        _bring_in(context, rows, file, absent=False, yes=yes, dry_run=dry_run, unknown=rows.unknown)
+    return 0
 
 
-def told_size(size: int) -> str:
-    """`512 bytes`, `3.4 MB`."""
-    for unit, bytes_of in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
-        if size >= bytes_of:
-            return f"{size / bytes_of:.1f} {unit}"
-    return counted(size, "byte")
+@contextmanager
+def _reading(file: str) -> Iterator[BinaryIO]:
+    if file == "-":
+        yield sys.stdin.buffer
+        return
+    try:
+        stream = open(file, "rb")  # noqa: SIM115 - closed below
+    except OSError as error:
+        raise UsageError(
+            f"the bundle cannot be read: {error.strerror}",
+            path=file,
+            hint="name a file that signet-sync export wrote, or - for stdin",
+            code="bundle-unreadable",
+        ) from None
+    with stream:
+        if native_backup.is_backup(stream.peek(_HEAD)):  # a pipe cannot be read twice
+            raise UsageError(
+                "this is a backup, not a bundle",
+                path=file,
+                hint="restore it with: signet-sync backup restore FILE",
+                code="bundle-invalid",
+            )
+        yield stream
 
 
-def told_sifted(sifted: DroppedRows) -> list[str]:
-    """Lists what was left out, and why, a line each."""
-    them = (
-        (sifted.sessions, "session that was removed since", "sessions that were removed since"),
-        (
-            sifted.memories,
-            "memory that was forgotten since (to have it again: signet-sync remember)",
-            "memories that were forgotten since (to have them again: signet-sync remember)",
-        ),
-        (sifted.undone, "removal that was undone since", "removals that were undone since"),
-        (
-            sifted.seals,
-            "seal of a file that is not here (import again once it is)",
-            "seals of files that are not here (import again once they are)",
-        ),
-    )
-    return [f"left out: {counted(count, one, several)}" for count, one, several in them if count]
+def _lines(stream: BinaryIO) -> Iterator[bytes]:
+    while line := stream.readline(LONGEST_LINE):
+        yield line
 
 
-def warn_of_another(context: Context, workspace: Workspace, rows: Incoming) -> None:
-    """Warns that the rows come from a workspace with another id."""
-    if rows.workspace and rows.workspace != workspace.state.key:
-        context.say("note: it was written from a workspace with another id, another one or a copy of it")
+def _bring_in(
+    context: Context, rows: Incoming, source: str, *, absent: bool, yes: bool, dry_run: bool = False, **more: object
+) -> None:
+    """Adds rows after a person agreed, and prints what was added."""
+    with context.opened(touch_nothing=dry_run, lasting=True) as workspace:
+        coming = backup_operations.preview_merge(workspace, rows, context.now_us, absent=absent)
+        if rows.workspace and rows.workspace != workspace.state.key:
+            context.say("note: it was written from a workspace with another id: another one, or a copy of this one")
+        if not dry_run:
+            _confirm(context, coming, rows.dropped, yes=yes)
+            done = backup_operations.merge_rows(workspace, rows, context.now_us, absent=absent)
+    added = coming if dry_run else done.rows
+    document = {
+        "source": source,
+        "rows": added,
+        "total": sum(added.values()),
+        "left_out": _left_out_document(rows.dropped),
+        "removed_files": list(rows.dropped.goes),
+    }
+    if dry_run:
+        context.answer({"dry_run": True, **document, **more}, lambda: _show_preview(coming, rows.dropped))
+        return
+    if done.waiting:
+        context.say(f"pages are updated by the next pass: {done.waiting}")
+    context.answer({**document, "before": done.before, **more}, lambda: _show_brought(done, rows.dropped))
 
 
-def ask(comes: dict[str, int], sifted: DroppedRows, *, yes: bool, as_json: bool) -> None:
+def _confirm(context: Context, coming: dict[str, int], sifted: DroppedRows, *, yes: bool) -> None:
     """Asks a person on a terminal; a removal that deletes files needs an answer everywhere."""
     if yes:
         return
     if sifted.goes:
-        for path in () if as_json else sifted.goes:
+        for path in () if context.as_json else sifted.goes:
             click.echo(f"  {path}", err=True)
-        agreed(
-            f"a removal in it covers what stands here: delete {counted(len(sifted.goes), 'file')} for good?",
-            yes=yes,
-            as_json=as_json,
-        )
-    elif any(comes.values()) and not as_json and sys.stdin.isatty():
-        agreed(f"bring in {told_rows(comes)}?", yes=yes, as_json=as_json)
+        files = counted(len(sifted.goes), "file")
+        confirm(context, f"a removal in it covers files here: delete {files} for good?", yes=yes)
+    elif any(coming.values()) and not context.as_json and sys.stdin.isatty():
+        confirm(context, f"add {_in_words(coming)}?", yes=yes)
 
 
-def tell(
-    context: Context, source: str, done: RestoreResult, sifted: DroppedRows, *, as_json: bool, **more: object
-) -> None:
-    """Prints what was restored."""
-    if done.waiting:
-        context.say(f"pages follow with the next pass: {done.waiting}")
-    if as_json:
-        emit(
-            {
-                "source": source,
-                "rows": done.rows,
-                "total": sum(done.rows.values()),
-                "left_out": left_out(sifted),
-                "removed_files": list(sifted.goes),
-                "before": done.before,
-                **more,
-            }
-        )
-        return
-    click.echo(f"came in: {told_rows(done.rows) or 'nothing that was not there'}")
-    for line in told_sifted(sifted):
-        click.echo(line)
+def _show_preview(coming: dict[str, int], sifted: DroppedRows) -> None:
+    click.echo(f"would be added: {_in_words(coming) or 'nothing new'}")
+    _show_left_out(sifted)
+    for path in sifted.goes:
+        click.echo(f"would be deleted, its session was removed elsewhere: {path}")
+    click.echo("nothing was changed (--dry-run)")
+
+
+def _show_brought(done: RestoreResult, sifted: DroppedRows) -> None:
+    click.echo(f"added: {_in_words(done.rows) or 'nothing new'}")
+    _show_left_out(sifted)
     if done.before is not None:
-        click.echo(f"what was here before: {done.before}")
+        click.echo(f"backup of the previous rows: {done.before}")
 
 
-def left_out(sifted: DroppedRows) -> dict[str, int]:
-    """Returns what was left out, for JSON."""
+def _answer_written(context: Context, path: str, size: int, rows: dict[str, int], *, warning: str | bool) -> None:
+    def show() -> None:
+        click.echo(f"wrote {path} ({human(size)}): {_in_words(rows) or 'no rows yet'}")
+        if warning:
+            click.echo(f"A later removal cannot reach this file; {warning} it leaves out what was removed since.")
+
+    context.answer({"path": path, "bytes": size, "rows": rows, "total": sum(rows.values())}, show)
+
+
+def _in_words(rows: dict[str, int]) -> str:
+    """`3 memories, 1 pin, 12 other rows`."""
+    known = [f"{rows[table]:,} {_NOUNS[table][rows[table] != 1]}" for table in _NOUNS if rows.get(table)]
+    others = sum(count for table, count in rows.items() if table not in _NOUNS)
+    return ", ".join([*known, *([f"{counted(others, 'other row')}"] if others else [])])
+
+
+def _left_out_document(sifted: DroppedRows) -> dict[str, int]:
     return {
         "removed_sessions": sifted.sessions,
         "forgotten_memories": sifted.memories,
         "undone_removals": sifted.undone,
         "seals_of_absent_files": sifted.seals,
     }
+
+
+def _show_left_out(sifted: DroppedRows) -> None:
+    for count, one, several in (
+        (sifted.sessions, "session that was removed since", "sessions that were removed since"),
+        (
+            sifted.memories,
+            "memory that was forgotten since (to add it again: signet-sync remember)",
+            "memories that were forgotten since (to add them again: signet-sync remember)",
+        ),
+        (sifted.undone, "removal that was undone since", "removals that were undone since"),
+        (
+            sifted.seals,
+            "seal of a file that does not exist here (import again when it does)",
+            "seals of files that do not exist here (import again when they do)",
+        ),
+    ):
+        if count:
+            click.echo(f"left out: {counted(count, one, several)}")

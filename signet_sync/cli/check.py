@@ -5,104 +5,114 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from signet_sync.cli.main import Context, counted, emit, json_option, now_option, pass_context, resolve_now
-from signet_sync.errors import SignetSyncError, UsageError
-
-if TYPE_CHECKING:
-    from signet_sync.integrity.check import CheckResult
+from signet_sync.cli.formats import check as formats_check
+from signet_sync.cli.main import Context, emit, json_option, now_option, pass_context
+from signet_sync.cli.reindex import progress_bar, show_problems
+from signet_sync.errors import DatabaseError, SignetSyncError, UsageError
+from signet_sync.formats import baseline as formats_baseline
+from signet_sync.integrity import check as integrity_check
+from signet_sync.integrity.check import CheckResult
+from signet_sync.storage.database.connection import Database
+from signet_sync.text.phrases import counted
 
 FORMATS = ["text", "json", "sarif", "github", "junit", "baseline"]
 
 
 @click.command()
 @click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True)
-@click.option("--with-index", is_flag=True, help="Compare with the seals of the index too (opened read-only).")
+@click.option("--with-index", is_flag=True, help="Also compare with the seals of the index (opened read-only).")
 @click.option(
-    "--changed-since", "since", metavar="REV", help="Read only what changed in git since REV, and compare with it."
+    "--changed-since", "since", metavar="REV", help="Only files that changed in git since REV, compared with it."
 )
-@click.option("--pages", is_flag=True, help="The rows of every MEMORY.md, too: they are what their artifacts say.")
+@click.option("--pages", is_flag=True, help="Also check that every MEMORY.md says what its artifacts say.")
 @click.option(
     "--baseline",
     type=click.Path(),
     metavar="FILE",
-    help="Known problems (made by --format baseline): told, no failure.",
+    help="Known problems (from --format baseline) that do not fail the check.",
 )
-@click.option("--sarif", type=click.Path(), metavar="FILE", help="Write a SARIF log there, too.")
-@click.option("--junit", type=click.Path(), metavar="FILE", help="Write a JUnit report there, too.")
+@click.option("--sarif", type=click.Path(), metavar="FILE", help="Also write a SARIF log to FILE.")
+@click.option("--junit", type=click.Path(), metavar="FILE", help="Also write a JUnit report to FILE.")
 @click.option(
-    "--summary", type=click.Path(), metavar="FILE", help="Append a table in Markdown, for the page of a CI job."
+    "--summary", type=click.Path(), metavar="FILE", help="Append a Markdown table to FILE, for the page of a CI job."
 )
-@click.option("--strict", is_flag=True, help="Notes fail too, except broken links to git-ignored files.")
-@click.option("--agent", metavar="ID", help="Judge this agent's artifacts only.")
+@click.option("--strict", is_flag=True, help="Notes fail the check, except broken links to git-ignored files.")
+@click.option("--agent", metavar="ID", help="Only the artifacts of this agent.")
 @now_option
 @json_option
 @pass_context
 def check(
     context: Context,
+    /,
     form: str,
-    with_index: bool,
-    since: str | None,
-    pages: bool,
-    baseline: str | None,
     sarif: str | None,
     junit: str | None,
     summary: str | None,
     strict: bool,
-    agent: str | None,
-    now: str | None,
-    as_json: bool,
+    **asked: Any,
 ) -> int:
-    """Judge every file of the vault by itself. Exit 1 where something is invalid, violated or should be gone.
+    """Validate every file of the vault by itself. Exit 1 if a file is invalid, was changed, or should be gone.
 
-    A workspace's own settings change no verdict, and none of them can run anything: a pull request may be checked.
+    A workspace's own settings change no verdict and cannot run anything, so a pull request can be checked safely.
     """
-    form = "json" if as_json else form
-    instant = resolve_now(now)
+    form = "json" if context.as_json else form
     try:
-        checked = _checked(context, form, with_index, since, pages, baseline, agent, instant)
-        return _told(context, checked, form, {"sarif": sarif, "junit": junit}, summary, strict, instant)
+        checked = _checked(context, progress=form == "text" and not context.quiet, **asked)
+        document = integrity_check.document(context.root, checked, context.now_us, strict=strict)
+        below = _below(context.root)
+        for name, path in (("sarif", sarif), ("junit", junit)):
+            if path is not None:
+                _write(path, f"{formats_check.FORMATS[name](document, below)}\n")
+        if summary is not None:
+            _write(summary, formats_check.summary(document, below), append=True)
     except SignetSyncError as error:
         if form != "github":
             raise
-        from signet_sync.cli.formats import check as formats_check
-
         click.echo(formats_check.failure(error))
         return error.exit_code
+    # Annotations contain them; another line in a job's log could be mistaken for a command.
+    for note in document["notes"] if form != "github" else ():
+        if note["code"] == "setting-ignored":
+            context.say(f"warning: {note['path']}: {note['message']}")
+    if form == "baseline":
+        click.echo(formats_check.baseline(document), nl=False)
+        return 0
+    if form == "json":
+        emit(document)
+    elif form == "text":
+        _show(document)
+    elif text := formats_check.FORMATS[form](document, below):
+        click.echo(text)
+    return 0 if document["ok"] else 1
 
 
 def _checked(
     context: Context,
-    form: str,
+    *,
     with_index: bool,
     since: str | None,
     pages: bool,
     baseline: str | None,
     agent: str | None,
-    instant: int,
+    progress: bool,
 ) -> CheckResult:
-    from signet_sync.cli.reindex import progress_bar
-    from signet_sync.integrity import check as integrity_check
-
     known = _known(baseline) if baseline is not None else frozenset()
     database = None
     if with_index:
-        from signet_sync.errors import DatabaseError
-        from signet_sync.storage.database.connection import Database
-
         try:
             database = Database(context.database_path(), readonly=True, traceless=True)
         except FileNotFoundError as error:
             raise DatabaseError(
                 "there is no index to compare with", path=str(error), hint="run signet-sync reindex first"
             ) from None
-    with progress_bar("checking", show=form == "text" and not context.quiet) as advance:
+    with progress_bar("checking", show=progress) as advance:
         return integrity_check.check(
             context.root,
-            now_us=instant,
+            now_us=context.now_us,
             agent=agent,
             database=database,
             since=since,
@@ -112,42 +122,6 @@ def _checked(
         )
 
 
-def _told(
-    context: Context,
-    checked: CheckResult,
-    form: str,
-    reports: dict[str, str | None],
-    summary: str | None,
-    strict: bool,
-    instant: int,
-) -> int:
-    """Prints the findings in the requested form and writes the named files; returns the exit code."""
-    from signet_sync.cli.formats import check as formats_check
-    from signet_sync.integrity import check as integrity_check
-
-    document = integrity_check.document(context.root, checked, instant, strict=strict)
-    below = _below(context.root)
-    # Annotations contain them; another line in a job's log could be mistaken for a command.
-    for note in document["notes"] if form != "github" else ():
-        if note["code"] == "setting-ignored":
-            context.say(f"warning: {note['path']}: {note['message']}")
-    for name, place in reports.items():
-        if place is not None:
-            _write(place, f"{formats_check.FORMATS[name](document, below)}\n")
-    if summary is not None:
-        _write(summary, formats_check.summary(document, below), append=True)
-    if form == "json":
-        emit(document)
-    elif form == "text":
-        _text(document)
-    elif form == "baseline":
-        click.echo(formats_check.baseline(document), nl=False)
-        return 0
-    elif text := formats_check.FORMATS[form](document, below):
-        click.echo(text)
-    return 0 if document["ok"] else 1
-
-
 def _below(root: str) -> str:
     """Returns the prefix for paths of annotations, which are relative to the current folder, the top of a checkout."""
     relative = os.path.relpath(os.path.realpath(root), os.path.realpath(os.getcwd()))
@@ -155,20 +129,18 @@ def _below(root: str) -> str:
 
 
 def _known(path: str) -> frozenset[tuple[str, str]]:
-    from signet_sync.formats import baseline
-
     try:
         with open(path, "rb") as file:
-            return baseline.read(file.read(1 << 24))
+            return formats_baseline.read(file.read(1 << 24))
     except OSError as error:
         raise UsageError(
             f"the baseline cannot be read: {error.strerror}",
             path=path,
-            hint=f"make one with: signet-sync check --format baseline > {path}",
+            hint=f"create one with: signet-sync check --format baseline > {path}",
         ) from None
-    except baseline.BaselineProblem as problem:
+    except formats_baseline.BaselineProblem as problem:
         raise UsageError(
-            str(problem), path=path, hint=f"make it anew with: signet-sync check --format baseline > {path}"
+            str(problem), path=path, hint=f"create it again with: signet-sync check --format baseline > {path}"
         ) from None
 
 
@@ -178,20 +150,18 @@ def _write(path: str, text: str, *, append: bool = False) -> None:
     try:
         with open(os.open(path, flags, 0o666), "wb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise OSError(errno.EINVAL, "it is no plain file")
+                raise OSError(errno.EINVAL, "not a regular file")
             if not append:
                 file.truncate(0)
             file.write(text.encode("utf-8", "backslashreplace"))
     except OSError as error:
-        why = "a symlink stands there" if error.errno == errno.ELOOP else error.strerror
+        why = "there is a symlink" if error.errno == errno.ELOOP else error.strerror
         raise UsageError(
-            f"the report cannot be written: {why}", path=path, hint="name a new file, in a folder that is there"
+            f"the report cannot be written: {why}", path=path, hint="name a new file in an existing folder"
         ) from None
 
 
-def _text(document: dict[str, Any]) -> None:
-    from signet_sync.cli.reindex import show_problems
-
+def _show(document: dict[str, Any]) -> None:
     counts = document["counts"]
     click.echo(
         f"{counts['indexed']} valid · {counts['invalid']} invalid · {counted(counts['violation'], 'violation')}"
@@ -205,7 +175,7 @@ def _text(document: dict[str, Any]) -> None:
     problems = [p for p in document["problems"] if "known" not in p]
     show_problems([*problems, *failing], [note for note in document["notes"] if "fails" not in note])
     if known := sum("known" in p for p in document["problems"]):
-        click.echo(f"{counted(known, 'problem')} of the baseline, left out")
+        click.echo(f"{counted(known, 'problem')} of the baseline left out")
     if document["mended"]:
-        click.echo(f"{counted(len(document['mended']), 'problem')} of the baseline mended: make it anew")
+        click.echo(f"{counted(len(document['mended']), 'problem')} of the baseline fixed: create it again")
     click.secho("ok" if document["ok"] else "not ok", fg="green" if document["ok"] else "red", bold=True)

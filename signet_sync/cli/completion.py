@@ -11,8 +11,8 @@ _PLACES = {
     "fish": "~/.config/fish/completions/signet-sync.fish",
 }
 _MORE = {
-    "bash": "# It is loaded at the first Tab after signet-sync, with bash-completion and bash 4.4 or newer.\n",
-    "zsh": "# ~/.zshrc must say, before it calls compinit: fpath=(~/.zfunc $fpath)\n",
+    "bash": "# It is loaded at the first Tab after signet-sync; needs bash-completion and bash 4.4 or newer.\n",
+    "zsh": "# Needs this line in ~/.zshrc, before compinit: fpath=(~/.zfunc $fpath)\n",
     "fish": "",
 }
 
@@ -20,7 +20,7 @@ _MORE = {
 @click.command()
 @click.argument("shell", type=click.Choice(list(_PLACES)))
 def completion(shell: str) -> int:
-    """Print the completion script of a shell; its first lines say where to put it."""
+    """Print the completion script of a shell; its first lines say where to save it."""
     from click.shell_completion import get_completion_class
 
     from signet_sync.cli.main import group
@@ -38,7 +38,7 @@ def _about(shell: str) -> str:
     place = _PLACES[shell]
     folder = place.rpartition("/")[0]
     return (
-        "# Completion of signet-sync. To have it in every new shell:\n"
+        "# Completion of signet-sync. To install it for every new shell:\n"
         f"#   mkdir -p {folder}\n"
         f"#   signet-sync completion {shell} > {place}\n{_MORE[shell]}"
     )

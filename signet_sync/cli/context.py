@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import click
 
-from signet_sync.cli.main import Context, agent_option, emit, json_option, now_option, pass_context, resolve_now
+from signet_sync.cli.main import Context, agent_option, json_option, now_option, pass_context
+from signet_sync.formats.ids import require_agent
+from signet_sync.pages import operations as pages_operations
+from signet_sync.storage.safe_paths import require_root
 
 
 @click.command()
@@ -14,46 +17,43 @@ from signet_sync.cli.main import Context, agent_option, emit, json_option, now_o
     type=click.Choice(["main", "shared"]),
     default="main",
     show_default=True,
-    help="shared: without MEMORY.md, for a place that others read too.",
+    help="shared: without MEMORY.md, for a place that others can read.",
 )
-@click.option("--prompt", metavar="TEXT", help="What memory holds on this, in place of what is told at the start.")
+@click.option(
+    "--prompt", metavar="TEXT", help="Print what memory contains about TEXT instead of the context at the start."
+)
 @click.option(
     "--budget",
     type=click.IntRange(min=1),
     metavar="TOKENS",
-    help="At most so many tokens (else 10,000 characters, with --prompt 800 tokens).",
+    help="Most tokens (default: 10,000 characters, with --prompt 800 tokens).",
 )
 @now_option
 @json_option
 @pass_context
-def context(
-    context: Context, agent: str, scope: str, prompt: str | None, budget: int | None, now: str | None, as_json: bool
-) -> int:
-    """Print what a session of an agent is told at its start: its MEMORY.md and the workspace's identity files."""
-    from signet_sync.formats.ids import require_agent
-    from signet_sync.pages import operations as pages_operations
-    from signet_sync.storage.safe_paths import require_root
-
-    resolve_now(now)  # only files are read, but an invalid time is an error all the same
-    require_agent(agent)
+def context(context: Context, scope: str, prompt: str | None, budget: int | None) -> int:
+    """Print the context that an agent's session gets at its start: its MEMORY.md and the workspace's identity files."""
+    require_agent(context.agent)
     require_root(context.root)
     shared = scope == "shared"
     composed = (
-        pages_operations.at_start(context.place(), agent, shared=shared, budget=budget)
+        pages_operations.at_start(context.place(), context.agent, shared=shared, budget=budget)
         if prompt is None
-        else pages_operations.at_prompt(context.place(), agent, prompt, shared=shared, budget=budget)
+        else pages_operations.at_prompt(context.place(), context.agent, prompt, shared=shared, budget=budget)
     )
     for trouble in composed.troubles:
         context.say(f"warning: {trouble}")
-    if as_json:
-        emit(pages_operations.document(agent, composed, shared=shared))
-    elif composed.text:
-        click.echo(composed.text)
-    elif composed.crowded:
-        context.say(f"nothing of it fits into --budget {budget}: a larger one shows more")
-    elif prompt is not None:
-        context.say("memory holds nothing on this")
-    else:
-        missing = "no identity file" if scope == "shared" else "no MEMORY.md and no identity file"
-        context.say(f"there is nothing to tell yet: {missing} in the workspace")
+
+    def show() -> None:
+        if composed.text:
+            click.echo(composed.text)
+        elif composed.crowded:
+            context.say(f"no section fits into --budget {budget}; increase the budget")
+        elif prompt is not None:
+            context.say("memory contains nothing about this")
+        else:
+            missing = "no identity file" if shared else "no MEMORY.md and no identity file"
+            context.say(f"no context yet: {missing} in the workspace")
+
+    context.answer(pages_operations.document(context.agent, composed, shared=shared), show)
     return 0

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import sys
+from collections.abc import Sequence
+from typing import Any
 
 import click
 
-from signet_sync.cli.main import Context, emit, json_option, pass_context, resolve_now
+from signet_sync.admin.demo import entities, sessions
+from signet_sync.app.workspace import opened
+from signet_sync.cli.main import Context, json_option, pass_context
+from signet_sync.cli.reindex import show as show_pass
+from signet_sync.integrity import report
+from signet_sync.settings.model import load
+from signet_sync.sync.engine import run_pass
+from signet_sync.sync.request import Request
 
 _QUESTION = "who is Priya"
 _WORDS = "Priya counts in millimetres"
@@ -19,42 +29,35 @@ _WORDS = "Priya counts in millimetres"
 @click.argument("path", required=False, default="signet-demo")
 @json_option
 @pass_context
-def demo(context: Context, path: str, as_json: bool) -> int:
-    """Make a workspace of sample sessions in PATH (default ./signet-demo), index it, and show what comes of it."""
-    from signet_sync.admin.demo import entities, sessions
-    from signet_sync.app.workspace import opened
-    from signet_sync.cli.reindex import show
-    from signet_sync.integrity import report
-    from signet_sync.settings.model import load
-    from signet_sync.sync.engine import run_pass
-    from signet_sync.sync.request import Request
-
+def demo(context: Context, path: str) -> int:
+    """Create a workspace of sample sessions in PATH (default: ./signet-demo), index it, and show the result."""
     root = os.path.abspath(os.path.expanduser(path))
-    instant = resolve_now(None)
     sessions.make(root)
     settings, _ = load(root)
     # In a separate index, as on another machine: our own index then sees all of it for the first time, damage included.
     with opened(root, settings, database=":memory:") as elsewhere:
-        made = sessions.write_sessions(elsewhere, instant)
+        made = sessions.write_sessions(elsewhere, context.now_us)
     with opened(root, settings) as workspace:
-        outcome = run_pass(workspace, Request(now_us=instant))
+        outcome = run_pass(workspace, Request(now_us=context.now_us))
         sessions.mark(workspace.state)
-        entity_paths = entities.make_entities(workspace, instant)
-        document = report.reindexed(workspace, outcome, instant)
-    if as_json:
-        emit(document)
-        return 0
+        planted = entities.make_entities(workspace, context.now_us)
+        document = report.reindexed(workspace, outcome, context.now_us)
+    context.answer(document, lambda: _show(root, len(made), planted, document))
+    return 0
+
+
+def _show(root: str, files: int, entities: Sequence[str], document: dict[str, Any]) -> None:
     with open(os.path.join(root, "MEMORY.md"), encoding="utf-8") as handle:
         page = handle.read()
-    click.secho(f"{len(made)} sample files in {root}, and this is their MEMORY.md:", bold=True)
+    click.secho(f"{files} sample files in {root}; this is their MEMORY.md:", bold=True)
     click.echo()
     _show_page(page)
     click.echo()
     click.secho("what was found", bold=True)
-    show(document)
+    show_pass(document)
     click.echo()
-    click.secho(f"{len(entity_paths)} entities beside it, files to read and edit", bold=True)
-    for profile in entity_paths:
+    click.secho(f"{len(entities)} entities, files to read and edit", bold=True)
+    for profile in entities:
         click.echo(f"  {profile}")
     command = shlex.join([*_program(), "--workspace", os.path.relpath(root)])
     click.echo()
@@ -63,13 +66,10 @@ def demo(context: Context, path: str, as_json: bool) -> int:
     click.echo(f"  {command} expand {_first_handle(page)}      # any ^handle of the page leads down to the transcript")
     click.echo(f"  {command} remember {_WORDS}      # recall it three times, in several ways; then: dream")
     click.echo(f"  {command} run      # then edit or delete a file in {os.path.relpath(root)}/memory and look again")
-    return 0
 
 
 def _first_handle(page: str) -> str:
     """Returns the handle of the page's first line, as an id without characters special to shells."""
-    import re
-
     return next(match[1] for match in re.finditer(r"\^([a-z]-[a-z2-7]+)$", page, re.MULTILINE))
 
 
@@ -83,8 +83,6 @@ def _program() -> list[str]:
 
 def _show_page(page: str) -> None:
     """Prints the page for a person: headings highlighted, links dimmed, nothing cut."""
-    import re
-
     for line in page.split("\n"):
         if line.startswith("#"):
             click.secho(line, fg="cyan", bold=True)

@@ -2,108 +2,104 @@
 
 from __future__ import annotations
 
-import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import click
 
-from signet_sync.cli.main import Context, agreed, counted, emit, json_option, now_option, pass_context, resolve_now
+from signet_sync.admin import eject as ejection
+from signet_sync.admin.eject import Ejected, EjectPlan, PageChange
+from signet_sync.cli.main import (
+    Context,
+    confirm,
+    json_option,
+    now_option,
+    pass_context,
+    show_by_hand,
+    yes_option,
+)
 from signet_sync.formats.paths import display
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from signet_sync.admin.eject import Ejected, EjectPlan, PageChange
+from signet_sync.text.phrases import counted
 
 # What exists only in the state folder: singular and plural.
 _ONLY_HERE = {
     "memories": ("memory", "memories"),
     "pins": ("pin", "pins"),
     "promotions": ("promotion", "promotions"),
-    "recall_events": ("hit of recall", "hits of recall"),
-    "running_sessions": ("session that still runs", "sessions that still run"),
-    "given_up": (
-        "session that hooks told of and that could not be taken in",
-        "sessions that hooks told of and that could not be taken in",
-    ),
-    "originals": ("original of a file that changed or went", "originals of files that changed or went"),
+    "recall_events": ("recall hit", "recall hits"),
+    "running_sessions": ("running session", "running sessions"),
+    "given_up": ("session that could not be captured", "sessions that could not be captured"),
+    "originals": ("original of a changed or missing file", "originals of changed or missing files"),
 }
-_BECOMES = {
+_OUTCOMES = {
     "unmarked": "its generated text stays, as ordinary markdown",
-    "emptied": "its generated text goes, what people wrote stays",
-    "removed": "goes: all of it is generated",
+    "emptied": "its generated text is removed, what people wrote stays",
+    "removed": "is deleted: all of it is generated",
 }
 
 
 @click.command()
-@click.option("--yes", is_flag=True, help="Do not ask.")
-@click.option("--keep-state", is_flag=True, help="Leave the state folder: database, seals, backups, logs.")
-@click.option("--blank", is_flag=True, help="Take generated text out of all pages; what people wrote stays.")
+@yes_option
+@click.option("--keep-state", is_flag=True, help="Keep the state folder: database, seals, backups, logs.")
+@click.option("--blank", is_flag=True, help="Remove generated text from all pages; what people wrote stays.")
 @click.option("--dry-run", is_flag=True, help="Show what would be done.")
 @now_option
 @json_option
 @pass_context
-def eject(
-    context: Context, yes: bool, keep_state: bool, blank: bool, dry_run: bool, now: str | None, as_json: bool
-) -> int:
-    """Leave this workspace: service, hooks and state folder go, MEMORY.md stays as ordinary markdown.
+def eject(context: Context, yes: bool, keep_state: bool, blank: bool, dry_run: bool) -> int:
+    """Detach signet-sync from this workspace: service, hooks and state folder are removed, MEMORY.md stays.
 
-    First the service is stopped and removed, and hooks and MCP server are taken out of every harness that has them for
-    this workspace; what was handed over and not yet written is written. Then MEMORY.md loses its two markers and is
-    yours; with --blank it loses the generated text, and ledger/ and DREAMS.md go. At last the state folder is deleted,
-    unless you keep it: memories, pins and the like exist nowhere else (signet-sync export FILE saves them).
+    First the service is stopped and removed, hooks and MCP server are removed from every harness that has them for this
+    workspace, and captured sessions that wait are written. Then MEMORY.md loses its two markers and becomes ordinary
+    markdown; with --blank it loses the generated text, and ledger/ and DREAMS.md are deleted. Last, the state folder is
+    deleted, unless you keep it: memories, pins and other native rows exist nowhere else (signet-sync export FILE saves
+    them).
 
-    What is in memory/ (tombstones, too), entities/ and a git history stays untouched, and so do your settings. Killed
-    in the middle, the same command finishes. signet-sync reindex starts anew, below the text that MEMORY.md has then.
+    memory/ with its tombstones, entities/, a git history and your settings stay untouched. If it is interrupted, run
+    the same command again. signet-sync reindex starts over, below the text that MEMORY.md then contains.
     """
-    from signet_sync.admin import eject
+    plan = ejection.plan(context.root, context.database_path(), blank=blank)
 
-    instant = resolve_now(now)
-    plan = eject.plan(context.root, context.database_path(), blank=blank)
+    def show_plan() -> None:
+        _show_plan(context, plan, keep_state=keep_state)
+
+    def show_preview() -> None:
+        show_plan()
+        click.echo("nothing was done (--dry-run)")
+
     if dry_run:
-        if as_json:
-            emit({"workspace": context.root, "dry_run": True, **_planned(plan)})
-        else:
-            _show(context, plan, keep_state=keep_state)
-            click.echo("nothing was done (--dry-run)")
+        context.answer({"workspace": context.root, "dry_run": True, **_plan_document(plan)}, show_preview)
         return 0
     if plan.in_the_way is not None:
         raise plan.in_the_way
-    if plan.is_empty and not as_json:
+    if plan.is_empty and not context.as_json:
         click.echo(f"nothing of signet-sync is left in {display(context.root)}")
         return 0
     if not yes:
-        if not as_json and sys.stdin.isatty():
-            _show(context, plan, keep_state=keep_state)
-        agreed("leave this workspace?", yes=yes, as_json=as_json)
+        confirm(context, "detach from this workspace?", yes=yes, listing=show_plan)
         if plan.state and not keep_state:
-            keep_state = not click.confirm("delete the state folder, too?", err=True)
-    done = eject.eject(
+            keep_state = not click.confirm("also delete the state folder?", err=True)
+    done = ejection.eject(
         context.root,
         context.settings(),
-        now_us=instant,
+        now_us=context.now_us,
         database=context.chosen_database,
         blank=blank,
         keep_state=keep_state,
     )
-    if as_json:
-        emit({"workspace": context.root, "dry_run": False, **_document(done)})
-    else:
-        _tell(context, done, plan, keep_state=keep_state)
+    document = {"workspace": context.root, "dry_run": False, **_document(done)}
+    context.answer(document, lambda: _show(context, done, plan, keep_state=keep_state))
     return 0
 
 
-# ── for people ──
-
-
-def _show(context: Context, plan: EjectPlan, *, keep_state: bool) -> None:
-    click.secho(f"leaving {display(context.root)}", bold=True)
+def _show_plan(context: Context, plan: EjectPlan, *, keep_state: bool) -> None:
+    click.secho(f"detaching from {display(context.root)}", bold=True)
     if plan.in_the_way is not None:
         click.secho(f"  {plan.in_the_way.message}: {plan.in_the_way.hint}", fg="yellow")
     for unit in plan.services:
         click.echo(f"  service: {unit.name} is stopped and removed")
     for harness in plan.harnesses:
-        click.echo(f"  hooks and MCP server: out of {harness}'s settings")
+        click.echo(f"  hooks and MCP server: removed from {harness}'s settings")
     _show_pages(plan.pages)
     if plan.state:
         kept = "stays (--keep-state)" if keep_state else "is deleted, if you agree: database, seals, backups, logs"
@@ -113,9 +109,9 @@ def _show(context: Context, plan: EjectPlan, *, keep_state: bool) -> None:
             if plan.only_here.keys() & {"memories", "pins", "promotions", "recall_events"}:
                 click.secho(f"    to save them first: {context.command_line('export FILE')}", fg="yellow")
             if "given_up" in plan.only_here:
-                click.secho(f"    what was wrong with them: {context.command_line('logs intake')}", fg="yellow")
+                click.secho(f"    why they failed: {context.command_line('logs intake')}", fg="yellow")
             if "originals" in plan.only_here:
-                click.secho(f"    to heal files first: {context.command_line('violations list')}", fg="yellow")
+                click.secho(f"    to restore files first: {context.command_line('violations list')}", fg="yellow")
     if plan.is_empty:
         click.echo("  nothing of signet-sync is left")
 
@@ -125,21 +121,21 @@ def _show_pages(pages: Sequence[tuple[str, PageChange]]) -> None:
     ledger = [path for path, _ in pages if "ledger/" in path]
     for path, change in pages:
         if path not in ledger:
-            click.echo(f"  {path}: {_BECOMES[change]}")
+            click.echo(f"  {path}: {_OUTCOMES[change]}")
     if ledger:
-        click.echo(f"  ledger/: its generated text goes out of {counted(len(ledger), 'page')}")
+        click.echo(f"  ledger/: generated text is removed from {counted(len(ledger), 'page')}")
 
 
 def _counted(plan: EjectPlan) -> str:
     return ", ".join(counted(count, *_ONLY_HERE[name]) for name, count in plan.only_here.items())
 
 
-def _tell(context: Context, done: Ejected, plan: EjectPlan, *, keep_state: bool) -> None:
+def _show(context: Context, done: Ejected, plan: EjectPlan, *, keep_state: bool) -> None:
     for unit in done.services:
         for step in unit.steps:
             click.echo(f"  {step}")
     for outcome in done.hooks:
-        click.echo(f"  hooks and MCP server: out of {outcome.harness}'s settings")
+        click.echo(f"  hooks and MCP server: removed from {outcome.harness}'s settings")
     _show_pages(done.pages)
     if done.state:
         click.echo(f"  deleted {display(done.state)}")
@@ -147,20 +143,14 @@ def _tell(context: Context, done: Ejected, plan: EjectPlan, *, keep_state: bool)
         click.echo(f"  the state folder stays: {display(plan.state)}")
     for note in done.notes:
         click.secho(f"  {display(note)}", fg="yellow")
-    if done.by_hand:
-        click.secho("left to do by hand:", bold=True)
-        for line in done.by_hand:
-            click.echo(f"  {line}")
+    show_by_hand(done.by_hand)
     if done.hooks:
         click.echo("close agents that are open now: they still call the hooks that they started with;")
-        click.echo("what that leaves, eject takes away when it is called again")
-    click.echo(f"{display(context.root)} is yours as it is; to come back: {context.command_line('reindex')}")
+        click.echo("run eject again to remove what that leaves")
+    click.echo(f"{display(context.root)} is detached; to use it again: {context.command_line('reindex')}")
 
 
-# ── for programs ──
-
-
-def _planned(plan: EjectPlan) -> dict[str, Any]:
+def _plan_document(plan: EjectPlan) -> dict[str, Any]:
     return {
         "services": [unit.name for unit in plan.services],
         "hooks": list(plan.harnesses),

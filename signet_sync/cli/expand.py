@@ -7,9 +7,12 @@ from typing import Any
 
 import click
 
-from signet_sync.cli.main import Context, agent_option, counted, emit, json_option, pass_context
+from signet_sync.cli.main import Context, agent_option, json_option, pass_context
 from signet_sync.formats.paths import display
+from signet_sync.recall.expand import LABELLED
+from signet_sync.recall.expand import expand as expanded
 from signet_sync.sync.read_only import count_nodes, reading
+from signet_sync.text.phrases import counted
 
 _AROUND = (
     ("parents", "above"),
@@ -28,27 +31,22 @@ _BARE = 4  # handles without a line
     default=2_000,
     show_default=True,
     metavar="TOKENS",
-    help="How much text is shown.",
+    help="Most text shown.",
 )
 @agent_option
 @json_option
 @pass_context
-def expand(context: Context, handle: str, budget: int, agent: str, as_json: bool) -> int:
+def expand(context: Context, handle: str, budget: int) -> int:
     """Follow a handle of MEMORY.md down to the transcript.
 
     HANDLE is an id or ^handle as on a page, its beginning (six characters or more: t-7c2q), a wikilink or path, or a
     session's key, id or token.
     """
-    from signet_sync.recall import expand
-
     with reading(context.place()) as database:
-        document = expand.expand(database, agent, handle, budget)
+        document = expanded(database, context.agent, handle, budget)
     if document["node"]["kind"] != "live":
-        count_nodes(context.place(), agent, [document["node"]["id"]])
-    if as_json:
-        emit(document)
-    else:
-        _show(document)
+        count_nodes(context.place(), context.agent, [document["node"]["id"]])
+    context.answer(document, lambda: _show(document))
     return 0
 
 
@@ -84,12 +82,12 @@ def _title(node: dict[str, Any]) -> None:
     kind = node.get("level") or node["kind"]
     mark = f"  ^{node['id']}" if node["kind"] != "live" else ""
     click.echo(click.style(f"{kind} · {display(node['label'])}", bold=True) + click.style(mark, fg="cyan"))
-    told = [_days(node)] if node["kind"] != "memory" else [*map("#{}".format, node["tags"])]
-    told += ["private"] if node.get("private") else []
-    told += [node[key] for key in ("status", "path") if node.get(key)]
-    told += [f"thread ^{node['thread']}"] if node.get("thread") else []
-    if any(told):
-        click.echo("  " + " · ".join(filter(None, told)))
+    about = [_days(node)] if node["kind"] != "memory" else [*map("#{}".format, node["tags"])]
+    about += ["private"] if node.get("private") else []
+    about += [node[key] for key in ("status", "path") if node.get(key)]
+    about += [f"thread ^{node['thread']}"] if node.get("thread") else []
+    if any(about):
+        click.echo("  " + " · ".join(filter(None, about)))
 
 
 def _recalled(document: dict[str, Any]) -> None:
@@ -99,7 +97,7 @@ def _recalled(document: dict[str, Any]) -> None:
         hits, days = counted(found["hits"], "time"), counted(found["days"], "day")
         click.echo(f"  found {hits} by {queries} on {days}, last {found['last'][:10]}")
     if risen := document.get("risen"):
-        click.echo(f"  rose into MEMORY.md {risen['at'][:10]} (score {risen['score']:.2f}): DREAMS.md tells why")
+        click.echo(f"  promoted into MEMORY.md {risen['at'][:10]} (score {risen['score']:.2f}): see DREAMS.md")
 
 
 def _days(node: dict[str, Any]) -> str:
@@ -108,15 +106,13 @@ def _days(node: dict[str, Any]) -> str:
 
 
 def _relatives(heading: str, ids: list[str], labels: dict[str, str]) -> None:
-    from signet_sync.recall.expand import LABELLED
-
     if not ids:
         return
     click.echo()
     click.secho(f"  {heading}", bold=True)
-    told = [thing for thing in ids[:LABELLED] if thing in labels]
-    for thing in told:
-        click.echo("    " + click.style(f"^{thing}", fg="cyan") + f"  {labels[thing]}")
+    for thing in ids[:LABELLED]:
+        if thing in labels:
+            click.echo("    " + click.style(f"^{thing}", fg="cyan") + f"  {labels[thing]}")
     # Ids for which the budget left no line are listed all the same, since they can be followed.
     bare = [thing for thing in ids if thing not in labels]
     named, more = bare[:_BARE], len(bare[_BARE:])

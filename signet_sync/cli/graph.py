@@ -5,36 +5,42 @@ from __future__ import annotations
 import click
 
 from signet_sync.cli.main import Context, agent_option, emit, pass_context
+from signet_sync.graph import picture
+from signet_sync.graph.store import subgraph
+from signet_sync.recall.store import references
 from signet_sync.sync.read_only import reading
 
 
 @click.command()
 @click.option(
-    "--format", "format_", type=click.Choice(["mermaid", "dot", "json"]), default="mermaid", show_default=True
+    "--format",
+    "format_",
+    type=click.Choice(["mermaid", "dot", "json"]),
+    default="mermaid",
+    show_default=True,
+    help="Output.",
 )
-@click.option("--thread", metavar="HANDLE", help="Only one thread: its handle or key, or anything that belongs to it.")
-@click.option("--limit", type=click.IntRange(1, 100_000), default=40, show_default=True, help="The newest so many.")
+@click.option("--thread", metavar="HANDLE", help="Only one thread: its handle or key, or the handle of anything in it.")
+@click.option(
+    "--limit", type=click.IntRange(1, 100_000), default=40, show_default=True, help="Most nodes, the newest first."
+)
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
 @agent_option
 @pass_context
-def graph(context: Context, format_: str, thread: str | None, limit: int, as_json: bool, agent: str) -> int:
-    """Draw how threads, epochs, arcs, sessions and pieces of transcripts hang together."""
-    from signet_sync.graph import picture
-    from signet_sync.graph.store import subgraph
-    from signet_sync.recall.store import references
-
+def graph(context: Context, format_: str, thread: str | None, limit: int, as_json: bool) -> int:
+    """Draw how threads, epochs, arcs, sessions and transcript chunks are connected."""
     with reading(context.place()) as database:
-        chosen = None if thread is None else references.thread_behind(database, agent, thread)
-        drawn = subgraph.read_picture(database, agent, chosen, limit)
+        chosen = None if thread is None else references.thread_behind(database, context.agent, thread)
+        drawn = subgraph.read_picture(database, context.agent, chosen, limit)
     if as_json or format_ == "json":
         emit(picture.values(drawn))
     else:
         text = picture.DRAWN[format_](drawn)
         click.echo(text)
         if format_ == "mermaid" and not picture.drawable(drawn, text):
-            context.say("GitHub does not draw so much: choose a --thread or a smaller --limit")
+            context.say("GitHub does not draw graphs of this size: use --thread or a smaller --limit")
     if drawn.left_out:
-        context.say(f"the newest {len(drawn.nodes)} nodes; {drawn.left_out} older ones are left out (--limit)")
+        context.say(f"showing the newest {len(drawn.nodes)} nodes; {drawn.left_out} older ones are left out (--limit)")
     elif not drawn.nodes:
         context.say("no sessions yet")
     return 0

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
-from signet_sync.cli.main import (
-    Context,
-    agent_option,
-    counted,
-    emit,
-    json_option,
-    now_option,
-    pass_context,
-    resolve_now,
-)
-
-if TYPE_CHECKING:
-    from signet_sync.history.log import CommitSummary
-    from signet_sync.history.operations import CheckpointResult
+from signet_sync.cli.main import Context, agent_option, json_option, now_option, pass_context
+from signet_sync.formats.paths import display
+from signet_sync.formats.timestamps import SECOND, iso
+from signet_sync.history import operations as history_operations
+from signet_sync.history.log import CommitSummary
+from signet_sync.history.operations import SHORT, CheckpointResult, CommitList
+from signet_sync.history.restore import restore as restore_file
+from signet_sync.storage.clock import now_us
+from signet_sync.text.phrases import counted
 
 
 @click.command()
@@ -28,54 +21,40 @@ if TYPE_CHECKING:
 @now_option
 @json_option
 @pass_context
-def checkpoint(context: Context, note: tuple[str, ...], agent: str, now: str | None, as_json: bool) -> int:
-    """Commit the workspace as it is now; NOTE says why (else: manual).
+def checkpoint(context: Context, note: tuple[str, ...]) -> int:
+    """Commit the workspace as it is now; NOTE is the reason (default: manual).
 
-    Nothing to commit is fine (exit code 0); a history that is off, or not ours to write to, is not (2).
+    Exit 0 if there is nothing to commit, 2 if the history is off or must not be written to.
     """
-    from signet_sync.app.workspace import opened
-    from signet_sync.history import operations as history_operations
-
-    instant = resolve_now(now)
-    with opened(context.root, context.settings(), database=context.chosen_database) as workspace:
-        done = history_operations.checkpoint(workspace, agent, " ".join(note), instant)
-        for text in workspace.events:
-            context.say(text)
-    if done.hint:
-        context.say(done.hint)
-    if as_json:
-        emit(history_operations.checkpoint_document(done))
-    else:
-        _tell(done)
+    with context.opened() as workspace:
+        done = history_operations.checkpoint(workspace, context.agent, " ".join(note), context.now_us)
+    context.say(done.hint)
+    context.answer(history_operations.checkpoint_document(done), lambda: _show_checkpoint(done))
     return 0 if done.ok else 2
 
 
-def _tell(done: CheckpointResult) -> None:
-    from signet_sync.formats.paths import display
-
+def _show_checkpoint(done: CheckpointResult) -> None:
     if done.oid is not None:
         click.echo(click.style(done.oid, fg="yellow") + f"  {display(done.subject)}")
     else:
         click.echo(done.reason if done.ok else f"not committed: {done.reason}")
     if done.skipped_files:
         many = counted(len(done.skipped_files), "file")
-        click.echo(f"left out ({many}, too large, holding a secret, or no plain file):")
+        click.echo(f"left out ({many}: too large, containing a secret, or not a regular file):")
         for path in done.skipped_files:
             click.echo(f"  {display(path)}")
 
 
 @click.group(invoke_without_command=True)
 @click.option("--limit", type=click.IntRange(1, 100), default=10, show_default=True, help="Most commits shown.")
-@click.option("--diff", "with_diff", is_flag=True, help="And what changed from the oldest shown to the newest.")
+@click.option("--diff", "with_diff", is_flag=True, help="Also show what changed from the oldest shown to the newest.")
 @json_option
 @click.pass_context
-def history(ctx: click.Context, limit: int, with_diff: bool, as_json: bool) -> int:
-    """What happened to the workspace, newest first; `history restore` brings a file back."""
+def history(ctx: click.Context, limit: int, with_diff: bool) -> int:
+    """List the commits of the workspace, newest first; `history restore` restores a file."""
     if ctx.invoked_subcommand is not None:
         return 0
     context: Context = ctx.obj
-    from signet_sync.history import operations as history_operations
-
     settings = context.settings()
     listed = history_operations.list_commits(context.root, settings, limit, with_diff=with_diff)
     if not listed.commits:
@@ -83,23 +62,21 @@ def history(ctx: click.Context, limit: int, with_diff: bool, as_json: bool) -> i
             "no commits yet" if settings.history_enabled else f"the history is off; {history_operations.REMEDY}"
         )
     if with_diff and len(listed.commits) == 1:
-        context.say("one commit alone has none to be compared with; --limit 2 or more shows what changed")
-    if listed.diff is not None and listed.diff.cut:
+        context.say("a single commit has nothing to be compared with; use --limit 2 or more")
+    if listed.diff is not None:
         context.say(listed.diff.cut)
-    if as_json:
-        emit(history_operations.document(listed))
-        return 0
-    for commit in listed.commits:
-        _show(commit)
-    if listed.diff is not None and listed.diff.text:
-        click.echo("\n" + listed.diff.text, nl=False)
+    context.answer(history_operations.document(listed), lambda: _show(listed))
     return 0
 
 
-def _show(commit: CommitSummary) -> None:
-    from signet_sync.formats.paths import display
-    from signet_sync.formats.timestamps import SECOND, iso
+def _show(listed: CommitList) -> None:
+    for commit in listed.commits:
+        _show_commit(commit)
+    if listed.diff is not None and listed.diff.text:
+        click.echo("\n" + listed.diff.text, nl=False)
 
+
+def _show_commit(commit: CommitSummary) -> None:
     when = iso(commit.timestamp * SECOND)
     click.echo(
         click.style(commit.short_oid, fg="yellow")
@@ -110,39 +87,27 @@ def _show(commit: CommitSummary) -> None:
 
 @history.command()
 @click.argument("path")
-@click.option("--at", "revision", metavar="REV", required=True, help="A hash or its first digits, HEAD or HEAD~3.")
+@click.option("--at", "revision", metavar="REV", required=True, help="A hash or its first digits, HEAD, or HEAD~3.")
 @now_option
 @json_option
 @pass_context
-def restore(context: Context, path: str, revision: str, now: str | None, as_json: bool) -> int:
-    """Bring a file back as a commit holds it; what stands there now is never lost."""
-    from signet_sync.app.workspace import opened
-    from signet_sync.history.operations import SHORT
-    from signet_sync.history.restore import restore as bring_back
-
-    instant = resolve_now(now)
-    with opened(context.root, context.settings(), database=context.chosen_database) as workspace:
-        done = bring_back(workspace, path, revision, instant)
-        for text in workspace.events:
-            context.say(text)
-    if as_json:
-        emit({"path": done.path, "oid": done.oid[:SHORT], "restored": done.written, "kept": done.kept})
-    elif done.written:
-        click.echo(f"restored {done.path} as of {done.oid[:SHORT]}")
-    else:
-        click.echo(f"{done.path} is as it was in {done.oid[:SHORT]}; nothing was written")
+def restore(context: Context, path: str, revision: str) -> int:
+    """Restore a file from a commit; the present content is never lost."""
+    with context.opened() as workspace:
+        done = restore_file(workspace, path, revision, context.now_us)
+    what = f"restored {done.path} as of {done.oid[:SHORT]}"
+    if not done.written:
+        what = f"{done.path} is as it was in {done.oid[:SHORT]}; nothing was written"
+    document = {"path": done.path, "oid": done.oid[:SHORT], "restored": done.written, "kept": done.kept}
+    context.answer(document, lambda: click.echo(what))
     return 0
 
 
 @history.command("close-sessions", hidden=True)
 @pass_context
 def close_sessions(context: Context) -> int:
-    """Commit what has ended or risen since the last time; the agent calls this."""
-    from signet_sync.app.workspace import opened
-    from signet_sync.history import operations as history_operations
-    from signet_sync.storage.clock import now_us
-
-    with opened(context.root, context.settings(), database=context.chosen_database) as workspace:
+    """Commit sessions that ended and memories that were promoted since the last time; the agent calls this."""
+    with context.opened() as workspace:
         commits = [
             act(workspace, now_us()) for act in (history_operations.after_dreams, history_operations.after_sessions)
         ]

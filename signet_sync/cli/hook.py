@@ -10,12 +10,12 @@ from signet_sync.cli.main import Context, pass_context
 
 @click.command()
 @click.argument("harness", metavar=f"[{'|'.join(HARNESSES)}]")
-@click.option("--strict", is_flag=True, help="Exit 2 and say why where the event could not be taken.")
+@click.option("--strict", is_flag=True, help="Exit 2 and print the reason if the event could not be handled.")
 @pass_context
 def hook(context: Context, harness: str, strict: bool) -> int:
-    """Take an event of a harness's hook: its JSON on stdin, on stdout what the harness expects.
+    """Handle an event of a harness's hook: its JSON on stdin, on stdout what the harness expects.
 
-    Harnesses call this. It exits with 0 whatever happens, so that no session fails for it; what went wrong stands in
+    Called by harnesses. It always exits with 0, so that no session fails because of it; errors are written to
     logs/hook.log of the state folder.
     """
     from signet_sync.capture.hook import main

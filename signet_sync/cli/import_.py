@@ -3,48 +3,43 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from signet_sync.cli.main import Context, counted, emit, json_option, pass_context, resolve_now
-from signet_sync.formats.paths import display
-
-if TYPE_CHECKING:
-    from signet_sync.capture.intake import IntakeResult
-    from signet_sync.capture.stores.transcripts import TranscriptSource
+from signet_sync.capture import intake
+from signet_sync.capture.stores import transcripts
+from signet_sync.capture.stores.transcripts import TranscriptSource
+from signet_sync.cli.main import Context, json_option, pass_context, show_redactions
+from signet_sync.cli.reindex import progress_bar
+from signet_sync.errors import UsageError
+from signet_sync.formats.ids import agent_for
+from signet_sync.formats.paths import AGENT_ID, display
+from signet_sync.sessions.model_proposals import proposer
+from signet_sync.text.phrases import counted
 
 _SHOWN = 12
+_SHOW_BAR = 5  # transcripts
 
 
 @click.command("import")
 @click.argument("harness")
 @click.argument("path", required=False)
 @click.option(
-    "--agent", metavar="ID", help="Whose sessions these are (else SIGNET_AGENT_ID, agents.projects, default)."
+    "--agent", metavar="ID", help="The agent of the sessions (default: SIGNET_AGENT_ID, agents.projects, default)."
 )
-@click.option("--again", is_flag=True, help="Read transcripts again that have not changed since they were read.")
+@click.option("--again", is_flag=True, help="Also read transcripts that have not changed since they were read.")
 @json_option
 @pass_context
-def import_(context: Context, harness: str, path: str | None, agent: str | None, again: bool, as_json: bool) -> None:
+def import_(context: Context, harness: str, path: str | None, agent: str | None, again: bool) -> None:
     """Write past sessions of a harness into the vault.
 
-    HARNESS is claude-code, codex, gemini, opencode or openclaw; PATH a transcript or a folder of them, else the
-    harness's own folder. What the vault has already is not written again, so an import that was interrupted goes on
-    where it stopped. Sessions that may still be going on (changed in the last 15 minutes, or what `capture.idle` says)
-    are left for later, unless PATH names them.
+    HARNESS is claude-code, codex, gemini, opencode or openclaw; PATH is a transcript or a folder of them (default: the
+    harness's own folder). What the vault already contains is not written again, so an interrupted import continues
+    where it stopped. Sessions that may still be running (changed in the last 15 minutes, see `capture.idle`) are
+    skipped, unless PATH names them.
     """
-    from signet_sync.app.workspace import opened
-    from signet_sync.capture import intake
-    from signet_sync.capture.stores import transcripts
-    from signet_sync.errors import UsageError
-    from signet_sync.formats.ids import agent_for
-    from signet_sync.formats.paths import AGENT_ID
-    from signet_sync.sessions.model_proposals import proposer
-
-    now_us = resolve_now(None)
     context.log_to_person()
     settings = context.settings()
     if agent is None:
@@ -52,59 +47,35 @@ def import_(context: Context, harness: str, path: str | None, agent: str | None,
         agent_for(None, os.environ, settings.agents_projects)
     elif AGENT_ID.fullmatch(agent) is None:
         raise UsageError(
-            "--agent does not name an agent",
+            "--agent is not a valid agent id",
             hint="use lower-case letters, digits, - and _, at most 64, a letter or digit first",
             code="agent-invalid",
         )
     sources = list(transcripts.sources(harness, where=path))
     done = intake.IntakeResult()
     skipped: list[dict[str, str]] = []
-    with opened(context.root, settings, database=context.chosen_database) as workspace:
+    idle = settings.capture_idle
+    recent = f"changed in the last {idle / 60:.0f} minutes, may still be running; give it as PATH to import it now"
+    show_bar = len(sources) >= _SHOW_BAR and not (context.as_json or context.quiet)
+    with context.opened(settings=settings) as workspace, progress_bar("importing", show=show_bar) as advance:
         propose = proposer(settings, context.root, os.environ)
-        bar = _bar(len(sources), as_json or context.quiet)
-        with bar as advance:
-            for source in sources:
-                if intake.is_read(workspace, source, agent) and not again:
-                    skipped.append({"path": source.path, "reason": "read before, unchanged since"})
-                elif path is None and now_us - source.mtime_ns // 1000 < settings.capture_idle * 1_000_000:
-                    skipped.append({"path": source.path, "reason": _recent(settings.capture_idle)})
-                else:
-                    intake.capture_one(workspace, source, done, now_us=now_us, agent_id=agent, propose=propose)
-                advance()
-        for text in workspace.events:
-            context.say(text)
+        for number, source in enumerate(sources, 1):
+            if intake.is_read(workspace, source, agent) and not again:
+                skipped.append({"path": source.path, "reason": "read before, unchanged since"})
+            elif path is None and context.now_us - source.mtime_ns // 1000 < idle * 1_000_000:
+                skipped.append({"path": source.path, "reason": recent})
+            else:
+                intake.capture_one(workspace, source, done, now_us=context.now_us, agent_id=agent, propose=propose)
+            if advance is not None:
+                advance(number, len(sources))
     document = _document(harness, sources, done, skipped)
-    if as_json:
-        emit(document)
-    else:
-        _tell(document, path)
+    context.answer(document, lambda: _show(document, path))
     if done.failed:
         click.get_current_context().exit(1)
 
 
-def _recent(idle: float) -> str:
-    return f"changed in the last {idle / 60:.0f} minutes, may still be going on; name it as PATH to take it now"
-
-
-def _bar(length: int, silent: bool) -> Any:
-    from contextlib import nullcontext
-
-    if silent or length < 5 or not sys.stderr.isatty():
-        return nullcontext(lambda: None)
-    from rich.console import Console
-    from rich.progress import Progress
-
-    class Bar(Progress):
-        def __enter__(self) -> Any:
-            super().__enter__()
-            task = self.add_task("Importing", total=length)
-            return lambda: self.advance(task)
-
-    return Bar(console=Console(stderr=True))
-
-
 def _document(
-    harness: str, sources: list[TranscriptSource], done: IntakeResult, skipped: list[dict[str, str]]
+    harness: str, sources: list[TranscriptSource], done: intake.IntakeResult, skipped: list[dict[str, str]]
 ) -> dict[str, Any]:
     redactions: Counter[str] = Counter()
     for captured in done.captured:
@@ -126,7 +97,7 @@ def _document(
     }
 
 
-def _tell(document: dict[str, Any], path: str | None) -> None:
+def _show(document: dict[str, Any], path: str | None) -> None:
     if not document["transcripts"]:
         where = path or f"the folder of {document['harness']}"
         click.echo(f"No transcripts in {display(where)}.")
@@ -144,6 +115,4 @@ def _tell(document: dict[str, Any], path: str | None) -> None:
         click.echo(f"  failed: {display(text)}", err=True)
     if len(document["failed"]) > _SHOWN:
         click.echo(f"  … and {len(document['failed']) - _SHOWN} more", err=True)
-    if document["redactions"]:
-        rules = ", ".join(f"{rule} {count}" for rule, count in document["redactions"].items())
-        click.echo(f"Redacted: {rules}")
+    show_redactions(document["redactions"])

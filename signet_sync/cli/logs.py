@@ -11,10 +11,12 @@ from typing import TextIO
 import click
 
 from signet_sync.cli.main import Context, emit, json_option, pass_context
+from signet_sync.errors import UsageError
+from signet_sync.storage.safe_paths import require_root
 
-_ABOUT = {"agent": "the agent", "intake": "transcripts of harnesses", "hook": "hooks that failed"}
+_ABOUT = {"agent": "the agent", "intake": "captured transcripts", "hook": "failed hooks"}
 _WRITERS = {
-    "agent": "signet-sync run writes the log",
+    "agent": "it is written by signet-sync run",
     "intake": "it is written when a harness's session has ended",
     "hook": "it is written when a hook fails",
 }
@@ -22,17 +24,14 @@ _WRITERS = {
 
 @click.command()
 @click.argument("log", type=click.Choice(list(_ABOUT)), metavar="[agent|intake|hook]", default="agent")
-@click.option("-f", "--follow", is_flag=True, help="Wait for more.")
-@click.option("-n", "--lines", type=click.IntRange(0, 10_000), default=20, show_default=True)
+@click.option("-f", "--follow", is_flag=True, help="Print new lines as they are written.")
+@click.option("-n", "--lines", type=click.IntRange(0, 10_000), default=20, show_default=True, help="Lines shown.")
 @json_option
 @pass_context
-def logs(context: Context, log: str, follow: bool, lines: int, as_json: bool) -> int:
-    """Where the logs are, and the last lines of one: of the agent, of the intake of transcripts, of failed hooks."""
-    from signet_sync.errors import UsageError
-    from signet_sync.storage.safe_paths import require_root
-
+def logs(context: Context, log: str, follow: bool, lines: int) -> int:
+    """Show where the logs are, and the last lines of one: of the agent, of captured transcripts, of failed hooks."""
     path = _path(context, log)
-    if as_json:
+    if context.as_json:
         emit({"path": path, "exists": os.path.exists(path)})
         return 0
     click.echo(path, err=True)

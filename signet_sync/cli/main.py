@@ -8,17 +8,19 @@ import re
 import sys
 from contextlib import contextmanager, suppress
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from signet_sync import __version__
 from signet_sync.errors import SignetSyncError, UsageError
-from signet_sync.text.phrases import counted as counted
+from signet_sync.formats.paths import DEFAULT_AGENT, display
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
+
+    from click.shell_completion import CompletionItem
 
     from signet_sync.settings.model import Settings
     from signet_sync.storage.state_dir import StateFolder
@@ -28,61 +30,61 @@ if TYPE_CHECKING:
 # Name: module and one line of help; the module contains a click command of the same name ("-" as "_"). No module may be
 # called `run`: it would replace the function of that name.
 COMMANDS: dict[str, tuple[str, str]] = {
-    "init": ("setup", "Make an empty workspace."),
-    "demo": ("demo", "Make and index a workspace of sample sessions, and show what comes of it."),
-    "run": ("agent", "Keep the index and MEMORY.md true: the background agent."),
-    "reindex": ("reindex", "One full pass: validate, index, write MEMORY.md."),
-    "check": ("check", "Judge the files alone; write nothing."),
-    "render": ("render", "Print (or write) the generated page of an agent."),
-    "status": ("status", "Is the agent alive, what is indexed, what is wrong."),
-    "search": ("search", "Full text over all artifacts."),
-    "recall": ("recall", "What answers a question: memories and facts, threads, summaries, transcripts."),
-    "open": ("open", "Show a session: its segments, paths, lineage."),
+    "init": ("setup", "Create an empty workspace."),
+    "demo": ("demo", "Create, index and show a workspace of sample sessions."),
+    "run": ("agent", "Run the background agent, which updates index and MEMORY.md."),
+    "reindex": ("reindex", "Run one full pass: validate, index, write MEMORY.md."),
+    "check": ("check", "Validate the files without writing anything."),
+    "render": ("render", "Print or write an agent's MEMORY.md."),
+    "status": ("status", "Show the agent's state, what is indexed and what is wrong."),
+    "search": ("search", "Search the full text of all artifacts."),
+    "recall": ("recall", "Answer a question from memories, facts and transcripts."),
+    "open": ("open", "Show a session: its segments, paths and lineage."),
     "expand": ("expand", "Follow a handle of MEMORY.md down to the transcript."),
-    "graph": ("graph", "Draw the temporal graph: Mermaid, DOT or JSON."),
-    "violations": ("violations", "Sealed files that changed or went: show, restore, accept."),
+    "graph": ("graph", "Draw the temporal graph as Mermaid, DOT or JSON."),
+    "violations": ("violations", "List, restore or accept sealed files that changed."),
     "remove": ("remove", "Remove a session for good, to the last byte."),
-    "redact": ("redact", "Take secrets out of sealed files, to the last byte."),
+    "redact": ("redact", "Remove secrets from sealed files, to the last byte."),
     "checkpoint": ("history", "Commit the workspace as it is now."),
-    "history": ("history", "What happened to the workspace: list, compare, restore."),
-    "hook": ("hook", "Take an event of a harness's hook (harnesses call this)."),
-    "context": ("context", "What a session is told at its start."),
+    "history": ("history", "List and compare commits of the workspace, restore files."),
+    "hook": ("hook", "Handle an event of a harness's hook (called by harnesses)."),
+    "context": ("context", "Print the context that a session gets at its start."),
     "remember": ("memory", "Remember a text: MEMORY.md shows it, recall finds it."),
     "forget": ("memory", "Forget a memory, to the last byte."),
-    "pin": ("memory", "Pin something to the head of MEMORY.md."),
-    "unpin": ("memory", "Unpin it: decay and budget decide again."),
-    "dream": ("dream", "Promote what was recalled often into MEMORY.md."),
-    "stats": ("dream", "How much is remembered, recalled and promoted."),
-    "entity": ("entity.group", "Keep curated files about the user, parts and relationships."),
+    "pin": ("memory", "Pin a memory, fact or session to the top of MEMORY.md."),
+    "unpin": ("memory", "Remove a pin."),
+    "dream": ("dream", "Promote memories that are recalled often into MEMORY.md."),
+    "stats": ("stats", "Count what is remembered, recalled and promoted."),
+    "entity": ("entity.group", "Manage curated files about the user, parts and relationships."),
     "mcp": ("mcp", "Serve an agent's memory as MCP tools over stdio or HTTP."),
-    "ui": ("web", "Look at the workspace in a browser, on this machine alone."),
-    "backup": ("backup", "Write, list and restore backups of what no file holds."),
-    "export": ("bundle", "Write memories, pins and the like as JSON Lines."),
-    "import-bundle": ("bundle", "Take in what export wrote."),
+    "ui": ("web", "View the workspace in a browser, on this machine only."),
+    "backup": ("backup", "Create, list and restore backups of what no file contains."),
+    "export": ("backup", "Export memories, pins and other native rows as JSON Lines."),
+    "import-bundle": ("backup", "Import rows that export wrote."),
     "session": ("session", "Write a session's end or compaction into the vault."),
-    "transcript": ("transcript", "Keep what is said in a session while it runs."),
-    "hooks": ("hooks", "Let coding agents hand their sessions over."),
-    "import": ("import_", "Write past sessions of a harness into the vault."),
-    "service": ("service", "Install the agent as a service of systemd or launchd."),
-    "eject": ("eject", "Leave a workspace: service, hooks and state go, the vault stays."),
-    "logs": ("logs", "Where the logs are; follow them."),
-    "telemetry": ("telemetry", "Access counters: show or reset."),
+    "transcript": ("transcript", "Record the turns of a running session."),
+    "hooks": ("hooks", "Connect coding agents, so that their sessions are captured."),
+    "import": ("import_", "Import past sessions of a harness into the vault."),
+    "service": ("service", "Install the agent as a systemd or launchd service."),
+    "eject": ("eject", "Detach signet-sync from a workspace; the vault stays."),
+    "logs": ("logs", "Show or follow the logs."),
+    "telemetry": ("telemetry", "Show or reset the access counters."),
     "doctor": ("doctor", "Check the installation end to end."),
-    "notify": ("notify", "Tell a line as the agent tells of trouble: a try."),
+    "notify": ("notify", "Send a test notification."),
     "completion": ("completion", "Print the completion script of a shell."),
 }
 
 
-class _ReaderGone(Exception):
+class _StdoutClosed(Exception):
     """The reader of our stdout is gone. click would exit with 1, which means that problems were found."""
 
 
 @contextmanager
-def _noticing_the_reader() -> Iterator[None]:
+def _detecting_closed_stdout() -> Iterator[None]:
     try:
         yield
     except BrokenPipeError:
-        raise _ReaderGone from None
+        raise _StdoutClosed from None
 
 
 class LazyGroup(click.Group):
@@ -91,11 +93,11 @@ class LazyGroup(click.Group):
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
-        with _noticing_the_reader():
+        with _detecting_closed_stdout():
             return super().make_context(info_name, args, parent, **extra)
 
     def invoke(self, ctx: click.Context) -> Any:
-        with _noticing_the_reader():
+        with _detecting_closed_stdout():
             return super().invoke(ctx)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -111,13 +113,19 @@ class LazyGroup(click.Group):
         command: click.Command = getattr(module, f"{name}_", None) or getattr(module, name)
         return command
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        from click.shell_completion import CompletionItem
+
+        found = [CompletionItem(name, help=text) for name, (_, text) in COMMANDS.items() if name.startswith(incomplete)]
+        return found + click.Command.shell_complete(self, ctx, incomplete)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
 
 
 class Context:
-    """The options before the command's name; everything else is computed on use."""
+    """The options before a command's name, and those that many commands share; everything else is computed on use."""
 
     def __init__(
         self,
@@ -131,6 +139,18 @@ class Context:
         self.verbose = verbose
         self.quiet = quiet
         self.warnings: list[str] = []
+        self.agent = DEFAULT_AGENT
+        self.as_json = False
+        self.now: int | None = None
+
+    @property
+    def now_us(self) -> int:
+        """`--now` as microseconds since 1970 UTC; without it the time of the first call."""
+        if self.now is None:
+            from signet_sync.storage.clock import now_us
+
+            self.now = now_us()
+        return self.now
 
     @property
     def root(self) -> str:
@@ -155,20 +175,42 @@ class Context:
 
         return state_dir.locate(self.root)
 
-    def database_path(self) -> str:
-        """Returns the path of the database: `--db`, `SIGNET_DB`, else in the state folder."""
-        chosen = self.database_flag or os.environ.get("SIGNET_DB")
-        if chosen:
-            return chosen if chosen == ":memory:" else os.path.abspath(os.path.expanduser(chosen))
-        return self.state().database
-
     @property
     def chosen_database(self) -> str | None:
-        """The database that flag or environment name, or None for the default path."""
+        """The database that `--db` or `SIGNET_DB` names, or None for the default path."""
         chosen = self.database_flag or os.environ.get("SIGNET_DB")
         if not chosen or chosen == ":memory:":
             return chosen or None
         return os.path.abspath(os.path.expanduser(chosen))
+
+    def database_path(self) -> str:
+        """Returns the path of the database: the chosen one, else in the state folder."""
+        return self.chosen_database or self.state().database
+
+    def require_database_file(self) -> None:
+        """Raises `UsageError` for a database in memory, which would lose what the command writes."""
+        if self.chosen_database == ":memory:":
+            raise UsageError(
+                "this command needs a database file, not :memory:", hint="omit --db and SIGNET_DB, or name a file"
+            )
+
+    @contextmanager
+    def opened(
+        self, *, settings: Settings | None = None, touch_nothing: bool = False, lasting: bool = False
+    ) -> Iterator[Workspace]:
+        """Opens the workspace for a command that indexes, and prints the events that occurred during it.
+
+        `lasting` refuses a database in memory.
+        """
+        from signet_sync.app.workspace import opened
+
+        if lasting:
+            self.require_database_file()
+        settings = settings or self.settings()
+        with opened(self.root, settings, database=self.chosen_database, touch_nothing=touch_nothing) as workspace:
+            yield workspace
+            for event in workspace.events:
+                self.say(event)
 
     def place(self, *, anyway: bool = False) -> Place:
         """Returns where the workspace and its index are, for reading; `anyway` as in `settings`."""
@@ -188,8 +230,7 @@ class Context:
         """Returns the settings; prints problems of the workspace's own file to stderr.
 
         With `anyway` also prints problems of the user's file instead of raising `ConfigError`: for commands that
-        programs call
-        and that could not be repeated.
+        programs call and that could not be repeated.
         """
         from signet_sync.settings import model
 
@@ -206,36 +247,48 @@ class Context:
         log.for_people("ERROR" if self.quiet else "WARNING")
 
     def say(self, text: str) -> None:
-        """Prints a line for the person on stderr, unless quiet."""
-        if not self.quiet:
+        """Prints a line for the person on stderr, unless it is empty, or quiet was asked for."""
+        if text and not self.quiet:
             click.echo(text, err=True)
+
+    def answer(self, document: Any, show: Callable[[], object]) -> None:
+        """Prints the answer: as JSON if `--json` is given, else for a person by `show`."""
+        if self.as_json:
+            emit(document)
+        else:
+            show()
 
 
 pass_context = click.make_pass_decorator(Context)
+
+_Command = TypeVar("_Command", bound="Callable[..., Any]")
 
 
 @click.group(
     cls=LazyGroup,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     invoke_without_command=True,
-    epilog="Exit codes: 0 fine · 1 problems found · 2 usage · 3 workspace or database unusable · "
-    "4 another agent runs · 5 halted for safety · 130 interrupted.",
+    epilog="Exit codes: 0 success · 1 problems found · 2 usage · 3 workspace or database unusable · "
+    "4 another agent is running · 5 halted for safety · 130 interrupted.",
 )
-@click.option("--workspace", metavar="PATH", help="The workspace root (else SIGNET_WORKSPACE, else ~/.agents).")
-@click.option(
-    "--db", "database", metavar="PATH", help="The database (else in the state folder); :memory: for one command."
-)
-@click.option("-v", "--verbose", count=True, help="Say more; twice: tracebacks of unexpected errors.")
-@click.option("-q", "--quiet", is_flag=True, help="Say less.")
+@click.option("--workspace", metavar="PATH", help="The workspace root (default: SIGNET_WORKSPACE, else ~/.agents).")
+@click.option("--db", "database", metavar="PATH", help="The database (default: in the state folder), or :memory:.")
+@click.option("-v", "--verbose", count=True, help="More output; -vv: tracebacks of unexpected errors.")
+@click.option("-q", "--quiet", is_flag=True, help="Less output.")
 @click.version_option(__version__, prog_name="signet-sync", message="%(prog)s %(version)s")
 @click.pass_context
 def group(ctx: click.Context, workspace: str | None, database: str | None, verbose: int, quiet: bool) -> None:
-    """Keeps a vault of agent memory valid, searchable and summed up in MEMORY.md."""
+    """Keep a vault of agent memory valid, searchable and summarised in MEMORY.md."""
     ctx.obj = Context(workspace, database, verbose, quiet)
     if os.environ.get("NO_COLOR"):
         ctx.color = False
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
+
+
+class _Interrupted(SignetSyncError):
+    code = "interrupted"
+    exit_code = 130
 
 
 def run(arguments: list[str]) -> int:
@@ -245,88 +298,83 @@ def run(arguments: list[str]) -> int:
     try:
         result = group.main(args=arguments, prog_name="signet-sync", standalone_mode=False)
         return result if isinstance(result, int) else 0
-    except SignetSyncError as error:
-        return _fail(error.code, error.message, error.hint, error.path, error.exit_code, wants_json, error.details)
     except click.exceptions.Exit as error:
         return error.exit_code
+    except _StdoutClosed:
+        # Prevents the interpreter's error about a closed pipe at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except (click.Abort, KeyboardInterrupt):
-        return _fail("interrupted", "interrupted", "", None, 130, wants_json)
-    except click.UsageError as error:
-        if isinstance(error, click.MissingParameter):
-            from signet_sync.cli import absent
-
-            try:
-                absent.look(error)
-            except SignetSyncError as first:
-                return _fail(first.code, first.message, first.hint, first.path, first.exit_code, wants_json)
+        return _fail(_Interrupted("interrupted"), wants_json)
+    except SignetSyncError as error:
+        return _fail(error, wants_json)
+    except click.ClickException as error:
         if error.format_message().startswith("Usage: ") and not wants_json:
             # For a group without a command click's error is the whole help.
             click.echo(error.format_message(), err=True)
             return 2
-        command = error.ctx.command_path if error.ctx is not None else "signet-sync"
-        # click lists choices on separate lines.
-        message = " ".join(error.format_message().split()).removesuffix(".")
-        return _fail("usage", message, f"see {command} --help", None, 2, wants_json)
-    except click.ClickException as error:
-        return _fail("usage", error.format_message(), "", None, 2, wants_json)
-    except _ReaderGone:
-        _silence_stdout()
-        return 0
-    except OSError as error:
-        if verbose > 1:
-            raise
-        message = error.strerror or str(error)
-        name = error.filename if isinstance(error.filename, str) else None
-        return _fail("system", message, "check permissions and free space, then try again", name, 3, wants_json)
+        return _fail(_usage_error(error), wants_json)
     except Exception as error:
         if verbose > 1:
             raise
-        translated = _translated(error)
-        if translated is not None:
-            return _fail(
-                translated.code, translated.message, translated.hint, translated.path, translated.exit_code, wants_json
-            )
-        message = f"unexpected {type(error).__name__}: {error}"
-        path = next(iter(getattr(error, "__notes__", ())), None)
-        return _fail("unexpected", message, "run it again with -vv and report what it prints", path, 3, wants_json)
+        return _fail(_system_error(error), wants_json)
 
 
-def _translated(error: Exception) -> SignetSyncError | None:
-    if type(error).__module__.partition(".")[0] != "apsw":
-        return None
-    import apsw
+def _usage_error(error: click.ClickException) -> SignetSyncError:
+    if not isinstance(error, click.UsageError):
+        return UsageError(error.format_message())
+    if isinstance(error, click.MissingParameter):
+        from signet_sync.cli import absent
 
-    from signet_sync.storage.database.connection import translate
+        try:
+            absent.check_named(error)
+        except SignetSyncError as first:
+            return first
+    command = error.ctx.command_path if error.ctx is not None else "signet-sync"
+    # click lists choices on separate lines.
+    return UsageError(" ".join(error.format_message().split()).removesuffix("."), hint=f"see {command} --help")
 
-    return translate(error, None) if isinstance(error, apsw.Error) else None
+
+def _system_error(error: Exception) -> SignetSyncError:
+    """Translates an error of the operating system, of SQLite, or one that nobody expected."""
+    if isinstance(error, OSError):
+        name = error.filename if isinstance(error.filename, str) else None
+        hint = "check permissions and free space, then try again"
+        return SignetSyncError(error.strerror or str(error), path=name, hint=hint, code="system")
+    if type(error).__module__.partition(".")[0] == "apsw":
+        import apsw
+
+        from signet_sync.storage.database.connection import translate
+
+        if isinstance(error, apsw.Error):
+            return translate(error, None)
+    return SignetSyncError(
+        f"unexpected {type(error).__name__}: {error}",
+        path=next(iter(getattr(error, "__notes__", ())), None),
+        hint="run it again with -vv and report the output",
+        code="unexpected",
+    )
 
 
-def _silence_stdout() -> None:
-    """Prevents the interpreter's error about a closed pipe at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+def described(error: SignetSyncError) -> dict[str, object]:
+    """Returns an error for JSON."""
+    return {"code": error.code, "message": error.message, "hint": error.hint, "path": error.path}
 
 
-def _fail(
-    code: str,
-    message: str,
-    hint: str,
-    path: str | None,
-    exit_code: int,
-    wants_json: bool,
-    details: Mapping[str, object] | None = None,
-) -> int:
-    from signet_sync.formats.paths import display
+def one_line(error: SignetSyncError) -> str:
+    """Returns an error for a person: what is wrong, where, and what to do next."""
+    where = f" [{error.path}]" if error.path else ""
+    remedy = f" — {error.hint}" if error.hint else ""
+    return f"{error.message}{where}{remedy}"
 
+
+def _fail(error: SignetSyncError, wants_json: bool) -> int:
     with suppress(OSError):  # a full disk may affect stderr, too; the exit code still reports the error
         if wants_json:
-            told = {"code": code, "message": message, "hint": hint, "path": path}
-            document: dict[str, object] = {"error": told, **(details or {})}
-            click.echo(_json(document))
+            click.echo(_json({"error": described(error), **error.details}))
         else:
-            where = f" [{path}]" if path else ""
-            remedy = f" — {hint}" if hint else ""
-            click.echo(display(f"signet-sync: {message}{where}{remedy}"), err=True)
-    return exit_code
+            click.echo(display(f"signet-sync: {one_line(error)}"), err=True)
+    return error.exit_code
 
 
 def emit(document: Any) -> None:
@@ -335,52 +383,71 @@ def emit(document: Any) -> None:
 
 
 # Characters that control a terminal or are invisible: written as exact escapes.
-_OBEYED = re.compile("[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+_UNSAFE = re.compile("[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
 
 
 def _json(document: Any, *, indent: int | None = None) -> bytes:
     text = json.dumps(document, ensure_ascii=False, indent=indent)
-    return _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", text).encode("utf-8", "backslashreplace")
+    return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text).encode("utf-8", "backslashreplace")
 
 
-def resolve_now(text: str | None) -> int:
-    """Returns `--now` as microseconds since 1970 UTC; the present if it is not given."""
-    from signet_sync.formats.timestamps import instant_of, parse_instant
+def confirm(context: Context, question: str, *, yes: bool, listing: Callable[[], object] | None = None) -> None:
+    """Asks a person before something that cannot be undone, after a `listing` of what it is about.
 
+    Requires `--yes` if no answer is possible.
+    """
+    if yes:
+        return
+    if context.as_json or not sys.stdin.isatty():
+        raise click.UsageError("confirmation is required: use --yes where no question can be answered")
+    if listing is not None:
+        listing()
+    click.confirm(question, abort=True, err=True)
+
+
+def show_redactions(redactions: Mapping[str, int]) -> None:
+    """Prints how many secrets were redacted, by rule."""
+    if redactions:
+        click.echo("Redacted: " + ", ".join(f"{rule} {count}" for rule, count in sorted(redactions.items())))
+
+
+def show_by_hand(lines: Sequence[str]) -> None:
+    """Prints the steps that are left to the person."""
+    if lines:
+        click.secho("left to do by hand:", bold=True)
+        for line in lines:
+            click.echo(f"  {line}")
+
+
+def _instant(text: str | None) -> int | None:
     if text is None:
-        from datetime import UTC, datetime
+        return None
+    from signet_sync.formats.timestamps import parse_instant
 
-        return instant_of(datetime.now(UTC))
     instant = parse_instant(text)
     if instant is None:
         raise click.BadParameter(f"{text!r} is not an ISO 8601 date and time", param_hint="--now")
     return instant
 
 
-def agreed(question: str, *, yes: bool, as_json: bool) -> None:
-    """Asks a person before something that cannot be undone; requires `--yes` if no answer is possible."""
-    if yes:
-        return
-    if as_json or not sys.stdin.isatty():
-        raise click.UsageError("this asks first; give --yes where nobody can answer")
-    click.confirm(question, abort=True, err=True)
+def _shared_option(
+    *names: str, field: str, read: Callable[[Any], Any] = lambda value: value, **more: Any
+) -> Callable[[_Command], _Command]:
+    """Declares an option that many commands share; its value becomes a field of the `Context`."""
+
+    def store(ctx: click.Context, param: click.Parameter, value: Any) -> None:
+        context = ctx.find_object(Context)
+        if context is not None:  # not for completion
+            setattr(context, field, read(value))
+
+    return click.option(*names, callback=store, expose_value=False, **more)
 
 
-def stdin_text(limit: int) -> str:
-    """Reads stdin, UTF-8 with or without a byte order mark, at most the first `limit` bytes.
-
-    Raises `UsageError` (`input-invalid`).
-    """
-    raw = sys.stdin.buffer.read(limit)
-    try:
-        # A text cut inside a character is too long in any case.
-        return raw.decode("utf-8-sig", "strict" if len(raw) < limit else "replace")
-    except UnicodeDecodeError as error:
-        raise UsageError(
-            f"the text is not UTF-8: byte {error.start}", hint="convert it first", code="input-invalid"
-        ) from None
-
-
-now_option = click.option("--now", metavar="TIME", help="Take this as the present (ISO 8601).")
-json_option = click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
-agent_option = click.option("--agent", metavar="ID", default="default", show_default=True, help="Whose memory.")
+now_option = _shared_option(
+    "--now", field="now", read=_instant, metavar="TIME", help="Use this as the current time (ISO 8601)."
+)
+json_option = _shared_option("--json", field="as_json", is_flag=True, help="Print one JSON document on stdout.")
+agent_option = _shared_option(
+    "--agent", field="agent", metavar="ID", default=DEFAULT_AGENT, show_default=True, help="The agent's id."
+)
+yes_option = click.option("--yes", is_flag=True, help="Do not ask for confirmation.")

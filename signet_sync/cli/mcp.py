@@ -9,77 +9,78 @@ from typing import TYPE_CHECKING
 
 import click
 
-from signet_sync.cli.main import Context, pass_context
+from signet_sync.cli.main import Context, agent_option, pass_context
 from signet_sync.errors import ConfigError, UsageError
+from signet_sync.formats.ids import require_agent
+from signet_sync.host import local_port
 
 if TYPE_CHECKING:
-    from signet_sync.mcp_server.memory import Memory
+    from signet_sync.mcp_server.memory import ServedMemory
 
 _TOKEN = "SIGNET_MCP_TOKEN"  # noqa: S105 -- the name of a variable
 _SHORTEST = 16  # characters of a token chosen by a person
 
 
 @click.command()
-@click.option("--agent", metavar="ID", default="default", show_default=True, help="Whose memory is served.")
+@agent_option
 @click.option(
     "--scope",
     type=click.Choice(["main", "shared"]),
     default="main",
     show_default=True,
-    help="shared: nothing private and no MEMORY.md, for a place that others read too.",
+    help="shared: nothing private and no MEMORY.md, for a place that others can read.",
 )
 @click.option("--read-only", is_flag=True, help="Leave out the tools that write.")
-@click.option("--http", is_flag=True, help="Serve HTTP on 127.0.0.1 in place of stdin and stdout.")
-@click.option("--port", type=click.IntRange(1, 65535), help="The port of --http (else one that is free).")
+@click.option("--http", is_flag=True, help="Serve HTTP on 127.0.0.1 instead of stdin and stdout.")
+@click.option("--port", type=click.IntRange(1, 65535), help="The port of --http (default: any free port).")
 @pass_context
-def mcp(context: Context, agent: str, scope: str, read_only: bool, http: bool, port: int | None) -> int:
+def mcp(context: Context, scope: str, read_only: bool, http: bool, port: int | None) -> int:
     """Serve an agent's memory as MCP tools over stdin and stdout, for a coding agent that starts this command.
 
-    With --http the URL and a new token are printed to stderr; SIGNET_MCP_TOKEN names a token of yours. docs/mcp.md has
+    With --http the URL and a new token are printed to stderr; SIGNET_MCP_TOKEN sets one of yours. See docs/mcp.md for
     configurations to copy.
     """
-    from signet_sync.formats.ids import require_agent
-
-    require_agent(agent)
+    require_agent(context.agent)
     if port is not None and not http:
-        raise UsageError("--port is for --http", hint="give --http, too")
-    if context.chosen_database == ":memory:":
-        raise UsageError("a database in memory holds nothing to serve", hint="leave --db :memory: out")
+        raise UsageError("--port needs --http", hint="add --http")
+    context.require_database_file()
     try:
         import mcp_types  # noqa: F401
     except ImportError:
         from signet_sync.host.harness_settings.mcp_server import INSTALL
 
         raise ConfigError("the server needs the extra `mcp`, which is not installed", hint=INSTALL) from None
-    from signet_sync.mcp_server.memory import Memory
+    from signet_sync.mcp_server.memory import ServedMemory
     from signet_sync.mcp_server.server import made
 
     context.log_to_person()
-    memory = Memory(context.place(anyway=True), agent, shared=scope == "shared", read_only=read_only)
+    memory = ServedMemory(context.place(anyway=True), context.agent, shared=scope == "shared", read_only=read_only)
     if http:
         return _over_http(context, memory, port or 0)
     from signet_sync.mcp_server import stdio as mcp_server_stdio
 
     if sys.stdin.isatty():
-        context.say(f"serving the memory of agent {agent}; a coding agent starts this command, Ctrl-C ends it")
+        context.say(
+            f"serving the memory of agent {context.agent} to a coding agent on stdin and stdout; Ctrl-C ends it"
+        )
     return mcp_server_stdio.serve(made(memory))
 
 
-def _over_http(context: Context, memory: Memory, port: int) -> int:
+def _over_http(context: Context, memory: ServedMemory, port: int) -> int:
     from signet_sync.mcp_server import http as mcp_server_http
     from signet_sync.mcp_server.server import made
 
     chosen = os.environ.get(_TOKEN)
     if chosen is not None and (len(chosen) < _SHORTEST or not chosen.isascii() or not chosen.isprintable()):
         raise UsageError(
-            f"{_TOKEN} is no token: it needs {_SHORTEST} letters and digits or more",
-            hint="leave it out, and one is made",
+            f"{_TOKEN} is not a valid token: it needs at least {_SHORTEST} letters and digits",
+            hint="unset it to have one generated",
             code="token-invalid",
         )
     token = chosen or secrets.token_urlsafe(32)
-    listening = mcp_server_http.bound(port)
-    url = f"http://{mcp_server_http.HOST}:{listening.getsockname()[1]}{mcp_server_http.PATH}"
+    listener = local_port.listening(port, code="port-taken")
+    url = f"http://{local_port.HOST}:{listener.getsockname()[1]}{mcp_server_http.PATH}"
     click.echo(f"serving the memory of agent {memory.agent_id} at {url}", err=True)
     if chosen is None:
         click.echo(f"Authorization: Bearer {token}", err=True)
-    return mcp_server_http.serve(made(memory), listening, token)
+    return mcp_server_http.serve(made(memory), listener, token)

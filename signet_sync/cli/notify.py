@@ -4,32 +4,31 @@ from __future__ import annotations
 
 import click
 
+from signet_sync.app.notifications import send
 from signet_sync.cli.main import Context, emit, json_option, pass_context
+from signet_sync.errors import ConfigError, UsageError
+from signet_sync.settings import model
 
 
 @click.command()
 @click.argument("text", required=False)
-@click.option("--unit", metavar="NAME", help="Tell that this service failed (its OnFailure= calls this).")
+@click.option("--unit", metavar="NAME", help="Report that this service failed (called by its OnFailure=).")
 @json_option
 @pass_context
-def notify(context: Context, text: str | None, unit: str | None, as_json: bool) -> int:
-    """Tell TEXT as the agent tells of a halt: on the desktop or by a program, as notify.desktop and notify.command say.
+def notify(context: Context, text: str | None, unit: str | None) -> int:
+    """Send TEXT like the agent's notifications, to the desktop or a program (notify.desktop, notify.command).
 
-    A try shows whether it arrives: signet-sync notify "Hello"
+    To test whether notifications arrive: signet-sync notify "Hello"
     """
-    from signet_sync.app.notifications import send
-    from signet_sync.errors import ConfigError, UsageError
-    from signet_sync.settings import model
-
     if (text is None) == (unit is None):
         raise click.UsageError("give a TEXT, or --unit NAME")
     if unit is not None:
-        text = f"the service {unit} ended by an error and is not started again: signet-sync doctor"
+        text = f"the service {unit} failed and is not restarted: signet-sync doctor"
         click.echo(f"{text}, signet-sync logs", err=True)
     assert text is not None
     context.log_to_person()
     try:
-        desktop, command = model.notices()
+        desktop, command = model.notification_settings()
     except ConfigError:
         if unit is None:
             raise
@@ -39,11 +38,11 @@ def notify(context: Context, text: str | None, unit: str | None, as_json: bool) 
         raise UsageError(
             "neither notify.desktop nor notify.command is set",
             path=model.user_file(),
-            hint="put there: [notify] and below it: desktop = true",
+            hint="add there: [notify] and below it: desktop = true",
         )
     troubles = send(text, desktop, command)
-    if as_json:
+    if context.as_json:
         emit({"text": text, "ways": ways, "troubles": troubles})
     for trouble in troubles:
-        context.say(f"not told: {trouble}")
+        context.say(f"not sent: {trouble}")
     return 1 if troubles and unit is None else 0

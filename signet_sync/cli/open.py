@@ -6,10 +6,12 @@ from typing import Any
 
 import click
 
-from signet_sync.cli.main import Context, agent_option, counted, emit, json_option, pass_context
+from signet_sync.cli.main import Context, agent_option, json_option, pass_context
+from signet_sync.errors import UsageError
 from signet_sync.formats.paths import display
 from signet_sync.recall.open_session import describe, newest_paths, running
 from signet_sync.sync.read_only import count_artifacts, reading
+from signet_sync.text.phrases import counted
 
 
 @click.command("open")
@@ -23,29 +25,27 @@ from signet_sync.sync.read_only import count_artifacts, reading
 @agent_option
 @json_option
 @pass_context
-def open_(context: Context, session: str, wanted: str | None, agent: str, as_json: bool) -> int:
-    """Show a session and how it ended (its status), by key, id, token or unambiguous prefix; of a token ev:… its event
-    and the line it rests on."""
-    from signet_sync.errors import UsageError
+def open_(context: Context, session: str, wanted: str | None) -> int:
+    """Show a session and how it ended (its status), by key, id, token or unambiguous prefix.
 
+    For a token ev:… show its event and the line that is its evidence.
+    """
     if session.startswith("ev:"):
-        from signet_sync.cli.entity.read import show_source
+        from signet_sync.cli.entity.read import show_source  # loads the rules for entities
 
-        show_source(context, agent, session, wanted, as_json)
+        show_source(context, session, wanted)
         return 0
     with reading(context.place()) as database:
-        document = running(database, agent, session) or describe(database, agent, session)
+        document = running(database, context.agent, session) or describe(database, context.agent, session)
     paths = newest_paths(document)
-    count_artifacts(context.place(), [(agent, path) for path in dict.fromkeys(paths.values())])
+    count_artifacts(context.place(), [(context.agent, path) for path in dict.fromkeys(paths.values())])
     if wanted is not None:
         if wanted not in paths:
-            has = f"it has: {', '.join(paths)}" if paths else "they are written when it ends"
+            has = f"it has: {', '.join(paths)}" if paths else "its files are written when it ends"
             raise UsageError(f"the session has no {wanted}", hint=has, code="no-such-file")
         click.echo(paths[wanted])
-    elif as_json:
-        emit(document)
     else:
-        _show(document)
+        context.answer(document, lambda: _show(document))
     return 0
 
 
@@ -56,8 +56,8 @@ def _show(document: dict[str, Any]) -> None:
         click.echo(f"  {label.replace('_', ' ')}: {display(document[label] or '–')}")
     for number, segment in enumerate(document["segments"], 1):
         ended = segment["ended_at"]
-        told = f", ended {ended}" if ended and ended != segment["captured_at"] else ""
-        click.echo(f"  segment {number}: {segment['captured_at']}{told}")
+        until = f", ended {ended}" if ended and ended != segment["captured_at"] else ""
+        click.echo(f"  segment {number}: {segment['captured_at']}{until}")
         for kind in ("summary", "transcript"):
             if segment[kind]:
                 click.echo(f"    {segment[kind]}")
@@ -66,6 +66,6 @@ def _show(document: dict[str, Any]) -> None:
     click.echo(f"  manifest: {document['manifest'] or '–'}")
     if document["live"]:
         click.echo(f"  live: {counted(document['live'], 'turn')}")
-    odd = {path: code for path, code in document["verdicts"].items() if code != "indexed"}
-    for path, code in odd.items():
-        click.secho(f"  {code}: {path}", fg="red")
+    for path, code in document["verdicts"].items():
+        if code != "indexed":
+            click.secho(f"  {code}: {path}", fg="red")

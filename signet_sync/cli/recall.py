@@ -2,50 +2,41 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import click
 
 from signet_sync.capture.catch_up import catch_up
-from signet_sync.cli.main import Context, agent_option, emit, json_option, now_option, pass_context, resolve_now
+from signet_sync.cli.main import Context, agent_option, json_option, now_option, pass_context
+from signet_sync.recall import operations as recall_operations
+from signet_sync.recall.operations import RecallHit
 from signet_sync.sync.read_only import reading
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from signet_sync.recall.operations import RecallHit
 
 
 @click.command()
 @click.argument("query", nargs=-1, required=True)
-@click.option("--limit", type=click.IntRange(1, 100), default=10, show_default=True)
+@click.option("--limit", type=click.IntRange(1, 100), default=10, show_default=True, help="Most hits.")
 @agent_option
 @now_option
 @json_option
 @pass_context
-def recall(context: Context, query: tuple[str, ...], limit: int, agent: str, now: str | None, as_json: bool) -> int:
+def recall(context: Context, query: tuple[str, ...], limit: int) -> int:
     """Find what answers a question: memories and facts first, then threads and summaries, transcripts last.
 
-    What is found often, by several queries, rises into MEMORY.md: see dream.
+    Memories that are found often, by several queries, are promoted into MEMORY.md: see dream.
     """
-    from signet_sync.recall import operations as recall_operations
-
-    instant = resolve_now(now)
     words = " ".join(query)
-    catch_up(context.place(), agent)
+    catch_up(context.place(), context.agent)
     with reading(context.place()) as database:
-        hits = recall_operations.recall(database, words, agent_id=agent, limit=limit)
-    recall_operations.count_hits(context.place(), agent, words, hits, instant)
-    if as_json:
-        emit({"query": words, "hits": [hit._asdict() for hit in hits]})
-    elif hits:
-        _show(hits)
-    else:
-        context.say("nothing found")
+        hits = recall_operations.recall(database, words, agent_id=context.agent, limit=limit)
+    recall_operations.count_hits(context.place(), context.agent, words, hits, context.now_us)
+    context.answer({"query": words, "hits": [hit._asdict() for hit in hits]}, lambda: _show(context, hits))
     return 0
 
 
-def _show(hits: Sequence[RecallHit]) -> None:
+def _show(context: Context, hits: Sequence[RecallHit]) -> None:
+    if not hits:
+        context.say("nothing found")
     for hit in hits:
         handle = hit.id if "#" in hit.id else f"^{hit.id}"
         click.echo(click.style(f"{hit.tier:<10}", bold=True) + f" {hit.text}")

@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-import sys
-from typing import TYPE_CHECKING
-
 import click
 
-from signet_sync.cli.main import (
-    Context,
-    agent_option,
-    agreed,
-    counted,
-    emit,
-    json_option,
-    now_option,
-    pass_context,
-    resolve_now,
-)
+from signet_sync.cli import purge
+from signet_sync.cli.main import Context, agent_option, confirm, json_option, now_option, pass_context, yes_option
 from signet_sync.cli.reindex import progress_bar
-from signet_sync.cli.remove import is_waiting, purged_document, refresh, say_purged, say_would, would
-
-if TYPE_CHECKING:
-    from signet_sync.privacy.redact import RedactResult
+from signet_sync.cli.remove import refresh
+from signet_sync.privacy import redact as redactions
+from signet_sync.privacy.redact import RedactResult
+from signet_sync.sync.read_only import reading, require_index
+from signet_sync.sync.store.redactions import told
+from signet_sync.text.phrases import counted
+from signet_sync.text.sanitizer import sanitize_line
 
 
 @click.command()
@@ -31,10 +22,8 @@ if TYPE_CHECKING:
 @click.option("--reason", help="Why; kept with the file's seal.")
 @click.option("--list", "listing", is_flag=True, help="List what was redacted: when, by which rules, why.")
 @click.option("--dry-run", is_flag=True, help="List what would be redacted, never the secret itself.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
-@click.option(
-    "--purge-history", is_flag=True, help="Rewrite the workspace's git history, too: no version of the files keeps it."
-)
+@yes_option
+@click.option("--purge-history", is_flag=True, help="Also rewrite the versions of the files in the git history.")
 @agent_option
 @now_option
 @json_option
@@ -48,103 +37,90 @@ def redact(
     dry_run: bool,
     yes: bool,
     purge_history: bool,
-    agent: str,
-    now: str | None,
-    as_json: bool,
 ) -> int:
-    """Take secrets out of sealed files: of a session, of one file, or (--all) of every file.
+    """Remove secrets from sealed files: of a session, of one file, or (--all) of every file.
 
-    Looks for what the sanitizer knows as a secret today: artifacts of other programs, and ours of before a rule was
-    there. Each is replaced by [REDACTED:rule]; hash and seal are made anew, and the old bytes leave seals, kept copies
-    and backups. The files stay valid, and on every machine that the vault is synced to the redaction is known for one
-    and followed. Manifests are redacted, too; all else in them stays. When it was done and why is kept.
+    Finds what the sanitizer recognises as a secret today: in artifacts of other programs, and in our own that are older
+    than a rule. Each secret is replaced by [REDACTED:rule]; hash and seal are computed again, and the old bytes are
+    deleted from seals, kept copies and backups. The files stay valid, and every machine that the vault is synced to
+    recognises the redaction and follows it. Manifests are redacted, too; all else in them stays. Time and reason are
+    recorded.
 
-    A secret that was seen by others is to be changed all the same. --purge-history rewrites every commit that holds an
-    older version of the files; hashes change, and what you pushed or cloned is yours to clean.
+    A secret that others have seen must be changed all the same. --purge-history rewrites every commit that contains an
+    older version of the files; hashes change, and copies that you pushed or cloned are yours to clean.
 
-    Killed in the middle, the same command goes on.
+    If it is interrupted, run the same command again to continue.
     """
-    from signet_sync.app.workspace import opened
-    from signet_sync.privacy import redact
-    from signet_sync.sync.read_only import require_index
-    from signet_sync.text.sanitizer import sanitize_line
-
     if listing:
-        return _history(context, as_json)
+        return _history(context)
     if (name is None) == (not everything):
         raise click.UsageError("give one SESSION or PATH, or --all")
     reason = sanitize_line(reason or "") or None
     if reason is None and not dry_run:
-        raise click.UsageError("give a --reason; it is kept with the file's seal")
-    instant = resolve_now(now)
+        raise click.UsageError("--reason is required; it is kept with the file's seal")
     if dry_run:
         require_index(context.place())
-    with opened(context.root, context.settings(), database=context.chosen_database, touch_nothing=dry_run) as workspace:
+    with context.opened(touch_nothing=dry_run) as workspace:
         if not dry_run:
-            refresh(workspace, instant, "redacted")
-        paths = redact.selected(workspace, agent, name)
-        coming = redact.preview(workspace, paths, purge_history=purge_history)
+            refresh(workspace, context.now_us, "redacted")
+        paths = redactions.selected(workspace, context.agent, name)
+        coming = redactions.preview(workspace, paths, purge_history=purge_history)
         if dry_run:
-            _tell(coming, as_json, dry_run=True)
+            context.answer(_document(coming, dry_run=True), lambda: _show_preview(coming))
             return 1 if coming.left else 0
-        if (coming.files or purge_history) and not yes:
-            if not as_json and sys.stdin.isatty():
-                _list(coming)
-            what = "rewrite the history of what was redacted earlier?"
-            agreed(
-                f"redact {counted(len(coming.files), 'file')} for good?" if coming.files else what,
-                yes=yes,
-                as_json=as_json,
+        if coming.files or purge_history:
+            question = "rewrite the history of what was redacted earlier?"
+            if coming.files:
+                question = f"redact {counted(len(coming.files), 'file')} for good?"
+            confirm(context, question, yes=yes, listing=lambda: _list(coming))
+        with progress_bar("redacting", show=not context.as_json and not context.quiet) as advance:
+            done = redactions.redact(
+                workspace, paths, reason or "", context.now_us, purge_history=purge_history, progress=advance
             )
-        with progress_bar("redacting", show=not as_json and not context.quiet) as advance:
-            done = redact.redact(workspace, paths, reason or "", instant, purge_history=purge_history, progress=advance)
-        for event in workspace.events:
-            context.say(event)
-    _tell(done, as_json, dry_run=False, name=name)
-    return 1 if done.left or is_waiting(done.purged) else 0
+    context.answer(_document(done, dry_run=False), lambda: _show(done, name))
+    return 1 if done.left or purge.is_waiting(done.purged) else 0
 
 
-def _history(context: Context, as_json: bool) -> int:
-    from signet_sync.sync.read_only import reading
-    from signet_sync.sync.store.redactions import told
-
+def _history(context: Context) -> int:
     with reading(context.place()) as database:
         found = told(database)
-    if as_json:
-        emit({"redactions": [{"path": path, "at": at, "told": reason} for path, at, reason in found]})
-        return 0
-    if not found:
-        click.echo("nothing was redacted")
-    for path, at, reason in found:
-        click.echo(f"{at}  {path}: {reason}")
+
+    def show() -> None:
+        for path, at, reason in found:
+            click.echo(f"{at}  {path}: {reason}")
+        if not found:
+            click.echo("nothing was redacted")
+
+    context.answer({"redactions": [{"path": path, "at": at, "told": reason} for path, at, reason in found]}, show)
     return 0
 
 
-def _tell(done: RedactResult, as_json: bool, *, dry_run: bool, name: str | None = None) -> None:
-    if as_json:
-        emit(
-            {
-                "dry_run": dry_run,
-                "redacted": [{"path": one.path, "rules": dict(sorted(one.rules.items()))} for one in done.files],
-                "left": [{"path": one.path, "message": one.message, "hint": one.hint or None} for one in done.left],
-                "git_history": done.git_history,
-                **({} if done.purged is None else {"purged": purged_document(done.purged)}),
-                **({} if done.begun is None else {"purge": would(done.begun)}),
-            }
-        )
-        return
+def _document(done: RedactResult, *, dry_run: bool) -> dict[str, object]:
+    return {
+        "dry_run": dry_run,
+        "redacted": [{"path": one.path, "rules": dict(sorted(one.rules.items()))} for one in done.files],
+        "left": [{"path": one.path, "message": one.message, "hint": one.hint or None} for one in done.left],
+        "git_history": done.git_history,
+        **({} if done.purged is None else {"purged": purge.document(done.purged)}),
+        **({} if done.begun is None else {"purge": purge.preview_document(done.begun)}),
+    }
+
+
+def _show_preview(coming: RedactResult) -> None:
+    _list(coming)
+    if coming.begun is not None:
+        purge.show_preview(coming.begun)
+    click.echo("nothing was redacted (--dry-run)")
+
+
+def _show(done: RedactResult, name: str | None) -> None:
     _list(done)
-    if dry_run:
-        if done.begun is not None:
-            say_would(done.begun)
-        click.echo("nothing was redacted (--dry-run)")
-        return
     click.echo(f"redacted {counted(len(done.files), 'file')}")
     again = f"redact {name if name is not None else '--all'} --reason '…'"
     if done.purged is not None:
-        say_purged(done.purged, again)
+        purge.show(done.purged, again)
     elif done.files and done.git_history == "contains":
-        click.secho("  the workspace's git history holds versions of these files; to redact them, too:", fg="yellow")
+        click.secho("  the workspace's git history contains versions of these files; to redact them, too:", fg="yellow")
         click.secho(f"    signet-sync {again} --purge-history", fg="yellow")
 
 

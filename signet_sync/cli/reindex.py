@@ -4,51 +4,42 @@ from __future__ import annotations
 
 import sys
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from signet_sync.cli.main import Context, counted, emit, json_option, now_option, pass_context, resolve_now
+from signet_sync.app import unchanged
+from signet_sync.app.unchanged import CurrentInputs
+from signet_sync.cli.main import Context, json_option, now_option, pass_context
+from signet_sync.text.phrases import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from signet_sync.app.unchanged import CurrentInputs
     from signet_sync.sync.workspace import Workspace
 
 
 @click.command()
 @click.option("--full", is_flag=True, help="Rebuild all derived rows; native rows stay.")
-@click.option("--index-only", is_flag=True, help="Touch nothing but the database (CI).")
-@click.option("--agent", metavar="ID", help="Report this agent only.")
-@click.option("--strict", is_flag=True, help="Exit 1 where problems were found.")
-@click.option("--accept-removals", is_flag=True, help="Accept that files are gone for good, however many.")
+@click.option("--index-only", is_flag=True, help="Write nothing but the database (for CI).")
+@click.option("--agent", metavar="ID", help="Report only this agent.")
+@click.option("--strict", is_flag=True, help="Exit 1 if problems were found.")
+@click.option("--accept-removals", is_flag=True, help="Accept that missing files are gone for good, however many.")
 @now_option
 @json_option
 @pass_context
 def reindex(
-    context: Context,
-    full: bool,
-    index_only: bool,
-    agent: str | None,
-    strict: bool,
-    accept_removals: bool,
-    now: str | None,
-    as_json: bool,
+    context: Context, full: bool, index_only: bool, agent: str | None, strict: bool, accept_removals: bool
 ) -> int:
-    """One full pass: validate every artifact, bring the index up to date, write MEMORY.md and the ledger."""
-    from signet_sync.app import unchanged
-
-    instant = resolve_now(now)
+    """Run one full pass: validate every artifact, update the index, write MEMORY.md and the session log."""
     plain = not (full or index_only or agent or accept_removals)
     current = unchanged.CurrentInputs(context.root, context.chosen_database) if plain else None
-    document = unchanged.answer(current, instant) if current is not None else None
+    document = unchanged.answer(current, context.now_us) if current is not None else None
     if document is None:
-        document = _pass(context, current, instant, full, index_only, agent, accept_removals, show_progress=not as_json)
-    if as_json:
-        emit(document)
-    elif not context.quiet:
-        show(document)
+        document = _pass(context, current, full, index_only, agent, accept_removals)
+    if context.as_json or not context.quiet:
+        context.answer(document, partial(show, document))
     if document["halted"]:
         return 5
     counts = document["counts"]
@@ -59,16 +50,13 @@ def reindex(
 def _pass(
     context: Context,
     current: CurrentInputs | None,
-    instant: int,
     full: bool,
     index_only: bool,
     agent: str | None,
     accept_removals: bool,
-    *,
-    show_progress: bool,
 ) -> dict[str, Any]:
     """Runs the pass and returns its document; saves what shows the next one that nothing changed."""
-    from signet_sync.app import unchanged
+    # None of these is loaded if nothing has changed.
     from signet_sync.app.workspace import opened
     from signet_sync.integrity import report
     from signet_sync.sync.damage import run_pass_mending
@@ -76,10 +64,10 @@ def _pass(
 
     if current is not None:
         unchanged.drop(current)
-    settings = context.settings()
+    settings, instant = context.settings(), context.now_us
     until = None
     with opened(context.root, settings, database=context.chosen_database, touch_nothing=index_only) as workspace:
-        with progress_bar("indexing", show=show_progress and not context.quiet) as advance:
+        with progress_bar("indexing", show=not context.as_json and not context.quiet) as advance:
             request = Request(now_us=instant, rebuild=full, accept_removals=accept_removals, progress=advance)
             outcome = run_pass_mending(workspace, request)
         if not index_only and outcome.cliff is None and _take_spool(context, workspace):
@@ -109,7 +97,7 @@ def _take_spool(context: Context, workspace: Workspace) -> bool:
     done = intake.run_capture(workspace, now_us=now_us)
     written = sum(captured.wrote for captured in done.captured)
     failed = f", {len(done.failed)} failed" if done.failed else ""
-    context.say(f"{counted(written, 'session')} taken in from hooks{failed}")
+    context.say(f"{counted(written, 'session')} captured from hooks{failed}")
     return written > 0
 
 
@@ -118,8 +106,8 @@ def show(document: dict[str, Any]) -> None:
     counts = document["counts"]
     halted = document["halted"]
     if halted:
-        click.secho(f"halted: {halted['message']}; nothing was dropped", fg="red", bold=True)
-        click.echo(f"  {halted['indexed']} indexed files go on being served")
+        click.secho(f"halted: {halted['message']}; nothing was removed", fg="red", bold=True)
+        click.echo(f"  {halted['indexed']} indexed files stay available")
         click.echo(f"  {halted['hint']}")
         return
     unchanged = f" ({counts['unchanged']} unchanged)" if counts["unchanged"] else ""
@@ -135,8 +123,8 @@ def show(document: dict[str, Any]) -> None:
     for line in document["trouble"]:
         click.secho(f"  ! {line}", fg="yellow")
     if document["held"]:
-        click.secho(f"  pages and manifests are held back: {document['held']}", fg="yellow")
-        click.echo("    decide with projection.takeover = true in signet-sync.toml, or stop that daemon")
+        click.secho(f"  pages and manifests are not written: {document['held']}", fg="yellow")
+        click.echo("    set projection.takeover = true in signet-sync.toml, or stop that daemon")
     show_problems(document["problems"], document["notes"])
     for one in document["entity_drift"]:
         click.echo("  " + click.style(f"entity {one['code']}", fg="red") + f"  {one['path']}")
@@ -154,7 +142,7 @@ def show_problems(problems: list[dict[str, str]], notes: list[dict[str, str]], *
     if len(real) > limit:
         click.echo(f"  … and {len(real) - limit} more problems (--json lists them all)")
     if foreign:
-        click.echo(f"  {counted(len(foreign), 'other file')} in memory/ left alone")
+        click.echo(f"  {counted(len(foreign), 'other file')} in memory/ ignored")
     by_code: dict[str, int] = {}
     for note in notes:
         by_code[note["code"]] = by_code.get(note["code"], 0) + 1

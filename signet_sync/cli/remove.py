@@ -3,51 +3,40 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import asdict
+from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
 
 import click
 
-from signet_sync.cli.main import (
-    Context,
-    agent_option,
-    agreed,
-    counted,
-    emit,
-    json_option,
-    now_option,
-    pass_context,
-    resolve_now,
-)
+from signet_sync.cli import purge
+from signet_sync.cli.main import Context, agent_option, confirm, json_option, now_option, pass_context, yes_option
+from signet_sync.errors import Halted, UsageError
 from signet_sync.formats.paths import display
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from signet_sync.errors import UsageError
-    from signet_sync.history.purge import Begun
-    from signet_sync.history.purge_plan import PurgeResult
-    from signet_sync.privacy.remove import RemoveResult, SessionRemoval, Undo
-    from signet_sync.sync.workspace import Workspace
+from signet_sync.history.purge import Begun
+from signet_sync.history.purge_plan import PurgeResult
+from signet_sync.privacy import quotes
+from signet_sync.privacy import remove as removals
+from signet_sync.privacy.remove import RemoveResult, SessionRemoval, Undo
+from signet_sync.sync.engine import run_pass
+from signet_sync.sync.read_only import require_index
+from signet_sync.sync.request import Request
+from signet_sync.sync.workspace import Workspace
+from signet_sync.text.phrases import counted
+from signet_sync.text.sanitizer import sanitize_line
 
 
 @click.command()
 @click.argument("session")
-@click.option("--reason", help="Why; stands in the tombstone.")
-@click.option("--dry-run", is_flag=True, help="List what would go.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--reason", help="Why; recorded in the tombstone.")
+@click.option("--dry-run", is_flag=True, help="List what would be removed.")
+@yes_option
 @click.option(
     "--quoting",
     type=click.Choice(["redact", "keep"]),
-    help="Where other sessions quote it: take the passages out of their files, or leave them.",
+    help="What to do with passages that other sessions quote: redact or keep them.",
 )
-@click.option(
-    "--purge-history", is_flag=True, help="Rewrite the workspace's git history, too: no object of it keeps a word."
-)
-@click.option(
-    "--undo", is_flag=True, help="Lift the removal: the session may come back; what was deleted stays deleted."
-)
+@click.option("--purge-history", is_flag=True, help="Also rewrite the workspace's git history, to the last object.")
+@click.option("--undo", is_flag=True, help="Lift a removal: the session may return; deleted files stay deleted.")
 @agent_option
 @now_option
 @json_option
@@ -61,66 +50,125 @@ def remove(
     quoting: str | None,
     purge_history: bool,
     undo: bool,
-    agent: str,
-    now: str | None,
-    as_json: bool,
 ) -> int:
     """Remove a session to the last byte: an id covers that session, a key or token all of its sessions.
 
-    Other sessions of the agent may hold passages of it: words that it said and nobody before. Their files are listed
-    (quoted_in), and nothing is removed until --quoting says what becomes of them: redact puts [REDACTED:removed] in
-    the place of each passage, with a new hash and seal; keep leaves them. Code and what tools gave back do not count,
-    nor does what stands in many sessions.
+    Other sessions of the agent may quote it: contain text that appeared in this session first. Their files are listed
+    (quoted_in), and nothing is removed until --quoting says what to do with them: redact replaces each passage by
+    [REDACTED:removed], with a new hash and seal; keep leaves them. Code, tool output and text that appears in many
+    sessions do not count.
 
-    --purge-history rewrites every commit that holds it, empties the reflogs and deletes every object that nothing
-    needs any more; hashes change, and what you pushed or cloned is yours to clean. What people wrote and quotes the
-    session stays, and is named. Where the history cannot be rewritten, the session is removed all the same, and the
-    answer says why and what to do. One that was removed earlier is purged all the same: give its key, token or id.
+    --purge-history rewrites every commit that contains the session, empties the reflogs and deletes every object that
+    is no longer needed. Hashes change, and copies that you pushed or cloned are yours to clean. Text that people wrote
+    and that quotes the session stays, and is listed. If the history cannot be rewritten, the session is removed
+    anyway, and the answer says why and what to do. The history of a session that was removed earlier can be purged,
+    too: give its key, token or id.
 
-    --undo takes the session's name off the list of what must not come back, here and on every machine that the vault is
-    synced to. It brings nothing back by itself: put the files into memory/ again (a backup of yours, git, another
-    machine), or let the harness's transcript be read again, and they are indexed. An id lifts that session, a key or
-    token all of its sessions.
+    --undo takes the session off the list of what must not return, here and on every machine that the vault is synced
+    to. It restores nothing by itself: put the files into memory/ again (from a backup, git or another machine), or let
+    the harness's transcript be read again, and they are indexed. An id lifts the removal of that session, a key or
+    token that of all its sessions.
     """
-    from signet_sync.app.workspace import opened
-    from signet_sync.privacy import quotes, remove
-    from signet_sync.sync.read_only import require_index
-    from signet_sync.text.sanitizer import sanitize_line
-
-    if undo and (reason is not None or purge_history):
-        raise click.UsageError("--undo goes with neither --reason nor --purge-history")
-    if undo and quoting is not None:
-        raise click.UsageError("--undo goes without --quoting")
+    if undo and (reason is not None or purge_history or quoting is not None):
+        raise click.UsageError("--undo cannot be combined with --reason, --purge-history or --quoting")
     reason = sanitize_line(reason or "") or None  # a blank reason counts as none
-    instant = resolve_now(now)
     if dry_run:
         require_index(context.place())
-    with opened(context.root, context.settings(), database=context.chosen_database, touch_nothing=dry_run) as workspace:
+    with context.opened(touch_nothing=dry_run) as workspace:
         if undo:
-            return _undo(context, workspace, agent, session, dry_run=dry_run, yes=yes, as_json=as_json)
+            return _undo(context, workspace, session, dry_run=dry_run, yes=yes)
         if not dry_run:
-            refresh(workspace, instant)
-        plans = remove.plan(workspace, agent, session, purge_history=purge_history)
+            refresh(workspace, context.now_us)
+        plans = removals.plan(workspace, context.agent, session, purge_history=purge_history)
         quoted = quotes.quoted(workspace, plans)
         if dry_run:
-            purges = [remove.preview(workspace, plan, instant) for plan in plans] if purge_history else []
-            _dry(plans, quoted.paths, purges, as_json)
+            purges = [removals.preview(workspace, plan, context.now_us) for plan in plans] if purge_history else []
+            _preview(context, plans, quoted.paths, purges)
             return 0
         if reason is None and not all(plan.earlier for plan in plans):
-            raise click.UsageError(_NO_REASON)
+            raise click.UsageError("--reason is required; it is recorded in the tombstone")
         if quoted.paths and quoting is None:
             raise _quoted(quoted.paths)
-        _ask(plans, quoted.paths if quoting == "redact" else (), yes, as_json)
-        rewrite = quotes.redact(workspace, quoted, reason or "", instant) if quoting == "redact" else remove.unchanged
-        remove_one = partial(remove.remove, purge_history=purge_history, quoted_in=quoted.paths, rewrite=rewrite)
-        done = [remove_one(workspace, plan, reason or "", instant) for plan in plans]
+        _confirm(context, plans, quoted.paths if quoting == "redact" else (), yes=yes)
+        redacting = quoting == "redact"
+        rewrite = quotes.redact(workspace, quoted, reason or "", context.now_us) if redacting else removals.unchanged
+        remove_one = partial(removals.remove, purge_history=purge_history, quoted_in=quoted.paths, rewrite=rewrite)
+        done = [remove_one(workspace, plan, reason or "", context.now_us) for plan in plans]
     documents = [_document(one) for one in done]
-    if as_json:
-        emit(documents[0] if len(documents) == 1 else {"removals": documents})
-    else:
+
+    def show() -> None:
         for one, plan in zip(done, plans, strict=True):
-            _tell(one, earlier=plan.earlier, redacted=quoting == "redact")
-    return 1 if any(one.pending or is_waiting(one.purged) for one in done) else 0
+            _show(one, earlier=plan.earlier, redacted=redacting)
+
+    context.answer(documents[0] if len(documents) == 1 else {"removals": documents}, show)
+    return 1 if any(one.pending or purge.is_waiting(one.purged) for one in done) else 0
+
+
+def refresh(workspace: Workspace, instant: int, what: str = "removed") -> None:
+    """Updates the index, so that no outdated list is agreed to. Raises `Halted` if the files are missing."""
+    outcome = run_pass(workspace, Request(now_us=instant, project=False))
+    if outcome.cliff is not None:
+        raise Halted(
+            f"nothing can be {what} while files are missing: {outcome.cliff.message}",
+            path="memory",
+            hint="bring memory/ back and try again, or first run: signet-sync reindex --accept-removals",
+        )
+
+
+def _quoted(paths: Sequence[str]) -> UsageError:
+    shown = ", ".join(paths[:4]) + (f" and {len(paths) - 4} more" if len(paths) > 4 else "")
+    return UsageError(
+        f"it is quoted in {counted(len(paths), 'file')} of other sessions: {shown}; nothing was removed",
+        hint="--quoting redact redacts the passages, --quoting keep leaves them; --dry-run lists all files",
+        code="quoted",
+        details={"quoted_in": list(paths)},
+    )
+
+
+def _confirm(context: Context, plans: list[SessionRemoval], redacted: Sequence[str], *, yes: bool) -> None:
+    def listing() -> None:
+        _list(plans)
+        for path in redacted:
+            click.echo(f"  passages of it are redacted in: {path}", err=True)
+
+    count = sum(len(plan.paths) for plan in plans if not plan.earlier)
+    more = f", and redact passages in {counted(len(redacted), 'other file')}" if redacted else ""
+    question = f"remove {counted(count, 'file')}{more} for good?"
+    if all(plan.earlier for plan in plans):
+        question = "rewrite the history of what was removed earlier?"
+    confirm(context, question, yes=yes, listing=listing)
+
+
+def _list(plans: list[SessionRemoval]) -> None:
+    for plan in plans:
+        for ref in plan.sessions:
+            click.secho(f"session {display(ref.session_id)} ({ref.session_token})", bold=True, err=True)
+        for path in plan.paths:
+            click.echo(f"  {path}", err=True)
+
+
+def _preview(
+    context: Context, plans: list[SessionRemoval], quoted_in: Sequence[str], purges: Sequence[Begun | PurgeResult]
+) -> None:
+    def show() -> None:
+        _list(plans)
+        for path in quoted_in:
+            click.echo(f"  of another session, quotes it: {path}")
+        for one in purges:
+            purge.show_preview(one)
+        click.echo("nothing was removed (--dry-run)")
+
+    removed = [
+        {
+            "agent_id": plan.agent_id,
+            "session_token": plan.session_token,
+            "session_ids": [ref.session_id for ref in plan.sessions],
+            "paths": list(plan.paths),
+        }
+        for plan in plans
+    ]
+    document = {"dry_run": True, "removals": removed, "quoted_in": list(quoted_in)}
+    context.answer(document | ({"purge": [*map(purge.preview_document, purges)]} if purges else {}), show)
 
 
 def _document(done: RemoveResult) -> dict[str, object]:
@@ -134,35 +182,24 @@ def _document(done: RemoveResult) -> dict[str, object]:
         "git_history": done.git_history,
         "foreign": list(done.foreign),
         "quoted_in": list(done.quoted_in),
-        **({} if done.purged is None else {"purged": purged_document(done.purged)}),
+        **({} if done.purged is None else {"purged": purge.document(done.purged)}),
         **({"memories": list(done.memories)} if done.memories else {}),
     }
 
 
-def _quoted(paths: Sequence[str]) -> UsageError:
-    from signet_sync.errors import UsageError
-
-    shown = ", ".join(paths[:4]) + (f" and {len(paths) - 4} more" if len(paths) > 4 else "")
-    return UsageError(
-        f"it is quoted in {counted(len(paths), 'file')} of other sessions: {shown}; nothing was removed",
-        hint="--quoting redact takes the passages out of them, --quoting keep leaves them; --dry-run lists all",
-        code="quoted",
-        details={"quoted_in": list(paths)},
-    )
-
-
-def _tell(done: RemoveResult, *, earlier: bool, redacted: bool) -> None:
+def _show(done: RemoveResult, *, earlier: bool, redacted: bool) -> None:
     if earlier:
         click.echo(f"{done.session_token} was removed earlier")
     else:
-        click.echo(f"removed {len(done.removed_paths)} files and {done.removed_rows} rows of {done.session_token}")
+        files, rows = counted(len(done.removed_paths), "file"), counted(done.removed_rows, "row")
+        click.echo(f"removed {files} and {rows} of {done.session_token}")
     click.echo(f"  tombstone: {done.tombstone}")
     for path in done.pending:
         click.secho(f"  cannot be deleted yet, every pass tries again: {path}", fg="red")
     if done.purged is not None:
-        say_purged(done.purged, f"remove {done.session_token}")
+        purge.show(done.purged, f"remove {done.session_token}")
     elif done.git_history == "contains":
-        click.secho("  the workspace's git history still holds the text; to rewrite it:", fg="yellow")
+        click.secho("  the workspace's git history still contains the text; to rewrite it:", fg="yellow")
         click.secho(f"    signet-sync remove {done.session_token} --purge-history", fg="yellow")
     for path in done.quoted_in:
         if redacted:
@@ -170,181 +207,54 @@ def _tell(done: RemoveResult, *, earlier: bool, redacted: bool) -> None:
         else:
             click.secho(f"  of another session, still quotes it: {path}", fg="yellow")
     for path in done.foreign:
-        click.secho(f"  not ours, still holds text of it: {path}", fg="yellow")
+        click.secho(f"  not written by signet-sync, still contains text of it: {path}", fg="yellow")
     if done.memories:
-        click.secho(f"  older pages name memories that nobody has any more: {', '.join(done.memories)}", fg="yellow")
-        click.secho("  those that came from it go by: signet-sync forget ID --purge-history", fg="yellow")
+        click.secho(f"  older pages name memories that no longer exist: {', '.join(done.memories)}", fg="yellow")
+        click.secho("  remove those of this session with: signet-sync forget ID --purge-history", fg="yellow")
 
 
-def _undo(
-    context: Context, workspace: Workspace, agent: str, name: str, *, dry_run: bool, yes: bool, as_json: bool
-) -> int:
-    from signet_sync.privacy import remove
-
-    undo = remove.undoable(workspace, agent, name)
-    stone = undo.tombstone
+def _undo(context: Context, workspace: Workspace, name: str, *, dry_run: bool, yes: bool) -> int:
+    undo = removals.undoable(workspace, context.agent, name)
+    tombstone = undo.tombstone
     if not dry_run:
         # Nothing is lost by it, so only a person at a terminal is asked.
-        if sys.stdin.isatty() and not as_json:
-            _tell_undo(undo)
-            agreed("let it come back?", yes=yes, as_json=as_json)
-        remove.lift(workspace, agent, name)
-    if as_json:
-        emit(
-            {
-                "agent_id": agent,
-                "session_token": stone.session_token,
-                "lifted": not dry_run,
-                "dry_run": dry_run,
-                "tombstone": undo.path,
-                "session_ids": list(undo.session_ids) or None,
-                "removed_at": stone.removed_at.text,
-                "removed_paths": list(stone.removed_paths),
-                "present": list(undo.present),
-            }
-        )
-        return 0
-    if dry_run:
-        _tell_undo(undo)
-        click.echo("nothing was lifted (--dry-run)")
-        return 0
-    click.echo(f"the removal of {stone.session_token} is lifted: its files may come back, here and on other machines")
-    click.echo("  it brings nothing back by itself; what was remembered, pinned and counted of it is gone for good")
-    if undo.present:
-        click.echo(f"  {counted(len(undo.present), 'file')} of it stand there and are indexed by the next pass")
-    click.echo("  put its files into memory/ again (a backup of yours, git, another machine), then:")
-    click.echo(f"    {context.command_line('reindex')}")
+        if sys.stdin.isatty() and not context.as_json:
+            confirm(context, "let it return?", yes=yes, listing=lambda: _show_removal(undo))
+        removals.lift(workspace, context.agent, name)
+    document = {
+        "agent_id": context.agent,
+        "session_token": tombstone.session_token,
+        "lifted": not dry_run,
+        "dry_run": dry_run,
+        "tombstone": undo.path,
+        "session_ids": list(undo.session_ids) or None,
+        "removed_at": tombstone.removed_at.text,
+        "removed_paths": list(tombstone.removed_paths),
+        "present": list(undo.present),
+    }
+    context.answer(document, lambda: _show_undo(context, undo, dry_run=dry_run))
     return 0
 
 
-def _tell_undo(undo: Undo) -> None:
-    stone = undo.tombstone
-    click.secho(f"{stone.session_token}, removed {stone.removed_at.text}: {display(stone.reason)}", bold=True, err=True)
+def _show_undo(context: Context, undo: Undo, *, dry_run: bool) -> None:
+    if dry_run:
+        _show_removal(undo)
+        click.echo("nothing was lifted (--dry-run)")
+        return
+    token = undo.tombstone.session_token
+    click.echo(f"the removal of {token} is lifted: its files may return, here and on other machines")
+    click.echo("  nothing is restored by itself; its memories, pins and counters are gone for good")
+    if undo.present:
+        click.echo(f"  {counted(len(undo.present), 'file')} of it exist and are indexed by the next pass")
+    click.echo("  put its files into memory/ again (from a backup, git or another machine), then:")
+    click.echo(f"    {context.command_line('reindex')}")
+
+
+def _show_removal(undo: Undo) -> None:
+    tombstone = undo.tombstone
+    title = f"{tombstone.session_token}, removed {tombstone.removed_at.text}: {display(tombstone.reason)}"
+    click.secho(title, bold=True, err=True)
     for session_id in undo.session_ids:
         click.echo(f"  session {display(session_id)}", err=True)
-    for path in stone.removed_paths:
+    for path in tombstone.removed_paths:
         click.echo(f"  {path}", err=True)
-
-
-def purged_document(done: PurgeResult) -> dict[str, object]:
-    """Returns the result of a purge, for JSON."""
-    return {
-        "commits": done.commits,
-        "objects": done.objects,
-        "left": list(done.left),
-        "waiting": done.waiting or None,
-        "refused": done.refused or None,
-        "nothing": done.nothing or None,
-    }
-
-
-def is_waiting(done: PurgeResult | None) -> bool:
-    """Whether a purge was requested and is not done."""
-    return done is not None and not done.is_done
-
-
-def say_purged(done: PurgeResult, again: str) -> None:
-    """Prints the result of a purge for a person, and how to request it `again` if it was refused."""
-    if done.waiting:
-        click.secho(f"  the git history still holds the text, every pass tries again: {done.waiting}", fg="red")
-        return
-    if done.refused:
-        click.secho(f"  the git history was not purged: {done.refused}", fg="red")
-        click.secho(f"  then: signet-sync {again} --purge-history", fg="red")
-        return
-    if done.nothing:
-        click.echo(f"  nothing to purge: {done.nothing}")
-        return
-    click.echo(f"  git history: {counted(done.commits, 'commit')} rewritten, {counted(done.objects, 'object')} deleted")
-    for path in done.left:
-        click.secho(f"  not ours, its history still holds text of it: {path}", fg="yellow")
-
-
-_NO_REASON = "give a --reason; it stands in the tombstone"
-
-
-def refresh(workspace: Workspace, instant: int, what: str = "removed") -> None:
-    """Updates the index, so that no outdated list is agreed to. Raises `Halted` if the files are missing."""
-    from signet_sync.errors import Halted
-    from signet_sync.sync.engine import run_pass
-    from signet_sync.sync.request import Request
-
-    outcome = run_pass(workspace, Request(now_us=instant, project=False))
-    if outcome.cliff is not None:
-        raise Halted(
-            f"nothing can be {what} while files are away: {outcome.cliff.message}",
-            path="memory",
-            hint="bring memory/ back, then try again; or first: signet-sync reindex --accept-removals",
-        )
-
-
-def _dry(
-    plans: list[SessionRemoval], quoted_in: Sequence[str], purges: list[Begun | PurgeResult], as_json: bool
-) -> None:
-    if as_json:
-        emit(
-            {
-                "dry_run": True,
-                "removals": [
-                    {
-                        "agent_id": plan.agent_id,
-                        "session_token": plan.session_token,
-                        "session_ids": [ref.session_id for ref in plan.sessions],
-                        "paths": list(plan.paths),
-                    }
-                    for plan in plans
-                ],
-                "quoted_in": list(quoted_in),
-                **({"purge": [would(purge) for purge in purges]} if purges else {}),
-            }
-        )
-        return
-    _list(plans)
-    for path in quoted_in:
-        click.echo(f"  of another session, quotes it: {path}")
-    for purge in purges:
-        say_would(purge)
-    click.echo("nothing was removed (--dry-run)")
-
-
-def say_would(purge: Begun | PurgeResult) -> None:
-    """Prints what a purge would do, for a person."""
-    told = would(purge)
-    if told["refused"] or told["nothing"]:
-        click.echo(f"git history: nothing would be rewritten: {told['refused'] or told['nothing']}")
-        return
-    click.echo(
-        f"git history: {counted(told['commits'], 'commit')} would be rewritten, for"
-        f" {counted(told['versions'], 'version')} of files and {counted(told['messages'], 'message')}"
-    )
-
-
-def would(purge: Begun | PurgeResult) -> dict[str, Any]:
-    """Returns what a purge would do, for JSON."""
-    from signet_sync.history.purge import Begun
-
-    found: dict[str, Any] = {"commits": 0, "versions": 0, "messages": 0, "refused": None, "nothing": None}
-    if isinstance(purge, Begun):
-        return {**found, **asdict(purge)}
-    return {**found, "refused": purge.refused or None, "nothing": purge.nothing or None}
-
-
-def _list(plans: list[SessionRemoval]) -> None:
-    for plan in plans:
-        for ref in plan.sessions:
-            click.secho(f"session {display(ref.session_id)} ({ref.session_token})", bold=True, err=True)
-        for path in plan.paths:
-            click.echo(f"  {path}", err=True)
-
-
-def _ask(plans: list[SessionRemoval], redacted: Sequence[str], yes: bool, as_json: bool) -> None:
-    if not yes and not as_json and sys.stdin.isatty():
-        _list(plans)
-        for path in redacted:
-            click.echo(f"  passages of it go from: {path}", err=True)
-    count = sum(len(plan.paths) for plan in plans if not plan.earlier)
-    more = f", and passages of them from {len(redacted)} others" if redacted else ""
-    what = f"remove {counted(count, 'file')}{more} for good?"
-    if all(plan.earlier for plan in plans):
-        what = "rewrite the history of what was removed earlier?"
-    agreed(what, yes=yes, as_json=as_json)

@@ -4,51 +4,43 @@ from __future__ import annotations
 
 import click
 
-from signet_sync.cli.main import Context, agent_option, emit, json_option, pass_context
+from signet_sync.cli.main import Context, agent_option, json_option, pass_context
+from signet_sync.formats.timestamps import parse_since
+from signet_sync.recall.store.search import search as search_artifacts
 from signet_sync.sync.read_only import count_artifacts, reading
 
 
 @click.command()
 @click.argument("query", nargs=-1, required=True)
 @click.option("--kind", type=click.Choice(["summary", "transcript", "compaction", "manifest"]), help="Only this kind.")
-@click.option("--limit", type=click.IntRange(1, 1000), default=10, show_default=True)
-@click.option("--since", metavar="TIME", help="Only sessions from this day or time on (ISO 8601).")
+@click.option("--limit", type=click.IntRange(1, 1000), default=10, show_default=True, help="Most hits.")
+@click.option("--since", metavar="TIME", help="Only sessions since this day or time (ISO 8601).")
 @click.option("--raw", is_flag=True, help="The query is FTS5 syntax, not plain words.")
 @agent_option
 @json_option
 @pass_context
-def search(
-    context: Context,
-    query: tuple[str, ...],
-    kind: str | None,
-    limit: int,
-    since: str | None,
-    raw: bool,
-    agent: str,
-    as_json: bool,
-) -> int:
-    """Find artifacts by their words: all of them, else any of them."""
-    from signet_sync.recall.store import search
-
+def search(context: Context, query: tuple[str, ...], kind: str | None, limit: int, since: str | None, raw: bool) -> int:
+    """Find artifacts that contain all of the words; if there are none, any of them."""
     words = " ".join(query)
     with reading(context.place()) as database:
-        hits = search.search(database, words, agent_id=agent, kind=kind, since_us=_since(since), limit=limit, raw=raw)
+        hits = search_artifacts(
+            database, words, agent_id=context.agent, kind=kind, since_us=_since(since), limit=limit, raw=raw
+        )
         count_artifacts(context.place(), [(hit.agent_id, hit.path) for hit in hits])
-    if as_json:
-        emit({"query": words, "hits": [hit._asdict() for hit in hits]})
-        return 0
-    if not hits:
-        context.say("nothing found")
-    for hit in hits:
-        when = (hit.ended_at or "")[:10]
-        click.echo(click.style(hit.path, bold=True) + (f"  {when}" if when else ""))
-        click.echo(f"  {hit.snippet}")
+
+    def show() -> None:
+        if not hits:
+            context.say("nothing found")
+        for hit in hits:
+            when = (hit.ended_at or "")[:10]
+            click.echo(click.style(hit.path, bold=True) + (f"  {when}" if when else ""))
+            click.echo(f"  {hit.snippet}")
+
+    context.answer({"query": words, "hits": [hit._asdict() for hit in hits]}, show)
     return 0
 
 
 def _since(text: str | None) -> int | None:
-    from signet_sync.formats.timestamps import parse_since
-
     if text is None:
         return None
     instant = parse_since(text)

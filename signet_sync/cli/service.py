@@ -5,33 +5,35 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict
+from typing import Any
 
 import click
 
-from signet_sync.cli.main import Context, emit, json_option, pass_context
-
-if TYPE_CHECKING:
-    from signet_sync.host.service_manager import ServiceChange
-    from signet_sync.settings.model import Settings
+from signet_sync.capture.stores.transcripts import homes
+from signet_sync.cli.main import Context, json_option, pass_context, show_by_hand
+from signet_sync.host import service as services
+from signet_sync.host import systemd
+from signet_sync.host.service import service_name
+from signet_sync.host.service_manager import ServiceChange
+from signet_sync.sessions.model_proposals import proposer
+from signet_sync.settings.model import DEFAULT_WORKSPACE
+from signet_sync.storage import state_dir
 
 
 @click.group()
 def service() -> None:
-    """Install the agent as a service of systemd or launchd."""
+    """Install the agent as a systemd or launchd service."""
 
 
-def _parts(context: Context, *, system: bool) -> dict[str, Any]:
-    from signet_sync.capture.stores.transcripts import homes
-    from signet_sync.storage import state_dir
-
-    del system
+def _parts(context: Context) -> dict[str, Any]:
     settings = context.settings()
-    tells = [os.path.expanduser(word) for word in settings.notify_command[:1]]
+    notifiers = [os.path.expanduser(word) for word in settings.notify_command[:1]]
+    asks_a_model = proposer(settings, context.root, os.environ) is not None
     return {
-        "readable": [*homes(), *(os.path.dirname(program) for program in tells if os.path.isabs(program))],
+        "readable": [*homes(), *(os.path.dirname(program) for program in notifiers if os.path.isabs(program))],
         # A notification program usually sends its message over the network: to a mail or chat server.
-        "network": _asks_a_model(settings, context.root) or bool(tells),
+        "network": asks_a_model or bool(notifiers),
         "desktop": settings.notify_desktop,
         "executable": _executable(),
         "workspace": context.root,
@@ -41,16 +43,7 @@ def _parts(context: Context, *, system: bool) -> dict[str, Any]:
 
 
 def _name(context: Context) -> str:
-    from signet_sync.host.service import service_name
-    from signet_sync.settings.model import DEFAULT_WORKSPACE
-
     return service_name(context.root, default=os.path.expanduser(DEFAULT_WORKSPACE))
-
-
-def _asks_a_model(settings: Settings, root: str) -> bool:
-    from signet_sync.sessions.model_proposals import proposer
-
-    return proposer(settings, root, os.environ) is not None
 
 
 def _executable() -> list[str]:
@@ -65,24 +58,23 @@ def _executable() -> list[str]:
 
 
 @service.command()
-@click.option("--system", is_flag=True, help="A system unit (servers) instead of one of the user's own.")
-@click.option("--linger", is_flag=True, help="Let your services run while you are logged out (loginctl enable-linger).")
+@click.option("--system", is_flag=True, help="Install a system unit (for servers) instead of a user unit.")
+@click.option("--linger", is_flag=True, help="Keep your services running while you are logged out (loginctl).")
 @json_option
 @pass_context
-def install(context: Context, system: bool, linger: bool, as_json: bool) -> int:
+def install(context: Context, system: bool, linger: bool) -> int:
     """Write, enable and start the unit of this workspace; say what was done and what is left to do by hand."""
-    from signet_sync.host import service
+    done = services.install(**_parts(context), system=system, linger=linger)
+    lingers = services.lingering()
 
-    done = service.install(**_parts(context, system=system), system=system, linger=linger)
-    lingers = service.lingering()
-    if as_json:
-        emit(_document(done) | {"lingering": lingers})
-        return 0
-    _tell(done)
-    if done.kind == "systemd" and lingers is False and not linger:
-        click.echo(
-            "it runs while you are logged in; to keep it running after that: signet-sync service install --linger"
-        )
+    def show() -> None:
+        _show(done)
+        if done.kind == "systemd" and lingers is False and not linger:
+            click.echo(
+                "it runs while you are logged in; to keep it running after that: signet-sync service install --linger"
+            )
+
+    context.answer(_document(done) | {"lingering": lingers}, show)
     return 0
 
 
@@ -90,58 +82,48 @@ def install(context: Context, system: bool, linger: bool, as_json: bool) -> int:
 @click.option("--system", is_flag=True, help="The system unit.")
 @json_option
 @pass_context
-def uninstall(context: Context, system: bool, as_json: bool) -> int:
+def uninstall(context: Context, system: bool) -> int:
     """Stop, disable and remove the unit of this workspace; vault and state stay."""
-    from signet_sync.host import service
-
-    done = service.uninstall(name=_name(context), system=system)
-    if as_json:
-        emit(_document(done))
-    else:
-        _tell(done)
+    done = services.uninstall(name=_name(context), system=system)
+    context.answer(_document(done), lambda: _show(done))
     return 0
 
 
 @service.command()
 @json_option
 @pass_context
-def status(context: Context, as_json: bool) -> int:
-    """The units of all workspaces."""
-    from dataclasses import asdict
+def status(context: Context) -> int:
+    """List the units of all workspaces."""
+    units = services.installed()
 
-    from signet_sync.host import service
+    def show() -> None:
+        words = {True: "active", False: "not running", None: "unknown"}
+        for unit in units:
+            click.echo(f"{unit.name}  {words[unit.active]}  {unit.workspace or '?'}\n  {unit.path}")
+        if not units:
+            click.echo("no service is installed; to install one for this workspace: signet-sync service install")
 
-    units = service.installed()
-    if as_json:
-        emit({"services": [asdict(unit) for unit in units], "lingering": service.lingering()})
-        return 0
-    if not units:
-        click.echo("no service is installed; signet-sync service install makes one for this workspace")
-    words = {True: "active", False: "not running", None: "unknown"}
-    for unit in units:
-        click.echo(f"{unit.name}  {words[unit.active]}  {unit.workspace or '?'}\n  {unit.path}")
+    context.answer({"services": [asdict(unit) for unit in units], "lingering": services.lingering()}, show)
     return 0
 
 
 @service.command("print")
 @click.option("--system", is_flag=True, help="The system unit.")
-@click.option("--launchd", is_flag=True, help="The launchd agent, whatever this machine is.")
-@click.option("--on-failure", is_flag=True, help="The unit that tells you when an agent ended by an error.")
+@click.option("--launchd", is_flag=True, help="The launchd agent, on any machine.")
+@click.option("--on-failure", is_flag=True, help="The unit that notifies you when an agent ended with an error.")
 @pass_context
 def print_(context: Context, system: bool, launchd: bool, on_failure: bool) -> int:
     """Print the unit that `install` would write."""
-    from signet_sync.host import service, systemd
-
     kind: Any = "launchd" if launchd or (sys.platform == "darwin" and not system) else "systemd"
     if system:
         kind = "systemd-system"
-    environment = {name: os.environ[name] for name in service.PASSED_ON if name in os.environ}
+    environment = {name: os.environ[name] for name in services.PASSED_ON if name in os.environ}
     if on_failure:
         if kind == "launchd":
-            raise click.UsageError("launchd has no unit for that; the agent notifies you itself before it ends")
+            raise click.UsageError("launchd has no such unit; the agent notifies you itself before it ends")
         text = systemd.render_failure(kind, executable=_executable(), environment=environment)
     else:
-        text = service.render(kind, **_parts(context, system=system), environment=environment)
+        text = services.render(kind, **_parts(context), environment=environment)
     click.echo(text, nl=False)
     return 0
 
@@ -156,10 +138,7 @@ def _document(done: ServiceChange) -> dict[str, Any]:
     }
 
 
-def _tell(done: ServiceChange) -> None:
+def _show(done: ServiceChange) -> None:
     for step in done.steps:
         click.echo(f"  {step}")
-    if done.by_hand:
-        click.secho("left to do by hand:", bold=True)
-        for line in done.by_hand:
-            click.echo(f"  {line}")
+    show_by_hand(done.by_hand)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import os
-import sys
 from typing import Any
 
 import click
 
-from signet_sync.cli.main import Context, emit, json_option, pass_context, resolve_now
+from signet_sync.cli.input import read_json
+from signet_sync.cli.main import Context, json_option, pass_context, show_redactions
 from signet_sync.errors import UsageError
+from signet_sync.sessions.input import CompactionInput, SessionInput, compaction_input, session_input
+from signet_sync.sessions.model_proposals import proposer
+from signet_sync.settings import model
+from signet_sync.settings.model import may_ask_model
+from signet_sync.storage.clock import now_us
 
 _END = """Write the end of a session: transcript, summary, manifest, rows and MEMORY.md.
 
@@ -22,13 +26,13 @@ The input is one JSON document. Only session_id and transcript are required:
    "summary": str|null, "memory_sentence": str|null, "idempotency_key": str|null}
 
 \b
-transcript       all that was said so far: what earlier endings keep is not written again;
-                 with "transcript_is": "tail" what was said since the last ending
-captured_at      names the files; ISO 8601, UTC where no zone is given; now where it is left out
-session_key      what the harness calls the session, where that is not its id
-summary          a digest of the transcript is made where it is left out
-memory_sentence  the session's line in MEMORY.md; made where it is left out or says too little
-idempotency_key  the same key again gives the first answer and writes nothing
+transcript       the whole session so far: what earlier endings contain is not written again;
+                 with "transcript_is": "tail" only what follows the last ending
+captured_at      names the files; ISO 8601, UTC if no zone is given (default: now)
+session_key      the harness's name for the session, if it is not its id
+summary          default: a digest of the transcript
+memory_sentence  the session's line in MEMORY.md; generated if it is missing or says too little
+idempotency_key  a repeated key returns the first answer and writes nothing
 
 Secrets are redacted before anything is written.
 
@@ -37,7 +41,7 @@ Example:
   echo '{"session_id": "s1", "transcript": "# Fix the queue"}' | signet-sync session end --input -
 """
 
-_COMPACT = """Write what a harness kept of a session when it compacted its context.
+_COMPACT = """Write the summary that a harness made of a session when it compacted its context.
 
 \b
 The input is the document of `signet-sync session end --help` with "compaction" (str) in place of
@@ -57,7 +61,7 @@ def session() -> None:
 _input = click.option(
     "--input", "source", metavar="FILE|-", required=True, help="The JSON document; - reads it from stdin."
 )
-_agent = click.option("--agent", metavar="ID", help="Whose memory, where the document names no agent (else: default).")
+_agent = click.option("--agent", metavar="ID", help="The agent, if the document names none (else: default).")
 
 
 @session.command(help=_END, short_help="Write the end of a session.")
@@ -65,32 +69,33 @@ _agent = click.option("--agent", metavar="ID", help="Whose memory, where the doc
 @_agent
 @json_option
 @pass_context
-def end(context: Context, source: str, agent: str | None, as_json: bool) -> None:
-    _write(context, source, agent, as_json, kind="end")
+def end(context: Context, source: str, agent: str | None) -> None:
+    document = _document(source, agent, "session end")
+    _write(context, session_input(document, now_us=context.now_us))
 
 
-@session.command(help=_COMPACT, short_help="Write what was kept of a session at a compaction.")
+@session.command(help=_COMPACT, short_help="Write what a compaction kept of a session.")
 @_input
 @_agent
 @json_option
 @pass_context
-def compact(context: Context, source: str, agent: str | None, as_json: bool) -> None:
-    _write(context, source, agent, as_json, kind="compact")
+def compact(context: Context, source: str, agent: str | None) -> None:
+    document = _document(source, agent, "session compact")
+    _write(context, compaction_input(document, now_us=context.now_us))
 
 
 @session.command("take-spool", hidden=True)
-@click.option("--sweep", is_flag=True, help="Look for forgotten transcripts, too.")
+@click.option("--sweep", is_flag=True, help="Also look for forgotten transcripts.")
 @pass_context
 def take_spool(context: Context, sweep: bool) -> None:
-    """Work off what hooks have spooled; the agent and the hooks call this."""
+    """Capture what hooks have spooled; the agent and the hooks call this."""
+    # loguru and the parsers of harnesses: not for the end of a session.
     from loguru import logger
 
     from signet_sync import log
     from signet_sync.app.workspace import opened
     from signet_sync.capture import intake
     from signet_sync.history import operations as history_operations
-    from signet_sync.settings import model
-    from signet_sync.storage.clock import now_us
 
     settings, remarks = model.load(context.root, anyway=True)
     with opened(context.root, settings, database=context.chosen_database) as workspace:
@@ -104,85 +109,45 @@ def take_spool(context: Context, sweep: bool) -> None:
         for remark in remarks:
             logger.warning("{}", remark)
         intake.run_capture(workspace, now_us=now_us, sweep=sweep)
-        told = len(workspace.events)
+        logged = len(workspace.events)
         history_operations.close_sessions(workspace, now_us())
-        for text in workspace.events[told:]:
+        for text in workspace.events[logged:]:
             logger.warning("{}", text)
 
 
-def _write(context: Context, source: str, agent: str | None, as_json: bool, *, kind: str) -> None:
-    document = read_input(source, f"session {kind}")
+def _document(source: str, agent: str | None, command: str) -> Any:
+    document = read_json(source, command)
     if agent is not None and isinstance(document, dict):
         if document.get("agent_id", agent) != agent:
             raise UsageError("--agent and the document name different agents", hint="leave one of them out")
         document["agent_id"] = agent
-    from signet_sync.app.workspace import opened
-    from signet_sync.sessions import operations as sessions_operations
-    from signet_sync.sessions.input import SessionInput, compaction_input, session_input
-    from signet_sync.sessions.model_proposals import proposer
-    from signet_sync.settings.model import asks_anybody
+    return document
 
-    now_us = resolve_now(None)
-    given = session_input(document, now_us=now_us) if kind == "end" else compaction_input(document, now_us=now_us)
+
+def _write(context: Context, given: SessionInput | CompactionInput) -> None:
+    from signet_sync.sessions import operations as sessions_operations  # not for --help
+
     settings = context.settings(anyway=True)
-    if asks_anybody(settings):
+    if may_ask_model(settings):
         context.log_to_person()
-    with opened(context.root, settings, database=context.chosen_database) as workspace:
+    with context.opened(settings=settings) as workspace:
         propose = proposer(settings, context.root, os.environ)
         if isinstance(given, SessionInput):
-            answer = sessions_operations.end(workspace, given, now_us=now_us, propose=propose)
+            answer = sessions_operations.end(workspace, given, now_us=context.now_us, propose=propose)
         else:
-            answer = sessions_operations.compact(workspace, given, now_us=now_us, propose=propose)
+            answer = sessions_operations.compact(workspace, given, now_us=context.now_us, propose=propose)
         if settings.history_enabled:
-            from signet_sync.history import operations as history_operations
+            from signet_sync.history import operations as history_operations  # off by default
 
-            history_operations.close_sessions(workspace, resolve_now(None))
-        for text in workspace.events:
-            context.say(text)
-    if as_json:
-        emit(answer)
-        return
-    _tell(answer)
+            history_operations.close_sessions(workspace, now_us())
+    context.answer(answer, lambda: _show(answer))
 
 
-def read_input(source: str, command: str) -> Any:
-    """Parses JSON from a file, or from stdin for `-`. Raises `UsageError`, which refers to the help of `command`."""
-    try:
-        if source == "-":
-            raw = sys.stdin.buffer.read()
-        else:
-            with open(source, "rb") as handle:
-                raw = handle.read()
-    except OSError as error:
-        raise UsageError(
-            f"the input cannot be read: {error.strerror}", path=source, hint="give a file, or - for stdin"
-        ) from None
-    try:
-        return json.loads(raw.decode("utf-8-sig"))
-    except UnicodeDecodeError as error:
-        problem = f"the input is not UTF-8: byte {error.start}"
-    except json.JSONDecodeError as error:
-        problem = f"the input is not JSON: {error}"
-    except RecursionError:
-        problem = "the input is not JSON that can be read: it is nested too deeply"
-    except ValueError:
-        problem = "the input is not JSON that can be read: a number has too many digits"
-    raise UsageError(
-        problem,
-        path=None if source == "-" else source,
-        hint=f"see signet-sync {command} --help for its shape",
-        code="input-invalid",
-    )
-
-
-def _tell(answer: dict[str, Any]) -> None:
+def _show(answer: dict[str, Any]) -> None:
     if answer["idempotent_replay"]:
-        click.echo("Nothing new: this was written before.")
+        click.echo("nothing new: it was written before")
     for kind in ("summary", "transcript", "compaction", "manifest"):
         if answer.get(kind):
             click.echo(f"{kind:<11} {answer[kind]}")
     click.echo(answer["sentence"])
-    redactions = sum(answer["redactions"].values())
-    if redactions:
-        rules = ", ".join(f"{rule} {count}" for rule, count in sorted(answer["redactions"].items()))
-        click.echo(f"Redacted: {rules}")
+    show_redactions(answer["redactions"])

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import os
+import textwrap
+from dataclasses import fields
 
 import click
 
-from signet_sync.cli.main import Context, emit, json_option, pass_context
+from signet_sync.cli.main import Context, json_option, pass_context
+from signet_sync.errors import WorkspaceError
+from signet_sync.formats.paths import MEMORY, SETTINGS
+from signet_sync.settings.model import Settings, spec
+from signet_sync.storage import files
+from signet_sync.storage.safe_paths import folder
 
 _TEMPLATE_HEAD = """\
 # Settings of this workspace for signet-sync. Every line is optional; what is commented out is the default.
-# docs/settings.md of signet-sync explains each one. A workspace's settings can run nothing.
+# docs/settings.md of signet-sync explains each one. A workspace's settings cannot run any program.
 """
 
 
@@ -18,16 +25,11 @@ _TEMPLATE_HEAD = """\
 @click.argument("path", required=False)
 @json_option
 @pass_context
-def init(context: Context, path: str | None, as_json: bool) -> int:
-    """Make an empty workspace: its folders and a commented signet-sync.toml. What exists is left as it is."""
-    from signet_sync.errors import WorkspaceError
-    from signet_sync.formats.paths import MEMORY, SETTINGS
-    from signet_sync.storage import files
-    from signet_sync.storage.safe_paths import folder
-
+def init(context: Context, path: str | None) -> int:
+    """Create an empty workspace: its folders and a commented signet-sync.toml. What exists is not changed."""
     root = os.path.abspath(os.path.expanduser(path)) if path else context.root
     if os.path.exists(root) and not os.path.isdir(root):
-        raise WorkspaceError("a file stands where the workspace should be", path=root, hint="choose another path")
+        raise WorkspaceError("the workspace path is a file", path=root, hint="choose another path")
     made = []
     if not os.path.isdir(root):
         os.makedirs(root, mode=0o700)
@@ -41,23 +43,19 @@ def init(context: Context, path: str | None, as_json: bool) -> int:
         made.append(SETTINGS)
     except FileExistsError:
         pass
-    if as_json:
-        emit({"workspace": root, "made": made})
-    else:
-        click.echo(f"workspace {root} " + ("is ready: " + ", ".join(made) if made else "was there already"))
+
+    def show() -> None:
+        click.echo(f"workspace {root} " + ("created: " + ", ".join(made) if made else "already exists"))
         click.echo("next:")
         for words in ("reindex", "hooks install auto", "service install"):
             click.echo(f"  {context.command_line(words, root)}")
+
+    context.answer({"workspace": root, "made": made}, show)
     return 0
 
 
 def template() -> str:
     """Returns a settings file with every setting of a workspace as a comment."""
-    import textwrap
-    from dataclasses import fields
-
-    from signet_sync.settings.model import Settings, spec
-
     lines = [_TEMPLATE_HEAD]
     table = ""
     for field in fields(Settings):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from signet_sync.admin.status import healthy, status_document
+from signet_sync.cli import status_watch
 from signet_sync.cli.formats import status as formats_status
 from signet_sync.cli.main import Context, emit, json_option, pass_context
 from signet_sync.errors import WorkspaceError
@@ -13,27 +14,30 @@ from signet_sync.storage.safe_paths import require_root
 
 @click.command()
 @click.option(
-    "--check", is_flag=True, help="Exit 1 when no agent is alive, it is halted, or its last full pass is too old."
+    "--check", is_flag=True, help="Exit 1 if no agent is running, it is halted, or its last full pass is too old."
 )
-@click.option("--watch", is_flag=True, help="Show it again and again until Ctrl-C; in a pipe one line a change.")
+@click.option("--watch", is_flag=True, help="Repeat until Ctrl-C; in a pipe print one line per change.")
 @click.option(
-    "--every", type=click.FloatRange(0.1, 3600), metavar="SECONDS", help="Time between two looks of --watch (2)."
+    "--every",
+    type=click.FloatRange(0.1, 3600),
+    metavar="SECONDS",
+    help="Time between two updates of --watch (default: 2).",
 )
-@click.option("--prometheus", is_flag=True, help="Prometheus' text format, for node_exporter's textfile collector.")
+@click.option(
+    "--prometheus", is_flag=True, help="Print Prometheus' text format, for node_exporter's textfile collector."
+)
 @json_option
 @pass_context
-def status(context: Context, check: bool, watch: bool, every: float | None, prometheus: bool, as_json: bool) -> int:
-    """Is the agent alive, its state, the last pass, counts, open violations, sizes."""
-    if watch + prometheus + check > 1 or (prometheus and as_json):
-        raise click.UsageError("--watch, --prometheus and --check answer one at a time; --prometheus is no JSON")
+def status(context: Context, check: bool, watch: bool, every: float | None, prometheus: bool) -> int:
+    """Show the state of the agent, the last pass, counts, open violations and sizes."""
+    if watch + prometheus + check > 1 or (prometheus and context.as_json):
+        raise click.UsageError("--watch, --prometheus and --check cannot be combined, nor --prometheus and --json")
     if every is not None and not watch:
-        raise click.UsageError("--every belongs to --watch")
+        raise click.UsageError("--every needs --watch")
     if watch:
-        from signet_sync.cli import status_watch
-
-        return status_watch.watch(lambda: status_document(context.place()), every or 2.0, as_json=as_json)
+        return status_watch.watch(lambda: status_document(context.place()), every or 2.0, as_json=context.as_json)
     document = status_document(context.place())
-    if as_json:
+    if context.as_json:
         emit(document)
     elif prometheus:
         click.echo(formats_status.prometheus(document, healthy=healthy(document)), nl=False)
@@ -45,7 +49,7 @@ def status(context: Context, check: bool, watch: bool, every: float | None, prom
         try:
             require_root(context.root)
         except WorkspaceError as error:
-            if as_json:  # the document was printed, and contains the reason
+            if context.as_json:  # the document was printed, and contains the reason
                 return error.exit_code
             raise
     return 1 if check and not healthy(document) else 0

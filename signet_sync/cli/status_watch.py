@@ -15,7 +15,8 @@ from typing import Any
 import click
 
 from signet_sync.cli.formats.status import lines, summary
-from signet_sync.formats.timestamps import instant_of, iso
+from signet_sync.formats.timestamps import iso
+from signet_sync.storage.clock import now_us
 
 Document = Mapping[str, Any]
 
@@ -92,6 +93,4 @@ class _Screen:
 
 
 def _now() -> str:
-    from datetime import UTC, datetime
-
-    return iso(instant_of(datetime.now(UTC)))
+    return iso(now_us())

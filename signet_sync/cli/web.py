@@ -8,30 +8,28 @@ import sys
 import click
 
 from signet_sync.cli.main import Context, agent_option, emit, json_option, pass_context
+from signet_sync.errors import UsageError
+from signet_sync.formats.ids import require_agent
 
 _INSTALL = "pip install 'signet-sync[ui]'"
 
 
 @click.command()
 @click.option(
-    "--port", type=click.IntRange(0, 65535), default=0, metavar="N", help="The port; without it a free one is chosen."
+    "--port", type=click.IntRange(0, 65535), default=0, metavar="N", help="The port (default: any free port)."
 )
-@click.option("--no-open", is_flag=True, help="Print the address, open no browser.")
+@click.option("--no-open", is_flag=True, help="Print the address without opening a browser.")
 @agent_option
 @json_option
 @pass_context
-def ui(context: Context, port: int, no_open: bool, agent: str, as_json: bool) -> int:
-    """Look at the workspace in a browser: what is in it, how it hangs together, what is wrong. Ctrl-C ends it.
+def ui(context: Context, port: int, no_open: bool) -> int:
+    """View the workspace in a browser: its content, how it is connected, and what is wrong. Ctrl-C ends it.
 
-    The page only shows, answers on 127.0.0.1 alone, and opens with the address that is printed: whoever has that
-    address, and an account on this machine, can read the workspace.
+    The page is read-only, is served on 127.0.0.1 only, and opens with the printed address: anyone with that address and
+    an account on this machine can read the workspace.
     """
-    from signet_sync.errors import UsageError
-    from signet_sync.formats.ids import require_agent
-
-    require_agent(agent)
-    if context.chosen_database == ":memory:":
-        raise UsageError("the page needs a database that stays", hint="leave --db and SIGNET_DB out, or name a file")
+    require_agent(context.agent)
+    context.require_database_file()
     try:
         from signet_sync.web.request import Site
         from signet_sync.web.server import serve
@@ -44,17 +42,17 @@ def ui(context: Context, port: int, no_open: bool, agent: str, as_json: bool) ->
     context.log_to_person()
 
     def announce(url: str, opening: str, bound: int) -> None:
-        if as_json:
+        if context.as_json:
             emit({"url": url, "port": bound, "pid": os.getpid()})
         else:
             click.echo(url)
         sys.stdout.flush()
-        if not as_json and sys.stdout.isatty():
+        if not context.as_json and sys.stdout.isatty():
             context.say("Ctrl-C ends it")
             if not no_open:
                 _open(opening)
 
-    serve(Site(context.place(), agent), port, announce)
+    serve(Site(context.place(), context.agent), port, announce)
     return 0
 
 

@@ -17,7 +17,7 @@ from signet_sync.formats.snapshot import Found
 from signet_sync.llm import prompts, providers
 from signet_sync.llm.providers import Provider
 from signet_sync.settings import model
-from signet_sync.settings.model import Block, Settings
+from signet_sync.settings.model import ModelChoice, Settings
 from signet_sync.storage import files
 from signet_sync.text.sanitizer import sanitize_line, sanitize_transcript_v2
 
@@ -26,9 +26,9 @@ _AGENT_YAML_LIMIT = 64 * 1024  # bytes
 _DEPTH = 20  # levels
 
 
-def block_for(settings: Settings, root: str) -> Block:
+def block_for(settings: Settings, root: str) -> ModelChoice:
     """Returns the provider's settings, completed from agent.yaml if they ask for it. Raises `ConfigError`."""
-    return model.resolve(settings, _pipeline(root) if model.asks_signet(settings) else None)
+    return model.resolve(settings, _pipeline(root) if model.may_ask_signet(settings) else None)
 
 
 def provider_for(settings: Settings, root: str, environ: Mapping[str, str]) -> Provider:
@@ -143,7 +143,7 @@ class _OneFlow:
 # --- what it needs --------------------------------------------------------------------------------------------------
 
 
-def _key(block: Block, environ: Mapping[str, str]) -> str:
+def _key(block: ModelChoice, environ: Mapping[str, str]) -> str:
     """Reads the key from where the block says; empty if it names no source. Raises `ConfigError`."""
     if block.api_key_file:
         key, open_to_others = providers.read_key(block.api_key_file)

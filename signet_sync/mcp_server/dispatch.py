@@ -26,9 +26,9 @@ LARGEST = 60_000  # characters of an answer as JSON
 _SHORTEST = 200  # characters of a text, entries of a list: the minimum after a cut
 _FIELDS = 100  # of an object; only objects keyed by path have more
 _CUT = " […]"
-_TOO_LARGE = "texts or lists were cut to keep the answer small: a smaller limit or budget shows less, but whole"
+_TOO_LARGE = "texts or lists were cut to keep the answer small; a smaller limit or budget returns less, but complete"
 _MESSAGE = 2_000  # characters
-_WRONG = {"extra_forbidden": "there is no such argument"}
+_WRONG = {"extra_forbidden": "unknown argument"}
 # What hints for people at a command line are called here.
 _TOOLS = {
     EXAMPLE: "entity_edit with `evidence` 'memory/…--transcript.md#34' and `text` 'It is what she waits for.'",
@@ -54,8 +54,8 @@ def answer(document: Document, more: str | None = None) -> Document:
     while len(_dumped(bounded)) > LARGEST and longest > _SHORTEST:
         longest //= 2
         bounded, cut = _cut(harmless, longest), True
-    told = "; ".join(filter(None, (more, _TOO_LARGE if cut else None)))
-    return {"notice": NOTICE, **bounded, "more": told or None}
+    left_out = "; ".join(filter(None, (more, _TOO_LARGE if cut else None)))
+    return {"notice": NOTICE, **bounded, "more": left_out or None}
 
 
 def text_of(document: Document) -> str:
@@ -119,20 +119,20 @@ def _document_of(error: Exception, place: Place) -> Document:
     if isinstance(error, ValidationError):
         return _error("arguments-invalid", _wrong(error), "see the tool's input schema", None)
     if isinstance(error, OSError):
-        said = error.strerror or type(error).__name__
-        return _error("system", said, "check permissions and free space, then try again", None)
+        message = error.strerror or type(error).__name__
+        return _error("system", message, "check permissions and free space, then try again", None)
     _log.error("unexpected", exc_info=error)
-    return _error("unexpected", "the server met an unexpected error", "what it prints to stderr says more", None)
+    return _error("unexpected", "unexpected error of the server", "see what it prints to stderr", None)
 
 
 def _wrong(error: ValidationError) -> str:
     """Describes what is wrong with arguments, field by field, without repeating their values."""
-    told = []
+    problems = []
     for one in error.errors(include_url=False, include_input=False, include_context=False)[:5]:
         field = ".".join(map(str, one["loc"]))[:100]
         what = _WRONG.get(one["type"], one["msg"].removeprefix("Value error, "))
-        told.append(": ".join(filter(None, (field, what))))
-    return "; ".join(told)
+        problems.append(": ".join(filter(None, (field, what))))
+    return "; ".join(problems)
 
 
 def error_text(document: Document) -> str:
@@ -144,9 +144,9 @@ def error_text(document: Document) -> str:
 
 
 def _error(code: str, message: str, hint: str, path: str | None) -> Document:
-    said = (_harmless(display(text)[:_MESSAGE]) for text in (message, hint))
-    told = dict(zip(("message", "hint"), said, strict=True))
-    return {"error": {"code": code, **told, "path": None if path is None else _harmless(display(path)[:_MESSAGE])}}
+    texts = {"message": message, "hint": hint, "path": path}
+    bounded = {name: None if text is None else _harmless(display(text)[:_MESSAGE]) for name, text in texts.items()}
+    return {"error": {"code": code, **bounded}}
 
 
 def _for_an_agent(hint: str) -> str:

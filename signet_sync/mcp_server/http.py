@@ -15,33 +15,15 @@ from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from signet_sync.errors import UsageError
+from signet_sync.host.local_port import HOST
 
-HOST = "127.0.0.1"
 PATH = "/mcp"
 _PATIENCE = 3  # seconds for running requests after a signal
 _LARGEST_REQUEST = 1 << 20  # bytes
 _MOST_SESSIONS = 100
 
 
-def bound(port: int) -> socket.socket:
-    """Returns a socket on a port of this machine, 0 for any free one. Raises `UsageError` (`port-taken`)."""
-    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listening.bind((HOST, port))
-        listening.listen()  # a client that connects before the server is ready waits a moment
-    except OSError as error:
-        listening.close()
-        raise UsageError(
-            f"port {port} cannot be used: {error.strerror}",
-            hint="leave --port out to take one that is free",
-            code="port-taken",
-        ) from None
-    return listening
-
-
-def app_of(server: Server[Any], port: int, token: str) -> Guard:
+def app_of(server: Server[Any], port: int, token: str) -> TokenGuard:
     """Returns the server as an application, guarded."""
     hosts = [f"{HOST}:{port}", f"localhost:{port}"]
     origins = [f"http://{host}" for host in hosts]
@@ -51,13 +33,13 @@ def app_of(server: Server[Any], port: int, token: str) -> Guard:
         max_sessions=_MOST_SESSIONS,
         transport_security=TransportSecuritySettings(allowed_hosts=hosts, allowed_origins=origins),
     )
-    return Guard(app, hosts, origins, token)
+    return TokenGuard(app, hosts, origins, token)
 
 
-def serve(server: Server[Any], listening: socket.socket, token: str) -> int:
+def serve(server: Server[Any], listener: socket.socket, token: str) -> int:
     """Serves until a signal comes; returns the exit code."""
     config = uvicorn.Config(
-        app_of(server, listening.getsockname()[1], token),
+        app_of(server, listener.getsockname()[1], token),
         ws="none",
         log_config=None,
         access_log=False,
@@ -69,11 +51,11 @@ def serve(server: Server[Any], listening: socket.socket, token: str) -> int:
     # uvicorn ends cleanly at a signal and then raises it again for the previous handler.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda number, _: got.append(number))
-    anyio.run(lambda: uvicorn.Server(config).serve(sockets=[listening]))
+    anyio.run(lambda: uvicorn.Server(config).serve(sockets=[listener]))
     return 130 if signal.SIGINT in got else 0
 
 
-class Guard:
+class TokenGuard:
     """Accepts only requests of programs on this machine that have the token.
 
     A page in a browser has no token, sends another origin, or, if its name was rebound to this machine, another host.

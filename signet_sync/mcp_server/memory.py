@@ -8,7 +8,7 @@ from signet_sync.sync.read_only import Place
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class ServedMemory:
     """The memory of one agent, fixed when the server starts: no argument of a tool chooses another.
 
     `shared`: others read the answers, too; then only memories that are not private and the identity files are returned.

@@ -14,7 +14,7 @@ from signet_sync.history import agent_view
 from signet_sync.history.operations import DISABLED, REMEDY, document
 from signet_sync.mcp_server import schemas
 from signet_sync.mcp_server.dispatch import Document, answer
-from signet_sync.mcp_server.memory import Memory
+from signet_sync.mcp_server.memory import ServedMemory
 from signet_sync.pages import operations as pages_operations
 from signet_sync.recall import operations as recall_operations
 from signet_sync.recall.expand import expand as follow
@@ -29,7 +29,7 @@ _MOST_HITS = 50
 _MOST_COMMITS = 100
 
 
-def search(memory: Memory, asked: schemas.Search) -> Document:
+def search(memory: ServedMemory, asked: schemas.SearchArguments) -> Document:
     """`memory_search`."""
     since = None if asked.since is None else _instant(asked.since)
     with reading(memory.place) as database:
@@ -51,10 +51,10 @@ def _instant(text: str) -> int:
 def _more(found: int, limit: int, most: int = _MOST_HITS) -> str | None:
     if found < limit:
         return None
-    return "there may be more: a larger `limit` shows it" if limit < most else "there may be more: ask more narrowly"
+    return "there may be more; use a larger `limit`" if limit < most else "there may be more; use a narrower query"
 
 
-def recall(memory: Memory, asked: schemas.Recall) -> Document:
+def recall(memory: ServedMemory, asked: schemas.RecallArguments) -> Document:
     """`memory_recall`: with shared scope only memories that are not private."""
     if memory.counts:
         catch_up(memory.place, memory.agent_id)
@@ -72,7 +72,7 @@ def recall(memory: Memory, asked: schemas.Recall) -> Document:
     return answer({"query": asked.query, "hits": [hit._asdict() for hit in hits]}, _more(len(hits), asked.limit))
 
 
-def expand(memory: Memory, asked: schemas.Expand) -> Document:
+def expand(memory: ServedMemory, asked: schemas.ExpandArguments) -> Document:
     """`memory_expand`."""
     with reading(memory.place) as database:
         found = follow(database, memory.agent_id, asked.handle, asked.budget)
@@ -82,7 +82,7 @@ def expand(memory: Memory, asked: schemas.Expand) -> Document:
     return answer(found, f"{left} more below are not listed" if left else None)
 
 
-def context(memory: Memory, asked: schemas.Context) -> Document:
+def context(memory: ServedMemory, asked: schemas.ContextArguments) -> Document:
     """`memory_context`: with shared scope without MEMORY.md and anything private."""
     require_root(memory.place.root)
     given: dict[str, Any] = {"shared": memory.shared, "budget": asked.budget}
@@ -94,13 +94,13 @@ def context(memory: Memory, asked: schemas.Context) -> Document:
         )
     more = [f"not read: {trouble}" for trouble in composed.troubles]
     if composed.crowded:
-        more.append("nothing of it fits into `budget`: a larger one shows more")
+        more.append("no section fits into `budget`; increase it")
     elif not composed.text:
-        more.append("there is nothing to tell" if asked.prompt is None else "memory holds nothing on this")
+        more.append("no context yet" if asked.prompt is None else "memory contains nothing about this")
     return answer(pages_operations.document(memory.agent_id, composed, shared=memory.shared), "; ".join(more) or None)
 
 
-def session(memory: Memory, asked: schemas.OpenSession) -> Document:
+def session(memory: ServedMemory, asked: schemas.SessionArguments) -> Document:
     """`session_open`."""
     with reading(memory.place) as database:
         found = running(database, memory.agent_id, asked.session) or describe(database, memory.agent_id, asked.session)
@@ -110,7 +110,7 @@ def session(memory: Memory, asked: schemas.OpenSession) -> Document:
     return answer(found)
 
 
-def history(memory: Memory, asked: schemas.History) -> Document:
+def history(memory: ServedMemory, asked: schemas.HistoryArguments) -> Document:
     """`memory_history`."""
     found = agent_view.list_commits(memory.place, memory.agent_id, asked.limit, with_diff=asked.include_diff)
     more = []
@@ -124,13 +124,13 @@ def history(memory: Memory, asked: schemas.History) -> Document:
     return answer({"diff": None, **document(found)}, "; ".join(more) or None)
 
 
-def stats(memory: Memory, asked: schemas.Nothing) -> Document:
+def stats(memory: ServedMemory, asked: schemas.NoArguments) -> Document:
     """`memory_stats`."""
     with reading(memory.place) as database:
         return answer(numbers(database, memory.agent_id, now_us())._asdict())
 
 
-def entity(memory: Memory, asked: schemas.ReadEntity) -> Document:
+def entity(memory: ServedMemory, asked: schemas.EntityArguments) -> Document:
     """`entity_read`: one entity from its files; without an id a list of all."""
     with queries.open_read_only(memory.place, memory.agent_id, now_us()) as repo:
         if asked.id is None:

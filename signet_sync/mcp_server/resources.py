@@ -9,7 +9,7 @@ from mcp_types import ListResourcesResult, ReadResourceResult, Resource, Resourc
 from signet_sync.errors import UsageError
 from signet_sync.formats.paths import agent_folder
 from signet_sync.mcp_server.dispatch import marked
-from signet_sync.mcp_server.memory import Memory
+from signet_sync.mcp_server.memory import ServedMemory
 from signet_sync.pages import readable
 
 SCHEME = "signet://"
@@ -28,11 +28,11 @@ def path_of(uri: str) -> str:
     """Returns the path that a URI means, relative to the workspace. Raises `UsageError` (`not-found`)."""
     rest = uri.removeprefix(SCHEME).removeprefix("/")
     if not uri.startswith(SCHEME) or len(uri) > _LONGEST_URI or not rest.isprintable():
-        raise UsageError("there is no such resource", hint=f"URIs begin with {SCHEME}/", code="not-found")
+        raise UsageError("unknown resource", hint=f"URIs begin with {SCHEME}/", code="not-found")
     return unquote(rest)
 
 
-def listed(memory: Memory, cursor: str | None) -> ListResourcesResult:
+def listed(memory: ServedMemory, cursor: str | None) -> ListResourcesResult:
     """Returns a page of the list: MEMORY.md, entity files, artifacts with the newest first. Raises `UsageError`."""
     after = "" if cursor is None else path_of(cursor)
     found = readable.listing(memory.place, memory.agent_id, after, PAGE + 1)
@@ -44,12 +44,12 @@ def listed(memory: Memory, cursor: str | None) -> ListResourcesResult:
     return ListResourcesResult(resources=resources, next_cursor=following)
 
 
-def templates(memory: Memory) -> list[ResourceTemplate]:
+def templates(memory: ServedMemory) -> list[ResourceTemplate]:
     """Returns the templates for URIs of artifacts and entity files."""
     entities = f"{agent_folder(memory.agent_id)}entities/{{kind}}/{{folder}}/{{file}}"
     return [
-        _template("artifact", "memory/{name}", "A file of a session: session_open and memory_search tell its name."),
-        _template("entity file", entities, "An entity's profile.md or notes.md: entity_read tells its path."),
+        _template("artifact", "memory/{name}", "A file of a session: see session_open and memory_search for names."),
+        _template("entity file", entities, "An entity's profile.md or notes.md: see entity_read for its path."),
     ]
 
 
@@ -59,11 +59,11 @@ def _template(name: str, path: str, description: str) -> ResourceTemplate:
     )
 
 
-def read(memory: Memory, uri: str) -> ReadResourceResult:
+def read(memory: ServedMemory, uri: str) -> ReadResourceResult:
     """Returns a file of the agent, marked as data. Raises `UsageError`, `WorkspaceError`, `DatabaseError`."""
     path = path_of(uri)
     found = readable.read(memory.place, memory.agent_id, path, LARGEST)
     text = found.text
     if not found.whole:
-        text += f"\n[Cut here. memory_expand and memory_search show other parts; the whole is in {path}.]"
+        text += f"\n[Cut here. memory_expand and memory_search show other parts; the complete file is {path}.]"
     return ReadResourceResult(contents=[TextResourceContents(uri=uri, mime_type=_TYPE, text=marked(text))])

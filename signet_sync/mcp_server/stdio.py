@@ -66,7 +66,7 @@ class _Messages:
             item = await self._incoming.receive()
             if not isinstance(item, ValidationError):
                 return item
-            error = ErrorData(code=PARSE_ERROR, message="this line is no message of JSON-RPC in UTF-8")
+            error = ErrorData(code=PARSE_ERROR, message="this line is not a JSON-RPC message in UTF-8")
             await self._outgoing.send(SessionMessage(JSONRPCError(jsonrpc="2.0", id=_id_in(item), error=error)))
 
     async def aclose(self) -> None:
@@ -95,10 +95,10 @@ def _id_in(error: ValidationError) -> int | str | None:
     """Returns the id of the request in an invalid line, if Python's more tolerant parser finds one."""
     line = error.errors()[0]["input"]
     try:
-        told = json.loads(line) if isinstance(line, str) else line
+        request = json.loads(line) if isinstance(line, str) else line
     except (ValueError, RecursionError):
         return None
-    found = told.get("id") if isinstance(told, dict) else None
+    found = request.get("id") if isinstance(request, dict) else None
     if isinstance(found, str):
         return found if found.isprintable() else None
     return found if isinstance(found, int) and not isinstance(found, bool) else None

@@ -12,9 +12,9 @@ from pydantic import BaseModel
 
 from signet_sync.mcp_server import read_tools, schemas, write_tools
 from signet_sync.mcp_server.dispatch import Document, Failure, attempted, error_text, text_of
-from signet_sync.mcp_server.memory import Memory
+from signet_sync.mcp_server.memory import ServedMemory
 
-Act = Callable[[Memory, Any], Document]
+Act = Callable[[ServedMemory, Any], Document]
 
 
 @dataclass(frozen=True)
@@ -27,8 +27,8 @@ class Offer:
     name: str
     title: str
     description: str
-    takes: type[schemas.Asked]
-    answers: type[schemas.Answer]
+    takes: type[schemas.ToolArguments]
+    answers: type[schemas.ToolAnswer]
     act: Act
     shared: str = ""
     writes: bool = False
@@ -67,7 +67,7 @@ def _schema(model: type[BaseModel], mode: Any) -> dict[str, Any]:
 
 def _or_error(schema: dict[str, Any]) -> dict[str, Any]:
     """Returns a schema that errors match, too: some clients validate answers and show nothing of one that fails."""
-    fields = schema["properties"] | {"error": _schema(schemas.Error, "serialization")}
+    fields = schema["properties"] | {"error": _schema(schemas.ErrorOutput, "serialization")}
     either = [{"required": schema["required"]}, {"required": ["error"]}]
     return {key: value for key, value in schema.items() if key != "required"} | {"properties": fields, "anyOf": either}
 
@@ -77,14 +77,13 @@ OFFERS = (
         "memory_recall",
         "Recall",
         "Ask this agent's memory a question. Finds what answers it: remembered facts, decisions and preferences first, "
-        "then threads and summaries of past sessions, then places in transcripts; every hit says what it is and when. "
+        "then threads and summaries of past sessions, then passages of transcripts, each with its kind and time. "
         "Start here when you wonder whether something was decided, tried or said before; follow a hit's id with "
         "memory_expand.",
-        schemas.Recall,
+        schemas.RecallArguments,
         schemas.RecallAnswer,
         read_tools.recall,
-        shared="Ask what this agent remembers and may tell others: decisions, preferences and notes that answer a "
-        "question.",
+        shared="Ask what this agent remembers and may share: decisions, preferences and notes that answer a question.",
     ),
     Offer(
         "memory_search",
@@ -92,37 +91,37 @@ OFFERS = (
         "Full-text search over the files of this agent's past sessions (summaries, transcripts, compactions), best "
         "match first, with a snippet. For exact words: a file name, an error message, a person. For a question use "
         "memory_recall.",
-        schemas.Search,
+        schemas.SearchArguments,
         schemas.SearchAnswer,
         read_tools.search,
     ),
     Offer(
         "memory_expand",
         "Expand",
-        "Follow an id, ^handle, path or session down to its source: the thing's own text, what stands above, below "
-        "and beside it, and its words in the transcript, within a budget of tokens.",
-        schemas.Expand,
+        "Follow an id, ^handle, path or session down to its source: its own text, what is above, below and beside it, "
+        "and the passage of the transcript, within a budget of tokens.",
+        schemas.ExpandArguments,
         schemas.ExpandAnswer,
         read_tools.expand,
     ),
     Offer(
         "memory_context",
         "Context",
-        "What you are told at the start of a session (MEMORY.md and the workspace's identity files); with `prompt` "
-        "what memory holds on that, in a few lines.",
-        schemas.Context,
+        "The context of a session's start (MEMORY.md and the workspace's identity files); with `prompt` what memory "
+        "contains about it, in a few lines.",
+        schemas.ContextArguments,
         schemas.ContextAnswer,
         read_tools.context,
-        shared="The workspace's identity files; with `prompt` what this agent remembers on that and may tell others, "
-        "and behind it the identity files.",
+        shared="The workspace's identity files; with `prompt` what this agent remembers about it and may share, then "
+        "the identity files.",
     ),
     Offer(
         "memory_remember",
         "Remember",
-        "Keep one thought for later sessions: a decision, a constraint, a preference, a fact about a person, a "
-        "blocker, a note. It stands in MEMORY.md from now on and memory_recall finds it. Secrets are taken out. The "
-        "same text again is kept once.",
-        schemas.Remember,
+        "Remember one thought for later sessions: a decision, a constraint, a preference, a fact about a person, a "
+        "blocker, a note. MEMORY.md shows it from now on and memory_recall finds it. Secrets are redacted. Equal texts "
+        "are kept once.",
+        schemas.RememberArguments,
         schemas.RememberAnswer,
         write_tools.remember,
         writes=True,
@@ -130,9 +129,10 @@ OFFERS = (
     Offer(
         "memory_forget",
         "Forget",
-        "Forget a memory (m-…) for good, to the last byte; this cannot be undone. For what was remembered in error or "
-        "what a person wants gone. What comes from a session's files is no memory and is not forgotten here.",
-        schemas.Forget,
+        "Forget a memory (m-…) for good, to the last byte; this cannot be undone. Use it for what was remembered in "
+        "error or what a person wants deleted. What comes from a session's files is not a memory and cannot be "
+        "forgotten here.",
+        schemas.ForgetArguments,
         schemas.ForgetAnswer,
         write_tools.forget,
         writes=True,
@@ -143,8 +143,8 @@ OFFERS = (
         "memory_checkpoint",
         "Checkpoint",
         "Commit the workspace to its git history as it is now, before a risky change or after an instruction that "
-        "matters. Makes no commit where nothing changed or the history is off (`skipped`, `reason`).",
-        schemas.Checkpoint,
+        "matters. Makes no commit if nothing changed or the history is off (`skipped`, `reason`).",
+        schemas.CheckpointArguments,
         schemas.CheckpointAnswer,
         write_tools.checkpoint,
         writes=True,
@@ -153,17 +153,17 @@ OFFERS = (
         "memory_history",
         "History",
         "The newest commits of the workspace's history, and with `include_diff` what was added to this agent's files "
-        "since the oldest of them and stands today. What was removed is never shown.",
-        schemas.History,
+        "since the oldest of them and still exists. What was removed is never shown.",
+        schemas.HistoryArguments,
         schemas.HistoryAnswer,
         read_tools.history,
     ),
     Offer(
         "memory_stats",
         "Statistics",
-        "How much this agent remembers: memories, promotions, sessions, files, and what was recalled in the last seven "
-        "days.",
-        schemas.Nothing,
+        "Count what this agent remembers: memories, promotions, sessions, files, and what was recalled in the last "
+        "seven days.",
+        schemas.NoArguments,
         schemas.StatsAnswer,
         read_tools.stats,
     ),
@@ -171,26 +171,26 @@ OFFERS = (
         "session_open",
         "Open a session",
         "One past session by key, id or token: its sentence, its segments with the paths of summaries and "
-        "transcripts, what became of its files. Give a path to memory_expand to read it.",
-        schemas.OpenSession,
+        "transcripts, the state of its files. Pass a path to memory_expand to read it.",
+        schemas.SessionArguments,
         schemas.SessionAnswer,
         read_tools.session,
     ),
     Offer(
         "entity_read",
         "Read an entity",
-        "Curated files about the user, parts of a subject and relationships: without an id a list of all, with one "
+        "Curated files about the user, parts of a subject and relationships: without an id a list of all, with an id "
         "its sections, list items with their keys, what is pinned or locked, and open proposals.",
-        schemas.ReadEntity,
+        schemas.EntityArguments,
         schemas.EntityAnswer,
         read_tools.entity,
     ),
     Offer(
         "entity_edit",
         "Edit an entity",
-        "Change one section of an entity: set its words, append a paragraph or an item, prune an item with a reason. "
-        "Every change is an event in a ledger; sections that a person pinned or locked are refused.",
-        schemas.EditEntity,
+        "Change one section of an entity: set its text, append a paragraph or an item, prune an item with a reason. "
+        "Every change is recorded as an event; sections that a person pinned or locked are refused.",
+        schemas.EditArguments,
         schemas.EditAnswer,
         write_tools.edit,
         writes=True,
@@ -199,19 +199,18 @@ OFFERS = (
 )
 
 
-def offered(memory: Memory) -> dict[str, Offer]:
+def offered(memory: ServedMemory) -> dict[str, Offer]:
     """Returns the tools of a memory by name.
 
-    With shared scope no tool writes: what others make an agent remember would appear in the MEMORY.md that the agent
-    alone
-    reads. Sessions, files, entities, history and statistics contain private things, too.
+    With shared scope no tool writes: what others make an agent remember would appear in the MEMORY.md that only the
+    agent reads. Sessions, files, entities, history and statistics contain private things, too.
     """
     if memory.shared:
         return {one.name: replace(one, description=one.shared) for one in OFFERS if one.shared and not one.writes}
     return {one.name: one for one in OFFERS if not (one.writes and memory.read_only)}
 
 
-def call(memory: Memory, offer: Offer, arguments: dict[str, Any]) -> CallToolResult:
+def call(memory: ServedMemory, offer: Offer, arguments: dict[str, Any]) -> CallToolResult:
     """Calls a tool; an error is an answer, too."""
     done = attempted(lambda: offer.act(memory, offer.takes.model_validate(arguments)), memory.place)
     if isinstance(done, Failure):

@@ -9,7 +9,7 @@ from signet_sync.entities.results import EntityResult, done_document
 from signet_sync.history import operations as history_operations
 from signet_sync.mcp_server import schemas
 from signet_sync.mcp_server.dispatch import Document, answer
-from signet_sync.mcp_server.memory import Memory
+from signet_sync.mcp_server.memory import ServedMemory
 from signet_sync.memories import operations as memories_operations
 from signet_sync.pages.readable import belongs
 from signet_sync.privacy import forget as privacy_forget
@@ -20,7 +20,7 @@ from signet_sync.sync.workspace import Workspace
 _log = logging.getLogger(__name__)
 
 
-def remember(memory: Memory, asked: schemas.Remember) -> Document:
+def remember(memory: ServedMemory, asked: schemas.RememberArguments) -> Document:
     """`memory_remember`."""
     with memory.place.opened() as workspace:
         done = memories_operations.remember(
@@ -33,35 +33,35 @@ def remember(memory: Memory, asked: schemas.Remember) -> Document:
             session=asked.session,
             now_us=now_us(),
         )
-        return answer(memories_operations.remembered_document(done), _said(memory, workspace, done.waiting))
+        return answer(memories_operations.remembered_document(done), _events(memory, workspace, done.waiting))
 
 
-def forget(memory: Memory, asked: schemas.Forget) -> Document:
+def forget(memory: ServedMemory, asked: schemas.ForgetArguments) -> Document:
     """`memory_forget`."""
     with memory.place.opened() as workspace:
         done = privacy_forget.forget(workspace, memory.agent_id, asked.id, now_us())
-        return answer(privacy_forget.forgotten_document(done), _said(memory, workspace, done.waiting))
+        return answer(privacy_forget.forgotten_document(done), _events(memory, workspace, done.waiting))
 
 
-def checkpoint(memory: Memory, asked: schemas.Checkpoint) -> Document:
+def checkpoint(memory: ServedMemory, asked: schemas.CheckpointArguments) -> Document:
     """`memory_checkpoint`; of the files left out, those of other agents are not named."""
     with memory.place.opened() as workspace:
         done = history_operations.checkpoint(workspace, memory.agent_id, asked.note, now_us())
-        said = _said(memory, workspace, done.hint)
-    told = history_operations.checkpoint_document(done)
+        more = _events(memory, workspace, done.hint)
+    document = history_operations.checkpoint_document(done)
     with reading(memory.place) as database:
-        told["skipped_files"] = [path for path in done.skipped_files if belongs(database, memory.agent_id, path)]
-    return answer(told, said)
+        document["skipped_files"] = [path for path in done.skipped_files if belongs(database, memory.agent_id, path)]
+    return answer(document, more)
 
 
-def edit(memory: Memory, asked: schemas.EditEntity) -> Document:
+def edit(memory: ServedMemory, asked: schemas.EditArguments) -> Document:
     """`entity_edit`: over MCP the actor is an agent, so sections that a person locked or pinned are refused."""
     with memory.place.opened() as workspace:
         done = _edited(workspace, memory.agent_id, asked)
-        return answer(done_document(done), _said(memory, workspace, done.waiting))
+        return answer(done_document(done), _events(memory, workspace, done.waiting))
 
 
-def _edited(workspace: Workspace, agent_id: str, asked: schemas.EditEntity) -> EntityResult:
+def _edited(workspace: Workspace, agent_id: str, asked: schemas.EditArguments) -> EntityResult:
     if asked.op == "prune":
         return operations.prune(
             workspace,
@@ -87,18 +87,18 @@ def _edited(workspace: Workspace, agent_id: str, asked: schemas.EditEntity) -> E
     )
 
 
-def _said(memory: Memory, workspace: Workspace, waiting: str) -> str | None:
-    """Returns what happened meanwhile, and what waits; a pass covers all agents, and others' events are only logged."""
-    told = []
+def _events(memory: ServedMemory, workspace: Workspace, waiting: str) -> str | None:
+    """Returns the events of the call, and what waits; a pass covers all agents, and others' events are only logged."""
+    own = []
     for line in workspace.events:
         if _concerns(memory, workspace, line):
-            told.append(line)
+            own.append(line)
         else:
             _log.warning(line)
-    return "; ".join([*told, *filter(None, [waiting])]) or None
+    return "; ".join([*own, *filter(None, [waiting])]) or None
 
 
-def _concerns(memory: Memory, workspace: Workspace, line: str) -> bool:
+def _concerns(memory: ServedMemory, workspace: Workspace, line: str) -> bool:
     """Whether an event concerns this agent: it names no file, or begins with one of the agent's."""
     path, _, _ = line.partition(": ")
     return not ("/" in line or ".md" in line) or belongs(workspace.database, memory.agent_id, path)

@@ -162,7 +162,7 @@ def warning(workspace: Workspace, agent_id: str, halted: str = "") -> str:
         what = counted(drifted, "entity file is", "entity files are")
         warnings.append(f"{what} not what was recorded: signet-sync entity drift")
     # Only the workspace's settings file counts: user settings differ between machines, but the page is shared.
-    if not warnings and model.faults(workspace.root):
+    if not warnings and model.broken_values(workspace.root):
         warnings.append(f"{SETTINGS} is broken, its last good settings or defaults count: signet-sync doctor")
     return "; ".join(warnings)
 

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 
 from signet_sync.errors import ConfigError
 from signet_sync.sessions.states import FlowKind, Proposals, Propose
-from signet_sync.settings.model import Settings, asks_anybody
+from signet_sync.settings.model import Settings, may_ask_model
 
 
 def proposer(settings: Settings, root: str, environ: Mapping[str, str]) -> Propose | None:
     """Returns the proposer by the settings; None without a provider, or with an unusable one (logged once)."""
-    if not asks_anybody(settings):
+    if not may_ask_model(settings):
         return None  # the usual case: import nothing of `llm`
     from loguru import logger
 

@@ -5,8 +5,8 @@ set what cannot run a program, send text anywhere or write elsewhere; anything e
 because a workspace may come from a checkout.
 
 A broken workspace file stops nothing either: an unusable value is replaced by the last good one (kept in the state
-folder, see `to_keep`), else by the default, and a `Remark` reports it. The last good one comes first, because a default
-may be weaker: `noise.*` keeps sessions off pages, `agents.projects` keeps agents apart.
+folder, see `last_good_values`), else by the default, and a `SettingsRemark` reports it. The last good one comes first,
+because a default may be weaker: `noise.*` keeps sessions off pages, `agents.projects` keeps agents apart.
 
 What is wrong in the person's own file or environment is an error. For callers that run unattended (`anyway`) it is
 replaced likewise, and until it is repaired no model is asked, no history is written and no kept data is deleted
@@ -84,7 +84,7 @@ def _half_life(default: float, key: str, what: str) -> Any:
 
 
 def _weight(default: float, key: str, why: str) -> Any:
-    return _setting(default, key, f"What it counts for a memory's score {why}", (0.0, 1.0))
+    return _setting(default, key, f"Weight in a memory's score of {why}", (0.0, 1.0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)  # each of 80 fields takes a millisecond to make
@@ -97,14 +97,14 @@ class Settings:
     debounce: float = _setting(
         0.2,
         "watch.debounce",
-        "Quiet time after the last change before a pass starts, in seconds; the first one after a quiet second waits"
-        " 0.02.",
+        "Quiet time after the last change before a pass starts, in seconds; the first change after a quiet second"
+        " waits 0.02.",
         (0.0, 60.0),
     )
     longest_wait: float = _setting(
         2.0,
         "watch.longest_wait",
-        "Longest time that changes may be gathered while they keep coming, in seconds.",
+        "Longest time to collect changes while more keep coming, in seconds.",
         (0.0, 600.0),
     )
     watch_mode: str = _setting(
@@ -114,21 +114,24 @@ class Settings:
         choices=("auto", "polling", "off"),
     )
     poll_interval: float = _setting(
-        2.0, "watch.poll_interval", "Time between two looks when polling, in seconds.", (0.1, 3600.0)
+        2.0, "watch.poll_interval", "Time between two checks when polling, in seconds.", (0.1, 3600.0)
     )
     sweep_interval: float = _setting(
-        3.0, "watch.sweep_interval", "Least time between two sweeps of names after changes, in seconds.", (0.0, 3600.0)
+        3.0,
+        "watch.sweep_interval",
+        "Least time between two sweeps of file names after changes, in seconds.",
+        (0.0, 3600.0),
     )
     interval: float = _setting(
         300.0, "reconcile.interval", "Time between two full passes of `run`, in seconds.", (1.0, 7 * 86400.0)
     )
     jitter: float = _setting(
-        0.1, "reconcile.jitter", "Part of the interval by which each one is varied at random.", (0.0, 1.0)
+        0.1, "reconcile.jitter", "Fraction of the interval by which each one varies at random.", (0.0, 1.0)
     )
     reread_days: float = _setting(
         1.0,
         "reconcile.reread_days",
-        "Every file's content is read again about once in this many days; 0 never.",
+        "Days after which each file's content is read again; 0 never.",
         (0.0, 3650.0),
     )
     max_file_bytes: int = _setting(
@@ -141,50 +144,54 @@ class Settings:
     cliff_fraction: float = _setting(
         0.5,
         "reconcile.cliff_fraction",
-        "A pass that would drop more than this part of the indexed files halts.",
+        "A pass that would remove more than this fraction of the indexed files halts.",
         (0.0, 1.0),
     )
     cliff_minimum: int = _setting(
         20,
         "reconcile.cliff_minimum",
-        "A pass that would drop fewer files than this never halts for their part.",
+        "A pass that would remove fewer files than this never halts because of `cliff_fraction`.",
         (1, 10**9),
     )
     settle_seconds: float = _setting(
         2.0,
         "reconcile.settle_seconds",
-        "A file younger than this is looked at once more before `run` calls it invalid, changed or gone, in seconds.",
+        "A file younger than this is checked again before `run` reports it as invalid, changed or gone, in seconds.",
         (0.0, 600.0),
     )
     budget_tokens: int = _setting(
         5000, "projection.budget_tokens", "Size of the generated part of MEMORY.md, in tokens.", (500, 1_000_000)
     )
-    share_head: float = _setting(0.40, "projection.share_head", "Part of the budget for the head sections.", (0.0, 1.0))
+    share_head: float = _setting(
+        0.40, "projection.share_head", "Fraction of the budget for the scored sections.", (0.0, 1.0)
+    )
     share_ledger: float = _setting(
-        0.45, "projection.share_ledger", "Part of the budget for the session ledger.", (0.0, 1.0)
+        0.45, "projection.share_ledger", "Fraction of the budget for the session ledger.", (0.0, 1.0)
     )
     share_index: float = _setting(
-        0.15, "projection.share_index", "Part of the budget for the temporal index.", (0.0, 1.0)
+        0.15, "projection.share_index", "Fraction of the budget for the temporal index.", (0.0, 1.0)
     )
     window_days: int = _setting(
-        30, "projection.window_days", "Days of sessions that the ledger of MEMORY.md shows.", (1, 3650)
+        30, "projection.window_days", "Days of sessions that the session ledger of MEMORY.md shows.", (1, 3650)
     )
     takeover: bool = _setting(
         False,
         "projection.takeover",
-        "Write pages and manifests although a live Signet daemon is on the same workspace.",
+        "Write pages and manifests although a Signet daemon is running on the same workspace.",
     )
     lease_seconds: float = _setting(
         30.0,
         "projection.lease_seconds",
-        "After this long the lease of a page counts as abandoned, in seconds.",
+        "Time after which the lease of a page counts as abandoned, in seconds.",
         (1.0, 3600.0),
     )
     noise_projects: tuple[str, ...] = _setting(
-        (), "noise.projects", "More project prefixes whose sessions are indexed but not shown on pages."
+        (), "noise.projects", "Additional project prefixes whose sessions are indexed but not shown on pages."
     )
     noise_sessions: tuple[str, ...] = _setting(
-        (), "noise.sessions", "More prefixes of session ids and keys, without a project, that are not shown on pages."
+        (),
+        "noise.sessions",
+        "Additional prefixes of ids and keys of sessions without a project that are not shown on pages.",
     )
     score_half_life_thread: float = _half_life(14.0, "score.half_life_thread", "a thread")
     score_half_life_next: float = _half_life(14.0, "score.half_life_next", "a next step")
@@ -199,23 +206,25 @@ class Settings:
     recall_half_life_days: float = _setting(
         7.0,
         "recall.half_life_days",
-        "Days after which the last hit of a memory counts half as recent; 0 at once.",
+        "Days after which the last hit of a memory counts half as recent; 0 immediately.",
         (0.0, 36500.0),
     )
     recall_window_days: float = _setting(
         0.0,
         "recall.window_days",
-        "Hits of the last so many days count for signals; 0 all that are kept.",
+        "Days of recall hits that count for scores; 0 all that are kept.",
         (0.0, 36500.0),
     )
     recall_retention_days: float = _setting(
         365.0,
         "recall.retention_days",
-        "Hits of recall are kept for so many days; 0 for ever.",
+        "Days for which recall hits are kept; 0 forever.",
         (0.0, 36500.0),
         workspace=False,
     )
-    dream_enabled: bool = _setting(True, "dream.enabled", "`false`: `run` makes no sweeps; `dream` still does.")
+    dream_enabled: bool = _setting(
+        True, "dream.enabled", "`false`: `run` makes no sweeps; the command `dream` still does."
+    )
     dream_interval: float = _setting(
         86_400.0, "dream.interval", "Time between two sweeps of an agent by `run`, in seconds.", (60.0, 366 * 86400.0)
     )
@@ -235,14 +244,14 @@ class Settings:
         20, "dream.max_promotions", "Most memories that one sweep promotes.", (0, 10_000)
     )
     dream_weight_frequency: float = _weight(0.24, "dream.weight_frequency", "how often it was found.")
-    dream_weight_relevance: float = _weight(0.30, "dream.weight_relevance", "how far up it was found.")
-    dream_weight_recency: float = _weight(0.15, "dream.weight_recency", "how long ago it was found last.")
+    dream_weight_relevance: float = _weight(0.30, "dream.weight_relevance", "how high it was ranked.")
+    dream_weight_recency: float = _weight(0.15, "dream.weight_recency", "how recently it was found.")
     dream_weight_diversity: float = _weight(0.15, "dream.weight_diversity", "by how many queries it was found.")
     dream_weight_consolidation: float = _weight(0.10, "dream.weight_consolidation", "on how many days it was found.")
     entity_similarity: float = _setting(
         0.85,
         "entities.similarity",
-        "How alike a section of an entity file that lost its anchor must be to the one that is missing (0.5 to 1).",
+        "Similarity at which a section of an entity file without its anchor is taken for the missing one (0.5 to 1).",
         (0.5, 1.0),
     )
     history_enabled: bool = _setting(
@@ -251,19 +260,19 @@ class Settings:
     history_adopt: bool = _setting(
         False,
         "history.adopt",
-        "Use a repository that is there already, or one inside another; commits go to a ref of our own.",
+        "Use an existing repository, or one inside another; commits go to a ref of our own.",
         workspace=False,
     )
     history_author_name: str = _setting(
         "", "history.author_name", "Author of commits; empty: the agent's id.", workspace=False
     )
     history_author_email: str = _setting(
-        "", "history.author_email", "Mail address of the author of commits; empty: `agent@localhost`.", workspace=False
+        "", "history.author_email", "Email address of the author of commits; empty: `agent@localhost`.", workspace=False
     )
     history_max_file_bytes: int = _setting(
         1024 * 1024, "history.max_file_bytes", "A larger file is not committed, in bytes.", (0, 10**9), workspace=False
     )
-    history_transcripts: bool = _setting(False, "history.transcripts", "Commit transcripts, too.", workspace=False)
+    history_transcripts: bool = _setting(False, "history.transcripts", "Also commit transcripts.", workspace=False)
     history_debounce: float = _setting(
         30.0,
         "history.debounce",
@@ -274,39 +283,39 @@ class Settings:
     capture_idle: float = _setting(
         900.0,
         "capture.idle",
-        "A harness's transcript that no hook ended is captured when nothing was added for this long, in seconds.",
+        "A transcript whose end no hook reported is captured when nothing was added for this long, in seconds.",
         (1.0, 7 * 86400.0),
     )
     agents_projects: tuple[str, ...] = _setting(
         (),
         "agents.projects",
-        "Whose sessions a project's are, as `PATH=AGENT`; the longest path that holds the project counts.",
+        "Agents of projects, as `PATH=AGENT`; the longest path that contains the project counts.",
     )
     notify_desktop: bool = _setting(
         False,
         "notify.desktop",
-        "Tell of a halt, of new violations and of what was given up on the desktop (`notify-send`, `osascript`).",
+        "Show desktop notifications of a halt, of new violations and of failed captures (`notify-send`, `osascript`).",
         workspace=False,
     )
     notify_command: tuple[str, ...] = _setting(
         (),
         "notify.command",
-        "Program and arguments that get the same line as their last argument, without a shell; for a server.",
+        "Program and arguments that get the same text as their last argument, without a shell; for servers.",
         workspace=False,
     )
     seals_keep_days: float = _setting(
         0.0,
         "seals.keep_days",
-        "Days after which the sealed bytes of a file that stands unchanged are let go; 0 never. A later change of it "
-        "is still noticed, but can no longer be restored from the seal.",
+        "Days after which the sealed bytes of an unchanged file are deleted; 0 never. A later change of it is still "
+        "detected, but can no longer be restored from the seal.",
         (0.0, 36500.0),
         workspace=False,
     )
     seals_max_bytes: int = _setting(
         0,
         "seals.max_bytes",
-        "Most bytes that sealed files may take; beyond it those of unchanged files are let go, first sealed first, and "
-        "never those of a file that changed or went. 0 no limit.",
+        "Most bytes of sealed files; beyond it those of unchanged files are deleted, oldest seals first, never those "
+        "of a file that changed or disappeared. 0 no limit.",
         (0, 10**13),
         workspace=False,
     )
@@ -331,16 +340,16 @@ class Settings:
     extraction_enabled: bool = _of_provider(
         True,
         "extraction.enabled",
-        "`false`: no language model is asked for facts, nor by a `[synthesis]` without a provider of its own.",
+        "`false`: no language model is asked for facts, nor by a `[synthesis]` without its own provider.",
     )
     extraction_provider: str = _of_provider(
         "",
         "extraction.provider",
-        "Who finds facts (see below), and whom `[synthesis]` asks where it names nobody; empty: nobody, but for what "
-        "Signet's `agent.yaml` may name (see below).",
+        "Provider for facts (see below), and for `[synthesis]` if that names none; empty: none, unless Signet's "
+        "`agent.yaml` names one (see below).",
         choices=PROVIDERS,
     )
-    extraction_model: str = _of_provider("", "extraction.model", "Name of the model, as the server knows it.")
+    extraction_model: str = _of_provider("", "extraction.model", "Name of the model on the server.")
     extraction_endpoint: str = _of_provider(
         "",
         "extraction.endpoint",
@@ -349,17 +358,17 @@ class Settings:
     extraction_timeout: float = _of_provider(
         60.0,
         "extraction.timeout",
-        "Longest time that a write flow, or a question about facts, waits, in seconds.",
+        "Longest time that the end of a session, or a request for facts, waits for the model, in seconds.",
         (0.1, 3600.0),
     )
     extraction_command: tuple[str, ...] = _of_provider(
         (), "extraction.command", "Program and arguments for `command`: the prompt on stdin, the answer on stdout."
     )
     extraction_api_key_env: str = _of_provider(
-        "", "extraction.api_key_env", "Name of the environment variable that holds the key."
+        "", "extraction.api_key_env", "Name of the environment variable with the key."
     )
     extraction_api_key_file: str = _of_provider(
-        "", "extraction.api_key_file", "File that holds nothing but the key, readable by you alone (mode 0600)."
+        "", "extraction.api_key_file", "File that contains only the key, readable only by you (mode 0600)."
     )
     synthesis_enabled: bool = _of_provider(
         True, "synthesis.enabled", "`false`: no language model is asked for summaries, sentences and paragraphs."
@@ -367,13 +376,13 @@ class Settings:
     synthesis_provider: str = _of_provider(
         "",
         "synthesis.provider",
-        "Who answers (see below); empty: what `[extraction]` says; with one this block stands alone.",
+        "Provider (see below); empty: that of `[extraction]`. With a provider nothing is taken from `[extraction]`.",
         choices=PROVIDERS,
     )
     synthesis_model: str = _of_provider(
         "",
         "synthesis.model",
-        "Name of the model, as the server knows it; empty: that of `[extraction]`, if the provider is.",
+        "Name of the model on the server; empty: that of `[extraction]`, if the provider is.",
     )
     synthesis_endpoint: str = _of_provider(
         "",
@@ -383,17 +392,17 @@ class Settings:
     synthesis_timeout: float = _of_provider(
         0.0,
         "synthesis.timeout",
-        "Longest time that a write flow waits for answers, in seconds; 0 as `[extraction]`.",
+        "Longest time that the end of a session waits for the model, in seconds; 0 as `[extraction]`.",
         (0.0, 3600.0),
     )
     synthesis_command: tuple[str, ...] = _of_provider(
         (), "synthesis.command", "Program and arguments for `command`: the prompt on stdin, the answer on stdout."
     )
     synthesis_api_key_env: str = _of_provider(
-        "", "synthesis.api_key_env", "Name of the environment variable that holds the key."
+        "", "synthesis.api_key_env", "Name of the environment variable with the key."
     )
     synthesis_api_key_file: str = _of_provider(
-        "", "synthesis.api_key_file", "File that holds nothing but the key, readable by you alone (mode 0600)."
+        "", "synthesis.api_key_file", "File that contains only the key, readable only by you (mode 0600)."
     )
 
     def __eq__(self, other: object) -> bool:
@@ -422,7 +431,7 @@ def environment_name(f: Field[Any]) -> str:
     return "SIGNET_" + str(f.metadata["key"]).replace(".", "_").upper()
 
 
-class Remark(NamedTuple):
+class SettingsRemark(NamedTuple):
     """Something in a file or variable (`place`) that was not taken as written: ignored, or `broken` and replaced."""
 
     place: str
@@ -431,21 +440,21 @@ class Remark(NamedTuple):
     broken: bool
 
     def __str__(self) -> str:
-        said = f"{self.place}: {self.message}"
+        line = f"{self.place}: {self.message}"
         if not self.broken:
-            return said
+            return line
         own = self.place == WORKSPACE_FILE
-        return f"{said}; the last good value or the default counts{'' if own else ', and no model is asked'}"
+        return f"{line}; the last good value or the default is used{'' if own else ', and no model is asked'}"
 
 
-def agent_rules(root: Path, environ: Mapping[str, str] = os.environ) -> tuple[tuple[str, ...], list[Remark]]:
+def agent_rules(root: Path, environ: Mapping[str, str] = os.environ) -> tuple[tuple[str, ...], list[SettingsRemark]]:
     """Loads the setting `agents.projects` only, without the cost of all others: a hook needs nothing else."""
     layers = _Layers(root, environ, anyway=True, only="agents_projects")
     rules: Any = (layers.of_workspace() | layers.of_person()).get("agents_projects", ())
     return rules, [remark for remark in layers.remarks if remark.broken]
 
 
-def notices(environ: Mapping[str, str] = os.environ) -> tuple[bool, tuple[str, ...]]:
+def notification_settings(environ: Mapping[str, str] = os.environ) -> tuple[bool, tuple[str, ...]]:
     """Loads `notify.desktop` and `notify.command` only: a failure is reported even if other settings caused it.
 
     Raises `ConfigError`.
@@ -458,13 +467,13 @@ def notices(environ: Mapping[str, str] = os.environ) -> tuple[bool, tuple[str, .
             raw = environ.get(environment_name(f))
             given: object = values.get(key, default)
             if raw is not None:
-                given = _texts(raw) if isinstance(default, tuple) else raw
+                given = _split(raw) if isinstance(default, tuple) else raw
             found.append(_checked(f, given, user_file(environ) if raw is None else environment_name(f)))
     desktop, command = found
     return desktop, command
 
 
-def _alike(key: str, known: Iterable[str]) -> str:
+def _suggestion(key: str, known: Iterable[str]) -> str:
     """Returns the setting that was meant, if a name is only mistyped."""
     from difflib import get_close_matches
 
@@ -478,7 +487,7 @@ def load(
     flags: Mapping[str, object] | None = None,
     environ: Mapping[str, str] = os.environ,
     anyway: bool = False,
-) -> tuple[Settings, list[Remark]]:
+) -> tuple[Settings, list[SettingsRemark]]:
     """Loads the settings of a workspace, with one remark per value that was ignored or could not be used.
 
     `flags` are keyed by field name. Raises `ConfigError` with the file, the key and the allowed values for what a
@@ -493,7 +502,7 @@ def load(
         if value is not None
     }
     own = layers.within_budget(own, persons | given)
-    if refused := _excess(own | persons | given):
+    if refused := _budget_error(own | persons | given):
         layers.refuse(refused, user_file(environ))
         persons = _without_shares(persons)
     values = own | persons | (_CAUTION if layers.doubtful else {}) | given
@@ -506,21 +515,21 @@ def load(
     return settings, layers.remarks
 
 
-def faults(root: Path, environ: Mapping[str, str] = os.environ) -> list[Remark]:
+def broken_values(root: Path, environ: Mapping[str, str] = os.environ) -> list[SettingsRemark]:
     """Lists what cannot be used in the workspace's own file; the person's settings are not examined."""
     layers = _Layers(root, environ, anyway=True)
     layers.within_budget(layers.of_workspace(), {})
     return [remark for remark in layers.remarks if remark.broken]
 
 
-def told(remarks: Iterable[Remark]) -> str:
+def in_one_line(remarks: Iterable[SettingsRemark]) -> str:
     """Returns what cannot be used of the settings, on one line; empty if all can."""
     broken = [remark for remark in remarks if remark.broken]
     more = f" (and {len(broken) - 1} more)" if len(broken) > 1 else ""
     return f"{display(str(broken[0]))}{more}: signet-sync doctor" if broken else ""
 
 
-def shapes(root: Path, environ: Mapping[str, str] = os.environ) -> tuple[object, ...]:
+def file_states(root: Path, environ: Mapping[str, str] = os.environ) -> tuple[object, ...]:
     """Returns what changes when one of the two files changes."""
     found: list[object] = []
     for path, look in ((os.path.join(root, WORKSPACE_FILE), os.lstat), (user_file(environ), os.stat)):
@@ -533,7 +542,9 @@ def shapes(root: Path, environ: Mapping[str, str] = os.environ) -> tuple[object,
     return tuple(found)
 
 
-def to_keep(root: Path, kept: Mapping[str, object], environ: Mapping[str, str] = os.environ) -> dict[str, object]:
+def last_good_values(
+    root: Path, kept: Mapping[str, object], environ: Mapping[str, str] = os.environ
+) -> dict[str, object]:
     """Returns the last good values of both files, for when one of them is broken; `kept` are the previous ones.
 
     Of the person's file, too, only what a workspace may set: a kept value can neither run, send nor delete anything.
@@ -581,7 +592,7 @@ class _Layers:
         only: str = "",
         kept: Mapping[str, object] | None = None,
     ) -> None:
-        self.remarks: list[Remark] = []
+        self.remarks: list[SettingsRemark] = []
         self.doubtful = False
         self._root, self._environ, self._anyway = root, environ, anyway
         self._kept = kept
@@ -597,19 +608,19 @@ class _Layers:
         if not self._anyway:
             raise error
         self.doubtful = True
-        self.remarks.append(Remark(error.path or place, error.message, error.hint, True))
+        self.remarks.append(SettingsRemark(error.path or place, error.message, error.hint, True))
 
     def of_workspace(self) -> dict[str, object]:
         """Returns what the workspace's own file sets."""
 
         def broken(error: ConfigError) -> None:
-            self.remarks.append(Remark(WORKSPACE_FILE, error.message, error.hint, True))
+            self.remarks.append(SettingsRemark(WORKSPACE_FILE, error.message, error.hint, True))
 
         def unknown(key: str, known: Field[Any] | None) -> None:
             # The file may come from a stranger and hold thousands of names: not each is worth a search.
-            meant = _alike(key, self._by_key) if known is None and len(self.remarks) < _SEARCHES else ""
+            meant = _suggestion(key, self._by_key) if known is None and len(self.remarks) < _SEARCHES else ""
             why = f"{UNKNOWN}{meant}" if known is None else "a workspace may not set this"
-            self.remarks.append(Remark(WORKSPACE_FILE, f"{display(key)} ignored: {why}", "", False))
+            self.remarks.append(SettingsRemark(WORKSPACE_FILE, f"{display(key)} ignored: {why}", "", False))
 
         return self._of_file(os.path.join(self._root, WORKSPACE_FILE), _OF_WORKSPACE, broken, unknown)
 
@@ -621,7 +632,7 @@ class _Layers:
             self.refuse(error, path)
 
         def unknown(key: str, _known: Field[Any] | None) -> None:
-            message = f"{UNKNOWN} {display(key)}{_alike(key, self._by_key)}"
+            message = f"{UNKNOWN} {display(key)}{_suggestion(key, self._by_key)}"
             hint = "see docs/settings.md for every setting; remove or rename it"
             self.refuse(ConfigError(message, path=path, hint=hint), path)
 
@@ -651,7 +662,7 @@ class _Layers:
                     values[known.name] = _checked(known, value, source)
                 except ConfigError as error:
                     broken(error)
-                    values |= _stand_in(known, self._last_good(layer).get(known.name), value)
+                    values |= _substitute(known, self._last_good(layer).get(known.name), value)
         return values
 
     def _last_good(self, layer: str) -> dict[str, object]:
@@ -674,7 +685,7 @@ class _Layers:
             name = environment_name(f)
             raw = self._environ.get(name)
             if raw is not None:
-                value: object = _texts(raw) if isinstance(spec(f)[1], tuple) else raw
+                value: object = _split(raw) if isinstance(spec(f)[1], tuple) else raw
                 try:
                     values[f.name] = _checked(f, value, name)
                 except ConfigError as error:
@@ -683,17 +694,17 @@ class _Layers:
 
     def within_budget(self, own: dict[str, object], others: dict[str, object]) -> dict[str, object]:
         """Returns what the workspace sets, without its shares if they exceed the whole of a budget."""
-        refused = _excess(own | others) if _SHARES & own.keys() else None
+        refused = _budget_error(own | others) if _SHARES & own.keys() else None
         if refused is None:
             return own
-        self.remarks.append(Remark(WORKSPACE_FILE, refused.message, refused.hint, True))
+        self.remarks.append(SettingsRemark(WORKSPACE_FILE, refused.message, refused.hint, True))
         return _without_shares(own)
 
 
 _SHARES = frozenset({"share_head", "share_ledger", "share_index"})
 
 
-def _excess(values: Mapping[str, object]) -> ConfigError | None:
+def _budget_error(values: Mapping[str, object]) -> ConfigError | None:
     """Returns why these shares cannot be used together, if so."""
     settings = Settings(**{name: value for name, value in values.items() if name in _SHARES})  # type: ignore[arg-type]
     total = settings.share_head + settings.share_ledger + settings.share_index
@@ -701,7 +712,7 @@ def _excess(values: Mapping[str, object]) -> ConfigError | None:
         return None
     return ConfigError(
         f"projection.share_head + share_ledger + share_index is {total:.2f}",
-        hint="the shares of the budget may add up to 1 at most",
+        hint="the shares of the budget must not exceed 1 in total",
     )
 
 
@@ -709,7 +720,7 @@ def _without_shares(values: Mapping[str, object]) -> dict[str, object]:
     return {name: value for name, value in values.items() if name not in _SHARES}
 
 
-def _stand_in(f: Field[Any], last: object, value: object) -> dict[str, object]:
+def _substitute(f: Field[Any], last: object, value: object) -> dict[str, object]:
     """Replaces a value that cannot be used: by the last good one, and in a list by its good part, too.
 
     Each of these lists keeps agents apart or sessions off pages: of two possible meanings the stricter one is taken.
@@ -726,12 +737,12 @@ def _stand_in(f: Field[Any], last: object, value: object) -> dict[str, object]:
     return {f.name: tuple(dict.fromkeys(good))} if good else {}
 
 
-def _texts(raw: str) -> list[str]:
+def _split(raw: str) -> list[str]:
     """Splits a list of texts in the environment at its commas."""
     return [part.strip() for part in raw.split(",") if part.strip()]
 
 
-def _shown(value: object) -> str:
+def _display(value: object) -> str:
     """Shows a refused value in an error without leaking it: it may be a key that was put on the wrong line."""
     from signet_sync.text.sanitizer import sanitize_line
 
@@ -743,7 +754,9 @@ def _check_rules(rules: Iterable[str], source: str) -> None:
     for rule in rules:
         if not is_rule(rule):
             raise ConfigError(
-                f"agents.projects holds {_shown(rule)}", path=source, hint='write each as "~/path/of/project=agent-id"'
+                f"agents.projects contains {_display(rule)}",
+                path=source,
+                hint='write each as "~/path/of/project=agent-id"',
             )
 
 
@@ -759,10 +772,12 @@ def _entries(path: Path, *, of_workspace: bool = False) -> list[tuple[str, objec
         return []
     except OSError as error:
         if error.errno == errno.ELOOP:
-            raise ConfigError("the settings file is a symlink", path=path, hint="replace it by a plain file") from None
+            raise ConfigError(
+                "the settings file is a symlink", path=path, hint="replace it by a regular file"
+            ) from None
         raise ConfigError(f"cannot be read: {error.strerror}", path=path, hint="check its permissions") from error
     if len(raw) > FILE_LIMIT:
-        raise ConfigError(f"is larger than {FILE_LIMIT:,} bytes", path=path, hint="settings are a few lines")
+        raise ConfigError(f"is larger than {FILE_LIMIT:,} bytes", path=path, hint="settings need only a few lines")
     # tomllib needs minutes for a key of some ten thousand parts.
     deep = ConfigError("is nested too deeply", path=path, hint="settings are tables of plain values")
     if any(line.count(b".") > DOTS_LIMIT for line in raw.split(b"\n")):
@@ -774,7 +789,7 @@ def _entries(path: Path, *, of_workspace: bool = False) -> list[tuple[str, objec
     except RecursionError:
         raise deep from None
     except ValueError as error:
-        raise ConfigError(f"is not valid TOML: {error}", path=path, hint="mend the line that is named") from error
+        raise ConfigError(f"is not valid TOML: {error}", path=path, hint="fix the line that is named") from error
 
 
 def _open_plain(path: str, flags: int) -> int:
@@ -808,14 +823,14 @@ def _checked(f: Field[Any], value: object, source: str) -> object:
         wanted = {float: "a number", int: "a whole number", bool: "true or false", str: "a text"}.get(
             type(default), "a list of texts"
         )
-        message = f"{key} = {_shown(value)} is not {wanted}"
+        message = f"{key} = {_display(value)} is not {wanted}"
         raise ConfigError(message, path=source, hint=f"set {key} to {wanted}")
     limits = f.metadata["limits"]
     if limits is not None and not limits[0] <= typed <= limits[1]:
         raise ConfigError(
-            f"{key} = {_shown(value)} is out of range",
+            f"{key} = {_display(value)} is out of range",
             path=source,
-            hint=f"it may lie between {limits[0]:g} and {limits[1]:g}",
+            hint=f"it must be between {limits[0]:g} and {limits[1]:g}",
         )
     if f.name == "agents_projects":
         _check_rules(typed, source)
@@ -824,7 +839,7 @@ def _checked(f: Field[Any], value: object, source: str) -> object:
     choices = f.metadata["choices"]
     if choices and typed not in choices:
         raise ConfigError(
-            f"{key} = {_shown(value)} is unknown", path=source, hint="one of: " + ", ".join(filter(None, choices))
+            f"{key} = {_display(value)} is unknown", path=source, hint="one of: " + ", ".join(filter(None, choices))
         )
     return typed
 
@@ -858,7 +873,7 @@ def _typed(expected: type, value: object) -> object:
 # --- which model writes summaries and sentences ---------------------------------------------------------------------
 
 
-class Block(NamedTuple):
+class ModelChoice(NamedTuple):
     """The resolved model for summaries and sentences: none (`kind` is "none", see `why`), a server, or a program.
 
     `timeout` is seconds; at most one of `api_key_env` and `api_key_file` is set.
@@ -875,18 +890,18 @@ class Block(NamedTuple):
     why: str = ""
 
 
-def asks_anybody(settings: Settings) -> bool:
+def may_ask_model(settings: Settings) -> bool:
     """Whether a language model may be asked at all: one is named, or could be by Signet's agent.yaml."""
-    return bool(settings.synthesis_provider or settings.extraction_provider) or asks_signet(settings)
+    return bool(settings.synthesis_provider or settings.extraction_provider) or may_ask_signet(settings)
 
 
-def asks_signet(settings: Settings) -> bool:
+def may_ask_signet(settings: Settings) -> bool:
     """Whether Signet's agent.yaml is consulted: no provider is named, but there is an endpoint or a command for one."""
     named = settings.synthesis_provider or settings.extraction_provider
     return not named and bool(settings.extraction_endpoint or settings.extraction_command)
 
 
-def resolve(settings: Settings, agent_yaml: Mapping[str, Any] | None) -> Block:
+def resolve(settings: Settings, agent_yaml: Mapping[str, Any] | None) -> ModelChoice:
     """Resolves the synthesis block (seed 001, *Provider Resolution*).
 
     Explicit settings win; without a provider of its own it is the extraction block, with its own model and timeout
@@ -898,46 +913,46 @@ def resolve(settings: Settings, agent_yaml: Mapping[str, Any] | None) -> Block:
     """
     timeout = settings.synthesis_timeout or settings.extraction_timeout
     if not settings.synthesis_enabled:
-        return _nobody("synthesis.enabled is false")
+        return _no_model("synthesis.enabled is false")
     if settings.synthesis_provider:
-        return _given(settings, "synthesis", settings.synthesis_provider, settings.synthesis_model, timeout)
-    _refuse_halves(settings)
+        return _as_configured(settings, "synthesis", settings.synthesis_provider, settings.synthesis_model, timeout)
+    _check_no_mixture(settings)
     if not settings.extraction_enabled:
-        return _nobody("extraction.enabled is false")
+        return _no_model("extraction.enabled is false")
     model = settings.synthesis_model or settings.extraction_model
     if settings.extraction_provider:
-        return _given(settings, "extraction", settings.extraction_provider, model, timeout)
-    if not asks_signet(settings):
-        return _nobody("no provider is set")
-    name, why = _named_by_signet(agent_yaml or {})
+        return _as_configured(settings, "extraction", settings.extraction_provider, model, timeout)
+    if not may_ask_signet(settings):
+        return _no_model("no provider is set")
+    name, why = _provider_of_signet(agent_yaml or {})
     if name in SERVERS and settings.extraction_endpoint and model:
-        return _given(settings, "extraction", name, model, timeout)
+        return _as_configured(settings, "extraction", name, model, timeout)
     if name == "command" and settings.extraction_command:
-        return _given(settings, "extraction", name, model, timeout)
-    return _nobody(why or f"agent.yaml names {display(name[:60])}, for which there are no settings of yours")
+        return _as_configured(settings, "extraction", name, model, timeout)
+    return _no_model(why or f"agent.yaml names {display(name[:60])}, for which you have no settings")
 
 
-def _nobody(why: str) -> Block:
-    return Block(kind="none", why=why)
+def _no_model(why: str) -> ModelChoice:
+    return ModelChoice(kind="none", why=why)
 
 
-def _refuse_halves(settings: Settings) -> None:
+def _check_no_mixture(settings: Settings) -> None:
     """Refuses a server, a program or a key of `[synthesis]` that would be mixed with those of another block."""
     for name in ("endpoint", "command", "api_key_env", "api_key_file"):
         if getattr(settings, f"synthesis_{name}"):
             raise ConfigError(
-                f"synthesis.{name} is set, but synthesis.provider is not", hint="set synthesis.provider as well"
+                f"synthesis.{name} is set, but synthesis.provider is not", hint="also set synthesis.provider"
             )
 
 
-def _given(settings: Settings, block: str, provider: str, model: str, timeout: float) -> Block:
+def _as_configured(settings: Settings, block: str, provider: str, model: str, timeout: float) -> ModelChoice:
     """Returns one block of the settings as it is written; raises if it lacks what its provider needs."""
     if provider == "none":
-        return _nobody(f"{block}.provider is none")
+        return _no_model(f"{block}.provider is none")
     if provider == "command":
         command: tuple[str, ...] = getattr(settings, f"{block}_command")
         _check_command(block, command)
-        return Block(kind="command", provider=provider, command=command, timeout=timeout)
+        return ModelChoice(kind="command", provider=provider, command=command, timeout=timeout)
     endpoint, usual_key = SERVERS[provider]
     own: str = getattr(settings, f"{block}_endpoint")
     key_env: str = getattr(settings, f"{block}_api_key_env")
@@ -948,11 +963,11 @@ def _given(settings: Settings, block: str, provider: str, model: str, timeout: f
         raise ConfigError(f"{block}.api_key_env and {block}.api_key_file are both set", hint="keep one of them")
     if not model:
         raise ConfigError(
-            f"{block}.provider is {provider}, but {block}.model is not set", hint="name a model that the server has"
+            f"{block}.provider is {provider}, but {block}.model is not set", hint="name a model of the server"
         )
     _check_endpoint(block, own or endpoint)
     _check_key_file(block, key_file)
-    return Block(
+    return ModelChoice(
         kind="http",
         provider=provider,
         model=model,
@@ -980,7 +995,7 @@ def _check_program(key: str, command: tuple[str, ...]) -> None:
         # It would be searched in the current folder, which may be a checkout.
         raise ConfigError(f"{key} names a program by a relative path", hint="give its absolute path, or a name on PATH")
     if any("\0" in part for part in command):
-        raise ConfigError(f"{key} holds a NUL character", hint="remove it")
+        raise ConfigError(f"{key} contains a NUL character", hint="remove it")
 
 
 def _check_endpoint(block: str, endpoint: str) -> None:
@@ -1000,8 +1015,8 @@ def _check_endpoint(block: str, endpoint: str) -> None:
         )
     if "@" in parts.netloc or parts.query or parts.fragment:
         raise ConfigError(
-            f"{block}.endpoint holds more than host and path",
-            hint=f"keys belong into {block}.api_key_env or {block}.api_key_file",
+            f"{block}.endpoint contains more than host and path",
+            hint=f"put keys into {block}.api_key_env or {block}.api_key_file",
         )
 
 
@@ -1010,7 +1025,7 @@ def _check_key_file(block: str, path: str) -> None:
         raise ConfigError(f"{block}.api_key_file is a relative path", hint="give its absolute path")
 
 
-def _named_by_signet(pipeline: Mapping[str, Any]) -> tuple[str, str]:
+def _provider_of_signet(pipeline: Mapping[str, Any]) -> tuple[str, str]:
     """Returns the provider that Signet's agent.yaml names, and why there is none."""
     blocks = [part if isinstance(part := pipeline.get(key), Mapping) else {} for key in ("synthesis", "extraction")]
     switches = [pipeline, blocks[0]] if blocks[0] else [pipeline, blocks[1]]

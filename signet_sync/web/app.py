@@ -24,8 +24,8 @@ from signet_sync.web import formatting, views
 from signet_sync.web.layout import Frame
 from signet_sync.web.links import Links
 from signet_sync.web.live_updates import Events
-from signet_sync.web.request import Ask, Page, Site, View
-from signet_sync.web.security import TOKEN, Guard, Keys, query_of
+from signet_sync.web.request import Site, View, ViewRequest, WebPage
+from signet_sync.web.security import TOKEN, BrowserGuard, Keys, query_of
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
@@ -47,7 +47,9 @@ def make(
 ) -> ASGIApp:
     """Returns the application behind its guard; `ending` ends the streams when set, `listed` replaces our views."""
     keys = Keys(token) if isinstance(token, str) else token
-    return Guard(_Pages(site, collected() if listed is None else listed, ending or asyncio.Event()).app, keys, port)
+    return BrowserGuard(
+        _Pages(site, collected() if listed is None else listed, ending or asyncio.Event()).app, keys, port
+    )
 
 
 def collected() -> list[Listed]:
@@ -83,42 +85,44 @@ class _Pages:
     def _answer(self, view: View, request: Request) -> Response:
         frame = self._frame(request)
         try:
-            ask = self._ask(request, frame)
+            shown = self._view_request(request, frame)
         except SignetSyncError as error:
-            return self._shown(frame, self._plain_ask(), _told(error))
+            return self._shown(frame, self._plain_request(), _error_page(error))
         try:
-            page = view(ask)
+            page = view(shown)
         except SignetSyncError as error:
-            page = _told(error)
+            page = _error_page(error)
         except OSError as error:
             message = error.strerror or type(error).__name__
-            page = _trouble(503, message, "check permissions and free space, then try again", str(error.filename or ""))
-        return self._shown(frame, ask, page)
+            page = _message_page(
+                503, message, "check permissions and free space, then try again", str(error.filename or "")
+            )
+        return self._shown(frame, shown, page)
 
-    def _ask(self, request: Request, frame: Frame) -> Ask:
+    def _view_request(self, request: Request, frame: Frame) -> ViewRequest:
         """Builds the request for a view. Raises `UsageError` for an agent without a memory here."""
         query = dict(query_of(request.scope))
         agent = query.get("agent") or self._site.agent
         if agent != self._site.agent and agent not in frame.agents:
             raise UsageError(
-                f"no agent here is called {agent}",
-                hint="the agents that have a memory stand in the menu of the page",
+                f"unknown agent: {agent}",
+                hint="the menu of the page lists the agents that have a memory",
                 code="unknown-agent",
             )
         given = {name: value for name, value in query.items() if name not in _CARRIED}
-        return Ask(self._site, agent, dict(request.path_params), given, now_us())
+        return ViewRequest(self._site, agent, dict(request.path_params), given, now_us())
 
-    def _plain_ask(self) -> Ask:
-        return Ask(self._site, self._site.agent, {}, {}, now_us())
+    def _plain_request(self) -> ViewRequest:
+        return ViewRequest(self._site, self._site.agent, {}, {}, now_us())
 
-    def _shown(self, frame: Frame, ask: Ask, page: Page) -> Response:
+    def _shown(self, frame: Frame, shown: ViewRequest, page: WebPage) -> Response:
         values: dict[str, Any] = {
             **page.data,
             "data": page.data,
             "page": page,
-            "ask": ask,
+            "request": shown,
             "frame": frame,
-            "url": Links(self._paths, ask.agent, self._site.agent),
+            "url": Links(self._paths, shown.agent, self._site.agent),
         }
         text = self._templates.get_template(f"{page.template}.html").render(values)
         return Response(text.encode("utf-8", "backslashreplace"), page.status, media_type="text/html")
@@ -131,16 +135,16 @@ class _Pages:
     async def _refused(self, request: Request, error: Exception) -> Response:
         """Answers a path that does not exist."""
         status = error.status_code if isinstance(error, HTTPException) else 500
-        page = _trouble(status, "There is nothing at this address.", "the links above lead to all there is")
+        page = _message_page(status, "There is nothing at this address.", "use the links above")
         frame = self._frame(request)
-        return await anyio.to_thread.run_sync(self._shown, frame, self._plain_ask(), page, limiter=self._limiter)
+        return await anyio.to_thread.run_sync(self._shown, frame, self._plain_request(), page, limiter=self._limiter)
 
     async def _unexpected(self, request: Request, error: Exception) -> Response:
         """Answers an unexpected error: the traceback goes to the terminal's log, never to a page."""
         from loguru import logger
 
         logger.opt(exception=error).error("the page failed at {}", request.url.path)
-        line = f"unexpected {type(error).__name__}; the terminal of signet-sync ui says more"
+        line = f"unexpected {type(error).__name__}; see the terminal of signet-sync ui"
         return Response(formatting.plain_page("signet-sync", [line]), 500, media_type="text/html")
 
 
@@ -154,12 +158,12 @@ class _Static(StaticFiles):
         return response
 
 
-def _told(error: SignetSyncError) -> Page:
+def _error_page(error: SignetSyncError) -> WebPage:
     """Shows an error of ours as a page: 404 for what is unknown, 400 for a wrong request, else 503."""
     status = 404 if error.code.startswith(("unknown", "no-such")) else 400 if isinstance(error, UsageError) else 503
-    return _trouble(status, error.message, error.hint, error.path or "")
+    return _message_page(status, error.message, error.hint, error.path or "")
 
 
-def _trouble(status: int, message: str, hint: str, path: str = "") -> Page:
-    title = "Not found" if status == 404 else "That did not work"
-    return Page("error", title, {"message": message, "hint": hint, "path": path}, status)
+def _message_page(status: int, message: str, hint: str, path: str = "") -> WebPage:
+    title = "Not found" if status == 404 else "Error"
+    return WebPage("error", title, {"message": message, "hint": hint, "path": path}, status)

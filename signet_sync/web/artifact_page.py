@@ -15,11 +15,11 @@ from signet_sync.sync.read_only import Place
 from signet_sync.sync.store import artifacts, bodies
 from signet_sync.text.sanitizer import sanitize_line, sanitize_transcript_v2
 from signet_sync.web import transcript
-from signet_sync.web.transcript import Script, Turn
+from signet_sync.web.transcript import Script, TurnView
 
 
 @dataclass(frozen=True)
-class Artifact:
+class ArtifactView:
     """A file to show: `turns` are those of `part` (from 0); `trouble` explains why there is nothing to show.
 
     `code` is its verdict's (`indexed` for a valid file). `mark` begins the anchors of its lines, `L` for the requested
@@ -33,7 +33,7 @@ class Artifact:
     mark: str
     script: Script | None = None
     part: int = 0
-    turns: list[Turn] = field(default_factory=list)
+    turns: list[TurnView] = field(default_factory=list)
     fields: Mapping[str, str | list[str] | None] = field(default_factory=dict)
     asked: int = 0
     trouble: str = ""
@@ -55,7 +55,7 @@ class Artifact:
 
 
 @dataclass(frozen=True)
-class Wish:
+class PartRequest:
     """Which part of a file to show: a part (from 0), or the one with a line of the file or (`of_body`) of its body."""
 
     part: int = 0
@@ -63,17 +63,19 @@ class Wish:
     of_body: bool = False
 
 
-def opened(place: Place, database: Database, path: str, kind: str, code: str, *, mark: str, wish: Wish) -> Artifact:
+def opened(
+    place: Place, database: Database, path: str, kind: str, code: str, *, mark: str, wanted: PartRequest
+) -> ArtifactView:
     """Reads a file of the vault safely; secrets and control characters are removed as everywhere."""
     found = files.read(place.root, path, place.settings().max_file_bytes)
     if isinstance(found, Trouble):
-        return Artifact(path, kind, code, mark, trouble=found.message)
+        return ArtifactView(path, kind, code, mark, trouble=found.message)
     fields, body, first = _taken_apart(found.raw)
     text = _clean_text(database, path, found, body)
     script = transcript.cut(text, first, spoken=kind == "transcript")
-    line = wish.line + (first - 1) * wish.of_body if wish.line > 0 else 0
-    part = script.part_of(line) if line else min(max(wish.part, 0), max(len(script.parts) - 1, 0))
-    return Artifact(path, kind, code, mark, script, part, transcript.read(script, part), fields, line)
+    line = wanted.line + (first - 1) * wanted.of_body if wanted.line > 0 else 0
+    part = script.part_of(line) if line else min(max(wanted.part, 0), max(len(script.parts) - 1, 0))
+    return ArtifactView(path, kind, code, mark, script, part, transcript.read(script, part), fields, line)
 
 
 def _clean_text(database: Database, path: str, found: Found, body: str) -> str:

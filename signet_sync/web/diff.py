@@ -19,14 +19,14 @@ _INTRALINE = 20_000
 _WORD = 40
 
 
-class Piece(NamedTuple):
+class LinePiece(NamedTuple):
     """A part of a line; `changed` if the line of the other side differs here."""
 
     text: str
     changed: bool
 
 
-class Row(NamedTuple):
+class DiffRow(NamedTuple):
     """A line with its numbers (from 1) in both texts.
 
     `lines` is how many lines a row represents: `skipped` ones are equal, `more` ones changed like those above.
@@ -35,14 +35,14 @@ class Row(NamedTuple):
     kind: Kind
     before: int | None
     after: int | None
-    pieces: tuple[Piece, ...]
+    pieces: tuple[LinePiece, ...]
     lines: int = 0
 
 
 class Differing(NamedTuple):
     """Rows from top to bottom, the total of removed and added lines; `whole`: every change is shown."""
 
-    rows: list[Row]
+    rows: list[DiffRow]
     gone: int
     new: int
     whole: bool
@@ -59,10 +59,10 @@ def differing(before: str, after: str) -> Differing:
     return Differing(rows[:ROWS], gone, came, whole)
 
 
-Block = tuple[str, int, int, int, int]
+Opcode = tuple[str, int, int, int, int]
 
 
-def _blocks(old: Sequence[str], new: Sequence[str]) -> list[Block]:
+def _blocks(old: Sequence[str], new: Sequence[str]) -> list[Opcode]:
     """Returns difflib's opcodes; equal lines at both ends are left out first, since that is cheap."""
     top = _alike(old, new)
     bottom = _alike(old[top:][::-1], new[top:][::-1])
@@ -81,42 +81,44 @@ def _alike(one: Sequence[str], other: Sequence[str]) -> int:
     return next((at for at in range(shorter) if one[at] != other[at]), shorter)
 
 
-def _rows(old: Sequence[str], new: Sequence[str], blocks: Sequence[Block]) -> Iterator[Row]:
+def _rows(old: Sequence[str], new: Sequence[str], blocks: Sequence[Opcode]) -> Iterator[DiffRow]:
     shown = 0  # lines of the old text covered so far
     for place, (_, start, end, fresh, fresh_end) in enumerate(blocks):
         first = max(shown, start - CONTEXT)
         if first > shown:
-            yield Row("skipped", None, None, (), first - shown)
+            yield DiffRow("skipped", None, None, (), first - shown)
         for line in range(first, start):
-            yield Row("same", line + 1, line + 1 + fresh - start, (Piece(old[line], False),))
+            yield DiffRow("same", line + 1, line + 1 + fresh - start, (LinePiece(old[line], False),))
         yield from _changed(old, new, start, end, fresh, fresh_end)
         following = blocks[place + 1][1] if place + 1 < len(blocks) else len(old)
         shown = min(end + CONTEXT, following)
         for line in range(end, shown):
-            yield Row("same", line + 1, line + 1 + fresh_end - end, (Piece(old[line], False),))
+            yield DiffRow("same", line + 1, line + 1 + fresh_end - end, (LinePiece(old[line], False),))
     if blocks and shown < len(old):
-        yield Row("skipped", None, None, (), len(old) - shown)
+        yield DiffRow("skipped", None, None, (), len(old) - shown)
 
 
-def _changed(old: Sequence[str], new: Sequence[str], start: int, end: int, fresh: int, fresh_end: int) -> Iterator[Row]:
+def _changed(
+    old: Sequence[str], new: Sequence[str], start: int, end: int, fresh: int, fresh_end: int
+) -> Iterator[DiffRow]:
     """Yields removed lines, then added ones; lines at the same position are compared with each other."""
     went, came = old[start : min(end, start + BLOCK)], new[fresh : min(fresh_end, fresh + BLOCK)]
     marked = [_intraline(*pair) for pair in zip(went, came, strict=False)]
     for at, line in enumerate(went):
-        pieces = marked[at][0] if at < len(marked) else (Piece(line, False),)
-        yield Row("gone", start + at + 1, None, pieces)
+        pieces = marked[at][0] if at < len(marked) else (LinePiece(line, False),)
+        yield DiffRow("gone", start + at + 1, None, pieces)
     if end - start > len(went):
-        yield Row("more", None, None, (), end - start - len(went))
+        yield DiffRow("more", None, None, (), end - start - len(went))
     for at, line in enumerate(came):
-        pieces = marked[at][1] if at < len(marked) else (Piece(line, False),)
-        yield Row("new", None, fresh + at + 1, pieces)
+        pieces = marked[at][1] if at < len(marked) else (LinePiece(line, False),)
+        yield DiffRow("new", None, fresh + at + 1, pieces)
     if fresh_end - fresh > len(came):
-        yield Row("more", None, None, (), fresh_end - fresh - len(came))
+        yield DiffRow("more", None, None, (), fresh_end - fresh - len(came))
 
 
-def _intraline(went: str, came: str) -> tuple[tuple[Piece, ...], tuple[Piece, ...]]:
+def _intraline(went: str, came: str) -> tuple[tuple[LinePiece, ...], tuple[LinePiece, ...]]:
     """Returns both lines with differences marked, if most of them is equal; words are not split."""
-    plain = (Piece(went, False),), (Piece(came, False),)
+    plain = (LinePiece(went, False),), (LinePiece(came, False),)
     if max(len(went), len(came)) > _INTRALINE:
         return plain
     head = _alike(went, came)
@@ -137,13 +139,13 @@ def _between_words(went: str, came: str, alike: int) -> int:
     return found if alike - found <= _WORD else alike
 
 
-def _marked(line: str, head: int, tail: int) -> tuple[Piece, ...]:
+def _marked(line: str, head: int, tail: int) -> tuple[LinePiece, ...]:
     end = len(line) - tail
-    pieces = Piece(line[:head], False), Piece(line[head:end], True), Piece(line[end:], False)
+    pieces = LinePiece(line[:head], False), LinePiece(line[head:end], True), LinePiece(line[end:], False)
     return tuple(piece for piece in pieces if piece.text)
 
 
-def _narrowed(row: Row) -> Row:
+def _narrowed(row: DiffRow) -> DiffRow:
     """Shortens a long line to its change and a little around it, or to its beginning."""
     if sum(len(piece.text) for piece in row.pieces) <= WIDE:
         return row
@@ -151,11 +153,11 @@ def _narrowed(row: Row) -> Row:
     pieces = []
     for place, (text, changed) in enumerate(row.pieces):
         if changed or not marked:
-            pieces.append(Piece(_cut(text, WIDE - 3 * _AROUND), changed))
+            pieces.append(LinePiece(_cut(text, WIDE - 3 * _AROUND), changed))
         elif place == 0:
-            pieces.append(Piece(text if len(text) <= _AROUND else f"…{text[-_AROUND:]}", False))
+            pieces.append(LinePiece(text if len(text) <= _AROUND else f"…{text[-_AROUND:]}", False))
         else:
-            pieces.append(Piece(_cut(text, _AROUND), False))
+            pieces.append(LinePiece(_cut(text, _AROUND), False))
     return row._replace(pieces=tuple(pieces))
 
 

@@ -62,8 +62,8 @@ def seen(text: str) -> str:
     """Spells out invisible characters; escaped text stays escaped."""
     if not _UNSEEN.search(text):
         return text
-    told = _UNSEEN.sub(lambda match: escaped_character(match[0]), text)
-    return Markup(told) if isinstance(text, Markup) else told  # noqa: S704 - it was markup before
+    shown = _UNSEEN.sub(lambda match: escaped_character(match[0]), text)
+    return Markup(shown) if isinstance(text, Markup) else shown  # noqa: S704 - it was markup before
 
 
 def escaped(text: str) -> str:
@@ -102,7 +102,7 @@ def ago(context: Context, value: int | str | None) -> str:
     if instant is None:
         return "never"
     return Markup('<time datetime="{}" title="{}" data-ago>{}</time>').format(
-        iso(instant), _local(instant).strftime("%Y-%m-%d %H:%M:%S"), since(context["ask"].now_us - instant)
+        iso(instant), _local(instant).strftime("%Y-%m-%d %H:%M:%S"), since(context["request"].now_us - instant)
     )
 
 
@@ -115,8 +115,8 @@ def since(microseconds: int) -> str:
         if left < size:
             break
         left, unit = left // size, larger
-    told = counted(left, unit)
-    return f"{told} ago" if microseconds > 0 else f"in {told}"
+    shown = counted(left, unit)
+    return f"{shown} ago" if microseconds > 0 else f"in {shown}"
 
 
 def number(value: int) -> str:
@@ -131,8 +131,8 @@ def counted(value: int, noun: str) -> str:
 
 def sentence(text: str) -> str:
     """Formats a line as a sentence: with a capital letter, unless it begins with our command, and a full stop."""
-    told = text if text.startswith("signet-sync") else text[:1].upper() + text[1:]
-    return told if told.endswith((".", "!", "?")) or not told else f"{told}."
+    shown = text if text.startswith("signet-sync") else text[:1].upper() + text[1:]
+    return shown if shown.endswith((".", "!", "?")) or not shown else f"{shown}."
 
 
 def _instant(value: int | str | None) -> int | None:
@@ -149,9 +149,9 @@ def _local(instant: int) -> datetime:
 
 def plain_page(title: str, lines: Iterable[str], *, head: str = "") -> str:
     """Returns a page without templates and styles, for clients without access to them; `head` is HTML."""
-    told = "".join(f"<p>{escaped(line)}</p>" for line in lines if line)
+    shown = "".join(f"<p>{escaped(line)}</p>" for line in lines if line)
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8">{head}'
         f'<meta name="viewport" content="width=device-width, initial-scale=1"><title>{escaped(title)}</title></head>'
-        f"<body><h1>{escaped(title)}</h1>{told}</body></html>"
+        f"<body><h1>{escaped(title)}</h1>{shown}</body></html>"
     )

@@ -22,7 +22,7 @@ from signet_sync.text.sanitizer import sanitize_line
 _PROFILES, _ITEMS = 300, 50
 
 
-class Lineage(NamedTuple):
+class GraphPosition(NamedTuple):
     """A session's position: its thread, the sessions beside it there, its node and number of pieces.
 
     `above` are the arcs and epochs that contain it, each with a line.
@@ -36,10 +36,10 @@ class Lineage(NamedTuple):
     above: list[tuple[str, str]]
 
 
-NOWHERE = Lineage(None, None, None, None, 0, [])
+NOWHERE = GraphPosition(None, None, None, None, 0, [])
 
 
-class Resting(NamedTuple):
+class EvidenceOfSession(NamedTuple):
     """An entity's item of evidence that rests on a session."""
 
     entity: str
@@ -47,7 +47,7 @@ class Resting(NamedTuple):
     item: Evidence
 
 
-def lineage_of(database: Database, ref: SessionRef) -> Lineage:
+def lineage_of(database: Database, ref: SessionRef) -> GraphPosition:
     """Returns a session's position in the graph."""
     thread_id, before, after = outcomes.before_and_after(database, ref)
     node = next(iter(references.best(database, ref)), None)
@@ -58,14 +58,14 @@ def lineage_of(database: Database, ref: SessionRef) -> Lineage:
     labels = passages.labels(database, ref.agent_id, dict.fromkeys([*arcs, *epochs]))
     head = nodes.summary_of(database, ref.agent_id, thread_id) if thread_id else None
     pieces = len(neighbours.children(database, ref.agent_id, node))
-    return Lineage(head, before, after, node, pieces, list(labels.items()))
+    return GraphPosition(head, before, after, node, pieces, list(labels.items()))
 
 
-def resting(place: Place, database: Database, agent_id: str, paths: Sequence[str]) -> list[Resting]:
+def resting(place: Place, database: Database, agent_id: str, paths: Sequence[str]) -> list[EvidenceOfSession]:
     """Returns items of an agent's entity files that rest on some artifacts; bounded."""
     marks = [f"[[{path}|" for path in paths]
     limit = place.settings().max_file_bytes
-    found: list[Resting] = []
+    found: list[EvidenceOfSession] = []
     for profile in entities_store.entities(database, agent_id)[:_PROFILES] if marks else []:
         file = files.read(place.root, profile.path, limit)
         if not isinstance(file, Found):
@@ -73,5 +73,5 @@ def resting(place: Place, database: Database, agent_id: str, paths: Sequence[str
         for line in file.raw.decode("utf-8", "replace").split("\n"):
             if "[[memory/" in line and any(mark in line for mark in marks):
                 item = read_item(sanitize_line(line).removeprefix("- "))
-                found += [Resting(profile.id, profile.title, item)] if item else []
+                found += [EvidenceOfSession(profile.id, profile.title, item)] if item else []
     return found[:_ITEMS]

@@ -14,9 +14,9 @@ from signet_sync.formats.paths import page_agent
 from signet_sync.formats.wikilinks import leaves_workspace
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store import sessions
-from signet_sync.web.markdown import Block
+from signet_sync.web.markdown import MarkdownBlock
 from signet_sync.web.markdown import targets as links_of
-from signet_sync.web.page_lines import Section
+from signet_sync.web.page_lines import PageSection
 
 # The end of the path of a session log page.
 _DAY = re.compile(r"ledger/(\d{4})/(\d\d)/(\d\d)\.md$", re.ASCII)
@@ -24,22 +24,22 @@ _MONTH = re.compile(r"ledger/(\d{4})-(\d\d)\.md$", re.ASCII)
 _LONGEST = 500  # characters
 
 
-class Target(NamedTuple):
+class LinkTarget(NamedTuple):
     """A view and its parameters."""
 
     view: str
     given: Mapping[str, str]
 
 
-def targets(database: Database, agent_id: str, page: Iterable[Section]) -> dict[str, Target]:
+def targets(database: Database, agent_id: str, page: Iterable[PageSection]) -> dict[str, LinkTarget]:
     """Returns the target of each link and handle of a page, by its text; links without a target are left out."""
-    named = {part.target for section in page for line in section.lines for part in line.parts if part.target}
+    named = {span.target for section in page for line in section.lines for span in line.spans if span.target}
     return of_names(database, agent_id, named)
 
 
-def of_names(database: Database, agent_id: str, named: Iterable[str]) -> dict[str, Target]:
+def of_names(database: Database, agent_id: str, named: Iterable[str]) -> dict[str, LinkTarget]:
     """Returns the same for any paths and handles."""
-    found: dict[str, Target] = {}
+    found: dict[str, LinkTarget] = {}
     named = set(named)
     artifacts = sessions.of_paths(database, agent_id, [name for name in named if name.startswith("memory/")])
     for name in named:
@@ -50,7 +50,7 @@ def of_names(database: Database, agent_id: str, named: Iterable[str]) -> dict[st
     return found
 
 
-def of_blocks(database: Database, agent_id: str, shown: Iterable[Block]) -> dict[str, Target]:
+def of_blocks(database: Database, agent_id: str, shown: Iterable[MarkdownBlock]) -> dict[str, LinkTarget]:
     """Returns the targets of links in Markdown that stay within the workspace, if we have a view for them.
 
     All other links stay text: nothing outside the workspace is looked up because a file names it, and a browser looks
@@ -76,23 +76,23 @@ def _paths_of(target: str) -> list[str]:
     return [path, f"memory/{path}"] if "/" not in path else [path]
 
 
-def _file(ref: sessions.SessionRef, path: str) -> Target:
-    return Target("session", {"token": ref.session_token, "session": ref.session_id, "path": path})
+def _file(ref: sessions.SessionRef, path: str) -> LinkTarget:
+    return LinkTarget("session", {"token": ref.session_token, "session": ref.session_id, "path": path})
 
 
-def _place(name: str, agent_id: str) -> Target | None:
+def _place(name: str, agent_id: str) -> LinkTarget | None:
     ours = page_agent(name) == agent_id
     if ours and (match := _DAY.search(name)):
-        return Target("sessions", {"day": "-".join(match.groups())})
+        return LinkTarget("sessions", {"day": "-".join(match.groups())})
     if ours and (match := _MONTH.search(name)):
         month = f"{match[1]}-{match[2]}"
-        return Target("sessions", {"from": f"{month}-01", "to": f"{month}-{_length(int(match[1]), int(match[2]))}"})
+        return LinkTarget("sessions", {"from": f"{month}-01", "to": f"{month}-{_length(int(match[1]), int(match[2]))}"})
     place = parse_path(name)
     if place is not None:
-        return Target("entity", {"entity": place.id}) if place.agent_id == agent_id else None
+        return LinkTarget("entity", {"entity": place.id}) if place.agent_id == agent_id else None
     if kind_of(name) is not None:
-        return Target("entity", {"entity": name})
-    return Target("node", {"node": name}) if HANDLE.fullmatch(name) else None
+        return LinkTarget("entity", {"entity": name})
+    return LinkTarget("node", {"node": name}) if HANDLE.fullmatch(name) else None
 
 
 def _length(year: int, month: int) -> int:

@@ -11,7 +11,7 @@ from signet_sync.sessions.store.live import LiveSession
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store.sessions import SessionRef
 from signet_sync.web import transcript
-from signet_sync.web.markdown import Block
+from signet_sync.web.markdown import MarkdownBlock
 
 _CHARACTERS = 64_000
 
@@ -26,12 +26,12 @@ class Running(NamedTuple):
     last_at: str
 
 
-class Said(NamedTuple):
+class RunningTurn(NamedTuple):
     """A turn of a running session."""
 
     role: str
     at: str
-    blocks: list[Block]
+    blocks: list[MarkdownBlock]
     shortened: bool
 
 
@@ -62,15 +62,15 @@ def buffers(
     ]
 
 
-def said(database: Database, agent_id: str, of: Sequence[LiveSession]) -> list[Said]:
+def turns_of(database: Database, agent_id: str, of: Sequence[LiveSession]) -> list[RunningTurn]:
     """Returns the newest turns, as many as a page shows."""
     every = [turn for one in of for turn in live.transcript(database, agent_id, one.session_key, one.session_id)]
     room = _CHARACTERS
-    found: list[Said] = []
+    found: list[RunningTurn] = []
     for turn in sorted(every, key=lambda turn: (turn.at, turn.turn), reverse=True):
         if room <= 0:
             break
         words = turn.content[:room]
-        found.append(Said(turn.role, turn.at, transcript.words(words), len(words) < len(turn.content)))
+        found.append(RunningTurn(turn.role, turn.at, transcript.words(words), len(words) < len(turn.content)))
         room -= max(len(words), 1)
     return found[::-1]

@@ -72,10 +72,10 @@ class Events:
 
         Every write to the database goes through its log.
         """
-        said = {**(read_heartbeat(self._place.state()) or {}), "beat_at": None}
-        pid = said.get("pid")
+        heartbeat = {**(read_heartbeat(self._place.state()) or {}), "beat_at": None}
+        pid = heartbeat.get("pid")
         path = self._place.database
-        return said, isinstance(pid, int) and process_alive(pid), _moved(path), _moved(f"{path}-wal")
+        return heartbeat, isinstance(pid, int) and process_alive(pid), _moved(path), _moved(f"{path}-wal")
 
 
 class _Counted(StreamingResponse):

@@ -19,62 +19,62 @@ MARKED_UP = 2_000
 _DEEPEST = 6
 _COLUMNS = 30
 
-SpanKind = Literal["text", "strong", "em", "code", "link", "image"]
+SpanKind = Literal["text", "strong", "em", "code", "link", "image", "handle"]
 BlockKind = Literal["paragraph", "heading", "quote", "list", "code", "table", "rule", "tool"]
 
 
-class Span(NamedTuple):
-    """A piece of a line; `target` is the destination of a link or image, as written."""
+class MarkdownSpan(NamedTuple):
+    """A piece of a line; `target` is the destination of a link or image as written, or the id of a handle."""
 
     kind: SpanKind
     text: str
     target: str = ""
 
 
-class Line(NamedTuple):
+class MarkdownLine(NamedTuple):
     """One line of a file, counted from 1."""
 
     number: int
-    spans: tuple[Span, ...]
+    spans: tuple[MarkdownSpan, ...]
 
 
-class Item(NamedTuple):
+class MarkdownItem(NamedTuple):
     """An item of a list: its level, its marker, its lines."""
 
     level: int
     marker: str
-    lines: tuple[Line, ...]
+    lines: tuple[MarkdownLine, ...]
 
 
-class Row(NamedTuple):
+class MarkdownRow(NamedTuple):
     """A row of a table."""
 
     number: int
-    cells: tuple[tuple[Span, ...], ...]
+    cells: tuple[tuple[MarkdownSpan, ...], ...]
 
 
-class Call(NamedTuple):
+class ToolCall(NamedTuple):
     """A call of a tool: its line, name and arguments, and whether it failed."""
 
     number: int
     name: str
-    detail: tuple[Span, ...]
+    detail: tuple[MarkdownSpan, ...]
     failed: bool
 
 
-class Block(NamedTuple):
+class MarkdownBlock(NamedTuple):
     """Lines that belong together. `label` is a code block's language; `level` a heading's.
 
     A list has `items`, a table `rows` (the first is its header), a tool its `call`, with its output as `lines`.
     """
 
     kind: BlockKind
-    lines: tuple[Line, ...] = ()
+    lines: tuple[MarkdownLine, ...] = ()
     level: int = 0
     label: str = ""
-    items: tuple[Item, ...] = ()
-    rows: tuple[Row, ...] = ()
-    call: Call | None = None
+    items: tuple[MarkdownItem, ...] = ()
+    rows: tuple[MarkdownRow, ...] = ()
+    call: ToolCall | None = None
 
 
 Numbered = tuple[int, str]
@@ -85,7 +85,8 @@ _CONTAINERS = re.compile(r"[\s>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)*")
 _TASK = re.compile(r"\[([ xX])\][ \t]+")
 _CELL_END = re.compile(r"(?<!\\)\|")
 _WIKILINK = re.compile(r"\[\[([^\[\]|]+)(?:\|([^\[\]]*))?\]\]")
-_SPECIAL = re.compile(r"[\\`*_\[]")
+_HANDLE = re.compile(r"(?<!\S)\^([a-z]-[a-z2-7]+)(?!\S)")
+_SPECIAL = re.compile(r"[\\`*_\[^]")
 
 
 class _Markdown(MarkdownIt):
@@ -109,13 +110,25 @@ def _wikilink(state: StateInline, silent: bool) -> bool:
     return True
 
 
+def _handle(state: StateInline, silent: bool) -> bool:
+    found = _HANDLE.match(state.src, state.pos, state.posMax)
+    if found is None:
+        return False
+    if not silent:
+        token = state.push("handle", "", 0)
+        token.content, token.meta = found[0], {"target": found[1]}
+    state.pos = found.end()
+    return True
+
+
 _markdown = _Markdown("zero").enable(
     ["blockquote", "fence", "heading", "hr", "list", "table", "backticks", "emphasis", "escape", "image", "link"]
 )
 _markdown.inline.ruler.before("link", "wikilink", _wikilink)
+_markdown.inline.ruler.before("link", "handle", _handle)
 
 
-def blocks(lines: Sequence[Numbered], *, fence: str = "", call_of: CallOf | None = None) -> list[Block]:
+def blocks(lines: Sequence[Numbered], *, fence: str = "", call_of: CallOf | None = None) -> list[MarkdownBlock]:
     """Returns the blocks of some lines. `fence` was opened before them; `call_of` parses lines that call a tool."""
     lines = [(0, fence), *lines] if fence else lines
     tokens: list[Token] = []
@@ -123,10 +136,10 @@ def blocks(lines: Sequence[Numbered], *, fence: str = "", call_of: CallOf | None
     return _Reader(lines, call_of).read(tokens)
 
 
-def spans(text: str) -> tuple[Span, ...]:
+def spans(text: str) -> tuple[MarkdownSpan, ...]:
     """Returns the pieces of a line."""
     if len(text) > MARKED_UP or not _SPECIAL.search(text):
-        return (Span("text", text),) if text else ()
+        return (MarkdownSpan("text", text),) if text else ()
     tokens: list[Token] = []
     _markdown.inline.parse(text, _markdown, {}, tokens)
     return tuple(_joined(_spans(tokens)))
@@ -149,9 +162,9 @@ def numbered(text: str, first: int) -> list[Numbered]:
     return list(enumerate(text.split("\n"), first))
 
 
-def targets(shown: Iterable[Block]) -> set[str]:
+def targets(shown: Iterable[MarkdownBlock]) -> set[str]:
     """Returns the destinations of the links in some blocks."""
-    every: list[tuple[Span, ...]] = []
+    every: list[tuple[MarkdownSpan, ...]] = []
     for block in shown:
         every += [line.spans for line in block.lines]
         every += [line.spans for item in block.items for line in item.lines]
@@ -168,11 +181,11 @@ class _Reader:
     def __init__(self, lines: Sequence[Numbered], call_of: CallOf | None) -> None:
         self._lines = lines
         self._call_of = call_of
-        self._found: list[Block] = []
-        self._items: list[Item] = []  # of the current list
+        self._found: list[MarkdownBlock] = []
+        self._items: list[MarkdownItem] = []  # of the current list
         self._shown = 0  # how many lines are in blocks or between them
 
-    def read(self, tokens: Sequence[Token]) -> list[Block]:
+    def read(self, tokens: Sequence[Token]) -> list[MarkdownBlock]:
         """Returns the blocks in order."""
         lists = quotes = 0
         marker = ""
@@ -190,12 +203,14 @@ class _Reader:
             elif kind == "fence":
                 self._fence(token, start)
             elif kind == "hr":
-                self._add(Block("rule", (Line(self._lines[start][0], ()),)))
+                self._add(MarkdownBlock("rule", (MarkdownLine(self._lines[start][0], ()),)))
             elif kind == "heading_open":
-                words = Line(self._lines[start][0], spans(tokens[at + 1].content))
-                self._add(Block("heading", (words,), level=int(token.tag[1])))
+                words = MarkdownLine(self._lines[start][0], spans(tokens[at + 1].content))
+                self._add(MarkdownBlock("heading", (words,), level=int(token.tag[1])))
             elif kind == "table_open":
-                self._add(Block("table", rows=tuple(self._row(row) for row in range(start, end) if row != start + 1)))
+                self._add(
+                    MarkdownBlock("table", rows=tuple(self._row(row) for row in range(start, end) if row != start + 1))
+                )
             elif kind == "paragraph_open":
                 held = tokens[at + 1].content.split("\n")
                 # Blanks that only Python treats as such may be stripped from the beginning, with their lines.
@@ -208,10 +223,10 @@ class _Reader:
         self._add()
         return self._found
 
-    def _add(self, *following: Block) -> None:
+    def _add(self, *following: MarkdownBlock) -> None:
         """Ends the current list, and adds the following blocks."""
         if self._items:
-            self._found.append(Block("list", items=tuple(self._items)))
+            self._found.append(MarkdownBlock("list", items=tuple(self._items)))
             self._items = []
         self._found += following
 
@@ -219,28 +234,30 @@ class _Reader:
         """Adds lines without a token as they are: nested too deeply, or only markers of lists and quotes."""
         for number, raw in self._lines[self._shown : until]:
             if raw.strip(" \t>*+-"):
-                self._add(Block("paragraph", (Line(number, (Span("text", raw),)),)))
+                self._add(MarkdownBlock("paragraph", (MarkdownLine(number, (MarkdownSpan("text", raw),)),)))
 
     def _paragraph(self, held: Sequence[str], start: int, lists: int, quotes: int, marker: str) -> None:
         task = _TASK.match(held[0]) if marker and held else None
         if task:
             held, marker = [held[0][task.end() :], *held[1:]], "☐" if task[1] == " " else "☑"
-        lines = tuple(Line(self._lines[start + at][0], spans(words)) for at, words in enumerate(held))
+        lines = tuple(MarkdownLine(self._lines[start + at][0], spans(words)) for at, words in enumerate(held))
         if not lines:
             return
         if lists:
-            self._items.append(Item(min(lists - 1, _DEEPEST), marker, lines))
+            self._items.append(MarkdownItem(min(lists - 1, _DEEPEST), marker, lines))
         else:
-            self._add(Block("quote" if quotes else "paragraph", lines))
+            self._add(MarkdownBlock("quote" if quotes else "paragraph", lines))
 
     def _fence(self, token: Token, start: int) -> None:
         code = token.content.split("\n")[:-1]
-        lines = tuple(Line(self._lines[start + at][0], (Span("text", raw),)) for at, raw in enumerate(code, 1))
+        lines = tuple(
+            MarkdownLine(self._lines[start + at][0], (MarkdownSpan("text", raw),)) for at, raw in enumerate(code, 1)
+        )
         last = self._found[-1].call if self._found and not self._items else None
         if last and last.number == self._lines[start - 1][0] and token.level and not token.info:
             self._found[-1] = self._found[-1]._replace(lines=lines)
         else:
-            self._add(Block("code", lines, label=token.info.strip()))
+            self._add(MarkdownBlock("code", lines, label=token.info.strip()))
 
     def _call(self, line: int) -> bool:
         """Whether a line calls a tool; if so adds it as a block of its own."""
@@ -249,22 +266,22 @@ class _Reader:
         if called is None:
             return False
         _, detail, failed = called
-        shown = spans(detail) if "`" in detail else (Span("code", detail),) if detail else ()
-        self._add(Block("tool", call=Call(number, raw.split("`", 2)[1], shown, failed)))
+        shown = spans(detail) if "`" in detail else (MarkdownSpan("code", detail),) if detail else ()
+        self._add(MarkdownBlock("tool", call=ToolCall(number, raw.split("`", 2)[1], shown, failed)))
         return True
 
-    def _row(self, line: int) -> Row:
+    def _row(self, line: int) -> MarkdownRow:
         """Returns a row with all its cells: tokens leave out cells without a header."""
         number, raw = self._lines[line]
         inner = _CONTAINERS.sub("", raw, count=1).strip().removeprefix("|")
         inner = inner[:-1] if inner.endswith("|") and not inner.endswith("\\|") else inner
-        return Row(number, tuple(spans(cell.strip()) for cell in _CELL_END.split(inner, _COLUMNS)))
+        return MarkdownRow(number, tuple(spans(cell.strip()) for cell in _CELL_END.split(inner, _COLUMNS)))
 
 
 # ── spans ──
 
 
-def _spans(tokens: Iterable[Token]) -> Iterator[Span]:
+def _spans(tokens: Iterable[Token]) -> Iterator[MarkdownSpan]:
     strong = emphasis = 0
     link: str | None = None
     words = ""
@@ -277,26 +294,28 @@ def _spans(tokens: Iterable[Token]) -> Iterator[Span]:
         elif kind == "link_open":
             link, words = str(token.attrs["href"]), ""
         elif kind == "link_close":
-            yield Span("link", words or link or "", link or "")
+            yield MarkdownSpan("link", words or link or "", link or "")
             link = None
         elif link is not None:
             words += token.content
         elif kind == "wikilink":
-            yield Span("link", token.content, token.meta["target"])
+            yield MarkdownSpan("link", token.content, token.meta["target"])
+        elif kind == "handle":
+            yield MarkdownSpan("handle", token.content, token.meta["target"])
         elif kind == "image":
             target = str(token.attrs["src"])
-            yield Span("image", token.content or target, target)
+            yield MarkdownSpan("image", token.content or target, target)
         elif token.content:
             within: SpanKind = "strong" if strong else "em" if emphasis else "text"
-            yield Span("code" if kind == "code_inline" else within, token.content)
+            yield MarkdownSpan("code" if kind == "code_inline" else within, token.content)
 
 
-def _joined(found: Iterable[Span]) -> Iterator[Span]:
+def _joined(found: Iterable[MarkdownSpan]) -> Iterator[MarkdownSpan]:
     """Joins neighbouring pieces of the same kind."""
-    held = Span("text", "")
+    held = MarkdownSpan("text", "")
     for span in found:
         if span.kind == held.kind and span.kind in ("text", "strong", "em"):
-            held = Span(held.kind, held.text + span.text)
+            held = MarkdownSpan(held.kind, held.text + span.text)
             continue
         if held.text:
             yield held

@@ -29,7 +29,7 @@ class Portion(NamedTuple, Generic[Row]):
         return self.number + 1 if self.first + len(self.rows) < self.total else None
 
     @property
-    def told(self) -> str:
+    def label(self) -> str:
         """`61–120 of 300`."""
         return f"{self.first + 1}–{self.first + len(self.rows)} of {self.total}" if self.rows else ""
 

@@ -10,7 +10,7 @@ from signet_sync.formats.calendar import quarter_of, week_of
 from signet_sync.graph.store.timeline import Extent
 from signet_sync.web.charts import axis as charts_axis
 from signet_sync.web.charts.axis import Axis
-from signet_sync.web.request import Ask
+from signet_sync.web.request import ViewRequest
 
 
 class Period(NamedTuple):
@@ -20,9 +20,9 @@ class Period(NamedTuple):
     until: str
 
     @classmethod
-    def of(cls, ask: Ask) -> Period:
+    def of(cls, request: ViewRequest) -> Period:
         """Reads it from the query."""
-        return cls(ask.query.get("at", "").strip(), ask.query.get("until", "").strip())
+        return cls(request.query.get("at", "").strip(), request.query.get("until", "").strip())
 
     def axis(self, extent: Extent, now_us: int) -> Axis:
         """Returns its time axis. Raises `UsageError` if it is neither a quarter nor a week."""

@@ -18,7 +18,7 @@ class Site:
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class ViewRequest:
     """One request: its agent, path parameters and query (each name once), and the present in microseconds."""
 
     site: Site
@@ -29,7 +29,7 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class WebPage:
     """What is shown: a template's name without `.html`, the page's title, its values, the HTTP status."""
 
     template: str
@@ -38,4 +38,4 @@ class Page:
     status: int = 200
 
 
-View = Callable[[Ask], Page]
+View = Callable[[ViewRequest], WebPage]

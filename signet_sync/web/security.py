@@ -31,7 +31,7 @@ HEADERS = {
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
 }
 _METHODS = ("GET", "HEAD")
-_WAY_IN = "Open the whole address that signet-sync ui has printed, or start signet-sync ui again."
+_WAY_IN = "Open the complete address that signet-sync ui printed, or start signet-sync ui again."
 _AS_BYTES = "surrogateescape"
 
 
@@ -59,7 +59,7 @@ class Keys:
         return _same(given, self.cookie)
 
 
-class Guard:
+class BrowserGuard:
     """Refuses requests without access, and puts the same headers on every answer."""
 
     def __init__(self, page: ASGIApp, keys: Keys, port: int) -> None:
@@ -77,20 +77,20 @@ class Guard:
     def _judge(self, request: _Request) -> HTMLResponse | None:
         """Returns the answer to a request that is not passed on, else None."""
         if request.method not in _METHODS:
-            return _refusal(405, "This page can only be looked at.", {"Allow": ", ".join(_METHODS)})
+            return _refusal(405, "This page is read-only.", {"Allow": ", ".join(_METHODS)})
         host = request.only("host")
         # An invalid path could redirect from our own address to a foreign host.
         if host is None or host not in self._hosts or not request.path.startswith("/"):
-            return _refusal(403, "This page answers to its own address alone.")
+            return _refusal(403, "This page is served at its own address only.")
         if request.only("origin") not in ("", *(f"http://{one}" for one in self._hosts)):
-            return _refusal(403, "Another page asked for this one.")
+            return _refusal(403, "The request came from another page.")
         given = request.token()
         if given is not None and self._keys.open(given):
             if request.is_ours or request.is_visit:
                 return self._let_in(request, host)
         elif any(map(self._keys.known, request.values_of(self._cookie))) and request.is_ours:
             return None
-        return _refusal(403, "This page wants the token of its address.", hint=_WAY_IN)
+        return _refusal(403, "This page needs the token of its address.", hint=_WAY_IN)
 
     def _let_in(self, request: _Request, host: str) -> HTMLResponse:
         """Returns the cookie for the token, with a redirect to the same page without it.

@@ -10,12 +10,11 @@ from contextlib import contextmanager
 
 import uvicorn
 
-from signet_sync.errors import UsageError
+from signet_sync.host.local_port import HOST, listening
 from signet_sync.web.app import make
 from signet_sync.web.request import Site
 from signet_sync.web.security import TOKEN, Keys
 
-HOST = "127.0.0.1"
 _GRACE = 1  # seconds for answers in progress
 
 
@@ -24,23 +23,8 @@ def serve(site: Site, port: int, announce: Callable[[str, str, int], None]) -> N
 
     Port 0 is a free one. Raises `UsageError` if the port is taken.
     """
-    with _listening(port) as listener:
+    with listening(port, code="port-unusable") as listener:
         asyncio.run(_served(site, listener, announce))
-
-
-def _listening(port: int) -> socket.socket:
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((HOST, port))
-        listener.listen(64)  # from now on every client that knows the address can connect
-    except OSError as error:
-        listener.close()
-        why = (error.strerror or "it cannot be used").lower()
-        raise UsageError(
-            f"port {port}: {why}", hint="choose another --port, or none for a free one", code="port-unusable"
-        ) from None
-    return listener
 
 
 async def _served(site: Site, listener: socket.socket, announce: Callable[[str, str, int], None]) -> None:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from signet_sync.sessions.digest.lines import Speaker, call_of, is_ours, turn_of
 from signet_sync.text import chunking
 from signet_sync.text.chunking import ChunkSpan
-from signet_sync.web.markdown import Block, blocks, numbered, open_fence
+from signet_sync.web.markdown import MarkdownBlock, blocks, numbered, open_fence
 
 PART = 8_000  # tokens: about ten screens
 
@@ -20,7 +20,7 @@ _WORD = re.compile(r"[^\W\d_]+")
 _DIVIDER = "***\n\n"
 
 
-class Turn(NamedTuple):
+class TurnView(NamedTuple):
     """What one speaker said; `goes_on` if it began in an earlier part. `at` is in microseconds.
 
     `line` is that of its heading, 0 if it has none.
@@ -31,7 +31,7 @@ class Turn(NamedTuple):
     at: int | None
     line: int
     goes_on: bool
-    blocks: list[Block]
+    blocks: list[MarkdownBlock]
 
 
 @dataclass(frozen=True)
@@ -67,25 +67,25 @@ def cut(text: str, first: int = 1, *, spoken: bool) -> Script:
     return Script(text, first, begun, tuple(chunking.pieces(text, PART, begun)), spoken and is_ours(text))
 
 
-def read(script: Script, part: int) -> list[Turn]:
+def read(script: Script, part: int) -> list[TurnView]:
     """Returns the turns of a part, counted from 0; none if there is no such part."""
     if not 0 <= part < len(script.parts):
         return []
     return [turn for turn in _turns(script, script.parts[part]) if turn.blocks or turn.label]
 
 
-def words(text: str) -> list[Block]:
+def words(text: str) -> list[MarkdownBlock]:
     """Returns the blocks of a text that is not in a file, such as a turn of a running session."""
     return blocks(numbered(text, 1))
 
 
-def _turns(script: Script, piece: ChunkSpan) -> Iterator[Turn]:
+def _turns(script: Script, piece: ChunkSpan) -> Iterator[TurnView]:
     next_turn = bisect_right(script.begun, piece.start, key=lambda turn: turn.start)
     starts = [turn for turn in script.begun[max(next_turn - 1, 0) :] if turn.start < piece.end]
     line = script.line_at(piece.start)
     if not starts or starts[0].start > piece.start:
         end = starts[0].start if starts else piece.end
-        yield Turn("other", "", None, 0, False, _blocks(script, piece.start, end, line))
+        yield TurnView("other", "", None, 0, False, _blocks(script, piece.start, end, line))
         line += script.text.count("\n", piece.start, end)
     for place, turn in enumerate(starts):
         end = min(starts[place + 1].start if place + 1 < len(starts) else piece.end, piece.end)
@@ -96,23 +96,23 @@ def _turns(script: Script, piece: ChunkSpan) -> Iterator[Turn]:
         line += script.text.count("\n", begin, end)
 
 
-def _turn(script: Script, turn: chunking.TurnStart, begin: int, end: int, line: int) -> Turn:
+def _turn(script: Script, turn: chunking.TurnStart, begin: int, end: int, line: int) -> TurnView:
     """Returns a turn between two positions, without its heading."""
     head = turn.start + len(_DIVIDER) * script.text.startswith(_DIVIDER, turn.start)
     head_end = script.text.find("\n", head, head + 1_000)
     opening = script.text[head : head_end if head_end >= 0 else min(end, head + 1_000)]
     heading = turn_of(opening, ours=script.ours)
     if heading is None:
-        return Turn("other", "", turn.at, 0, begin > turn.start, _blocks(script, begin, end, line))
+        return TurnView("other", "", turn.at, 0, begin > turn.start, _blocks(script, begin, end, line))
     speaker, said = heading
     label = speaker.capitalize() if speaker != "other" else _role(opening)
     if begin > turn.start:
         fence = open_fence(script.text[turn.start : begin].split("\n"))
-        return Turn(speaker, label, turn.at, 0, True, _blocks(script, begin, end, line, fence))
+        return TurnView(speaker, label, turn.at, 0, True, _blocks(script, begin, end, line, fence))
     # Words may follow the label on the same line.
     body = head + len(opening) - len(said)
     inner = line + script.text.count("\n", begin, body)
-    return Turn(speaker, label, turn.at, 0 if said else inner, False, _blocks(script, body, end, inner))
+    return TurnView(speaker, label, turn.at, 0 if said else inner, False, _blocks(script, body, end, inner))
 
 
 def _role(opening: str) -> str:
@@ -120,6 +120,6 @@ def _role(opening: str) -> str:
     return found[0].capitalize() if found else ""
 
 
-def _blocks(script: Script, begin: int, end: int, line: int, fence: str = "") -> list[Block]:
+def _blocks(script: Script, begin: int, end: int, line: int, fence: str = "") -> list[MarkdownBlock]:
     text = script.text[begin:end]
     return blocks(numbered(text, line), fence=fence, call_of=call_of if script.ours else None)

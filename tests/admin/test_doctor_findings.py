@@ -327,7 +327,9 @@ def test_a_version_skew(vault: Vault, tmp_path: Path, monkeypatch: pytest.Monkey
             do(told(vault, "version-skew")["remedy"])
             answer = vault.call("doctor")
     # Nothing is left that is not well: it is said in few lines.
-    assert answer.code == 0 and answer.out.endswith("all is well\n") and len(answer.out.splitlines()) < 22, answer.out
+    assert answer.code == 0 and answer.out.endswith("everything is in order\n") and len(answer.out.splitlines()) < 22, (
+        answer.out
+    )
 
 
 # ── 12 ──

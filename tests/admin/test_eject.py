@@ -159,7 +159,7 @@ def test_what_hooks_told_of_and_nobody_could_take_in_is_named(vault):
     bad = vault.state / "spool/bad"
     bad.mkdir(parents=True)
     (bad / "job").write_text("{}")
-    assert "1 session that hooks told of" in vault.call("eject", "--dry-run").out
+    assert "1 session that could not be captured" in vault.call("eject", "--dry-run").out
     (note,) = eject(vault)["notes"]
     assert "(1)" in note and "signet-sync import" in note
 

@@ -98,14 +98,14 @@ def test_claude_code_and_back_to_the_byte(home: Path, vault: Vault) -> None:
     assert fed(vault).keys() == {"claude-code"}
 
     before = path.stat()
-    assert "already as it should be" in good(call("hooks", "install", "claude-code")).out
+    assert "already up to date" in good(call("hooks", "install", "claude-code")).out
     assert path.stat() == before
 
     assert "changed" in good(call("hooks", "uninstall", "claude-code")).out
     assert path.read_text() == SETTINGS
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
     assert fed(vault) == {}
-    assert "nothing of signet-sync" in good(call("hooks", "uninstall", "claude-code")).out
+    assert "nothing to remove" in good(call("hooks", "uninstall", "claude-code")).out
     assert [entry.name for entry in path.parent.iterdir()] == ["settings.json"]
 
 
@@ -399,7 +399,7 @@ def test_codex_asks_again_for_hooks_that_move_up(home: Path, vault: Vault) -> No
 def test_trust_is_for_codex(home: Path, vault: Vault) -> None:
     answer = call("hooks", "install", "claude-code", "--trust")
     assert answer.code == 2
-    assert "only Codex" in answer.err
+    assert "Codex only" in answer.err
 
 
 def test_a_broken_config_of_codex_stops_only_the_trust(home: Path, vault: Vault) -> None:
@@ -489,7 +489,7 @@ def test_status_says_what_came_of_the_hooks(home: Path, vault: Vault) -> None:
     found = conditions()["claude-code"]
     assert (found["transcripts_read"], found["last_trouble"]) == (1, "T3 last: one")
     told = call("hooks", "status", "claude-code").out
-    assert f"transcripts read: last {found['last_read']}, 1 in all" in told and "last trouble: T3 last: one" in told
+    assert f"transcripts read: last {found['last_read']}, 1 in total" in told and "last error: T3 last: one" in told
 
 
 def test_what_is_proposed_names_the_workspace_where_it_must(home: Path, vault: Vault, tmp_path: Path) -> None:

@@ -219,7 +219,7 @@ def test_a_session_at_work_is_no_job_that_waits(indexed: Vault) -> None:
         spool.put(spool_folder, job)
     intake = status(indexed)["intake"]
     assert (intake["waiting"], intake["at_work"]) == (1, 1)
-    assert "1 job waiting · 1 session lately at work" in indexed.call("status").out
+    assert "1 job waiting · 1 session active recently" in indexed.call("status").out
 
 
 # ── logs ──
@@ -250,7 +250,7 @@ def test_logs_of_hooks_and_intake(indexed: Vault) -> None:
 def test_logs_before_anything_was_logged_says_where_they_will_be(vault: Vault) -> None:
     answer = vault.call("logs")
     assert answer.code == 2
-    assert "signet-sync run writes the log" in answer.err
+    assert "it is written by signet-sync run" in answer.err
     assert vault.call("logs", "--json").json["exists"] is False
 
 

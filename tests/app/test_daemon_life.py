@@ -155,7 +155,7 @@ def test_a_hangup_reads_the_settings_anew_and_bad_ones_leave_the_old(vault: Vaul
     agent.send(signal.SIGHUP)
     found = until(lambda: (now := status(vault))["trouble"] and now["last_full_pass"] != passed and now, "told")
     assert "budget_tokens" in found["trouble"]
-    assert "the last good value or the default counts" in found["trouble"]
+    assert "the last good value or the default is used" in found["trouble"]
     assert found["state"] == "watching"
     assert page(vault) == small
     assert found["interval"] == 3600

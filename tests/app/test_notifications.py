@@ -201,7 +201,7 @@ def test_a_workspace_cannot_have_anything_told(vault: Vault) -> None:
     settings, warnings = model.load(str(vault.root))
     assert not settings.notify_desktop and settings.notify_command == ()
     assert len(warnings) == 2 and "a workspace may not set this" in warnings[0].message
-    assert model.notices() == (False, ())
+    assert model.notification_settings() == (False, ())
 
 
 def test_a_session_is_told_at_its_start_and_no_longer_than_it_lasts(vault: Vault) -> None:
@@ -296,7 +296,7 @@ def test_a_try_says_whether_it_arrived(desk: Desk) -> None:
     assert desk.told() == [["-x", "Hello"]]
     (desk.bin / "tell-me").unlink()
     missed = call("notify", "Hello")
-    assert missed.code == 1 and "not told: there is no program tell-me" in missed.err
+    assert missed.code == 1 and "not sent: there is no program tell-me" in missed.err
     for wrong in ([], ["x", "--unit", "y"]):
         assert call("notify", *wrong).code == 2
 
@@ -313,7 +313,7 @@ def test_a_unit_that_failed_is_told_whatever_the_settings_are(desk: Desk) -> Non
     own_settings('[notify]\ncommand = ["tell-me"]\n[reconcile]\ninterval = "soon"\n')
     answer = call("notify", "--unit", "signet-sync-notes-0a1b2c3d.service")
     assert answer.code == 0
-    assert "the service signet-sync-notes-0a1b2c3d.service ended by an error" in desk.texts()[0]
+    assert "the service signet-sync-notes-0a1b2c3d.service failed" in desk.texts()[0]
     own_settings("[notify\n")
     answer = call("notify", "--unit", "signet-sync.service")
     assert answer.code == 0 and "signet-sync doctor" in answer.err, "the journal has it at least"

@@ -255,7 +255,7 @@ def test_rows_that_no_signet_sync_writes_are_told_and_left(vault: Vault, file: P
     resealed(file)
     wipe(vault)
     answer = vault.call("backup", "restore", str(file), "--now", LATER)
-    assert answer.code == 0 and "1 row of pins that no signet-sync writes" in answer.err
+    assert answer.code == 0 and "1 invalid row of pins left out" in answer.err
     marks = vault.rows("select * from forgotten_memories") + vault.rows("select * from acceptances order by path")
     assert len(marks) == 3 and "memory/x.md" not in str(marks)
     assert "hunter2" not in str(marks) and "REDACTED" in str(marks)
@@ -344,7 +344,7 @@ def test_the_list_tells_of_each_when_how_large_what_and_whether_it_is_whole(vaul
     assert [one["made_at"] for one in listed][:2] == [NOW, LATER] or listed[0]["name"] == "native-20260329.db"
     assert set(listed[0]["rows"]) == set(BACKED_UP) and listed[0]["bytes"] > 0
     text = kept.done(vault.call("backup", "list")).out
-    assert "whole: 4 memories, 3 pins" in text and "damaged" in text
+    assert "intact: 4 memories, 3 pins" in text and "damaged" in text
     wipe(vault)
     assert "no backups yet" in kept.done(vault.call("backup", "list")).out
 

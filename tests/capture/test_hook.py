@@ -617,7 +617,7 @@ def test_broken_settings_neither_lose_a_session_nor_give_it_to_another_agent(lis
             assert take(listened, "codex", payload("SessionEnd", transcript), "--strict").code == 0
             assert {job.agent_id for job in jobs(listened)} == {"keeper"}
         path.write_text("")
-        assert "the last good value or the default counts" in log(listened)
+        assert "the last good value or the default is used" in log(listened)
 
 
 # --- real payloads, places, time ------------------------------------------------------------------------------------
@@ -707,6 +707,6 @@ def test_it_takes_no_time(listened, transcript, capsys, tmp_path):
 
 
 def test_help_is_clicks_and_other_commands_may_search_for_hook(vault):
-    assert "Harnesses call this" in vault.spawn("hook", "--help").out
+    assert "Called by harnesses" in vault.spawn("hook", "--help").out
     assert "Usage:" in call("hook", "--help").out
     assert "no_index" not in vault.spawn("search", "hook", "--json").out

@@ -108,7 +108,7 @@ def test_a_session_that_is_still_written_is_left_for_later_unless_it_is_named(va
     talk.idle(10)
     done = import_(vault, "claude-code")
     assert (done["segments"], [entry["path"] for entry in done["nothing"]]) == ([], [str(talk.path)])
-    assert "may still be going on" in done["nothing"][0]["reason"]
+    assert "may still be running" in done["nothing"][0]["reason"]
     assert len(import_(vault, "claude-code", talk.path)["segments"]) == 1
 
 

@@ -195,7 +195,7 @@ def test_the_line_of_a_pipe_tells_of_all_that_needs_a_person(indexed: Vault) -> 
         "intake": calm["intake"] | {"waiting": 2, "given_up": 1},
     }
     line = summary(worse)
-    for word in ("no sign of life", "2 jobs waiting", "1 job given up", "the disk is\\nfull"):
+    for word in ("not responding", "2 jobs waiting", "1 job given up", "the disk is\\nfull"):
         assert word in line
 
 

@@ -36,11 +36,12 @@ from signet_sync.errors import SignetSyncError, UsageError
 from signet_sync.formats.injected_block import CLOSING, OPENING
 from signet_sync.history import agent_view
 from signet_sync.history.agent_view import ANOTHER_AGENT
+from signet_sync.host import local_port
 from signet_sync.mcp_server import dispatch, resources, server, tools
 from signet_sync.mcp_server import http as mcp_server_http
-from signet_sync.mcp_server.memory import Memory
+from signet_sync.mcp_server.memory import ServedMemory
 from signet_sync.mcp_server.stdio import _Messages
-from signet_sync.mcp_server.write_tools import _said
+from signet_sync.mcp_server.write_tools import _events
 from signet_sync.pages import readable
 
 NAMES = {
@@ -62,9 +63,9 @@ class Machine:
     vault: Vault
     environ: Mapping[str, str]
 
-    def memory(self, **given: Any) -> Memory:
+    def memory(self, **given: Any) -> ServedMemory:
         """The memory of an agent of the workspace."""
-        return Memory(Context(str(self.vault.root)).place(), given.pop("agent_id", "default"), **given)
+        return ServedMemory(Context(str(self.vault.root)).place(), given.pop("agent_id", "default"), **given)
 
     def end(self, session: str, words: str, agent: str = "default") -> None:
         """Writes a session of a few words into the vault."""
@@ -146,12 +147,12 @@ def talk(built: Machine) -> Iterator[Talk]:
         yield begun
 
 
-def asked(memory: Memory, name: str, **arguments: Any) -> CallToolResult:
+def asked(memory: ServedMemory, name: str, **arguments: Any) -> CallToolResult:
     """A tool called in this process."""
     return tools.call(memory, tools.offered(memory)[name], arguments)
 
 
-def document(memory: Memory, name: str, **arguments: Any) -> dict[str, Any]:
+def document(memory: ServedMemory, name: str, **arguments: Any) -> dict[str, Any]:
     """What a tool that has to answer answers."""
     found = asked(memory, name, **arguments)
     assert not found.is_error, found
@@ -254,7 +255,7 @@ def test_hostile_arguments_get_typed_errors_and_the_server_lives(talk: Talk) -> 
         found = talk.ask(name, **arguments)
         assert code_of(found) == code, (name, arguments)
         jsonschema.validate(found.structured_content, schemas[name])  # some clients hold errors to it, too
-    with pytest.raises(MCPError, match="no such tool"):
+    with pytest.raises(MCPError, match="unknown tool"):
         talk.ask("memory_delete_everything")
     nul = talk.tell("memory_search", query="round\0ing")
     assert nul["hits"] == [] or nul["hits"]
@@ -283,7 +284,7 @@ def test_hints_for_agents_name_tools_and_no_flags(machine: Machine) -> None:
 def test_what_should_not_happen_is_logged_and_answered_plainly(
     machine: Machine, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def act(memory: Memory, given: Any) -> dict[str, Any]:
+    def act(memory: ServedMemory, given: Any) -> dict[str, Any]:
         raise ZeroDivisionError("the words of /a/private/place")
 
     broken = replace(tools.offered(machine.memory())["memory_stats"], act=act)
@@ -397,7 +398,7 @@ def without_the_question(answer: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in answer.items() if key not in ("query", "error")}
 
 
-def everything(memory: Memory, word: str) -> list[str]:
+def everything(memory: ServedMemory, word: str) -> list[str]:
     """All that a memory tells when it is asked about a word in every way there is, as texts."""
     offered = tools.offered(memory)
     texts = [
@@ -408,7 +409,7 @@ def everything(memory: Memory, word: str) -> list[str]:
     return texts if memory.shared else [*texts, *(one.text for one in pages(memory))]
 
 
-def pages(memory: Memory) -> Iterator[Any]:
+def pages(memory: ServedMemory) -> Iterator[Any]:
     """Every resource of a memory, read."""
     listed = resources.listed(memory, None)
     for one in listed.resources:
@@ -489,7 +490,7 @@ def test_what_happens_to_another_agent_s_files_on_the_way_is_not_told(
         memory = machine.memory(agent_id=agent)
         with memory.place.opened() as workspace:
             workspace.events += [*events.values(), "full text is built anew"]
-            assert _said(memory, workspace, "it waits") == f"{events[page]}; full text is built anew; it waits"
+            assert _events(memory, workspace, "it waits") == f"{events[page]}; full text is built anew; it waits"
     assert sorted(caplog.messages) == sorted(events.values())
 
 
@@ -675,9 +676,9 @@ def test_the_command_says_what_is_missing_or_wrong(machine: Machine, monkeypatch
     monkeypatch.setenv("SIGNET_MCP_TOKEN", "short")
     assert "SIGNET_MCP_TOKEN" in vault.call("mcp", "--http").err
     monkeypatch.setenv("SIGNET_MCP_TOKEN", TOKEN)
-    with mcp_server_http.bound(0) as taken:
+    with local_port.listening(0, code="port-taken") as taken:
         answer = vault.call("mcp", "--http", "--port", str(taken.getsockname()[1]))
-    assert (answer.code, "leave --port out" in answer.err) == (2, True)
+    assert (answer.code, "omit --port" in answer.err) == (2, True)
     monkeypatch.setitem(sys.modules, "mcp_types", None)
     answer = vault.call("mcp")
     assert (answer.code, answer.out) == (2, "")

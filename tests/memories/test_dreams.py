@@ -457,7 +457,7 @@ def test_run_sweep_skips_when_probe_says_live(vault: Vault) -> None:
     before = contents(vault.root)
     with state_dir.dream_lock(state_dir.locate(str(vault.root))):
         found = dream(vault)
-        assert "another sweep is at work" in done(vault, "dream", "--now", NOW).err
+        assert "another sweep is running" in done(vault, "dream", "--now", NOW).err
     assert (found["deferred"], found["candidates"], found["promoted"]) == (True, 0, [])
     assert contents(vault.root) == before and not (vault / "DREAMS.md").exists()
     assert vault.rows("select count(*) from dream_sweeps") == [(0,)]
@@ -477,7 +477,7 @@ def test_a_dry_run_shows_what_would_rise_and_writes_nothing(vault: Vault) -> Non
     told = dream(vault, "--dry-run")
     answer = done(vault, "dream", "--dry-run", "--now", NOW)
     assert (told["dry_run"], promoted(told)) == (True, [luis])
-    assert "1 would rise into MEMORY.md" in answer.out and LUIS in answer.out
+    assert "1 would be promoted into MEMORY.md" in answer.out and LUIS in answer.out
     assert (tree(vault.root), tree(vault.state, but=("signet-sync.db-shm",))) == before
     assert promoted(dream(vault)) == promoted(told)
 
@@ -721,7 +721,7 @@ def test_pages_that_are_held_back_are_shown_later(vault: Vault) -> None:
     before = vault.page()
     hold(vault)
     answer = done(vault, "dream", "--now", NOW)
-    assert "1 rose into MEMORY.md" in answer.out
+    assert "1 promoted into MEMORY.md" in answer.out
     assert "MEMORY.md is held back: a Signet daemon" in answer.err
     assert vault.page() == before and not (vault / "DREAMS.md").exists()
     assert vault.rows("select memory_id from memory_promotions") == [(luis,)]

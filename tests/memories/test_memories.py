@@ -111,7 +111,7 @@ def test_what_is_remembered_twice_is_written_once(vault: Vault) -> None:
     assert more["tags"] == ["editor", "style"] and more["private"]
     assert remember(vault, "Use tabs, never blanks.")["private"], "private stays private"
     assert remember(vault, "Use tabs, never blanks.", "--type", "decision")["id"] != first["id"]
-    assert "remembered already as ^" in vault.call("remember", "Use tabs, never blanks.", "--now", NOW).out
+    assert "already remembered as ^" in vault.call("remember", "Use tabs, never blanks.", "--now", NOW).out
 
 
 def test_line_breaks_stay(vault: Vault) -> None:
@@ -412,7 +412,7 @@ def test_a_memory_is_pinned_and_unpinned(vault: Vault) -> None:
     pinned = vault.page()
     vault.reindex("--full")
     assert vault.rows("select id from pins") == [(memory,)] and vault.page() == pinned
-    assert vault.call("pin", memory).out == f"pinned already: ^{memory}\n"
+    assert vault.call("pin", memory).out == f"already pinned: ^{memory}\n"
     assert ask("unpin", memory) == {"id": memory, "pinned": False, "changed": True}
     assert ask("unpin", memory) == {"id": memory, "pinned": False, "changed": False}
     assert vault.page() != pinned
@@ -500,7 +500,7 @@ def test_telemetry_shows_and_resets_nodes_and_leaves_pins(vault: Vault) -> None:
         ],
     }
     shown = vault.call("telemetry", "show").out
-    assert f"^{memory}  Ada lets" in shown and "(gone)" in shown
+    assert f"^{memory}  Ada lets" in shown and "(deleted)" in shown
     assert vault.call("telemetry", "reset", "--yes", "--agent", "default", "--json").json == {"reset": 2}
     assert vault.rows("select agent_id from node_telemetry") == [("scout",)]
     assert vault.rows("select id from pins") == [(memory,)]

@@ -204,7 +204,7 @@ def test_slips_are_named(vault, arguments):
 def test_an_empty_workspace_has_nothing_to_tell(vault, tmp_path):
     answer = vault.call("context")
     assert (answer.code, answer.out) == (0, "")
-    assert "nothing to tell" in answer.err
+    assert "no context yet" in answer.err
     assert Vault(tmp_path / "vault").call("-q", "context").err == ""
     assert vault.call("--workspace", str(tmp_path / "none"), "context").code == 3
 

@@ -349,7 +349,7 @@ def test_a_tombstone_that_cannot_be_written_removes_nothing(vault):
 def test_nothing_is_removed_while_the_files_are_away(vault, tmp_path):
     vault.memory.rename(tmp_path / "away")
     answer = vault.call("remove", ID, "--reason", "x", "--yes", "--json", "--now", NOW)
-    assert answer.code == 5 and "while files are away" in answer.json["error"]["message"]
+    assert answer.code == 5 and "while files are missing" in answer.json["error"]["message"]
     assert not vault.memory.exists() and vault.hits("qzxvbodycanary")
 
 

@@ -72,7 +72,7 @@ def test_what_was_lifted_comes_back_and_can_be_removed_again(vault):
 
 def test_a_person_is_told_what_it_gives_back_and_what_not(vault):
     answer = vault.call("remove", ID, "--undo")
-    assert answer.code == 0 and "nothing back by itself" in answer.out
+    assert answer.code == 0 and "nothing is restored by itself" in answer.out
     assert "gone for good" in answer.out and answer.out.rstrip().endswith("reindex")
     assert vault.call("remove", ID, "--undo", "--json").json["error"]["code"] == "unknown-tombstone"
 

@@ -266,7 +266,7 @@ def test_installing_takes_no_module_from_the_checkout(checkout, tmp_path, monkey
         ({"changed_since": "$(touch sprung)"}, 2, "is not the name of a revision"),
         ({"changed_since": "--output=sprung"}, 2, "is not the name of a revision"),
         ({"changed_since": "0" * 40}, 0, ""),
-        ({"sarif": "link.sarif"}, 2, "a symlink stands there"),
+        ({"sarif": "link.sarif"}, 2, "there is a symlink"),
         ({"strict": "true; touch sprung", "pages": "maybe"}, 0, ""),
     ],
     ids=str,

@@ -24,8 +24,8 @@ any command:
 Every command that prints data takes `--json`: one document on stdout and nothing else, also for errors. Messages go to
 stderr.
 
-Exit codes: 0 fine, 1 problems found, 2 usage, 3 workspace or database unusable, 4 another agent runs, 5 halted for
-safety, 130 interrupted.
+Exit codes: 0 success, 1 problems found, 2 usage, 3 workspace or database unusable, 4 another agent is running, 5
+halted for safety, 130 interrupted.
 
 | command | does | options |
 |---|---|---|

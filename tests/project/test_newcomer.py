@@ -33,7 +33,7 @@ def test_a_small_budget_is_not_taken_for_an_empty_memory(vault: Vault, words: li
     answer = vault.call("context", *words, "--budget", "1")
     assert (answer.code, answer.out) == (0, "") and "--budget 1" in answer.err
     nothing = vault.call("context", "--prompt", "a kiln of clay", "--budget", "1")
-    assert nothing.err == "memory holds nothing on this\n"
+    assert nothing.err == "memory contains nothing about this\n"
 
 
 @pytest.mark.parametrize("words", [["recall", "x"], ["expand", "x"], ["graph"], ["context", "--prompt", "x"]])
@@ -81,7 +81,7 @@ def test_what_a_memory_lacks_to_rise_is_told_and_that_it_rose(vault: Vault) -> N
     assert ([one["memory_id"] for one in after["promoted"]], after["near"]) == ([memory], [])
     document = vault.call("expand", memory, "--json").json
     assert document["recalled"]["hits"] == 3 and document["risen"]["score"] == after["promoted"][0]["score"]
-    assert "rose into MEMORY.md " in vault.call("expand", memory).out
+    assert "promoted into MEMORY.md " in vault.call("expand", memory).out
     about = next(line for line in vault.call("stats").out.splitlines() if line.startswith("about"))
     assert "zanzibar 3" in about and " the " not in about
 

@@ -278,7 +278,7 @@ def test_names_are_those_of_an_ending(vault: Vault, key: str, options: tuple[str
 def test_nothing_said_is_nothing_kept(vault: Vault) -> None:
     assert fed(vault, [])["turns"] == 0
     answer = vault.spawn("transcript", "append", "--session-key", KEY, input=json.dumps(line(0, "one")).encode())
-    assert (answer.code, answer.out, answer.err) == (0, "1 turn appended; 1 kept until the session ends\n", "")
+    assert (answer.code, answer.out, answer.err) == (0, "1 turn appended; 1 stored until the session ends\n", "")
 
 
 def test_a_clock_that_goes_ahead_is_ours(vault: Vault) -> None:

@@ -61,7 +61,7 @@ def test_the_plain_answer_names_the_files_and_what_was_redacted(vault):
     assert lines[3] == SENTENCE
     assert lines[4].startswith("Redacted: ") and SECRET not in answer.out
     again = vault.call("session", "end", "--input", source)
-    assert again.out.splitlines()[0].startswith("Nothing new") and again.out.splitlines()[1:] == lines
+    assert again.out.splitlines()[0].startswith("nothing new") and again.out.splitlines()[1:] == lines
 
 
 def test_json_is_one_document_and_nothing_else(vault):

@@ -6,7 +6,7 @@ import pytest
 
 from signet_sync.errors import ConfigError
 from signet_sync.settings import model
-from signet_sync.settings.model import SERVERS, Block, Settings, asks_signet, resolve
+from signet_sync.settings.model import SERVERS, ModelChoice, Settings, may_ask_signet, resolve
 
 LOCAL = "http://127.0.0.1:11434/v1"
 
@@ -39,11 +39,11 @@ def refused(**values):
 
 
 def test_by_default_nobody_is_asked():
-    assert resolved() == Block(kind="none", why="no provider is set")
+    assert resolved() == ModelChoice(kind="none", why="no provider is set")
 
 
 def test_a_known_name_brings_its_endpoint_and_key():
-    assert resolved(synthesis_provider="ollama", synthesis_model="m") == Block(
+    assert resolved(synthesis_provider="ollama", synthesis_model="m") == ModelChoice(
         kind="http", provider="ollama", model="m", endpoint=LOCAL, timeout=60.0
     )
     remote = resolved(synthesis_provider="openrouter", synthesis_model="a/b")
@@ -62,7 +62,7 @@ def test_explicit_synthesis_wins_and_takes_nothing_of_the_other_server():
         extraction_provider="openrouter", extraction_model="big", extraction_api_key_env="KEY", extraction_timeout=9.0,
         synthesis_provider="ollama", synthesis_model="small",
     )  # fmt: skip
-    assert block == Block(kind="http", provider="ollama", model="small", endpoint=LOCAL, timeout=9.0)
+    assert block == ModelChoice(kind="http", provider="ollama", model="small", endpoint=LOCAL, timeout=9.0)
     assert (
         "synthesis.model"
         in refused(extraction_provider="ollama", extraction_model="big", synthesis_provider="ollama").message
@@ -71,9 +71,9 @@ def test_explicit_synthesis_wins_and_takes_nothing_of_the_other_server():
 
 def test_an_omitted_synthesis_is_the_extraction():
     given = {"extraction_provider": "vllm", "extraction_model": "m", "extraction_endpoint": "https://lan/v1"}
-    expected = Block(kind="http", provider="vllm", model="m", endpoint="https://lan/v1", timeout=60.0)
+    expected = ModelChoice(kind="http", provider="vllm", model="m", endpoint="https://lan/v1", timeout=60.0)
     assert resolved(**given) == expected
-    assert resolved(**given, synthesis_model="n", synthesis_timeout=2.0) == Block(
+    assert resolved(**given, synthesis_model="n", synthesis_timeout=2.0) == ModelChoice(
         kind="http", provider="vllm", model="n", endpoint="https://lan/v1", timeout=2.0
     )
 
@@ -89,7 +89,7 @@ def test_an_omitted_synthesis_is_the_extraction():
 )
 def test_each_switch_turns_off(values, why):
     given = {"extraction_provider": "ollama", "extraction_model": "m"} | values
-    assert resolved({"extraction": {"provider": "ollama"}}, **given) == Block(kind="none", why=why)
+    assert resolved({"extraction": {"provider": "ollama"}}, **given) == ModelChoice(kind="none", why=why)
 
 
 def test_extraction_turned_off_leaves_a_synthesis_of_its_own():
@@ -103,7 +103,7 @@ def test_what_is_turned_off_need_not_be_complete():
 
 def test_a_command_is_an_argument_list():
     block = resolved(synthesis_provider="command", synthesis_command=("llm", "-m", "small"))
-    assert block == Block(kind="command", provider="command", command=("llm", "-m", "small"), timeout=60.0)
+    assert block == ModelChoice(kind="command", provider="command", command=("llm", "-m", "small"), timeout=60.0)
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_every_provider_resolves_or_says_what_it_lacks():
 def test_the_users_file_and_environment_say_who_is_asked(load):
     found, warnings = load("[synthesis]\nprovider = 'ollama'\nmodel = 'm'\ntimeout = 5\n", SIGNET_SYNTHESIS_MODEL="n")
     assert warnings == []
-    assert resolve(found, None) == Block(kind="http", provider="ollama", model="n", endpoint=LOCAL, timeout=5.0)
+    assert resolve(found, None) == ModelChoice(kind="http", provider="ollama", model="n", endpoint=LOCAL, timeout=5.0)
     found, _ = load("[extraction]\nprovider = 'command'\ncommand = ['a', 'b c']\n")
     assert resolve(found, None).command == ("a", "b c")
 
@@ -186,16 +186,16 @@ NAMES = {"synthesis": {"provider": "ollama", "endpoint": "http://evil/v1", "mode
 def test_agent_yaml_alone_sends_nothing_anywhere():
     for name in (*SERVERS, "command", "claude-code"):
         assert resolved({"synthesis": {"provider": name}, "extraction": {"provider": name}}).kind == "none"
-    assert resolved(NAMES) == Block(kind="none", why="no provider is set")
-    assert not asks_signet(Settings())
+    assert resolved(NAMES) == ModelChoice(kind="none", why="no provider is set")
+    assert not may_ask_signet(Settings())
 
 
 def test_agent_yaml_may_name_whom_the_user_gave_an_endpoint():
     own = {"extraction_endpoint": "http://mine/v1", "extraction_model": "m"}
     block = resolved(NAMES, **own)
-    assert block == Block(kind="http", provider="ollama", model="m", endpoint="http://mine/v1", timeout=60.0)
+    assert block == ModelChoice(kind="http", provider="ollama", model="m", endpoint="http://mine/v1", timeout=60.0)
     assert resolved({"synthesis": {"provider": "openrouter"}}, **own).api_key_env == ""
-    assert asks_signet(Settings(**own))
+    assert may_ask_signet(Settings(**own))
 
 
 def test_agent_yaml_may_name_the_users_command_only():
@@ -209,7 +209,7 @@ def test_agent_yaml_says_nothing_where_the_user_named_a_provider():
     off = {"enabled": "false", "synthesis": {"enabled": "false", "provider": "none"}}
     assert resolved(off, synthesis_provider="ollama", synthesis_model="m").kind == "http"
     assert resolved(off, extraction_provider="ollama", extraction_model="m").kind == "http"
-    assert not asks_signet(Settings(extraction_provider="none", extraction_endpoint=LOCAL))
+    assert not may_ask_signet(Settings(extraction_provider="none", extraction_endpoint=LOCAL))
 
 
 @pytest.mark.parametrize(

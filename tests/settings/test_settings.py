@@ -166,7 +166,7 @@ def test_shares_of_a_workspace_that_make_more_than_the_whole_fall_back(load, roo
 
 # --- what stands in for broken settings -----------------------------------------------------------------------------
 
-STOOD_IN = f"{WORKSPACE}: {{}}; the last good value or the default counts"
+STOOD_IN = f"{WORKSPACE}: {{}}; the last good value or the default is used"
 
 
 @pytest.fixture
@@ -177,7 +177,7 @@ def keep(root, user):
         environ = {"SIGNET_CONFIG": str(user), "SIGNET_STATE": str(root.parent / "state")}
         place = locations.locate(str(root), environ)
         durable.private_folder(place.path)
-        good = model.to_keep(str(root), locations.read_json(place.settings) or {}, environ)
+        good = model.last_good_values(str(root), locations.read_json(place.settings) or {}, environ)
         state_dir.write_json(place.settings, good, durable=True)
         return good
 
@@ -257,11 +257,11 @@ def test_where_nobody_sits_broken_settings_of_the_person_stop_nothing_and_send_n
     assert refused(load).path in (str(user), None)
     environ = {"SIGNET_CONFIG": str(user), "SIGNET_STATE": str(root.parent / "state")}
     found, remarks = model.load(str(root), environ=environ, anyway=True)
-    assert not model.asks_anybody(found) or model.resolve(found, None).kind == "none"
+    assert not model.may_ask_model(found) or model.resolve(found, None).kind == "none"
     assert not found.history_enabled
     assert (found.recall_retention_days, found.seals_keep_days, found.backup_keep) == (0.0, 0.0, 1000)
     assert len(remarks) == 1 and remarks[0].broken and "no model is asked" in str(remarks[0])
-    assert model.faults(str(root), environ) == []
+    assert model.broken_values(str(root), environ) == []
     with pytest.raises(ConfigError):
         model.load(str(root), environ=environ, flags={"interval": -1}, anyway=True)
 

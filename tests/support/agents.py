@@ -27,7 +27,7 @@ from signet_sync.app import heartbeat as app_heartbeat
 from signet_sync.app.daemon import Daemon, Options
 from signet_sync.app.scheduler import Scheduler
 from signet_sync.formats.timestamps import instant_of, iso
-from signet_sync.settings.model import Remark
+from signet_sync.settings.model import SettingsRemark
 from signet_sync.sync.workspace import Workspace
 
 DEADLINE = 60.0
@@ -234,7 +234,7 @@ class Inside(Daemon):
         except BaseException as error:  # noqa: BLE001 - shown by the test's thread
             self.failure = error
 
-    def _configure(self) -> list[Remark]:
+    def _configure(self) -> list[SettingsRemark]:
         warnings = super()._configure()
         if self.interval is not None:
             self.settings = replace(self.settings, interval=self.interval, jitter=0.0)

@@ -16,7 +16,7 @@ from signet_sync.formats.timestamps import parse_instant
 from signet_sync.settings.model import Settings
 from signet_sync.sync.read_only import Place
 from signet_sync.web.app import make
-from signet_sync.web.request import Ask, Site
+from signet_sync.web.request import Site, ViewRequest
 
 HOSTILE = "</title><script>alert(1)</script><img src=x onerror=alert(2)> \"'> {{ 1001 * 7 }} \u202eexe.dm"
 # What SQLite keeps beside a database that is only read.
@@ -41,9 +41,9 @@ def site(root: Path, agent: str = "default", **settings: Any) -> Site:
 
 def asked(
     root: Path, agent: str = "default", *, given: Mapping[str, str] | None = None, now: str = NOW, **query: str
-) -> Ask:
+) -> ViewRequest:
     """What a view is asked; `given` are parameters of its path."""
-    return Ask(site(root), agent, given or {}, query, parse_instant(now) or 0)
+    return ViewRequest(site(root), agent, given or {}, query, parse_instant(now) or 0)
 
 
 def visitor(root: Path, agent: str = "default") -> TestClient:

@@ -32,7 +32,7 @@ from signet_sync.web.app import collected, make
 from signet_sync.web.charts.calendar import LEVELS, STEP, WEEKS, Calendar, calendar
 from signet_sync.web.links import Links
 from signet_sync.web.page_lines import sections
-from signet_sync.web.request import Ask, Page, Site
+from signet_sync.web.request import Site, ViewRequest, WebPage
 from signet_sync.web.security import HEADERS, Keys
 from signet_sync.web.views import overview
 
@@ -80,8 +80,8 @@ def visitor(root: Path, **given: Any) -> TestClient:
     return found
 
 
-def asked(root: Path, agent: str = "default", now: str = NOW, **query: str) -> Ask:
-    return Ask(site(root), agent, {}, query, parse_instant(now) or 0)
+def asked(root: Path, agent: str = "default", now: str = NOW, **query: str) -> ViewRequest:
+    return ViewRequest(site(root), agent, {}, query, parse_instant(now) or 0)
 
 
 # ── who is let in ──
@@ -110,7 +110,7 @@ def test_without_token_or_cookie_a_plain_page_says_how_to_get_in(vault: Vault) -
     ):
         answer = client(vault.root).get(path)
         assert answer.status_code == 403, path
-        assert "Open the whole address that signet-sync ui has printed" in answer.text
+        assert "Open the complete address that signet-sync ui printed" in answer.text
         assert "lantern" not in answer.text
     assert client(vault.root).get("/", headers={"cookie": f"signet-sync-{PORT}=guess; x=\x7f"}).status_code == 403
 
@@ -222,11 +222,11 @@ def test_cookies_of_other_servers_of_this_machine_lock_nobody_out(vault: Vault) 
 # ── what every answer carries ──
 
 
-def failing(ask: Ask) -> Page:
+def failing(ask: ViewRequest) -> WebPage:
     raise ZeroDivisionError("a secret of the program")
 
 
-def unreadable(ask: Ask) -> Page:
+def unreadable(ask: ViewRequest) -> WebPage:
     raise PermissionError(13, "Permission denied", "/somewhere/<b>")
 
 
@@ -280,7 +280,7 @@ def test_errors_say_what_happened_and_what_to_do(vault: Vault) -> None:
     missing = someone.get("/nowhere")
     assert "There is nothing at this address." in missing.text and 'href="/page"' not in missing.text
     unknown = someone.get("/?agent=nobody")
-    assert unknown.status_code == 404 and "No agent here is called nobody." in unknown.text
+    assert unknown.status_code == 404 and "Unknown agent: nobody." in unknown.text
     shut = someone.get("/unreadable")
     assert shut.status_code == 503 and "Permission denied" in shut.text and "/somewhere/&lt;b&gt;" in shut.text
 
@@ -311,7 +311,7 @@ def test_a_missing_extra_is_told_with_the_line_that_installs_it(vault: Vault, mo
 def test_a_port_that_is_taken_is_a_plain_error(vault: Vault) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         answer = vault.call("ui", "--no-open", "--port", str(taken.getsockname()[1]))
-    assert answer.code == 2 and "address already in use — choose another --port" in answer.err
+    assert answer.code == 2 and "cannot be used: Address already in use — omit --port" in answer.err
 
 
 def test_bad_options_are_refused_before_anything_is_served(vault: Vault) -> None:
@@ -412,7 +412,7 @@ def test_the_overview_says_what_is_wrong_and_what_to_do(vault: Vault) -> None:
     assert [(one.path, one.verdict) for one in data["held"].wrong] == [(path, "violation")]
     assert data["held"].wrong[0].hint == f"signet-sync violations show {path}, then restore or accept it"
     assert [(one.message, command) for one, command in data["advice"]] == [
-        ("no agent runs, so what changes in the vault is not taken in", "signet-sync run")
+        ("no agent is running, so changes in the vault are not indexed", "signet-sync run")
     ]
     assert not overview.show(asked(vault.root, "other")).data["held"].wrong
 
@@ -433,21 +433,23 @@ def test_links_of_memory_md_lead_to_our_pages_and_never_to_another_agents(vault:
     theirs = vault / "agents/other/MEMORY.md"
     theirs.write_text(f"[[{path}|summary]]\n\n{theirs.read_text()}")
     found = overview.page(asked(vault.root, "other")).data
-    assert found["sections"][0].lines[0].parts[0].target == path
+    assert found["sections"][0].lines[0].spans[0].target == path
     assert path not in found["targets"] and any(name.startswith("memory/") for name in found["targets"])
 
 
-def test_a_line_of_a_page_comes_apart_into_words_links_and_handles() -> None:
+def test_a_line_of_a_page_is_split_into_words_links_and_handles() -> None:
     page = sections("person\n# A\n- **x** y [[memory/a.md|summary]] ^t-abc\n\n<!-- signet:end 00 -->\nno [[open ^T-1")
     assert [(one.level, one.heading) for one in page] == [(0, ""), (1, "A")]
     item, plain = page[1].lines
-    assert [(part.kind, part.text, part.target) for part in item.parts if part.text.strip()] == [
-        ("bold", "x", ""), ("text", " y ", ""), ("link", "summary", "memory/a.md"), ("handle", "t-abc", "t-abc"),
+    assert [(span.kind, span.text, span.target) for span in item.spans if span.text.strip()] == [
+        ("strong", "x", ""), ("text", " y ", ""), ("link", "summary", "memory/a.md"), ("handle", "^t-abc", "t-abc"),
     ]  # fmt: skip
-    assert (item.item, plain.item, plain.parts[0].text) == (True, False, "no [[open ^T-1")
+    assert (item.item, plain.item, plain.spans[0].text) == (True, False, "no [[open ^T-1")
     warned, risen = sections("> [!warning] 1 file changed\n- a _b_ _(score=0.7)_ ^m-abc")[0].lines
-    assert [part.text for part in warned.parts] == ["1 file changed"]
-    assert [(part.kind, part.text) for part in risen.parts][:2] == [("text", "a _b_ "), ("em", "(score=0.7)")]
+    assert [span.text for span in warned.spans] == ["1 file changed"]
+    assert [(span.kind, span.text) for span in risen.spans if span.text.strip()] == [
+        ("text", "a "), ("em", "b"), ("em", "(score=0.7)"), ("handle", "^m-abc"),
+    ]  # fmt: skip
     for hostile in ("[[", "[[a|", "**", "**a", " ^", " ^t-a", "_(", " _(a"):
         assert sections(hostile * 50_000)  # each would take minutes if a mark looked for its end again and again
 

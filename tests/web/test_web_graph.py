@@ -25,8 +25,8 @@ from signet_sync.storage.database.connection import Database
 from signet_sync.web.charts import axis as charts_axis
 from signet_sync.web.charts import graph
 from signet_sync.web.charts.axis import WIDTH, Axis
-from signet_sync.web.charts.graph import HEIGHT, STACK, Lane, Moment, Target
-from signet_sync.web.request import Ask, Page, Site
+from signet_sync.web.charts.graph import HEIGHT, STACK, Lane, MarkTarget, Moment
+from signet_sync.web.request import Site, ViewRequest, WebPage
 from signet_sync.web.views import graph as views_graph
 from signet_sync.web.views import node
 
@@ -123,7 +123,7 @@ def points(path: str) -> Iterator[tuple[float, float]]:
 
 @given(st.sampled_from([ALL_TIME, QUARTER, WEEK]), slots, st.integers(0, 5_000))
 def test_frames_never_overlap_and_never_become_many(axis: Axis, counts: Mapping[int, int], peak: int) -> None:
-    targets = {cell.key: Target("arc", cell.title, node="a-aaaaaaaaaaaa") for cell in axis.cells}
+    targets = {cell.key: MarkTarget("arc", cell.title, node="a-aaaaaaaaaaaa") for cell in axis.cells}
     lane = graph.framed(axis, counts, targets, peak)
     assert is_readable(lane, len(axis.cells))
     assert all(0 <= x <= WIDTH and 0 <= y <= HEIGHT for x, y in points(lane.bars))
@@ -137,10 +137,12 @@ def test_sessions_never_overlap_and_a_crowd_is_one_mark(held: list[int], known: 
     for slot in held:
         counts[slot] = max(counts.get(slot, 0), 0) + 1
     moments = [
-        Moment(WEEK.first_us + slot * WEEK.slot_us + number, Target("summary", f"session {number}", node=f"s-{number}"))
+        Moment(
+            WEEK.first_us + slot * WEEK.slot_us + number, MarkTarget("summary", f"session {number}", node=f"s-{number}")
+        )
         for number, slot in enumerate(held)
     ][:known]
-    lane = graph.stacked(WEEK, counts, moments, Target("crowd", "many", period="2026-W13"))
+    lane = graph.stacked(WEEK, counts, moments, MarkTarget("crowd", "many", period="2026-W13"))
     assert is_readable(lane, WEEK.slots * STACK)
     inside = {slot: sessions for slot, sessions in counts.items() if 0 <= slot < WEEK.slots and sessions > 0}
     assert sum(mark.sessions for mark in lane.marks) == sum(inside.values())
@@ -155,8 +157,8 @@ class Shown(NamedTuple):
     site: Site
     client: Any
 
-    def ask(self, path: Mapping[str, str] = {}, agent: str = "default", **query: str) -> Ask:
-        return Ask(self.site, agent, path, query, NOW)
+    def ask(self, path: Mapping[str, str] = {}, agent: str = "default", **query: str) -> ViewRequest:
+        return ViewRequest(self.site, agent, path, query, NOW)
 
 
 def sessions() -> Iterator[dict[str, Any]]:
@@ -208,7 +210,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown]:
         yield Shown(site, client)
 
 
-def picture(shown: Shown, **query: str) -> Page:
+def picture(shown: Shown, **query: str) -> WebPage:
     return views_graph.graph(shown.ask(**query))
 
 
@@ -310,15 +312,15 @@ def test_a_removed_session_is_in_no_picture(tmp_path: Path) -> None:
     site = Site(place_of(vault.root), "default")
     (gone,) = vault.rows("select node_id from thread_sessions order by latest_us desc limit 1")
     assert vault.call("remove", "5e551001-0000-4000-8000-000000000001", "--reason", "asked", "--yes").code == 0
-    assert views_graph.graph(Ask(site, "default", {}, {}, NOW)).data["extent"].sessions == 1
+    assert views_graph.graph(ViewRequest(site, "default", {}, {}, NOW)).data["extent"].sessions == 1
     with pytest.raises(UsageError):
-        node.node(Ask(site, "default", {"node": gone[0]}, {}, NOW))
+        node.node(ViewRequest(site, "default", {"node": gone[0]}, {}, NOW))
 
 
 def test_an_empty_workspace_says_so(tmp_path: Path) -> None:
     vault = Vault(tmp_path / "vault")
     vault.reindex()
-    page = views_graph.graph(Ask(Site(place_of(vault.root), "default"), "default", {}, {}, NOW))
+    page = views_graph.graph(ViewRequest(Site(place_of(vault.root), "default"), "default", {}, {}, NOW))
     assert page.data["extent"].sessions == 0
 
 
@@ -347,7 +349,7 @@ def filled(path: Path, threads: int, each: int) -> Site:
     return Site(place_of(path.parent, str(path)), "default")
 
 
-def looked(site: Site) -> tuple[Page, int]:
+def looked(site: Site) -> tuple[WebPage, int]:
     """The picture, and how many rows were read for it."""
     read: list[str] = []
 
@@ -356,7 +358,7 @@ def looked(site: Site) -> tuple[Page, int]:
 
     apsw.connection_hooks.append(listen)
     try:
-        return views_graph.graph(Ask(site, "default", {}, {}, NOW)), len(read)
+        return views_graph.graph(ViewRequest(site, "default", {}, {}, NOW)), len(read)
     finally:
         apsw.connection_hooks.remove(listen)
 

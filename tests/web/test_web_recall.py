@@ -23,7 +23,7 @@ from signet_sync.recall import operations as recall_operations
 from signet_sync.recall import pinning
 from signet_sync.settings.model import Settings
 from signet_sync.web.views import recall
-from signet_sync.web.views.recall import Quiet, Sweep
+from signet_sync.web.views.recall import PromotingSweep, Quiet
 
 NOW_US = parse_instant(NOW) or 0
 # The words of each memory, and days ago, query and place of each hit on it.
@@ -135,8 +135,8 @@ def test_queries_stand_with_what_they_found_and_where(vault: Vault) -> None:
 def test_sweeps_are_told_newest_first_quiet_ones_as_one(vault: Vault) -> None:
     quiet, sweep = recall.recall(asked(vault.root)).data["sweeps"].rows
     assert isinstance(quiet, Quiet) and quiet.sweeps == 2
-    assert isinstance(sweep, Sweep) and [row.text for row in sweep.risen] == [RISEN] and sweep.forgotten == 1
-    # As it was then: what was found since does not count.
+    assert isinstance(sweep, PromotingSweep) and [row.text for row in sweep.risen] == [RISEN] and sweep.forgotten == 1
+    # At that time: what was found since does not count.
     assert (sweep.risen[0].hits, sweep.risen[0].queries, sweep.risen[0].days) == (3, 2, 2)
 
 

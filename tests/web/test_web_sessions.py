@@ -26,7 +26,7 @@ from signet_sync.sessions.store import live, outcomes
 from signet_sync.web import markdown, transcript
 from signet_sync.web.app import collected, make
 from signet_sync.web.links import Links
-from signet_sync.web.request import Ask, Page, Site
+from signet_sync.web.request import Site, ViewRequest, WebPage
 from signet_sync.web.views import session, sessions
 
 PORT = 8124
@@ -107,8 +107,8 @@ def site(vault: Vault) -> Site:
     return Site(place_of(vault.root), "default")
 
 
-def ask(vault: Vault, agent: str = "default", place: dict[str, str] | None = None, /, **query: str) -> Ask:
-    return Ask(site(vault), agent, place or {}, query, parse_instant(NOW) or 0)
+def ask(vault: Vault, agent: str = "default", place: dict[str, str] | None = None, /, **query: str) -> ViewRequest:
+    return ViewRequest(site(vault), agent, place or {}, query, parse_instant(NOW) or 0)
 
 
 def listed(vault: Vault, agent: str = "default", /, **query: str) -> list[str]:
@@ -117,7 +117,7 @@ def listed(vault: Vault, agent: str = "default", /, **query: str) -> list[str]:
     return [entry.session_id for entry in page.data["shown"].entries]
 
 
-def opened(vault: Vault, session_id: str, agent: str = "default", /, **query: str) -> Page:
+def opened(vault: Vault, session_id: str, agent: str = "default", /, **query: str) -> WebPage:
     token = made.token_for(agent, session_id=session_id)
     return session.session(ask(vault, agent, {"token": token, "session": session_id}, **query))
 
@@ -393,7 +393,7 @@ def test_odd_requests_are_answered(browser: TestClient) -> None:
 # ── Markdown ──
 
 
-def words_of(blocks: list[markdown.Block]) -> str:
+def words_of(blocks: list[markdown.MarkdownBlock]) -> str:
     """All that some blocks show."""
     shown: list[str] = []
     for block in blocks:
@@ -407,7 +407,7 @@ def words_of(blocks: list[markdown.Block]) -> str:
     return " ".join(shown)
 
 
-def numbers_of(blocks: list[markdown.Block]) -> list[int]:
+def numbers_of(blocks: list[markdown.MarkdownBlock]) -> list[int]:
     found = []
     for block in blocks:
         found += [block.call.number] if block.call else []
@@ -441,7 +441,7 @@ def test_blocks_are_those_of_commonmark_and_lines_keep_their_numbers() -> None:
     assert [(item.level, item.marker) for block in found for item in block.items] == [
         (0, "1."), (1, "☑"), (0, "2."), (0, ""), (0, "•"),
     ]  # fmt: skip
-    assert (found[1].label, found[5].lines[0].spans) == ("py", (markdown.Span("text", "i <b>"),))
+    assert (found[1].label, found[5].lines[0].spans) == ("py", (markdown.MarkdownSpan("text", "i <b>"),))
     assert [len(row.cells) for row in found[-1].rows] == [1, 2]
 
 

@@ -62,28 +62,28 @@ def test_what_one_save_changed_stands_together_and_its_commands_heal_it(vault: V
     data = violations.violations(asked(vault.root)).data
     (save,) = data["saves"]
     assert [one.violation.code for one in save.files] == ["vanished", "mutated", "mutated"]
-    assert [[way.command.split(" ")[3:5] for way in one.healing] for one in save.files] == [
+    assert [[way.command.split(" ")[3:5] for way in one.repairs] for one in save.files] == [
         [["violations", "restore"], ["violations", "accept"], ["remove", save.files[0].violation.session_id]],
         [["violations", "restore"], ["violations", "accept"]],
         [["violations", "restore"], ["violations", "accept"]],
     ]
-    assert run(vault, save.files[0].healing[0].command).code == 0
-    assert run(vault, save.files[1].healing[1].command, words="it is right so").code == 0
+    assert run(vault, save.files[0].repairs[0].command).code == 0
+    assert run(vault, save.files[1].repairs[1].command, words="it is right so").code == 0
     (left,) = violations.violations(asked(vault.root)).data["saves"][0].files
     assert left.violation.path == save.files[2].violation.path
 
 
 def test_a_batch_is_one_card_whose_commands_settle_all_of_it(vault: Vault) -> None:
     (save,) = violations.violations(asked(vault.root)).data["saves"]
-    assert save.in_all == 3 and save.healing == []  # one of another agent was found with them
+    assert save.in_all == 3 and save.repairs == []  # one of another agent was found with them
     assert (
-        run(vault, violations.violations(asked(vault.root, "scout")).data["saves"][0].files[0].healing[0].command).code
+        run(vault, violations.violations(asked(vault.root, "scout")).data["saves"][0].files[0].repairs[0].command).code
         == 0
     )
     (save,) = violations.violations(asked(vault.root)).data["saves"]
     page = visitor(vault.root).get("/violations").text
     assert page.count('class="card bad"') - page.count("hash-mismatch") == 1 and "--batch" in page
-    restore, accept = save.healing
+    restore, accept = save.repairs
     assert "--batch" in restore.command and "--batch" in accept.command
     assert run(vault, f"{accept.command} --yes", words="all is well").code == 0
     assert violations.violations(asked(vault.root)).data["saves"] == []
@@ -129,8 +129,8 @@ def test_of_a_file_that_went_all_that_it_held_is_shown_and_of_lost_bytes_nothing
     with vault.database(readonly=False) as database:
         integrity_store.drop_bytes(database, [path])
     data = violations.show(asked(vault.root, path=path)).data
-    assert data["differing"] is None and "not there any more" in data["why_not"]
-    assert [way.command.split(" ")[3:5][way.command.split(" ")[3] == "violations"] for way in data["healing"]] == [
+    assert data["differing"] is None and "no longer exist" in data["why_not"]
+    assert [way.command.split(" ")[3:5][way.command.split(" ")[3] == "violations"] for way in data["repairs"]] == [
         "accept",
         "remove",
     ]
@@ -139,7 +139,7 @@ def test_of_a_file_that_went_all_that_it_held_is_shown_and_of_lost_bytes_nothing
 def test_no_secret_is_shown_and_a_change_of_nothing_else_is_said_to_be_one(vault: Vault) -> None:
     path = paths(vault)[3]["summary"]
     page = visitor(vault.root, "scout").get("/violations/show", params={"path": path}).text
-    assert "equal but for what is never shown" in page and "ghp_" not in page
+    assert "differ only in what is never shown" in page and "ghp_" not in page
     answer = vault.call("violations", "show", path)
     assert answer.code == 0 and not answer.out and "never shown" in answer.err
 

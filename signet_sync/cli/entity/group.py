@@ -8,14 +8,14 @@ from signet_sync.cli.entity import read, write
 from signet_sync.cli.entity.arguments import apply_
 
 
-class _AsGiven(click.Group):
+class _OrderedGroup(click.Group):
     """Lists its commands in the order in which they were added."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)
 
 
-_HELP = """Keep curated files about the user, parts of a subject and relationships.
+_HELP = """Manage curated files about the user, parts of a subject and relationships.
 
 \b
 ID       an entity's id or its beginning (six characters or more), the words in its folder's
@@ -23,18 +23,18 @@ ID       an entity's id or its beginning (six characters or more), the words in 
 SECTION  a heading in any case, or its anchor; of the notes notes/inbox, notes/focus and
          notes/parking-lot
 
-Every change is an event in entities/ledger; nothing is deleted. docs/entities.md has the whole of it.
+Every change is an event in entities/ledger; nothing is deleted. See docs/entities.md.
 """
 
 
-@click.group(cls=_AsGiven, help=_HELP, short_help="Keep curated files about people and parts.")
+@click.group(cls=_OrderedGroup, help=_HELP, short_help="Manage curated files about people and parts.")
 def entity() -> None:
     pass
 
 
-@click.group(short_help="What sections there are.")
+@click.group(short_help="Change which sections exist.")
 def schema() -> None:
-    """What sections there are: the maintainer's."""
+    """Change which sections exist (maintainers only)."""
 
 
 schema.add_command(write.promote)

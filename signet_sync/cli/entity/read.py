@@ -4,59 +4,52 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 import click
 
-from signet_sync.cli.entity.run import opened
-from signet_sync.cli.main import (
-    Context,
-    agent_option,
-    counted,
-    emit,
-    json_option,
-    now_option,
-    pass_context,
-    resolve_now,
+from signet_sync.cli.main import Context, agent_option, json_option, now_option, pass_context
+from signet_sync.entities import reports
+from signet_sync.entities.event_log.events import encode
+from signet_sync.entities.queries import describe_event
+from signet_sync.entities.results import (
+    EntityFinding,
+    EntitySummary,
+    EntityView,
+    EventSource,
+    LoggedEvent,
+    Proposal,
+    Replay,
+    SectionView,
+    shown_document,
 )
-from signet_sync.formats.entity_paths import FILES, KINDS, Kind
-
-if TYPE_CHECKING:
-    from signet_sync.entities.results import (
-        EntityFinding,
-        EntitySummary,
-        EntityView,
-        EventSource,
-        LoggedEvent,
-        Proposal,
-        Replay,
-        SectionView,
-    )
+from signet_sync.errors import UsageError
+from signet_sync.formats.entity_paths import FILES, KINDS, File, Kind
+from signet_sync.formats.paths import display
+from signet_sync.text.phrases import counted
 
 _entity = click.argument("ref", metavar="ID")
 _entity_or_all = click.argument("ref", metavar="[ID]", required=False)
 
 
-@click.command("list", short_help="All entities of an agent.")
-@click.option("--kind", type=click.Choice(KINDS), help="Only these.")
+@click.command("list", short_help="List the entities of an agent.")
+@click.option("--kind", type=click.Choice(KINDS), help="Only entities of this kind.")
 @agent_option
 @now_option
 @json_option
 @pass_context
-def list_(context: Context, kind: str | None, agent: str, now: str | None, as_json: bool) -> None:
-    """All entities of an agent, one line each."""
-    from signet_sync.entities import reports
+def list_(context: Context, kind: Kind | None) -> None:
+    """List all entities of an agent, one line each."""
+    with context.opened(lasting=True) as workspace:
+        found = reports.listing(workspace, context.agent, kind=kind, now_us=context.now_us)
 
-    instant = resolve_now(now)
-    with opened(context) as workspace:
-        found = reports.listing(workspace, agent, kind=cast(Kind | None, kind), now_us=instant)
-    if as_json:
-        emit({"entities": [entity._asdict() for entity in found]})
-        return
-    if not found:
-        context.say("no entities yet; make one with: " + context.command_line('entity create user "NAME"'))
-    for entity in found:
-        _show_line(entity)
+    def show_all() -> None:
+        if not found:
+            context.say("no entities yet; create one with: " + context.command_line('entity create user "NAME"'))
+        for entity in found:
+            _show_line(entity)
+
+    context.answer({"entities": [entity._asdict() for entity in found]}, show_all)
 
 
 def _show_line(entity: EntitySummary) -> None:
@@ -67,29 +60,20 @@ def _show_line(entity: EntitySummary) -> None:
         click.echo(f"  {entity.line}")
 
 
-@click.command(short_help="One entity: its sections, its notes.")
+@click.command(short_help="Show an entity: its sections and notes.")
 @_entity
 @agent_option
 @now_option
 @json_option
 @pass_context
-def show(context: Context, ref: str, agent: str, now: str | None, as_json: bool) -> None:
-    """One entity: its sections, its notes, what is pinned, locked and proposed."""
-    from signet_sync.entities import reports
-    from signet_sync.entities.results import shown_document
-
-    instant = resolve_now(now)
-    with opened(context) as workspace:
-        shown = reports.show(workspace, agent, ref, now_us=instant)
-    if as_json:
-        emit(shown_document(shown))
-    else:
-        _show(shown)
+def show(context: Context, ref: str) -> None:
+    """Show an entity: its sections and notes, and what is pinned, locked and proposed."""
+    with context.opened(lasting=True) as workspace:
+        shown = reports.show(workspace, context.agent, ref, now_us=context.now_us)
+    context.answer(shown_document(shown), lambda: _show(shown))
 
 
 def _show(shown: EntityView) -> None:
-    from signet_sync.formats.paths import display
-
     click.secho(shown.title, bold=True)
     what = [shown.kind, *([shown.type] if shown.type else []), shown.status, shown.id]
     click.echo(f"  {' · '.join(what)}")
@@ -97,7 +81,7 @@ def _show(shown: EntityView) -> None:
     if shown.participants:
         click.echo(f"  between {' and '.join(shown.participants)}")
     if shown.drifted:
-        click.secho("  a file of it drifted: see signet-sync entity drift", fg="red")
+        click.secho("  one of its files drifted: see signet-sync entity drift", fg="red")
     for what_kind, names in (("pinned", shown.pins), ("locked", shown.locks)):
         if names:
             click.echo(f"  {what_kind}: {', '.join('everything' if name == '*' else name for name in names)}")
@@ -123,7 +107,7 @@ def _show_section(section: SectionView) -> None:
 
 
 def _show_proposal(proposal: Proposal) -> None:
-    would = "would be" if proposal.op == "set" else "would get the item"
+    would = "would become" if proposal.op == "set" else "would get the item"
     click.echo("\n" + click.style(f"proposed: {proposal.section} {would}", fg="yellow", bold=True))
     click.echo(_indented(proposal.text))
     click.secho(f"  {proposal.at[:10]} · entity approve {proposal.id}", dim=True)
@@ -133,42 +117,37 @@ def _indented(text: str) -> str:
     return "\n".join(f"  {line}".rstrip() for line in text.strip("\n").split("\n"))
 
 
-@click.command(short_help="What happened to an entity, and by whom.")
+@click.command(short_help="List the events of an entity.")
 @_entity_or_all
-@click.option("--limit", type=click.IntRange(0), default=0, help="Only the newest so many.")
+@click.option("--limit", type=click.IntRange(0), default=0, help="Most events shown (default: all).")
 @agent_option
 @json_option
 @pass_context
-def log(context: Context, ref: str | None, limit: int, agent: str, as_json: bool) -> None:
-    """What happened to an entity (without ID: to all), and by whom; newest first."""
-    from signet_sync.entities import reports
+def log(context: Context, ref: str | None, limit: int) -> None:
+    """List the events of an entity (without ID: of all), newest first."""
+    with context.opened(lasting=True) as workspace:
+        found = reports.log(workspace, context.agent, ref, limit=limit)
 
-    with opened(context) as workspace:
-        found = reports.log(workspace, agent, ref, limit=limit)
-    if as_json:
-        emit({"ok": True, "findings": [], "events": [event_document(logged) for logged in found]})
-        return
-    if not found:
-        context.say("nothing happened yet")
-    for logged in found:
-        _show_event(logged, with_id=ref is None)
+    def show_all() -> None:
+        if not found:
+            context.say("no events yet")
+        for logged in found:
+            _show_event(logged, with_id=ref is None)
+
+    context.answer({"ok": True, "findings": [], "events": [event_document(logged) for logged in found]}, show_all)
 
 
 def event_document(logged: LoggedEvent) -> dict[str, Any]:
     """Returns an event with the fields of its line in the log (without None and empty ones) and its resulting state."""
-    from signet_sync.entities.event_log.events import encode
-
     record: dict[str, Any] = json.loads(encode(logged.event))
     return {**record, "state": logged.state}
 
 
 def _show_event(logged: LoggedEvent, *, with_id: bool) -> None:
-    from signet_sync.entities.queries import describe_event
-
     event = logged.event
     what = f"{event.entity_id or 'all'}  {describe_event(event)}" if with_id else describe_event(event)
     state = "" if logged.state == "committed" else click.style(f"  {logged.state}", fg="red")
-    gone = click.style("  (its words were removed)", dim=True) if event.erased else ""
+    gone = click.style("  (its text was removed)", dim=True) if event.erased else ""
     click.echo(f"{event.at[:10]} {event.at[11:16]}  {event.actor:<10}  {what}{state}{gone}")
     for label, text in (("why", event.reason), ("cap", event.rationale)):
         if text:
@@ -176,98 +155,88 @@ def _show_event(logged: LoggedEvent, *, with_id: bool) -> None:
     click.secho(f"    {event.token}", dim=True)
 
 
-@click.command(short_help="What the schema would have otherwise.")
+@click.command(short_help="Check entities against the schema.")
 @_entity_or_all
 @agent_option
 @now_option
 @json_option
 @pass_context
-def lint(context: Context, ref: str | None, agent: str, now: str | None, as_json: bool) -> int:
-    """What the schema would have otherwise about an entity (without ID: about all). Exit 1 where there is something."""
-    from signet_sync.entities import reports
-
-    instant = resolve_now(now)
-    with opened(context) as workspace:
-        remarks = reports.lint(workspace, agent, ref, now_us=instant)
-    return _findings(remarks, as_json, "tidy")
+def lint(context: Context, ref: str | None) -> int:
+    """Check an entity (without ID: all) against the schema. Exit 1 if there are findings."""
+    with context.opened(lasting=True) as workspace:
+        remarks = reports.lint(workspace, context.agent, ref, now_us=context.now_us)
+    return _answer_findings(context, remarks, "no findings")
 
 
-@click.command(short_help="Is the ledger as it was written?")
+@click.command(short_help="Check that the event log was not changed.")
 @agent_option
 @json_option
 @pass_context
-def verify(context: Context, agent: str, as_json: bool) -> int:
-    """Whether the ledger stands as it was written: no line changed, gone, moved or cut off. Exit 1 where it doesn't."""
-    from signet_sync.entities import reports
-
-    with opened(context) as workspace:
-        remarks = reports.verify(workspace, agent)
-    return _findings(remarks, as_json, "the ledger is as it was written")
+def verify(context: Context) -> int:
+    """Check that the event log is as it was written: no line changed, missing, moved or cut off. Exit 1 if not."""
+    with context.opened(lasting=True) as workspace:
+        remarks = reports.verify(workspace, context.agent)
+    return _answer_findings(context, remarks, "the event log is as it was written")
 
 
-@click.command(short_help="An entity told again from its events.")
+@click.command(short_help="Rebuild an entity's text from its events.")
 @_entity
-@click.option("--check", is_flag=True, help="Only say whether the files are what the events tell.")
-@click.option("--notes", is_flag=True, help="Print notes.md (else: profile.md).")
+@click.option("--check", is_flag=True, help="Only report whether the files match the events.")
+@click.option("--notes", is_flag=True, help="Print notes.md (default: profile.md).")
 @agent_option
 @json_option
 @pass_context
-def replay(context: Context, ref: str, check: bool, notes: bool, agent: str, as_json: bool) -> int:
-    """Print an entity's profile as its events tell it. Nothing is written. Exit 1 where its files are otherwise."""
-    from signet_sync.entities import reports
-
-    with opened(context) as workspace:
-        told = reports.replay(workspace, agent, ref)
-    if as_json:
-        emit(_replay_document(told, check=check))
-        return 1 if told.findings else 0
+def replay(context: Context, ref: str, check: bool, notes: bool) -> int:
+    """Print an entity's profile as rebuilt from its events; writes nothing. Exit 1 if its files differ."""
+    with context.opened(lasting=True) as workspace:
+        rebuilt = reports.replay(workspace, context.agent, ref)
     if check:
-        return _findings(told.findings, as_json, "the files are what the events tell")
-    wanted = FILES[1 if notes else 0]
-    click.echo(told.texts.get(wanted, ""), nl=False)
-    for remark in told.findings:
+        return _answer_findings(context, rebuilt.findings, "the files match the events")
+    document = {**_findings_document(rebuilt.findings), "id": rebuilt.id, "files": dict(rebuilt.texts)}
+    context.answer(document, lambda: _show_replay(context, rebuilt, FILES[1 if notes else 0]))
+    return 1 if rebuilt.findings else 0
+
+
+def _show_replay(context: Context, rebuilt: Replay, file: File) -> None:
+    click.echo(rebuilt.texts.get(file, ""), nl=False)
+    for remark in rebuilt.findings:
         context.say(f"{remark.code}: {remark.message}")
-    return 1 if told.findings else 0
 
 
-def _replay_document(told: Replay, *, check: bool) -> dict[str, Any]:
-    found = {"ok": not told.findings, "findings": [remark._asdict() for remark in told.findings]}
-    return found if check else {**found, "id": told.id, "files": dict(told.texts)}
-
-
-@click.command(short_help="Files that wait for a maintainer.")
+@click.command(short_help="List files that wait for a maintainer.")
 @agent_option
 @json_option
 @pass_context
-def drift(context: Context, agent: str, as_json: bool) -> int:
-    """Files that nobody writes to before a maintainer has looked; entity resolve ends it. Exit 1 where one waits."""
-    from signet_sync.entities import reports
-
-    with opened(context) as workspace:
-        remarks = reports.drift(workspace, agent)
-    if remarks and not as_json:
+def drift(context: Context) -> int:
+    """List files that are not written to until a maintainer settles them by entity resolve. Exit 1 if there are any."""
+    with context.opened(lasting=True) as workspace:
+        remarks = reports.drift(workspace, context.agent)
+    if remarks and not context.as_json:
         context.say("settle one with: signet-sync entity resolve ID --keep file|events --actor maintainer")
-    return _findings(remarks, as_json, "nothing drifted")
+    return _answer_findings(context, remarks, "nothing drifted")
 
 
-def _findings(remarks: Sequence[EntityFinding], as_json: bool, fine: str) -> int:
-    if as_json:
-        emit({"ok": not remarks, "findings": [remark._asdict() for remark in remarks]})
-    elif not remarks:
-        click.secho(fine, fg="green")
-    else:
-        _show_remarks(remarks)
+def _answer_findings(context: Context, remarks: Sequence[EntityFinding], fine: str) -> int:
+    def show_all() -> None:
+        if remarks:
+            _show_remarks(remarks)
+        else:
+            click.secho(fine, fg="green")
+
+    context.answer(_findings_document(remarks), show_all)
     return 1 if remarks else 0
 
 
-def _show_remarks(remarks: Sequence[EntityFinding]) -> None:
-    from signet_sync.formats.paths import display
+def _findings_document(remarks: Sequence[EntityFinding]) -> dict[str, Any]:
+    return {"ok": not remarks, "findings": [remark._asdict() for remark in remarks]}
 
+
+def _show_remarks(remarks: Sequence[EntityFinding]) -> None:
     where = None
     for remark in remarks:
         place = remark.path or remark.id
         if place != where:
-            click.secho(display(place or "the ledger"), bold=True)
+            click.secho(display(place or "the event log"), bold=True)
             where = place
         click.echo("  " + click.style(remark.code, fg="yellow") + f"  {remark.message}")
         if remark.hint:
@@ -278,26 +247,19 @@ def _show_remarks(remarks: Sequence[EntityFinding]) -> None:
 # ── ev:… ──
 
 
-def show_source(context: Context, agent: str, token: str, wanted: str | None, as_json: bool) -> None:
+def show_source(context: Context, token: str, wanted: str | None) -> None:
     """Prints what `open ev:…` shows: a token's event, and the artifact's line that is its evidence."""
-    from signet_sync.entities import reports
-    from signet_sync.errors import UsageError
-
-    with opened(context) as workspace:
-        source = reports.source(workspace, agent, token)
+    with context.opened(lasting=True) as workspace:
+        source = reports.source(workspace, context.agent, token)
     if wanted is not None:
         if source.path is None or not source.path.endswith(f"--{wanted}.md"):
-            raise UsageError(f"the event rests on no {wanted}", hint="leave --path out", code="no-such-file")
+            raise UsageError(f"the event has no {wanted} as evidence", hint="omit --path", code="no-such-file")
         click.echo(source.path)
-    elif as_json:
-        emit(_source_document(source))
     else:
-        _show_source(source)
+        context.answer(_source_document(source), lambda: _show_source(source))
 
 
 def _source_document(source: EventSource) -> dict[str, Any]:
-    from signet_sync.entities.results import LoggedEvent
-
     event = source.event
     return {
         "token": event.token,
@@ -310,13 +272,10 @@ def _source_document(source: EventSource) -> dict[str, Any]:
 
 
 def _show_source(source: EventSource) -> None:
-    from signet_sync.entities.queries import describe_event
-    from signet_sync.formats.paths import display
-
     event = source.event
     click.secho(event.token, bold=True)
     click.echo(f"  {event.at}  {event.actor}: {describe_event(event)}")
     click.echo(f"  {display(source.entity_path)}")
     if source.path is not None:
         line = f"#{source.line}" if source.line else ""
-        click.echo(f"  rests on {display(source.path)}{line}")
+        click.echo(f"  evidence: {display(source.path)}{line}")

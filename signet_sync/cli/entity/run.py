@@ -2,69 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from signet_sync.cli.main import Context, agent_option, emit, json_option, now_option, pass_context, resolve_now
-from signet_sync.errors import UsageError
-
-if TYPE_CHECKING:
-    from signet_sync.entities.event_log.events import Actor
-    from signet_sync.entities.results import EntityResult
-    from signet_sync.sync.workspace import Workspace
+from signet_sync.cli.main import Context, agent_option, json_option, now_option, pass_context, show_redactions
+from signet_sync.entities.event_log.events import Actor
+from signet_sync.entities.results import EntityResult, done_document
+from signet_sync.formats.paths import display
 
 ACTORS = ("agent", "person", "maintainer")
 
 
-@contextmanager
-def opened(context: Context) -> Iterator[Workspace]:
-    """Opens the workspace for a command on entities; prints what happened meanwhile at the end."""
-    from signet_sync.app.workspace import opened as open_it
-
-    if context.chosen_database == ":memory:":
-        raise UsageError(
-            "the ledger's end is kept in mind by the database, and one in memory forgets it when the command ends",
-            hint="leave --db :memory: out",
-        )
-    with open_it(context.root, context.settings(), database=context.chosen_database) as workspace:
-        yield workspace
-        for line in workspace.events:
-            context.say(line)
-
-
 @dataclass(frozen=True, slots=True)
-class Call:
-    """Agent, actor, time and idempotency key of a call, and the form of its answer."""
+class EntityCall:
+    """A call of a command that writes: its context, actor and idempotency key."""
 
     context: Context
-    agent: str
     actor: Actor
-    now_us: int
     key: str | None
-    as_json: bool
 
-    @property
-    def asked(self) -> dict[str, Any]:
-        """The arguments that every operation takes."""
-        return {"actor": self.actor, "now_us": self.now_us, "key": self.key}
-
-    def do(self, said: str, act: Callable[[Workspace], EntityResult]) -> None:
-        """Executes an operation and prints its result; `said` is the first text for a person."""
-        with opened(self.context) as workspace:
-            done = act(workspace)
-        tell(self.context, done, said, as_json=self.as_json)
+    def run(self, title: str, operation: Callable[..., EntityResult], *arguments: Any, **named: Any) -> None:
+        """Executes an operation on the agent's entities and prints its result, for a person under a `title`."""
+        context = self.context
+        with context.opened(lasting=True) as workspace:
+            named |= {"actor": self.actor, "now_us": context.now_us, "key": self.key}
+            done = operation(workspace, context.agent, *arguments, **named)
+        answer_done(context, done, title)
 
 
-def calling(actor: Actor) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Adds the options of a command that writes, passed to it as a `Call`; `actor` is the default of `--actor`."""
+def writing(actor: Actor) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Adds the options of a command that writes, passed to it as an `EntityCall`; `actor` is the default."""
     options = (
         click.option("--actor", type=click.Choice(ACTORS), default=actor, show_default=True, help="Who does it."),
-        click.option("--key", metavar="K", help="The same key again gives the first answer and writes nothing."),
+        click.option("--key", metavar="K", help="A repeated key returns the first answer and writes nothing."),
         agent_option,
         now_option,
         json_option,
@@ -72,12 +46,11 @@ def calling(actor: Actor) -> Callable[[Callable[..., None]], Callable[..., None]
     )
 
     def add(command: Callable[..., None]) -> Callable[..., None]:
-        def called(
-            context: Context, actor: Actor, key: str | None, agent: str, now: str | None, as_json: bool, **own: Any
-        ) -> None:
-            command(Call(context, agent, actor, resolve_now(now), key, as_json), **own)
+        @wraps(command)
+        def called(context: Context, actor: Actor, key: str | None, **own: Any) -> None:
+            command(EntityCall(context, actor, key), **own)
 
-        made: Callable[..., None] = wraps(command)(called)
+        made: Callable[..., None] = called
         for option in reversed(options):
             made = option(made)
         return made
@@ -85,21 +58,16 @@ def calling(actor: Actor) -> Callable[[Callable[..., None]], Callable[..., None]
     return add
 
 
-def tell(context: Context, done: EntityResult, said: str, *, as_json: bool) -> None:
-    """Prints the result, for a program or a person."""
-    from signet_sync.entities.results import done_document
-    from signet_sync.formats.paths import display
+def answer_done(context: Context, done: EntityResult, title: str) -> None:
+    """Prints the result of an operation."""
 
-    if done.waiting:
-        context.say(done.waiting)
-    if as_json:
-        emit(done_document(done))
-        return
-    again = "; this key was used for it before, nothing was written" if done.replayed else ""
-    click.echo(" ".join(filter(None, [said, done.section])) + again)
-    click.secho(f"  {display(done.path)}\n  {done.token}", dim=True)
-    for warning in done.warnings:
-        click.secho(f"  {warning}", fg="yellow")
-    if done.redactions:
-        rules = ", ".join(f"{rule} {count}" for rule, count in sorted(done.redactions.items()))
-        click.echo(f"  redacted: {rules}")
+    def show() -> None:
+        again = "; this key was used before, nothing was written" if done.replayed else ""
+        click.echo(" ".join(filter(None, [title, done.section])) + again)
+        click.secho(f"  {display(done.path)}\n  {done.token}", dim=True)
+        for warning in done.warnings:
+            click.secho(f"  {warning}", fg="yellow")
+        show_redactions(done.redactions)
+
+    context.say(done.waiting)
+    context.answer(done_document(done), show)

@@ -2,53 +2,45 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import click
 
-from signet_sync.cli.entity.run import ACTORS, Call, calling, opened, tell
-from signet_sync.cli.main import (
-    Context,
-    agent_option,
-    emit,
-    json_option,
-    now_option,
-    pass_context,
-    resolve_now,
-    stdin_text,
-)
+from signet_sync.cli.entity.run import ACTORS, EntityCall, answer_done, writing
+from signet_sync.cli.input import stdin_text
+from signet_sync.cli.main import Context, agent_option, json_option, now_option, pass_context
+from signet_sync.entities import drift_resolution, operations, protection, schema_promotion
+from signet_sync.entities.event_log.events import Actor
 from signet_sync.formats.entity_paths import KINDS, Kind
-
-if TYPE_CHECKING:
-    from signet_sync.entities.event_log.events import Actor
-    from signet_sync.entities.results import PromotedField
+from signet_sync.formats.paths import display
 
 _ENOUGH = 1 << 20  # bytes: more than any section may have, in any encoding
 
+
+def _text_of(ctx: click.Context, param: click.Parameter, value: str) -> str:
+    return stdin_text(_ENOUGH) if value == "-" else value
+
+
 _entity = click.argument("ref", metavar="ID")
 _section = click.argument("section")
-_text = click.option("--text", metavar="T", required=True, help="The words; - reads them from stdin.")
+_text = click.option("--text", metavar="T", required=True, callback=_text_of, help="The text; - reads it from stdin.")
 _rationale = click.option("--rationale", metavar="R", help='Why a soft cap is exceeded: "why: …; until: …; plan: …".')
-_evidence = click.option("--evidence", metavar="PATH#LINE", help="The line of an artifact that it rests on.")
+_evidence = click.option("--evidence", metavar="PATH#LINE", help="The line of an artifact that supports it.")
 _reason = click.option("--reason", metavar="R", help="Why.")
-_needed_reason = click.option("--reason", metavar="R", required=True, help="Why.")
-
-
-def _said(text: str) -> str:
-    return stdin_text(_ENOUGH) if text == "-" else text
+_required_reason = click.option("--reason", metavar="R", required=True, help="Why.")
 
 
 # ── content of an entity ──
 
 
-@click.command(short_help="Make a new entity.")
+@click.command(short_help="Create an entity.")
 @click.argument("kind", type=click.Choice(KINDS))
 @click.argument("name")
-@click.option("--type", "relation", metavar="T", help="What a relationship is: reviews, protects, polarized …")
-@click.option("--between", metavar="ID ID", nargs=2, help="Whom a relationship is between.")
-@calling("agent")
-def create(call: Call, kind: Kind, name: str, relation: str | None, between: tuple[str, str] | None) -> None:
-    """Make a new entity: its profile and its notes, with empty sections.
+@click.option("--type", "relation", metavar="T", help="The type of a relationship: reviews, protects, polarized …")
+@click.option("--between", metavar="ID ID", nargs=2, help="The two participants of a relationship.")
+@writing("agent")
+def create(call: EntityCall, kind: Kind, name: str, relation: str | None, between: tuple[str, str] | None) -> None:
+    """Create an entity: its profile and its notes, with empty sections.
 
     \b
     Examples:
@@ -57,53 +49,40 @@ def create(call: Call, kind: Kind, name: str, relation: str | None, between: tup
       signet-sync entity create relationship "The critic and the planner" \\
           --type polarized --between inner-critic planner
     """
-    from signet_sync.entities import operations
-
     if (kind == "relationship") != (between is not None) or (relation is not None and between is None):
-        raise click.UsageError("a relationship, and nothing else, takes --type T --between ID ID")
-    call.do(
-        "made",
-        lambda workspace: operations.create(
-            workspace, call.agent, kind, name, relation=relation, between=between or (), **call.asked
-        ),
-    )
+        raise click.UsageError("--type T and --between ID ID are for relationships, which need --between")
+    call.run("created", operations.create, kind, name, relation=relation, between=between or ())
 
 
-@click.command("set", short_help="Write a section's words anew.")
+@click.command("set", short_help="Replace the text of a section.")
 @_entity
 @_section
 @_text
 @_rationale
 @_evidence
-@calling("agent")
-def set_(call: Call, ref: str, section: str, text: str, **grounds: Any) -> None:
-    """Write a narrative section's words anew; what stood there stays in the ledger.
+@writing("agent")
+def set_(call: EntityCall, ref: str, section: str, text: str, **grounds: Any) -> None:
+    """Replace the text of a narrative section; the previous text stays in the event log.
 
     \b
     Examples:
       signet-sync entity set inner-critic identity --text "The voice that reads every draft first."
       signet-sync entity set inner-critic notes/focus --text - < focus.md
     """
-    from signet_sync.entities import operations
-
-    words = _said(text)
-    call.do(
-        "set",
-        lambda workspace: operations.set_section(workspace, call.agent, ref, section, words, **grounds, **call.asked),
-    )
+    call.run("set", operations.set_section, ref, section, text, **grounds)
 
 
-@click.command(short_help="Add a paragraph to a section, an item to a list.")
+@click.command(short_help="Add a paragraph to a section or an item to a list.")
 @_entity
 @_section
 @_text
 @_rationale
 @_evidence
-@calling("agent")
-def append(call: Call, ref: str, section: str, text: str, **grounds: Any) -> None:
-    """Add a paragraph to a narrative section, an item to a list.
+@writing("agent")
+def append(call: EntityCall, ref: str, section: str, text: str, **grounds: Any) -> None:
+    """Add a paragraph to a narrative section, or an item to a list.
 
-    An item of Evidence needs --evidence: the line of an artifact that it quotes; --text says why it matters.
+    An item of Evidence needs --evidence, the line of an artifact that it quotes; --text says why it matters.
 
     \b
     Examples:
@@ -111,212 +90,161 @@ def append(call: Call, ref: str, section: str, text: str, **grounds: Any) -> Non
       signet-sync entity append inner-critic evidence --text "It speaks too early." \\
           --evidence 'memory/…--transcript.md#34'
     """
-    from signet_sync.entities import operations
-
-    words = _said(text)
-    call.do(
-        "added to",
-        lambda workspace: operations.append(workspace, call.agent, ref, section, words, **grounds, **call.asked),
-    )
+    call.run("added to", operations.append, ref, section, text, **grounds)
 
 
-@click.command(short_help="Take an item out of a list, with a reason.")
+@click.command(short_help="Remove an item from a list, with a reason.")
 @_entity
 @_section
 @click.argument("item")
-@_needed_reason
-@calling("agent")
-def prune(call: Call, ref: str, section: str, item: str, reason: str) -> None:
-    """Take an item out of a list; ITEM is its number or key (entity show). The ledger keeps it."""
-    from signet_sync.entities import operations
-
-    call.do(
-        f"pruned {item} of",
-        lambda workspace: operations.prune(workspace, call.agent, ref, section, item, reason=reason, **call.asked),
-    )
+@_required_reason
+@writing("agent")
+def prune(call: EntityCall, ref: str, section: str, item: str, reason: str) -> None:
+    """Remove an item from a list; ITEM is its number or key (entity show). The event log keeps it."""
+    call.run(f"pruned {item} of", operations.prune, ref, section, item, reason=reason)
 
 
-@click.command(short_help="Give an entity another status.")
+@click.command(short_help="Change the status of an entity.")
 @_entity
 @click.argument("status")
 @_reason
-@calling("agent")
-def status(call: Call, ref: str, status: str, reason: str | None) -> None:
-    """Give an entity another status: active, dormant, or whatever says it best. The change log tells it."""
-    from signet_sync.entities import operations
-
-    call.do(
-        f"status is {status} now",
-        lambda workspace: operations.set_status(workspace, call.agent, ref, status, reason=reason, **call.asked),
-    )
+@writing("agent")
+def status(call: EntityCall, ref: str, status: str, reason: str | None) -> None:
+    """Change the status of an entity: active, dormant, or any other word. The change log records it."""
+    call.run(f"status is now {status}", operations.set_status, ref, status, reason=reason)
 
 
-@click.command(short_help="Give an entity another name.")
+@click.command(short_help="Rename an entity.")
 @_entity
 @click.argument("name")
-@calling("agent")
-def rename(call: Call, ref: str, name: str) -> None:
-    """Give an entity another name, and its folder with it; its id stays."""
-    from signet_sync.entities import operations
-
-    call.do("renamed", lambda workspace: operations.rename(workspace, call.agent, ref, name, **call.asked))
+@writing("agent")
+def rename(call: EntityCall, ref: str, name: str) -> None:
+    """Rename an entity and its folder; its id stays."""
+    call.run("renamed", operations.rename, ref, name)
 
 
 @click.command(short_help="Mark an entity as past, with a reason.")
 @_entity
-@_needed_reason
-@calling("agent")
-def deprecate(call: Call, ref: str, reason: str) -> None:
-    """Mark an entity as past: it leaves MEMORY.md, its files stay and say why."""
-    from signet_sync.entities import operations
-
-    call.do(
-        "deprecated", lambda workspace: operations.deprecate(workspace, call.agent, ref, reason=reason, **call.asked)
-    )
+@_required_reason
+@writing("agent")
+def deprecate(call: EntityCall, ref: str, reason: str) -> None:
+    """Mark an entity as past: it leaves MEMORY.md, its files stay and state the reason."""
+    call.run("deprecated", operations.deprecate, ref, reason=reason)
 
 
 # ── for people ──
 
 
-def _guarding(name: Literal["pin", "unpin", "lock", "unlock"], done: str, short: str, text: str) -> click.Command:
-    """Makes one of the four commands that differ in a word."""
+def _guard_command(
+    name: Literal["pin", "unpin", "lock", "unlock"], title: str, short_help: str, help_text: str
+) -> click.Command:
+    """Makes one of the four commands that differ only in wording."""
 
-    @click.command(name, short_help=short, help=text)
+    @click.command(name, short_help=short_help, help=help_text)
     @_entity
     @click.argument("section", required=False)
-    @calling("person")
-    def command(call: Call, ref: str, section: str | None) -> None:
-        from signet_sync.entities import protection
-
-        call.do(done, lambda workspace: protection.guard(name, workspace, call.agent, ref, section, **call.asked))
+    @writing("person")
+    def command(call: EntityCall, ref: str, section: str | None) -> None:
+        call.run(title, getattr(protection, name), ref, section)
 
     return command
 
 
-pin = _guarding(
+pin = _guard_command(
     "pin",
     "pinned",
-    "Keep a section as it is, because it matters.",
-    "Keep a section (without SECTION: the whole entity) as it is, because it matters: agents may only propose.",
+    "Pin a section: agents may only propose changes.",
+    "Pin a section (without SECTION: the whole entity) because it matters as it is: agents may only propose changes.",
 )
-unpin = _guarding("unpin", "unpinned", "Take a pin away.", "Take a pin away: agents may write again.")
-lock = _guarding(
+unpin = _guard_command("unpin", "unpinned", "Remove a pin.", "Remove a pin: agents may write again.")
+lock = _guard_command(
     "lock",
     "locked",
-    "Keep agents from writing to a section.",
-    "Keep agents from writing to a section (without SECTION: to the whole entity): they may only propose.",
+    "Lock a section against writes by agents.",
+    "Lock a section (without SECTION: the whole entity) against writes by agents: they may only propose changes.",
 )
-unlock = _guarding("unlock", "unlocked", "Take a lock away.", "Take a lock away: agents may write again.")
+unlock = _guard_command("unlock", "unlocked", "Remove a lock.", "Remove a lock: agents may write again.")
 
 
-@click.command(short_help="Put a text before a person.")
+@click.command(short_help="Submit a change for approval by a person.")
 @_entity
 @_section
 @_text
 @_rationale
 @_evidence
-@calling("agent")
-def propose(call: Call, ref: str, section: str, text: str, **grounds: Any) -> None:
-    """Put a text before a person, for a section that an agent may not write.
+@writing("agent")
+def propose(call: EntityCall, ref: str, section: str, text: str, **grounds: Any) -> None:
+    """Submit a change for approval, for a section that an agent may not write.
 
-    A narrative would be set to it, a list would get it as an item. The event_id of the answer is the proposal's name.
+    If approved, it replaces the text of a narrative section, or is added to a list. The event_id of the answer
+    identifies the proposal.
     """
-    from signet_sync.entities import protection
-
-    words = _said(text)
-    call.do(
-        "proposed for",
-        lambda workspace: protection.propose(workspace, call.agent, ref, section, words, **grounds, **call.asked),
-    )
+    call.run("proposed for", protection.propose, ref, section, text, **grounds)
 
 
-@click.command(short_help="Do what was proposed.")
+@click.command(short_help="Apply an approved proposal.")
 @click.argument("proposal")
-@calling("person")
-def approve(call: Call, proposal: str) -> None:
-    """Do what was proposed; PROPOSAL is its event's id, the id's beginning, or its ev:… token."""
-    from signet_sync.entities import protection
-
-    call.do("approved:", lambda workspace: protection.approve(workspace, call.agent, proposal, **call.asked))
+@writing("person")
+def approve(call: EntityCall, proposal: str) -> None:
+    """Approve and apply a proposal; PROPOSAL is its event's id, the id's beginning, or its ev:… token."""
+    call.run("approved:", protection.approve, proposal)
 
 
-@click.command(short_help="Turn a proposal down.")
+@click.command(short_help="Reject a proposal.")
 @click.argument("proposal")
 @_reason
-@calling("person")
-def reject(call: Call, proposal: str, reason: str | None) -> None:
-    """Turn a proposal down; it stays in the ledger."""
-    from signet_sync.entities import protection
-
-    call.do(
-        "rejected:", lambda workspace: protection.reject(workspace, call.agent, proposal, reason=reason, **call.asked)
-    )
+@writing("person")
+def reject(call: EntityCall, proposal: str, reason: str | None) -> None:
+    """Reject a proposal; it stays in the event log."""
+    call.run("rejected:", protection.reject, proposal, reason=reason)
 
 
 # ── for maintainers ──
 
-_maintainer = click.option("--actor", type=click.Choice(ACTORS), required=True, help="Only a maintainer may.")
+_maintainer = click.option("--actor", type=click.Choice(ACTORS), required=True, help="Must be maintainer.")
 
 
 @click.command(short_help="Settle a file that drifted.")
 @_entity
-@click.option("--keep", type=click.Choice(["file", "events"]), required=True, help="What counts from now on.")
-@click.option("--notes", is_flag=True, help="Settle notes.md (else: profile.md).")
+@click.option("--keep", type=click.Choice(["file", "events"]), required=True, help="Which of the two is right.")
+@click.option("--notes", is_flag=True, help="Settle notes.md (default: profile.md).")
 @_maintainer
 @agent_option
 @now_option
 @json_option
 @pass_context
-def resolve(
-    context: Context,
-    ref: str,
-    keep: Literal["file", "events"],
-    notes: bool,
-    actor: Actor,
-    agent: str,
-    now: str | None,
-    as_json: bool,
-) -> None:
-    """Settle a file that stands in entity drift: it counts as it is, or is written again from its events.
+def resolve(context: Context, ref: str, keep: Literal["file", "events"], notes: bool, actor: Actor) -> None:
+    """Settle a file listed by entity drift: record it as it is, or rebuild it from its events.
 
-    The text that gives way stays in the ledger. ID is the word ledger where the ledger itself had lost its end.
+    The discarded text stays in the event log. Use the word ledger as ID if the event log itself lost its end.
     """
-    from signet_sync.entities import drift_resolution
-
-    instant = resolve_now(now)
-    with opened(context) as workspace:
+    file: Literal["notes", "profile"] = "notes" if notes else "profile"
+    with context.opened(lasting=True) as workspace:
         done = drift_resolution.resolve(
-            workspace, agent, ref, keep, file="notes" if notes else "profile", actor=actor, now_us=instant
+            workspace, context.agent, ref, keep, file=file, actor=actor, now_us=context.now_us
         )
-    said = "kept as it stands" if keep == "file" else "written again from its events"
-    tell(context, done, said, as_json=as_json)
+    answer_done(context, done, "recorded as it is" if keep == "file" else "rebuilt from its events")
 
 
-@click.command(short_help="Make a field of Extensions a section.")
+@click.command(short_help="Turn a field of Extensions into a section.")
 @click.argument("field")
-@click.option("--kind", type=click.Choice(KINDS), help="Of which kind, where several have the field.")
+@click.option("--kind", type=click.Choice(KINDS), help="The entities' kind, if several kinds have the field.")
 @_maintainer
 @agent_option
 @now_option
 @json_option
 @pass_context
-def promote(
-    context: Context, field: str, kind: Kind | None, actor: Actor, agent: str, now: str | None, as_json: bool
-) -> None:
-    """Make FIELD, a ### heading under Extensions, a section of its kind, and move it there in every file."""
-    from signet_sync.entities import schema_promotion
+def promote(context: Context, field: str, kind: Kind | None, actor: Actor) -> None:
+    """Turn FIELD, a ### heading under Extensions, into a section of its kind, and move it there in every file."""
+    with context.opened(lasting=True) as workspace:
+        done = schema_promotion.promote(workspace, context.agent, field, kind, actor=actor, now_us=context.now_us)
 
-    instant = resolve_now(now)
-    with opened(context) as workspace:
-        done = schema_promotion.promote(workspace, agent, field, kind, actor=actor, now_us=instant)
-    if as_json:
-        emit(_promoted(done))
-    else:
-        _tell_promoted(done)
+    def show() -> None:
+        click.echo(f"{done.heading} is a section of every {done.kind}, from schema version {done.version} on")
+        for path in done.migrated:
+            click.echo(f"  {display(path)}")
 
-
-def _promoted(done: PromotedField) -> dict[str, Any]:
-    return {
+    document = {
         "id": done.anchor,
         "event_id": done.event_id,
         "kind": done.kind,
@@ -325,11 +253,4 @@ def _promoted(done: PromotedField) -> dict[str, Any]:
         "schema_version": done.version,
         "migrated": list(done.migrated),
     }
-
-
-def _tell_promoted(done: PromotedField) -> None:
-    from signet_sync.formats.paths import display
-
-    click.echo(f"{done.heading} is a section of every {done.kind}, from schema version {done.version} on")
-    for path in done.migrated:
-        click.echo(f"  {display(path)}")
+    context.answer(document, show)

@@ -13,15 +13,17 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 from xml.sax.saxutils import escape, quoteattr
 
+from signet_sync import __version__
 from signet_sync.errors import SignetSyncError
 from signet_sync.formats import baseline as formats_baseline
+from signet_sync.sync.planner import HINTS
 
 _LEVELS = {"invalid": "error", "violation": "error", "tombstoned": "error", "ignored": "warning"}
 # Files of other programs are never reported: a checkout is full of them.
 _SILENT = ("foreign-name", "temporary")
 
 
-class Entry(NamedTuple):
+class ReportEntry(NamedTuple):
     """One line of any form; `level` is `error`, `warning` or `note`."""
 
     level: str
@@ -31,15 +33,17 @@ class Entry(NamedTuple):
     text: str
 
 
-def entries(document: dict[str, Any], below: str) -> Iterator[Entry]:
+def entries(document: dict[str, Any], below: str) -> Iterator[ReportEntry]:
     """Yields problems, then notes; a problem in the baseline is a note, a note that fails is a problem."""
     for found in document["problems"]:
         if found["code"] not in _SILENT:
             text = found["message"] + (f" → {found['hint']}" if found["hint"] else "")
             level = "note" if "known" in found else _LEVELS[found["verdict"]]
-            yield Entry(level, found["code"], below + found["path"], found.get("line", 1), text)
+            yield ReportEntry(level, found["code"], below + found["path"], found.get("line", 1), text)
     for found in document["notes"]:
-        yield Entry("error" if "fails" in found else "note", found["code"], below + found["path"], 1, found["message"])
+        yield ReportEntry(
+            "error" if "fails" in found else "note", found["code"], below + found["path"], 1, found["message"]
+        )
 
 
 def _escape(text: str, *, in_property: bool = False) -> str:
@@ -65,9 +69,6 @@ def failure(error: SignetSyncError) -> str:
 
 def sarif(document: dict[str, Any], below: str) -> str:
     """Returns a SARIF 2.1.0 log."""
-    from signet_sync import __version__
-    from signet_sync.sync.planner import HINTS
-
     found = list(entries(document, below))
     rules = sorted({entry.code for entry in found})
     driver = {
@@ -127,7 +128,7 @@ def junit(document: dict[str, Any], below: str) -> str:
     )
 
 
-def _case(entry: Entry) -> str:
+def _case(entry: ReportEntry) -> str:
     path, code, text = (_NOT_XML.sub("\ufffd", part) for part in (entry.path, entry.code, entry.text))
     kind = "failure" if entry.level == "error" else "skipped"
     named = f'classname={quoteattr(code)} name={quoteattr(path)} file={quoteattr(path)} line="{entry.line}"'

@@ -10,8 +10,9 @@ import click
 
 from signet_sync.admin.sizes import human
 from signet_sync.admin.status import advice
-from signet_sync.cli.main import counted
 from signet_sync.formats.paths import display
+from signet_sync.formats.timestamps import SECOND, parse_instant
+from signet_sync.text.phrases import counted
 
 _WELL = ("watching", "polling", "reconciling")
 
@@ -64,7 +65,7 @@ def _kept(document: Mapping[str, Any]) -> str:
     sizes, rows = document["sizes"], document["rows"]
     named = {
         "seals": counted(rows["seals"], "seal"),
-        "recall_events": f"{counted(rows['recall_events'], 'hit')} of recall",
+        "recall_events": counted(rows["recall_events"], "recall hit"),
     }
     named |= {name: name for name in ("backups", "logs", "spool", "damaged")}
     return " · ".join(f"{words} {human(sizes[name])}" for name, words in named.items() if sizes[name])
@@ -91,15 +92,15 @@ def _drifted(document: Mapping[str, Any]) -> str:
 
 def _backlog(document: Mapping[str, Any]) -> Iterator[str]:
     if document["backlog"]:
-        yield _line("backlog", f"{counted(document['backlog'], 'source')} that recall and pages have still to follow")
+        yield _line("backlog", f"{counted(document['backlog'], 'source')} to be processed for recall and pages")
 
 
 def _intake(document: Mapping[str, Any]) -> Iterator[str]:
     intake = document["intake"]
     if intake["harnesses"] or intake["waiting"] or intake["at_work"]:
-        fed = ", ".join(intake["harnesses"]) or "no harness"
-        work = f" · {counted(intake['at_work'], 'session')} lately at work" if intake["at_work"] else ""
-        yield _line("intake", f"{fed} · {counted(intake['waiting'], 'job')} waiting{_behind(document)}{work}")
+        harnesses = ", ".join(intake["harnesses"]) or "no harness"
+        work = f" · {counted(intake['at_work'], 'session')} active recently" if intake["at_work"] else ""
+        yield _line("intake", f"{harnesses} · {counted(intake['waiting'], 'job')} waiting{_behind(document)}{work}")
     if intake["given_up"] or intake["unfinished"] or intake["refused"]:
         text = (
             f"{counted(intake['unfinished'], 'ending')} unfinished · {intake['refused']} refused"
@@ -120,7 +121,7 @@ def _behind(document: Mapping[str, Any]) -> str:
 def summary(document: Mapping[str, Any]) -> str:
     """Returns in one line everything of which a change is worth reporting."""
     pid = f" (pid {document['pid']})" if document["pid"] else ""
-    silent = "no sign of life" if document["responding"] is False else ""
+    silent = "not responding" if document["responding"] is False else ""
     waiting = document["intake"]["waiting"]
     parts = [
         f"{document['state']}{pid}",
@@ -156,23 +157,23 @@ def prometheus(document: Mapping[str, Any], *, healthy: bool) -> str:
 
 def _metrics(document: Mapping[str, Any], healthy: bool) -> Iterator[tuple[str, str, Iterable[_Sample]]]:
     state = document["state"]
-    yield "agent_up", "Whether an agent runs on the workspace.", _one(document["running"])
-    yield "agent_responding", "Whether it gave a sign of life of late.", _one(document["responding"] is True)
-    yield "agent_silent_seconds", "Time since its last sign of life.", _one(document["silent_seconds"])
-    yield "healthy", "What status --check says: alive, not halted, its last full pass not too old.", _one(healthy)
-    yield "halted", "Whether it is halted for safety: files are missing, nothing was dropped.", _one("halted" in state)
-    yield "degraded", "Whether something keeps it from its work.", _one(state.startswith("degraded"))
-    yield "held", "Whether it holds its pages back for a live Signet daemon.", _one(state.startswith("held"))
+    yield "agent_up", "Whether an agent is running on the workspace.", _one(document["running"])
+    yield "agent_responding", "Whether its heartbeat is recent.", _one(document["responding"] is True)
+    yield "agent_silent_seconds", "Time since its last heartbeat.", _one(document["silent_seconds"])
+    yield "healthy", "Whether status --check succeeds: running, not halted, last full pass not too old.", _one(healthy)
+    yield "halted", "Whether it is halted for safety because files are missing.", _one("halted" in state)
+    yield "degraded", "Whether a problem keeps it from working.", _one(state.startswith("degraded"))
+    yield "held", "Whether it does not write pages because a Signet daemon is running.", _one(state.startswith("held"))
     yield "last_full_pass_timestamp_seconds", "When the last full pass ended.", _one(_instant(document))
-    yield "index_readable", "Whether the index can be read; counts are missing where not.", _one(document["readable"])
+    yield "index_readable", "Whether the index can be read; otherwise counts are missing.", _one(document["readable"])
     if document["readable"]:
         yield from _counts(document)
     intake = document["intake"]
-    yield "spool_waiting", "Jobs of harness hooks that wait to be taken in.", _one(intake["waiting"])
-    yield "spool_given_up", "Jobs of harness hooks that were given up.", _one(intake["given_up"])
-    yield "endings_unfinished", "Endings of sessions that are not finished.", _one(intake["unfinished"])
-    yield "lag_seconds", "For how long the oldest job of a harness hook has waited.", _one(document["lag_seconds"])
-    yield "size_bytes", "What is kept, by part.", [({"part": part}, size) for part, size in _sizes(document)]
+    yield "spool_waiting", "Jobs of harness hooks that wait to be captured.", _one(intake["waiting"])
+    yield "spool_given_up", "Jobs of harness hooks that failed for good.", _one(intake["given_up"])
+    yield "endings_unfinished", "Ends of sessions that are not completely written.", _one(intake["unfinished"])
+    yield "lag_seconds", "Waiting time of the oldest job of a harness hook.", _one(document["lag_seconds"])
+    yield "size_bytes", "Disk usage, by part.", [({"part": part}, size) for part, size in _sizes(document)]
 
 
 def _counts(document: Mapping[str, Any]) -> Iterator[tuple[str, str, Iterable[_Sample]]]:
@@ -181,13 +182,17 @@ def _counts(document: Mapping[str, Any]) -> Iterator[tuple[str, str, Iterable[_S
     yield "sessions", "Sessions that are indexed.", _one(counts["sessions"])
     yield "agents", "Agents with a page.", _one(counts["agents"])
     yield "tombstones", "Sessions that were removed for good.", _one(counts["tombstones"])
-    yield "violations", "Sealed files that changed or went, and nobody has settled.", _one(counts["violations"])
-    yield "invalid", "Files that break the contract.", _one(counts["invalid"])
-    yield "entity_drift", "Entity files that wait for a maintainer.", _one(document["entity_drift"])
-    yield "backlog", "Sources that recall and pages have still to follow.", _one(document["backlog"])
+    yield (
+        "violations",
+        "Sealed files that changed or disappeared, not yet restored or accepted.",
+        _one(counts["violations"]),
+    )
+    yield "invalid", "Files that are invalid.", _one(counts["invalid"])
+    yield "entity_drift", "Entity files that drifted and wait for a maintainer.", _one(document["entity_drift"])
+    yield "backlog", "Sources to be processed for recall and pages.", _one(document["backlog"])
     rows = [({"part": part}, count) for part, count in document["rows"].items()]
-    yield "rows", "What the database keeps besides what is made of files, by part.", rows
-    yield "endings_refused", "Endings of sessions that were refused.", _one(document["intake"]["refused"])
+    yield "rows", "Rows that exist only in the database, by part.", rows
+    yield "endings_refused", "Ends of sessions that were refused.", _one(document["intake"]["refused"])
 
 
 def _one(value: float | None) -> list[_Sample]:
@@ -195,8 +200,6 @@ def _one(value: float | None) -> list[_Sample]:
 
 
 def _instant(document: Mapping[str, Any]) -> float | None:
-    from signet_sync.formats.timestamps import SECOND, parse_instant
-
     last = parse_instant(document["last_full_pass"] or "")
     return None if last is None else last / SECOND
 

@@ -20,7 +20,7 @@ class Square(NamedTuple):
     """One day: its sessions, their level compared with other days (0 to 4), and its position."""
 
     day: str
-    told: str
+    label: str
     sessions: int
     level: int
     x: int

@@ -29,7 +29,7 @@ class Box(NamedTuple):
     height: float
 
 
-class Target(NamedTuple):
+class MarkTarget(NamedTuple):
     """What a mark links to: a node, or else a period (of the thread, or of all threads)."""
 
     kind: str
@@ -38,10 +38,10 @@ class Target(NamedTuple):
     period: str | None = None
 
 
-class Mark(NamedTuple):
+class SessionMark(NamedTuple):
     """A drawn target, with its number of sessions."""
 
-    target: Target
+    target: MarkTarget
     box: Box
     sessions: int
 
@@ -49,7 +49,7 @@ class Mark(NamedTuple):
 class Lane(NamedTuple):
     """The marks of one lane from left to right, and the path of bars that shows sessions over time."""
 
-    marks: tuple[Mark, ...]
+    marks: tuple[SessionMark, ...]
     bars: str = ""
 
 
@@ -57,24 +57,24 @@ class Moment(NamedTuple):
     """One session: when it ended, and what it links to."""
 
     us: int
-    target: Target
+    target: MarkTarget
 
 
-def framed(axis: Axis, counts: Mapping[int, int], targets: Mapping[str, Target], peak: int) -> Lane:
+def framed(axis: Axis, counts: Mapping[int, int], targets: Mapping[str, MarkTarget], peak: int) -> Lane:
     """Draws a frame for each cell that has sessions and a target (by the cell's key), with a bar for each slot.
 
     `counts` are sessions by slot; a bar for `peak` of them has the full height.
     """
     held = by_cell(axis, counts)
     marks = [
-        Mark(targets[cell.key], _between(axis, cell.first_us, cell.last_us + 1, 0.0, HEIGHT), held[cell.key])
+        SessionMark(targets[cell.key], _between(axis, cell.first_us, cell.last_us + 1, 0.0, HEIGHT), held[cell.key])
         for cell in axis.cells
         if held[cell.key] and cell.key in targets
     ]
     return Lane(tuple(marks), bars(axis, counts, peak))
 
 
-def stacked(axis: Axis, counts: Mapping[int, int], moments: Iterable[Moment], crowd: Target) -> Lane:
+def stacked(axis: Axis, counts: Mapping[int, int], moments: Iterable[Moment], crowd: MarkTarget) -> Lane:
     """Draws a mark for each session: those of one slot stacked, or one mark (`crowd`) if they are too many.
 
     `moments` may be incomplete: a slot with a missing session is a crowd as well.
@@ -85,16 +85,16 @@ def stacked(axis: Axis, counts: Mapping[int, int], moments: Iterable[Moment], cr
     held = {slot: sessions for slot, sessions in counts.items() if 0 <= slot < axis.slots and sessions > 0}
     apart = {slot for slot, sessions in held.items() if len(known[slot]) == sessions <= STACK}
     height = HEIGHT / max((held[slot] for slot in apart), default=1)
-    marks: list[Mark] = []
+    marks: list[SessionMark] = []
     for slot, sessions in sorted(held.items()):
         if slot in apart:
             marks += [
-                Mark(moment.target, _slot(axis, slot, HEIGHT - height * (place + 1), height), 1)
+                SessionMark(moment.target, _slot(axis, slot, HEIGHT - height * (place + 1), height), 1)
                 for place, moment in enumerate(sorted(known[slot]))
             ]
         else:
             title = f"{sessions} sessions: {crowd.title}" if sessions > 1 else crowd.title
-            marks.append(Mark(crowd._replace(title=title), _slot(axis, slot, 0.0, HEIGHT), sessions))
+            marks.append(SessionMark(crowd._replace(title=title), _slot(axis, slot, 0.0, HEIGHT), sessions))
     return Lane(tuple(marks))
 
 

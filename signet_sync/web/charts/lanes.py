@@ -12,7 +12,7 @@ from signet_sync.graph.store.timeline import TimelineSession
 from signet_sync.storage.database.connection import Database
 from signet_sync.web.charts import graph
 from signet_sync.web.charts.axis import WIDTH, Axis, Cell
-from signet_sync.web.charts.graph import HEIGHT, Lane, Moment, Target
+from signet_sync.web.charts.graph import HEIGHT, Lane, MarkTarget, Moment
 from signet_sync.web.dates import dated
 from signet_sync.web.formatting import counted
 
@@ -73,7 +73,7 @@ def everything(axis: Axis, held: Counts) -> Lane:
     sessions = graph.by_cell(axis, held)
     kind = "day" if axis.level == "days" else "period"
     targets = {
-        cell.key: Target(kind, f"{cell.title}: {counted(number, 'session')} of all threads", period=cell.key)
+        cell.key: MarkTarget(kind, f"{cell.title}: {counted(number, 'session')} of all threads", period=cell.key)
         for cell in axis.cells
         if (number := sessions[cell.key])
     }
@@ -85,7 +85,7 @@ def everything(axis: Axis, held: Counts) -> Lane:
 
 def _targets(
     database: Database, agent_id: str, thread_id: str, label: str, axis: Axis, held: Counts
-) -> dict[str, Target]:
+) -> dict[str, MarkTarget]:
     """Returns by cell its arc or epoch, else its only session, else the thread in that time."""
     span = axis.first_us, axis.last_us
     condensed = {
@@ -98,18 +98,18 @@ def _targets(
         single = {
             week_of(spot.latest_us): spot for spot in timeline.alone_in_week(database, agent_id, thread_id, *weeks)
         }
-    targets: dict[str, Target] = {}
+    targets: dict[str, MarkTarget] = {}
     by_cell = graph.by_cell(axis, held)
     for cell in axis.cells:
         key, sessions = cell.key, by_cell[cell.key]
         if key in condensed:
-            told = condensed[key].label.partition(": ")[2]
-            title = f"{label}, {cell.title}: {counted(sessions, 'session')}. {told}"
-            targets[key] = Target(_CONDENSED[axis.level], title, node=condensed[key].id)
+            summary = condensed[key].label.partition(": ")[2]
+            title = f"{label}, {cell.title}: {counted(sessions, 'session')}. {summary}"
+            targets[key] = MarkTarget(_CONDENSED[axis.level], title, node=condensed[key].id)
         elif key in single:
             targets[key] = _session(label, single[key])._replace(kind="one")
         elif sessions:
-            targets[key] = Target("some", f"{label}, {cell.title}: {counted(sessions, 'session')}", period=key)
+            targets[key] = MarkTarget("some", f"{label}, {cell.title}: {counted(sessions, 'session')}", period=key)
     return targets
 
 
@@ -121,12 +121,12 @@ def _moments(database: Database, agent_id: str, thread_id: str, label: str, axis
     return [Moment(spot.latest_us, _session(label, spot)) for spot in found]
 
 
-def _session(label: str, spot: TimelineSession) -> Target:
+def _session(label: str, spot: TimelineSession) -> MarkTarget:
     kind = "transcript" if spot.source_type == "chunk" else spot.source_type
     moment = moment_of(spot.latest_us)
-    return Target(kind, f"{label}, {dated(moment)}, {moment:%H:%M}: {spot.sentence}", node=spot.node_id)
+    return MarkTarget(kind, f"{label}, {dated(moment)}, {moment:%H:%M}: {spot.sentence}", node=spot.node_id)
 
 
-def _crowd(axis: Axis, label: str) -> Target:
+def _crowd(axis: Axis, label: str) -> MarkTarget:
     week = week_of(axis.first_us)
-    return Target("crowd", f"{label}, within four hours", period=week)
+    return MarkTarget("crowd", f"{label}, within four hours", period=week)

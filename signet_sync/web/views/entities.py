@@ -28,11 +28,11 @@ from signet_sync.storage.database.connection import Database
 from signet_sync.sync.store import sessions
 from signet_sync.sync.store.sessions import SessionRef
 from signet_sync.web import markdown
-from signet_sync.web.commands import told
+from signet_sync.web.commands import command_line
 from signet_sync.web.link_targets import of_names
-from signet_sync.web.markdown import Block, Span
+from signet_sync.web.markdown import MarkdownBlock, MarkdownSpan
 from signet_sync.web.paging import portion
-from signet_sync.web.request import Ask, Page, View
+from signet_sync.web.request import View, ViewRequest, WebPage
 
 EVENTS = 40  # on a page
 _WHOLE = "*"
@@ -43,12 +43,12 @@ class Card(NamedTuple):
     """An entity in the list, its number of open proposals, and whether one of its files has drifted."""
 
     entity: EntitySummary
-    line: Sequence[Span]
+    line: Sequence[MarkdownSpan]
     proposals: int
     drifted: bool
 
 
-class Source(NamedTuple):
+class EvidenceLink(NamedTuple):
     """The line of an artifact that is the evidence; without `session` the artifact is no longer indexed."""
 
     path: str
@@ -56,7 +56,7 @@ class Source(NamedTuple):
     session: SessionRef | None
 
 
-class Item(NamedTuple):
+class ShownItem(NamedTuple):
     """An item of a list; evidence has a quote and the reason it matters, any other item its words as spans.
 
     `at` is when it was written, if the item contains that.
@@ -64,33 +64,33 @@ class Item(NamedTuple):
 
     number: int
     at: str
-    spans: Sequence[Span]
+    spans: Sequence[MarkdownSpan]
     quote: str
     why: str
-    source: Source | None
+    source: EvidenceLink | None
     event: Event | None
 
 
-class Section(NamedTuple):
+class ShownSection(NamedTuple):
     """A section for display: a narrative has blocks, a list items. `raw` is a file that could not be parsed."""
 
     name: str
     heading: str
     notes: bool
-    blocks: Sequence[Block]
-    items: Sequence[Item] | None
+    blocks: Sequence[MarkdownBlock]
+    items: Sequence[ShownItem] | None
     pinned: bool
     locked: bool
     log: bool
     raw: str = ""
 
 
-class Waiting(NamedTuple):
+class ProposalView(NamedTuple):
     """A proposal with the commands that answer it."""
 
     proposal: Proposal
-    blocks: Sequence[Block]
-    source: Source | None
+    blocks: Sequence[MarkdownBlock]
+    source: EvidenceLink | None
     approve: str
     reject: str
 
@@ -103,38 +103,38 @@ class Drifted(NamedTuple):
     keep_events: str
 
 
-class Told(NamedTuple):
+class EventView(NamedTuple):
     """An event, its subject, and its evidence."""
 
     event: Event
     state: str
     about: str
-    sources: Sequence[Source]
+    sources: Sequence[EvidenceLink]
 
 
-def entities(ask: Ask) -> Page:
+def entities(request: ViewRequest) -> WebPage:
     """Shows all entities of the agent, by kind."""
-    with queries.open_read_only(ask.site.place, ask.agent, ask.now_us) as repo:
+    with queries.open_read_only(request.site.place, request.agent, request.now_us) as repo:
         found = queries.list_entities(repo)
         proposed = Counter(one.entity_id for one in proposals.waiting(repo))
         queue = queries.list_drift(repo)
-        chain = entities_store.log_end(repo.workspace.database, ask.agent)
+        chain = entities_store.log_end(repo.workspace.database, request.agent)
     drifted = {one.id for one in queue}
     known = {one.id for one in found}
     kinds = [
         (heading, [_card(one, proposed, drifted) for one in found if one.kind == kind])
         for kind, heading in _KINDS.items()
     ]
-    return Page(
+    return WebPage(
         "entities",
         "Entities",
         {
             "kinds": [(heading, cards) for heading, cards in kinds if cards],
             # An entity whose profile is gone or unreadable is in no list.
-            "lost": [_drifted(ask, one) for one in queue if one.id not in known],
+            "lost": [_drifted(request, one) for one in queue if one.id not in known],
             "events": chain.events if chain is not None else 0,
-            "create": told(ask, "entity", "create", "user", "NAME"),
-            "verify": told(ask, "entity", "verify"),
+            "create": command_line(request, "entity", "create", "user", "NAME"),
+            "verify": command_line(request, "entity", "verify"),
         },
     )
 
@@ -143,47 +143,47 @@ def _card(one: EntitySummary, proposed: Mapping[str, int], drifted: Collection[s
     return Card(one, markdown.spans(one.line), proposed.get(one.id, 0), one.id in drifted)
 
 
-def entity(ask: Ask) -> Page:
+def entity(request: ViewRequest) -> WebPage:
     """Shows one entity. Raises `UsageError` if the agent has none of this name, or several."""
-    with queries.open_read_only(ask.site.place, ask.agent, ask.now_us) as repo:
-        row = queries.require_row(repo, ask.path["entity"])
+    with queries.open_read_only(request.site.place, request.agent, request.now_us) as repo:
+        row = queries.require_row(repo, request.path["entity"])
         shown = queries.view(repo, row)
         logged = queries.list_events(repo, row.id)
-        page = portion(logged, ask.query.get("page"), EVENTS)
-        look = _Look(repo, logged, shown)
-        sections = [look.section(one) for one in shown.sections]
-        proposals = [look.waiting(ask, one) for one in shown.proposals]
+        page = portion(logged, request.query.get("page"), EVENTS)
+        reader = _EntityReader(repo, logged, shown)
+        sections = [reader.section(one) for one in shown.sections]
+        proposals = [reader.proposal(request, one) for one in shown.proposals]
         data = {
             "entity": shown,
             "sections": sections,
             "proposals": proposals,
-            "drifted": [_drifted(ask, one) for one in queries.list_drift(repo) if one.id == row.id],
+            "drifted": [_drifted(request, one) for one in queries.list_drift(repo) if one.id == row.id],
             "lint": queries.lint_files(repo, row),
-            "log": page.each(look.told),
+            "log": page.each(reader.event),
             "beside": _beside(repo, row),
             "pinned": _WHOLE in shown.pins,
             "locked": _WHOLE in shown.locks,
         }
-        links = of_names(repo.workspace.database, ask.agent, _targets(sections, proposals))
-    return Page(
+        links = of_names(repo.workspace.database, request.agent, _targets(sections, proposals))
+    return WebPage(
         "entity",
         shown.title,
         {
             **data,
             "links": links,
             "updated_us": row.updated_us,
-            "pin": told(ask, "entity", "unpin" if data["pinned"] else "pin", row.id),
-            "lock": told(ask, "entity", "unlock" if data["locked"] else "lock", row.id),
-            "replay": told(ask, "entity", "replay", row.id, "--check"),
+            "pin": command_line(request, "entity", "unpin" if data["pinned"] else "pin", row.id),
+            "lock": command_line(request, "entity", "unlock" if data["locked"] else "lock", row.id),
+            "replay": command_line(request, "entity", "replay", row.id, "--check"),
         },
     )
 
 
-def _drifted(ask: Ask, remark: EntityFinding) -> Drifted:
+def _drifted(request: ViewRequest, remark: EntityFinding) -> Drifted:
     """Composes the commands, which name the notes or the event log if the drift is there."""
     notes = ["--notes"] if remark.path.endswith("/notes.md") else []
     keep_file, keep_events = (
-        told(ask, "entity", "resolve", remark.id or LEDGER, "--keep", keep, *notes, "--actor", "maintainer")
+        command_line(request, "entity", "resolve", remark.id or LEDGER, "--keep", keep, *notes, "--actor", "maintainer")
         for keep in ("file", "events")
     )
     return Drifted(remark, keep_file, keep_events)
@@ -200,7 +200,7 @@ def _title(database: Database, agent_id: str, entity_id: str) -> str:
     return found[0].title if len(found) == 1 else entity_id
 
 
-def _targets(sections: Iterable[Section], proposals: Iterable[Waiting]) -> set[str]:
+def _targets(sections: Iterable[ShownSection], proposals: Iterable[ProposalView]) -> set[str]:
     """Returns the destinations of all links on the page."""
     found = set()
     for section in sections:
@@ -211,11 +211,11 @@ def _targets(sections: Iterable[Section], proposals: Iterable[Waiting]) -> set[s
     return found
 
 
-class _Look:
+class _EntityReader:
     """One entity while its page is built: its events by token, and the sessions of its evidence."""
 
     def __init__(self, repo: EntityRepository, logged: Sequence[LoggedEvent], shown: EntityView) -> None:
-        self._garden = repo
+        self._repo = repo
         self._events = {one.event.token: one.event for one in logged}
         # A person may have written headings.
         self._pins, self._locks = (
@@ -223,13 +223,13 @@ class _Look:
         )
         self._known: dict[str, SessionRef | None] = {}
 
-    def section(self, one: SectionView) -> Section:
+    def section(self, one: SectionView) -> ShownSection:
         """Returns a section with its items parsed."""
         raw = one.text if not one.name else ""
         items = None if one.items is None else [self._item(item) for item in one.items]
         blocks = [] if raw or items else markdown.blocks(markdown.numbered(one.text, 1))
         name = anchor_of(one.name)
-        return Section(
+        return ShownSection(
             one.name,
             one.heading,
             one.name.startswith("notes/"),
@@ -241,41 +241,41 @@ class _Look:
             raw,
         )
 
-    def _item(self, item: ItemView) -> Item:
+    def _item(self, item: ItemView) -> ShownItem:
         tokens = tokens_in(item.text)
         event = self._events.get(tokens[-1].text) if tokens else None
-        said = read_item(item.text)
-        if said is None:
+        evidence = read_item(item.text)
+        if evidence is None:
             at, dash, words = item.text.partition(" — ")
             dated = bool(dash) and parse_instant(at) is not None
-            return Item(
+            return ShownItem(
                 item.number, at if dated else "", markdown.spans(words if dated else item.text), "", "", None, event
             )
         source = self._source(event.evidence[0]) if event is not None and event.evidence else None
-        if source is None and said.path is not None:
-            source = self._source(said.path)
-        return Item(item.number, "", (), said.quote, said.why, source, event)
+        if source is None and evidence.path is not None:
+            source = self._source(evidence.path)
+        return ShownItem(item.number, "", (), evidence.quote, evidence.why, source, event)
 
-    def waiting(self, ask: Ask, one: Proposal) -> Waiting:
+    def proposal(self, request: ViewRequest, one: Proposal) -> ProposalView:
         """Returns a proposal with the commands that answer it."""
         blocks = markdown.blocks(markdown.numbered(one.text, 1))
         source = self._source(one.source) if one.source else None
-        approve, reject = (told(ask, "entity", word, one.id) for word in ("approve", "reject"))
-        return Waiting(one, blocks, source, approve, reject)
+        approve, reject = (command_line(request, "entity", word, one.id) for word in ("approve", "reject"))
+        return ProposalView(one, blocks, source, approve, reject)
 
-    def told(self, one: LoggedEvent) -> Told:
+    def event(self, one: LoggedEvent) -> EventView:
         """Returns an event as a line of the log."""
         sources = [self._source(rests) for rests in one.event.evidence]
-        return Told(one.event, one.state, queries.describe_event(one.event), sources)
+        return EventView(one.event, one.state, queries.describe_event(one.event), sources)
 
-    def _source(self, rests: str) -> Source:
+    def _source(self, rests: str) -> EvidenceLink:
         """Parses `PATH#LINE`."""
         path, _, line = rests.partition("#")
         if path not in self._known:
-            database = self._garden.workspace.database
-            self._known[path] = sessions.of_paths(database, self._garden.agent_id, [path]).get(path)
+            database = self._repo.workspace.database
+            self._known[path] = sessions.of_paths(database, self._repo.agent_id, [path]).get(path)
         number = int(line) if line.isascii() and line.isdigit() and len(line) < 10 else None
-        return Source(path, number, self._known[path])
+        return EvidenceLink(path, number, self._known[path])
 
 
 VIEWS: list[tuple[str, str, View]] = [("/entities", "entities", entities), ("/entities/{entity}", "entity", entity)]

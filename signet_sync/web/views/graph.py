@@ -16,12 +16,12 @@ from signet_sync.web.charts.axis import Axis
 from signet_sync.web.charts.graph import Lane
 from signet_sync.web.paging import portion
 from signet_sync.web.periods import Period, ways
-from signet_sync.web.request import Ask, Page, View
+from signet_sync.web.request import View, ViewRequest, WebPage
 
 LANES = 25
 
 
-class Row(NamedTuple):
+class ThreadRow(NamedTuple):
     """One thread in the picture: its summary, its sessions in this period, its lane."""
 
     head: ThreadState
@@ -37,7 +37,7 @@ class Rest(NamedTuple):
     bars: str
 
 
-class Wish(NamedTuple):
+class PictureRequest(NamedTuple):
     """The requested part of the picture; an unknown order means the default."""
 
     period: Period
@@ -46,60 +46,62 @@ class Wish(NamedTuple):
     page: str
 
     @classmethod
-    def of(cls, ask: Ask) -> Wish:
+    def of(cls, request: ViewRequest) -> PictureRequest:
         """Reads it from the query."""
-        order = "newest" if ask.query.get("sort") == "newest" else ""
-        return cls(Period.of(ask), ask.query.get("q", "").strip(), order, ask.query.get("page", ""))
+        order = "newest" if request.query.get("sort") == "newest" else ""
+        return cls(Period.of(request), request.query.get("q", "").strip(), order, request.query.get("page", ""))
 
 
-def graph(ask: Ask) -> Page:
+def graph(request: ViewRequest) -> WebPage:
     """Shows the picture of all threads. Raises `UsageError` for an invalid period."""
-    wish = Wish.of(ask)
+    asked = PictureRequest.of(request)
     title = "Graph"
-    with reading(ask.site.place) as database:
-        extent = timeline.extent(database, ask.agent)
+    with reading(request.site.place) as database:
+        extent = timeline.extent(database, request.agent)
         if not extent.sessions:
-            return Page("graph", title, {"extent": extent})
-        axis = wish.period.axis(extent, ask.now_us)
-        if wish.period.at:
-            title = f"Graph, {charts_axis.titled(wish.period.at)}"
-        return Page("graph", title, _picture(database, ask.agent, axis, extent, wish))
+            return WebPage("graph", title, {"extent": extent})
+        axis = asked.period.axis(extent, request.now_us)
+        if asked.period.at:
+            title = f"Graph, {charts_axis.titled(asked.period.at)}"
+        return WebPage("graph", title, _picture(database, request.agent, axis, extent, asked))
 
 
-def _picture(database: Database, agent_id: str, axis: Axis, extent: Extent, wish: Wish) -> dict[str, Any]:
-    active = _active(database, agent_id, axis, wish)
-    chosen = portion(active, wish.page, LANES)
+def _picture(database: Database, agent_id: str, axis: Axis, extent: Extent, asked: PictureRequest) -> dict[str, Any]:
+    active = _active(database, agent_id, axis, asked)
+    chosen = portion(active, asked.page, LANES)
     heads = timeline.states(database, agent_id, (thread_id for thread_id, *_ in chosen.rows))
     held = {thread_id: lanes.counts(database, agent_id, thread_id, axis) for thread_id in heads}
     peak = charts_graph.peak_of(held.values())
     rows = [
-        Row(head, sum(held[name].values()), lanes.lane(database, agent_id, name, head.label, axis, held[name], peak))
+        ThreadRow(
+            head, sum(held[name].values()), lanes.lane(database, agent_id, name, head.label, axis, held[name], peak)
+        )
         for name, head in heads.items()
     ]
     every = lanes.counts(database, agent_id, None, axis)
     return {
         "extent": extent,
-        "wish": wish,
-        "at": wish.period.at or None,
+        "asked": asked,
+        "at": asked.period.at or None,
         "scene": lanes.scene(axis),
         "everything": lanes.everything(axis, every),
         "all": sum(every.values()),
         "shown": sum(sessions for _, sessions, _ in active),
         "rows": rows,
-        "rest": None if wish.words else _rest(axis, every, held.values(), len(active) - len(rows)),
+        "rest": None if asked.words else _rest(axis, every, held.values(), len(active) - len(rows)),
         "portion": chosen,
-        "ways": ways(wish.period, axis, extent),
+        "ways": ways(asked.period, axis, extent),
     }
 
 
-def _active(database: Database, agent_id: str, axis: Axis, wish: Wish) -> list[tuple[str, int, int]]:
+def _active(database: Database, agent_id: str, axis: Axis, asked: PictureRequest) -> list[tuple[str, int, int]]:
     """Returns the threads with sessions in this period whose names contain the words, in the requested order."""
     active = timeline.activity(database, agent_id, axis.first_us, axis.last_us)
-    if wish.words:
-        words = wish.words.casefold().split()
+    if asked.words:
+        words = asked.words.casefold().split()
         labels = timeline.labels(database, agent_id)
         active = [one for one in active if all(word in labels.get(one[0], "").casefold() for word in words)]
-    return sorted(active, key=lambda one: (-one[2], one[0])) if wish.order == "newest" else active
+    return sorted(active, key=lambda one: (-one[2], one[0])) if asked.order == "newest" else active
 
 
 def _rest(axis: Axis, every: lanes.Counts, shown: Iterable[lanes.Counts], threads: int) -> Rest | None:

@@ -17,12 +17,12 @@ from signet_sync.web import markdown
 from signet_sync.web.charts import axis as charts_axis
 from signet_sync.web.charts import graph, lanes
 from signet_sync.web.charts.axis import Axis
-from signet_sync.web.commands import told
-from signet_sync.web.link_targets import Target, of_blocks
-from signet_sync.web.markdown import Block
+from signet_sync.web.commands import command_line
+from signet_sync.web.link_targets import LinkTarget, of_blocks
+from signet_sync.web.markdown import MarkdownBlock
 from signet_sync.web.paging import portion
 from signet_sync.web.periods import Period, Ways, ways
-from signet_sync.web.request import Ask, Page, View
+from signet_sync.web.request import View, ViewRequest, WebPage
 
 SESSIONS = 50
 BUDGET = 4_000
@@ -40,14 +40,14 @@ class Link(NamedTuple):
     label: str
 
 
-def node(ask: Ask) -> Page:
+def node(request: ViewRequest) -> WebPage:
     """Shows one node, thread, fact, memory or entity, and its surroundings. Raises `UsageError` if it is unknown."""
-    with reading(ask.site.place) as database:
-        found = expand(database, ask.agent, ask.path["node"], BUDGET)
+    with reading(request.site.place) as database:
+        found = expand(database, request.agent, request.path["node"], BUDGET)
         about = found["node"]
         around = [*(one for name in _GROUPS for one in found[name]), *_thread(about)]
-        labels = passages.labels(database, ask.agent, dict.fromkeys(around))
-        blocks, links = _told(database, ask.agent, about)
+        labels = passages.labels(database, request.agent, dict.fromkeys(around))
+        blocks, links = _text_and_links(database, request.agent, about)
         data = {
             "node": about,
             "named": about.get("level", about["kind"]),
@@ -58,20 +58,22 @@ def node(ask: Ask) -> Page:
             "left_out": found.get("children_left_out", 0),
             "transcript": found["transcript"],
             "sources": found.get("sources", []),
-            "expand": told(ask, "expand", about["id"]),
+            "expand": command_line(request, "expand", about["id"]),
             "thread": next((Link(one, labels.get(one, one)) for one in _thread(about)), None),
-            **_along(database, ask, about),
+            **_along(database, request, about),
         }
-    return Page("node", about["label"] or about["id"], data)
+    return WebPage("node", about["label"] or about["id"], data)
 
 
-def _told(database: Database, agent_id: str, about: dict[str, Any]) -> tuple[list[Block], dict[str, Target]]:
+def _text_and_links(
+    database: Database, agent_id: str, about: dict[str, Any]
+) -> tuple[list[MarkdownBlock], dict[str, LinkTarget]]:
     """Returns a node's text as Markdown, and the targets of its links; node ids in our own texts are links, too."""
     text: str = about["text"]
     named = [] if about["kind"] in _WRITTEN else _NAMED.findall(text)
     linked = _NAMED.sub(r"[[\g<0>]]", text) if named else text
     blocks = markdown.blocks(markdown.numbered(linked, 1))
-    return blocks, of_blocks(database, agent_id, blocks) | {one: Target("node", {"node": one}) for one in named}
+    return blocks, of_blocks(database, agent_id, blocks) | {one: LinkTarget("node", {"node": one}) for one in named}
 
 
 def _thread(about: dict[str, Any]) -> Sequence[str]:
@@ -82,25 +84,25 @@ def _thread(about: dict[str, Any]) -> Sequence[str]:
 # ── in its thread ──
 
 
-def _along(database: Database, ask: Ask, about: dict[str, Any]) -> dict[str, Any]:
+def _along(database: Database, request: ViewRequest, about: dict[str, Any]) -> dict[str, Any]:
     """Returns the lane of the node's thread in the node's period; for a thread also its sessions."""
-    head = next(iter(timeline.states(database, ask.agent, _thread(about)).values()), None)
+    head = next(iter(timeline.states(database, request.agent, _thread(about)).values()), None)
     if head is None:
         return {"scene": None, "sessions": None, "ways": Ways()}
-    extent = timeline.extent(database, ask.agent, head.thread_id)
+    extent = timeline.extent(database, request.agent, head.thread_id)
     whole = about["kind"] == "thread"
-    period = Period.of(ask) if whole else Period(_period(about), "")
-    axis = period.axis(extent, ask.now_us)
-    held = lanes.counts(database, ask.agent, head.thread_id, axis)
+    period = Period.of(request) if whole else Period(_period(about), "")
+    axis = period.axis(extent, request.now_us)
+    held = lanes.counts(database, request.agent, head.thread_id, axis)
     return {
         "head": head,
         "scene": lanes.scene(axis),
-        "lane": lanes.lane(database, ask.agent, head.thread_id, head.label, axis, held, graph.peak_of([held])),
+        "lane": lanes.lane(database, request.agent, head.thread_id, head.label, axis, held, graph.peak_of([held])),
         "at": period.at or None,
         "period": charts_axis.titled(period.at) if period.at else None,
         "ways": ways(period, axis, extent) if whole else Ways(),
         "sessions": None,
-        **(_sessions(database, ask, head, axis, sum(held.values())) if whole else {}),
+        **(_sessions(database, request, head, axis, sum(held.values())) if whole else {}),
     }
 
 
@@ -110,10 +112,10 @@ def _period(about: dict[str, Any]) -> str:
     return quarter_of(week) if about.get("level") == "epoch" else week
 
 
-def _sessions(database: Database, ask: Ask, head: ThreadState, axis: Axis, held: int) -> dict[str, Any]:
-    chosen = portion(range(held), ask.query.get("page"), SESSIONS)
+def _sessions(database: Database, request: ViewRequest, head: ThreadState, axis: Axis, held: int) -> dict[str, Any]:
+    chosen = portion(range(held), request.query.get("page"), SESSIONS)
     found = timeline.sessions_between(
-        database, ask.agent, head.thread_id, axis.first_us, axis.last_us, limit=SESSIONS, skip=chosen.first
+        database, request.agent, head.thread_id, axis.first_us, axis.last_us, limit=SESSIONS, skip=chosen.first
     )
     return {"sessions": found, "portion": chosen}
 

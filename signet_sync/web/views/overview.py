@@ -20,21 +20,24 @@ from signet_sync.sync.read_only import reading
 from signet_sync.sync.store import counts
 from signet_sync.web.charts.calendar import Calendar, calendar
 from signet_sync.web.layout import tone_of
-from signet_sync.web.link_targets import Target, targets
+from signet_sync.web.link_targets import LinkTarget, targets
 from signet_sync.web.live_sessions import Running, every
-from signet_sync.web.page_lines import Section, sections
-from signet_sync.web.request import Ask, Page, View
+from signet_sync.web.page_lines import PageSection, sections
+from signet_sync.web.request import View, ViewRequest, WebPage
 
 LATEST = 8  # sessions
 WRONG = 5  # files
 HEAD = 2  # lines of each section of MEMORY.md
 PAGE = 400_000  # characters of MEMORY.md
 _WRONG = ("invalid", "violation", "tombstoned")
-_MADE = {"init": "the command makes it; --workspace names another one", "reindex": "the command makes it"}
+_FIRST_STEPS = {
+    "init": "run the command to create it, or use --workspace to name another one",
+    "reindex": "run the command to create it",
+}
 _LEDGER = "Session Ledger"  # the beginning of the heading after which MEMORY.md lists what the overview shows elsewhere
 
 
-class Wrong(NamedTuple):
+class FileProblem(NamedTuple):
     """A file with a problem, and what a person can do about it."""
 
     path: str
@@ -43,7 +46,7 @@ class Wrong(NamedTuple):
     hint: str
 
 
-class Held(NamedTuple):
+class IndexSummary(NamedTuple):
     """What the index contains of the agent."""
 
     sessions: int
@@ -51,86 +54,88 @@ class Held(NamedTuple):
     days: Calendar
     latest: list[session_list.SessionEntry]
     running: list[Running]
-    wrong: list[Wrong]
+    wrong: list[FileProblem]
     notes: list[tuple[str, int]]
 
 
-def show(ask: Ask) -> Page:
+def show(request: ViewRequest) -> WebPage:
     """Shows the first page; it works in any state of the workspace, and shows what to do."""
-    status = status_document(ask.site.place)
+    status = status_document(request.site.place)
     data: dict[str, Any] = {
         "status": status,
         "tone": tone_of(status["state"], running=status["running"], responding=status["responding"]),
-        "advice": [(one, ask.site.place.command_line(one.words) if one.words else "") for one in _advice(ask, status)],
+        "advice": [
+            (one, request.site.place.command_line(one.words) if one.words else "") for one in _advice(request, status)
+        ],
         "held": None,
         "head": [],
         "targets": {},
         "shown_wrong": WRONG,
     }
     if status["readable"]:
-        data["head"] = _head(read_page(ask))
-        with reading(ask.site.place) as database:
-            data["held"] = _held(database, ask)
-            data["targets"] = targets(database, ask.agent, data["head"])
-    return Page("overview", "Overview", data)
+        data["head"] = _head(read_page(request))
+        with reading(request.site.place) as database:
+            data["held"] = _held(database, request)
+            data["targets"] = targets(database, request.agent, data["head"])
+    return WebPage("overview", "Overview", data)
 
 
-def _advice(ask: Ask, status: dict[str, Any]) -> list[Advice]:
+def _advice(request: ViewRequest, status: dict[str, Any]) -> list[Advice]:
     """Returns what a person should do now, most important first."""
-    told = []
+    found = []
     if status["trouble"]:
         message, _, remedy = status["trouble"].partition(": ")
-        words = _first_step(ask, status)
-        told.append(Advice(not status["readable"], message, _MADE.get(words, remedy), words))
-    told += advice(status)
+        words = _first_step(request, status)
+        found.append(Advice(not status["readable"], message, _FIRST_STEPS.get(words, remedy), words))
+    found += advice(status)
     if status["state"] == "stopped" and status["readable"] and not status["stale_heartbeat"]:
-        remedy = "the command keeps it going as long as it runs; signet-sync service install keeps it going for good"
-        told.append(Advice(False, "no agent runs, so what changes in the vault is not taken in", remedy, "run"))
+        remedy = "the command runs one in the foreground; signet-sync service install installs it as a service"
+        found.append(Advice(False, "no agent is running, so changes in the vault are not indexed", remedy, "run"))
     for name in status["set_aside"]:
-        told.append(Advice(False, f"a damaged database was moved aside: {name}", "doctor says what to do", "doctor"))
+        found.append(Advice(False, f"a damaged database was moved aside: {name}", "see doctor", "doctor"))
     intake = status["intake"]
     if intake["given_up"] or intake["refused"]:
-        message = f"from harnesses: {intake['given_up']} given up, {intake['refused']} endings refused"
-        told.append(Advice(False, message, "the log says why", "logs intake"))
-    return told
+        message = f"from harnesses: {intake['given_up']} given up, {intake['refused']} ends of sessions refused"
+        found.append(Advice(False, message, "see the log", "logs intake"))
+    return found
 
 
-def _first_step(ask: Ask, status: dict[str, Any]) -> str:
+def _first_step(request: ViewRequest, status: dict[str, Any]) -> str:
     """Returns the command that creates a missing workspace or index."""
-    if not os.path.lexists(ask.site.place.root):
+    if not os.path.lexists(request.site.place.root):
         return "init"
     return "" if os.path.exists(status["database"]) else "reindex"
 
 
-def _held(database: Database, ask: Ask) -> Held:
-    sessions, artifacts = counts.counts_of(database, ask.agent)
+def _held(database: Database, request: ViewRequest) -> IndexSummary:
+    sessions, artifacts = counts.counts_of(database, request.agent)
     wrong = [
-        Wrong(one.path, one.verdict, one.message, hint_for(one.code, one.path))
+        FileProblem(one.path, one.verdict, one.message, hint_for(one.code, one.path))
         for one in counts.problems(database)
-        if one.verdict in _WRONG and one.agent_id in (None, ask.agent)
+        if one.verdict in _WRONG and one.agent_id in (None, request.agent)
     ]
-    notes = Counter(one.code for one in counts.notes(database, ask.now_us) if one.agent_id in (None, ask.agent))
-    return Held(
+    notes = Counter(one.code for one in counts.notes(database, request.now_us) if one.agent_id in (None, request.agent))
+    return IndexSummary(
         sessions,
         artifacts,
-        calendar(pages.days(database, ask.agent), day_of(ask.now_us)),
-        session_list.page(database, ask.agent, session_list.SessionFilter(), limit=LATEST).entries,
-        every(database, ask.agent)[:LATEST],
+        calendar(pages.days(database, request.agent), day_of(request.now_us)),
+        session_list.page(database, request.agent, session_list.SessionFilter(), limit=LATEST).entries,
+        every(database, request.agent)[:LATEST],
         wrong,
         notes.most_common(),
     )
 
 
-def read_page(ask: Ask) -> list[Section]:
+def read_page(request: ViewRequest) -> list[PageSection]:
     """Returns the sections of the agent's MEMORY.md; empty if there is none."""
     try:
-        found = readable.read(ask.site.place, ask.agent, head_page(ask.agent), PAGE)
+        found = readable.read(request.site.place, request.agent, head_page(request.agent), PAGE)
     except SignetSyncError:
         return []
     return sections(found.text)
 
 
-def _head(page: list[Section]) -> list[Section]:
+def _head(page: list[PageSection]) -> list[PageSection]:
     """Returns the first lines of the sections that no other part of the overview shows."""
     shown = []
     for section in page:
@@ -142,12 +147,12 @@ def _head(page: list[Section]) -> list[Section]:
     return shown
 
 
-def page(ask: Ask) -> Page:
+def page(request: ViewRequest) -> WebPage:
     """Shows the whole of MEMORY.md, with links to our pages."""
-    found = read_page(ask)
-    with reading(ask.site.place) as database:
-        led: Mapping[str, Target] = targets(database, ask.agent, found)
-    return Page("page", "MEMORY.md", {"sections": found, "targets": led, "path": head_page(ask.agent)})
+    found = read_page(request)
+    with reading(request.site.place) as database:
+        led: Mapping[str, LinkTarget] = targets(database, request.agent, found)
+    return WebPage("page", "MEMORY.md", {"sections": found, "targets": led, "path": head_page(request.agent)})
 
 
 VIEWS: list[tuple[str, str, View]] = [("/", "overview", show), ("/page", "page", page)]

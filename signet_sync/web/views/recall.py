@@ -21,9 +21,9 @@ from signet_sync.memories.store.memories import Memory
 from signet_sync.storage.database.connection import Database
 from signet_sync.sync.read_only import reading
 from signet_sync.text.word_forms import STOP_WORDS
-from signet_sync.web.commands import told
+from signet_sync.web.commands import command_line
 from signet_sync.web.paging import portion
-from signet_sync.web.request import Ask, Page, View
+from signet_sync.web.request import View, ViewRequest, WebPage
 
 MEMORIES = 20  # on a page
 SWEEPS = 8
@@ -37,7 +37,7 @@ _A_DAY = DAY // SECOND
 _UNITS = (("day", _A_DAY), ("hour", 3600), ("minute", 60))
 
 
-class Row(NamedTuple):
+class RecalledRow(NamedTuple):
     """A memory in a list: its words, its score with its parts, and how often it was found."""
 
     id: str
@@ -61,11 +61,11 @@ class Question(NamedTuple):
     found: list[tuple[str, str, int]]
 
 
-class Sweep(NamedTuple):
+class PromotingSweep(NamedTuple):
     """A sweep that promoted something; `forgotten`: how many of these memories were forgotten since."""
 
     sweep: SweepView
-    risen: list[Row]
+    risen: list[RecalledRow]
     forgotten: int
 
 
@@ -86,7 +86,7 @@ class Gate(NamedTuple):
     passed: bool
 
 
-class Day(NamedTuple):
+class HitDay(NamedTuple):
     """A day of the chart: how often the memory was found, and the bar's height from 0 to 1."""
 
     day: str
@@ -94,29 +94,31 @@ class Day(NamedTuple):
     height: float
 
 
-def recall(ask: Ask) -> Page:
+def recall(request: ViewRequest) -> WebPage:
     """Shows everything that was recalled, and the promotions that followed."""
-    settings = ask.site.place.settings()
+    settings = request.site.place.settings()
     gates, weights = promotion.gates(settings), promotion.weights(settings)
-    with reading(ask.site.place) as database:
-        texts = _Texts(database, ask.agent)
-        numbers = stats(database, ask.agent, ask.now_us)
-        found = promotion.recalled(database, settings, ask.agent, ask.now_us)
+    with reading(request.site.place) as database:
+        texts = _Texts(database, request.agent)
+        numbers = stats(database, request.agent, request.now_us)
+        found = promotion.recalled(database, settings, request.agent, request.now_us)
         waiting = [one for one in found if not one.risen]
         ready = [one for one in waiting if not one.lacks][: gates.most]
         near = sorted((one for one in waiting if one.lacks), key=lambda one: len(one.lacks))[: promotion.NEAR]
-        shown = portion(found, ask.query.get("page"), MEMORIES)
-        sweeps = portion(_runs(promotions.numbers_of_sweeps(database, ask.agent)), ask.query.get("sweeps"), SWEEPS)
+        shown = portion(found, request.query.get("page"), MEMORIES)
+        sweeps = portion(
+            _runs(promotions.numbers_of_sweeps(database, request.agent)), request.query.get("sweeps"), SWEEPS
+        )
         data = {
             "numbers": numbers,
             "tags": [(tag, hits) for tag, hits in numbers.top_concept_tags_7d if tag not in STOP_WORDS],
             "ready": [_row(one, texts, weights) for one in ready],
             "near": [_row(one, texts, weights) for one in near],
             "recalled": shown.each(lambda one: _row(one, texts, weights)),
-            "questions": _questions(database, ask.agent, texts),
-            "sweeps": sweeps.each(lambda run: _told(run, database, texts, weights)),
+            "questions": _questions(database, request.agent, texts),
+            "sweeps": sweeps.each(lambda run: _sweep_row(run, database, texts, weights)),
         }
-    return Page(
+    return WebPage(
         "recall",
         "Recall",
         {
@@ -126,9 +128,9 @@ def recall(ask: Ask) -> Page:
             "most": sum(weights),
             "half_life": settings.recall_half_life_days,
             "every": _every(settings.dream_interval) if settings.dream_enabled else "",
-            "dream": told(ask, "dream"),
-            "remember": told(ask, "remember", "Deploys happen on Tuesdays, after the backup."),
-            "ask_recall": told(ask, "recall", "when do we deploy?"),
+            "dream": command_line(request, "dream"),
+            "remember": command_line(request, "remember", "Deploys happen on Tuesdays, after the backup."),
+            "ask_recall": command_line(request, "recall", "when do we deploy?"),
         },
     )
 
@@ -159,13 +161,13 @@ class _Texts:
 
 def _brief(text: str, most: int) -> str:
     """Returns the beginning of a text, on one line."""
-    said = " ".join(text[: 4 * most].split())
-    return said if len(said) <= most and len(text) <= 4 * most else f"{said[:most]}…"
+    line = " ".join(text[: 4 * most].split())
+    return line if len(line) <= most and len(text) <= 4 * most else f"{line[:most]}…"
 
 
-def _row(one: RecalledMemory, texts: _Texts, weights: SignalWeights) -> Row:
+def _row(one: RecalledMemory, texts: _Texts, weights: SignalWeights) -> RecalledRow:
     memory = one.memory
-    return Row(
+    return RecalledRow(
         memory.memory_id,
         *texts(memory.memory_id),
         memory.score,
@@ -203,16 +205,18 @@ def _runs(sweeps: Iterable[SweepView]) -> list[SweepView | Quiet]:
     return found
 
 
-def _told(run: SweepView | Quiet, database: Database, texts: _Texts, weights: SignalWeights) -> Sweep | Quiet:
+def _sweep_row(
+    run: SweepView | Quiet, database: Database, texts: _Texts, weights: SignalWeights
+) -> PromotingSweep | Quiet:
     if isinstance(run, Quiet):
         return run
     risen = promotions.of_sweep(database, texts.agent_id, run.id)
-    return Sweep(run, [_risen(one, texts, weights) for one in risen], max(run.promoted - len(risen), 0))
+    return PromotingSweep(run, [_risen(one, texts, weights) for one in risen], max(run.promoted - len(risen), 0))
 
 
-def _risen(view: DreamView, texts: _Texts, weights: SignalWeights) -> Row:
+def _risen(view: DreamView, texts: _Texts, weights: SignalWeights) -> RecalledRow:
     """Returns a promotion with its parts at the time and today's weights."""
-    return Row(
+    return RecalledRow(
         view.memory_id,
         *texts(view.memory_id),
         view.score,
@@ -232,35 +236,35 @@ def _parts_then(view: DreamView, weights: SignalWeights) -> tuple[ScorePart, ...
 # ── one memory ──
 
 
-def memory(ask: Ask) -> Page:
+def memory(request: ViewRequest) -> WebPage:
     """Shows all about one memory. Raises `UsageError` if the agent has none of this id."""
-    settings = ask.site.place.settings()
+    settings = request.site.place.settings()
     gates, weights = promotion.gates(settings), promotion.weights(settings)
-    wanted = ask.path["memory"].removeprefix("^")
-    with reading(ask.site.place) as database:
-        found = memories.get(database, ask.agent, wanted)
+    wanted = request.path["memory"].removeprefix("^")
+    with reading(request.site.place) as database:
+        found = memories.get(database, request.agent, wanted)
         if found is None:
             raise UsageError(
-                f"agent {ask.agent} remembers nothing called {wanted[:60]}",
-                hint="it may have been forgotten; the list of recalled memories shows what there is",
+                f"agent {request.agent} has no memory {wanted[:60]}",
+                hint="it may have been forgotten; see the list of recalled memories",
                 code="unknown-memory",
             )
-        texts = _Texts(database, ask.agent)
-        now = next(iter(promotion.recalled(database, settings, ask.agent, ask.now_us, wanted)), None)
-        then = promotions.view_of(database, ask.agent, wanted)
-        rose = promotions.of_memory(database, ask.agent, wanted)
+        texts = _Texts(database, request.agent)
+        now = next(iter(promotion.recalled(database, settings, request.agent, request.now_us, wanted)), None)
+        then = promotions.view_of(database, request.agent, wanted)
+        rose = promotions.of_memory(database, request.agent, wanted)
         data = {
             "memory": found,
-            "pinned": pins.is_pinned(database, ask.agent, wanted),
-            "sources": neighbours.sources_of_memory(database, ask.agent, wanted),
+            "pinned": pins.is_pinned(database, request.agent, wanted),
+            "sources": neighbours.sources_of_memory(database, request.agent, wanted),
             "row": None if now is None else _row(now, texts, weights),
             "gates": [] if now is None else _gates(now.memory.signals, now.memory.queries, now.memory.score, gates),
             "then": None if then is None else _risen(then, texts, weights),
             "rose_us": None if rose is None else rose[0],
-            "angles": recall_events.angles_of(database, ask.agent, wanted, ANGLES),
-            "days": _days(recall_events.days_of(database, ask.agent, wanted), ask.now_us),
+            "angles": recall_events.angles_of(database, request.agent, wanted, ANGLES),
+            "days": _days(recall_events.days_of(database, request.agent, wanted), request.now_us),
         }
-    return Page(
+    return WebPage(
         "memory",
         _brief(found.content, 80) or wanted,
         {
@@ -270,9 +274,9 @@ def memory(ask: Ask) -> Page:
             and abs(sum(one.adds for one in _parts_then(then, weights)) - then.score) > _ROUNDED,
             "most": sum(weights),
             "least": gates.score,
-            "forget": told(ask, "forget", wanted),
-            "pin": told(ask, "unpin" if data["pinned"] else "pin", wanted),
-            "expand": told(ask, "expand", wanted),
+            "forget": command_line(request, "forget", wanted),
+            "pin": command_line(request, "unpin" if data["pinned"] else "pin", wanted),
+            "expand": command_line(request, "expand", wanted),
         },
     )
 
@@ -287,14 +291,14 @@ def _gates(signals: Signals, queries: int, score: float, gates: Gates) -> list[G
     return [*found, Gate("score", f"{score:.2f}", f"{gates.score:.2f}", score >= gates.score)]
 
 
-def _days(hits: dict[int, int], now_us: int) -> list[Day]:
+def _days(hits: dict[int, int], now_us: int) -> list[HitDay]:
     """Returns every day from the first hit until now, at most the last few months."""
     if not hits:
         return []
     today = max(now_us // DAY * DAY, max(hits))
     first = max(min(hits), today - (DAYS - 1) * DAY)
     most = max(hits.values())
-    return [Day(day_of(at), hits.get(at, 0), hits.get(at, 0) / most) for at in range(first, today + DAY, DAY)]
+    return [HitDay(day_of(at), hits.get(at, 0), hits.get(at, 0) / most) for at in range(first, today + DAY, DAY)]
 
 
 VIEWS: list[tuple[str, str, View]] = [("/recall", "recall", recall), ("/recall/{memory}", "memory", memory)]

@@ -15,12 +15,12 @@ from signet_sync.sync.store import sessions
 from signet_sync.sync.store.sessions import SessionFile, SessionRef
 from signet_sync.text.sentences import basename
 from signet_sync.web import commands
-from signet_sync.web.artifact_page import Artifact, Wish, opened
+from signet_sync.web.artifact_page import ArtifactView, PartRequest, opened
 from signet_sync.web.graph_context import NOWHERE, lineage_of, resting
 from signet_sync.web.link_targets import of_blocks
-from signet_sync.web.live_sessions import buffers, said
-from signet_sync.web.markdown import Block
-from signet_sync.web.request import Ask, Page, View
+from signet_sync.web.live_sessions import buffers, turns_of
+from signet_sync.web.markdown import MarkdownBlock
+from signet_sync.web.request import View, ViewRequest, WebPage
 
 _TROUBLE = ("violation", "invalid")
 # For a session without files.
@@ -46,55 +46,55 @@ class Stretch(NamedTuple):
         return self.paths.get("transcript") or next(iter(self.paths.values()))
 
 
-def session(ask: Ask) -> Page:
+def session(request: ViewRequest) -> WebPage:
     """Shows a session that has files or is running; else a page that explains what happened to it, and what to do."""
-    token, session_id = ask.path["token"], ask.path["session"]
-    with reading(ask.site.place) as database:
-        ref = outcomes.find(database, ask.agent, token, session_id)
-        live = buffers(database, ask.agent, token, session_id, ref)
+    token, session_id = request.path["token"], request.path["session"]
+    with reading(request.site.place) as database:
+        ref = outcomes.find(database, request.agent, token, session_id)
+        live = buffers(database, request.agent, token, session_id, ref)
         if ref is not None:
-            return _told(ask, database, ref, live)
+            return _session_page(request, database, ref, live)
         if live:
-            return _only_running(ask, database, token, live)
-        return _missing(ask, outcomes.removed_at(database, ask.agent, token, session_id))
+            return _only_running(request, database, token, live)
+        return _missing(request, outcomes.removed_at(database, request.agent, token, session_id))
 
 
 # ── sessions with files ──
 
 
-def _told(ask: Ask, database: Database, ref: SessionRef, live: Sequence[LiveSession]) -> Page:
+def _session_page(request: ViewRequest, database: Database, ref: SessionRef, live: Sequence[LiveSession]) -> WebPage:
     held = sessions.files(database, ref)
     strays = outcomes.problem_files(database, ref)
     document = open_session.describe_one(database, ref) if held else None
     stretches = _stretches(held)
     codes = {file.source_path: "indexed" for file in held} | {stray.path: stray.code for stray in strays}
-    path = _asked_path(ask, codes)
+    path = _asked_path(request, codes)
     chosen = _chosen(stretches, path)
-    shown = _shown(ask, database, chosen, path, codes)
-    manifest = _manifest(ask, database, document, codes)
+    shown = _shown(request, database, chosen, path, codes)
+    manifest = _manifest(request, database, document, codes)
     title = (document and document["sentence"]) or "The files of this session are gone"
     data = {
-        **_head(ask, ref, document, title),
+        **_head(request, ref, document, title),
         "stretches": stretches,
         "chosen": chosen,
         "shown": shown,
         "strays": [stray for stray in strays if stray.verdict in _TROUBLE],
         "copies": [stray for stray in strays if stray.verdict not in _TROUBLE],
         "messages": {stray.path: stray.message for stray in strays},
-        "missed": _missed(ask, path),
+        "missed": _missed(request, path),
         "manifest": manifest,
         "running": bool(live),
-        "live": said(database, ask.agent, live),
+        "live": turns_of(database, request.agent, live),
         "lineage": lineage_of(database, ref),
         "memories": outcomes.memories(database, ref),
         "facts": outcomes.facts(database, ref),
         "mentioned": outcomes.topics(database, ref),
-        "resting": resting(ask.site.place, database, ask.agent, [file.source_path for file in held]),
+        "resting": resting(request.site.place, database, request.agent, [file.source_path for file in held]),
     }
-    return _page(ask, database, title, data)
+    return _page(request, database, title, data)
 
 
-def _head(ask: Ask, ref: SessionRef, document: dict[str, Any] | None, title: str) -> dict[str, Any]:
+def _head(request: ViewRequest, ref: SessionRef, document: dict[str, Any] | None, title: str) -> dict[str, Any]:
     project = document and document["project"]
     return {
         "heading": title,
@@ -104,7 +104,7 @@ def _head(ask: Ask, ref: SessionRef, document: dict[str, Any] | None, title: str
         "project": project,
         "project_name": basename(project) if project else None,
         "harness": document and document["harness"],
-        "command": commands.told(ask, "open", ref.session_id),
+        "command": commands.command_line(request, "open", ref.session_id),
     }
 
 
@@ -124,14 +124,14 @@ def _stretches(held: Iterable[SessionFile]) -> list[Stretch]:
     return stretches
 
 
-def _asked_path(ask: Ask, codes: dict[str, str]) -> str | None:
+def _asked_path(request: ViewRequest, codes: dict[str, str]) -> str | None:
     """Returns the requested file of the session, if any: by its path or its name."""
-    wanted = ask.query.get("path", "")
+    wanted = request.query.get("path", "")
     return next((path for path in (wanted, f"memory/{wanted}") if path in codes), None)
 
 
-def _missed(ask: Ask, path: str | None) -> str | None:
-    return None if path else ask.query.get("path") or None
+def _missed(request: ViewRequest, path: str | None) -> str | None:
+    return None if path else request.query.get("path") or None
 
 
 def _chosen(stretches: list[Stretch], path: str | None) -> Stretch | None:
@@ -142,22 +142,22 @@ def _chosen(stretches: list[Stretch], path: str | None) -> Stretch | None:
 
 
 def _shown(
-    ask: Ask, database: Database, chosen: Stretch | None, path: str | None, codes: dict[str, str]
-) -> list[Artifact]:
+    request: ViewRequest, database: Database, chosen: Stretch | None, path: str | None, codes: dict[str, str]
+) -> list[ArtifactView]:
     """Returns the files to read: summary and transcript of a segment, a compaction, or a file that is not indexed.
 
     The requested one, else the last, is shown by part; its first part is preceded by the beginning of the summary.
     """
     if chosen is None:
         kind = _kind_of(path) if path else "manifest"
-        return [] if path is None or kind == "manifest" else [_opened(ask, database, path, kind, codes, first=True)]
+        return [] if path is None or kind == "manifest" else [_opened(request, database, path, kind, codes, first=True)]
     order = [kind for kind in ("summary", "compaction", "transcript") if kind in chosen.paths]
     if path is not None and path == chosen.paths.get("summary"):
         order = ["summary"]
-    elif path is not None and (_number(ask, "part") > 1 or _number(ask, "line") or _number(ask, "body")):
+    elif path is not None and (_number(request, "part") > 1 or _number(request, "line") or _number(request, "body")):
         order = [kind for kind in order if chosen.paths[kind] == path]
     first = next((kind for kind in order if chosen.paths[kind] == path), order[-1])
-    return [_opened(ask, database, chosen.paths[kind], kind, codes, first=kind == first) for kind in order]
+    return [_opened(request, database, chosen.paths[kind], kind, codes, first=kind == first) for kind in order]
 
 
 def _kind_of(path: str) -> str:
@@ -165,57 +165,65 @@ def _kind_of(path: str) -> str:
     return name.kind if name else "file"
 
 
-def _opened(ask: Ask, database: Database, path: str, kind: str, codes: dict[str, str], *, first: bool) -> Artifact:
+def _opened(
+    request: ViewRequest, database: Database, path: str, kind: str, codes: dict[str, str], *, first: bool
+) -> ArtifactView:
     if not first:
-        return opened(ask.site.place, database, path, kind, codes[path], mark="S", wish=Wish())
-    line, of_body = _number(ask, "line"), False
+        return opened(request.site.place, database, path, kind, codes[path], mark="S", wanted=PartRequest())
+    line, of_body = _number(request, "line"), False
     if not line:
-        line, of_body = _number(ask, "body"), True
-    wish = Wish(_number(ask, "part") - 1, line, of_body)
-    return opened(ask.site.place, database, path, kind, codes[path], mark="L", wish=wish)
+        line, of_body = _number(request, "body"), True
+    wanted = PartRequest(_number(request, "part") - 1, line, of_body)
+    return opened(request.site.place, database, path, kind, codes[path], mark="L", wanted=wanted)
 
 
-def _number(ask: Ask, name: str) -> int:
-    text = ask.query.get(name, "")
+def _number(request: ViewRequest, name: str) -> int:
+    text = request.query.get(name, "")
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
 
 
-def _manifest(ask: Ask, database: Database, document: dict[str, Any] | None, codes: dict[str, str]) -> Artifact | None:
+def _manifest(
+    request: ViewRequest, database: Database, document: dict[str, Any] | None, codes: dict[str, str]
+) -> ArtifactView | None:
     path = document and document["manifest"]
-    return opened(ask.site.place, database, path, "manifest", codes[path], mark="M", wish=Wish()) if path else None
+    return (
+        opened(request.site.place, database, path, "manifest", codes[path], mark="M", wanted=PartRequest())
+        if path
+        else None
+    )
 
 
-def _every_block(data: dict[str, Any]) -> Iterable[Block]:
+def _every_block(data: dict[str, Any]) -> Iterable[MarkdownBlock]:
     read = [artifact for artifact in (*data["shown"], data["manifest"]) if artifact is not None]
     for turn in (*(turn for artifact in read for turn in artifact.turns), *data["live"]):
         yield from turn.blocks
 
 
-def _only_running(ask: Ask, database: Database, token: str, live: Sequence[LiveSession]) -> Page:
+def _only_running(request: ViewRequest, database: Database, token: str, live: Sequence[LiveSession]) -> WebPage:
     newest = live[0]
-    ref = SessionRef(ask.agent, token, newest.session_id or newest.session_key, newest.session_key)
-    data = _NOTHING | _head(ask, ref, None, newest.session_key)
-    data |= {"running": True, "live": said(database, ask.agent, live)}
-    return _page(ask, database, newest.session_key, data)
+    ref = SessionRef(request.agent, token, newest.session_id or newest.session_key, newest.session_key)
+    data = _NOTHING | _head(request, ref, None, newest.session_key)
+    data |= {"running": True, "live": turns_of(database, request.agent, live)}
+    return _page(request, database, newest.session_key, data)
 
 
-def _page(ask: Ask, database: Database, title: str, data: dict[str, Any]) -> Page:
-    links = of_blocks(database, ask.agent, _every_block(data))
-    return Page("session", title, data | {"links": links})
+def _page(request: ViewRequest, database: Database, title: str, data: dict[str, Any]) -> WebPage:
+    links = of_blocks(database, request.agent, _every_block(data))
+    return WebPage("session", title, data | {"links": links})
 
 
 # ── missing sessions ──
 
 
-def _missing(ask: Ask, removed_at: str | None) -> Page:
-    name = ask.path["session"]
+def _missing(request: ViewRequest, removed_at: str | None) -> WebPage:
+    name = request.path["session"]
     data = {
         "name": name,
         "removed_at": removed_at,
-        "undo": commands.told(ask, "remove", "--undo", name),
-        "look": commands.told(ask, "reindex", own_agent=False),
+        "undo": commands.command_line(request, "remove", "--undo", name),
+        "look": commands.command_line(request, "reindex", own_agent=False),
     }
-    return Page("session_missing", "No such session", data, 404)
+    return WebPage("session_missing", "No such session", data, 404)
 
 
 VIEWS: list[tuple[str, str, View]] = [("/sessions/{token}/{session:path}", "session", session)]

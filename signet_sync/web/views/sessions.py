@@ -16,13 +16,13 @@ from signet_sync.sync.read_only import reading
 from signet_sync.text.sentences import basename
 from signet_sync.web.dates import called
 from signet_sync.web.live_sessions import every
-from signet_sync.web.request import Ask, Page, View
+from signet_sync.web.request import View, ViewRequest, WebPage
 
 _PAGE = 100
 _LONGEST = 1_000  # characters of a query
 
 
-class Asked(NamedTuple):
+class FilterForm(NamedTuple):
     """The filter as written in the form, the parsed filter, and its invalid fields."""
 
     written: dict[str, str]
@@ -35,7 +35,7 @@ class Asked(NamedTuple):
         return self.wanted != SessionFilter()
 
 
-class Day(NamedTuple):
+class SessionDay(NamedTuple):
     """A day of the list: date, name, total of sessions (None: the list is filtered)."""
 
     day: str
@@ -52,45 +52,45 @@ class Option(NamedTuple):
     chosen: bool
 
 
-def sessions(ask: Ask) -> Page:
+def sessions(request: ViewRequest) -> WebPage:
     """Shows the list; with a cursor (`after`) what follows that position."""
-    asked = _asked(ask)
-    after = _cursor(ask.query.get("after", ""))
-    with reading(ask.site.place) as database:
-        shown = session_list.page(database, ask.agent, asked.wanted, after, _PAGE)
-        pieces = session_list.snippets(database, ask.agent, asked.wanted.query, shown.entries, loose=shown.loose)
-        running = every(database, ask.agent)
+    asked = _asked(request)
+    after = _cursor(request.query.get("after", ""))
+    with reading(request.site.place) as database:
+        shown = session_list.page(database, request.agent, asked.wanted, after, _PAGE)
+        pieces = session_list.snippets(database, request.agent, asked.wanted.query, shown.entries, loose=shown.loose)
+        running = every(database, request.agent)
         data: dict[str, Any] = {
             "asked": asked,
-            "days": _days(database, ask.agent, asked, shown),
+            "days": _days(database, request.agent, asked, shown),
             "shown": shown,
             "said": {cursor: marked(piece, asked.wanted.query) for cursor, piece in pieces.items()},
             "older": _written(shown.entries[-1].cursor) if shown.more else None,
             "is_first": after is None,
-            "projects": _project_options(database, ask.agent, asked.wanted.project),
-            "harnesses": _harness_options(database, ask.agent, asked.wanted.harness),
+            "projects": _project_options(database, request.agent, asked.wanted.project),
+            "harnesses": _harness_options(database, request.agent, asked.wanted.harness),
             "running": [] if asked.is_filter or after else running,
-            "invalid": session_list.with_invalid_files(database, ask.agent),
+            "invalid": session_list.with_invalid_files(database, request.agent),
             "live": {one.session_id for one in running},
-            "import_command": ask.site.place.command_line("import claude-code"),
+            "import_command": request.site.place.command_line("import claude-code"),
         }
-    return Page("sessions", "Sessions", data)
+    return WebPage("sessions", "Sessions", data)
 
 
 # ── request ──
 
 
-def _asked(ask: Ask) -> Asked:
+def _asked(request: ViewRequest) -> FilterForm:
     names = ("q", "project", "harness", "from", "to", "day")
     # Text that is not UTF-8 is in no index, and cannot be searched.
-    written = {name: ask.query.get(name, "").strip().encode("utf-8", "replace").decode() for name in names}
+    written = {name: request.query.get(name, "").strip().encode("utf-8", "replace").decode() for name in names}
     written["q"] = written["q"][:_LONGEST]
     faults: list[str] = []
     days = {name: _day(written[name], faults) for name in ("from", "to", "day")}
     since = max((day for day in (days["from"], days["day"]) if day is not None), default=None)
     until = min((day + DAY for day in (days["to"], days["day"]) if day is not None), default=None)
     wanted = SessionFilter(written["q"], written["project"] or None, written["harness"] or None, since, until)
-    return Asked({name: text for name, text in written.items() if text}, wanted, faults)
+    return FilterForm({name: text for name, text in written.items() if text}, wanted, faults)
 
 
 def _day(text: str, faults: list[str]) -> int | None:
@@ -117,11 +117,11 @@ def _written(cursor: Cursor) -> str:
 # ── display ──
 
 
-def _days(database: Database, agent_id: str, asked: Asked, shown: SessionList) -> list[Day]:
+def _days(database: Database, agent_id: str, asked: FilterForm, shown: SessionList) -> list[SessionDay]:
     found = [(day, list(entries)) for day, entries in groupby(shown.entries, key=lambda entry: entry.day)]
     whole = asked.wanted._replace(since_us=None, until_us=None) == SessionFilter()
     counts = session_list.on_days(database, agent_id, [day for day, _ in found]) if whole else {}
-    return [Day(day, _name_of(day), counts.get(day), entries) for day, entries in found]
+    return [SessionDay(day, _name_of(day), counts.get(day), entries) for day, entries in found]
 
 
 def _name_of(day: str) -> str:
@@ -138,9 +138,9 @@ def _project_options(database: Database, agent_id: str, chosen: str | None) -> l
     for project, count in counted:
         # Two projects of one name are distinguished by their paths.
         name = "no project" if project is None else basename(project)
-        told = project if project and names.count(name) > 1 else name
+        label = project if project and names.count(name) > 1 else name
         value = session_list.NONE if project is None else project
-        options.append(Option(value, f"{told} ({count:,})", value == chosen))
+        options.append(Option(value, f"{label} ({count:,})", value == chosen))
     return _with_chosen(options, chosen)
 
 

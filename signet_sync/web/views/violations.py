@@ -16,10 +16,10 @@ from signet_sync.sync.read_only import reading
 from signet_sync.sync.store import counts
 from signet_sync.sync.store.violations import Batch, OpenViolation, batches
 from signet_sync.text.sentences import flatten
-from signet_sync.web.commands import WORDS, told
+from signet_sync.web.commands import WORDS, command_line
 from signet_sync.web.diff import Differing, differing
 from signet_sync.web.paging import Portion, portion
-from signet_sync.web.request import Ask, Page, View
+from signet_sync.web.request import View, ViewRequest, WebPage
 
 SEALED = 60  # sealed files on a page
 SHOWN = 8  # files of one code, unless that code is requested
@@ -33,7 +33,7 @@ _LEFT_ALONE = ("foreign-name", "temporary")
 _TONES = {"invalid": "bad", "violation": "bad", "tombstoned": "warn"}
 
 
-class Healing(NamedTuple):
+class Repair(NamedTuple):
     """What a command does, and the command."""
 
     does: str
@@ -44,23 +44,23 @@ class Sealed(NamedTuple):
     """An open violation and the commands that resolve it."""
 
     violation: OpenViolation
-    healing: list[Healing]
+    repairs: list[Repair]
 
 
 class Save(NamedTuple):
     """Sealed files that one pass found together: how many, and those on this page.
 
-    `message` is set if all share it; `healing` are commands for all at once.
+    `message` is set if all share it; `repairs` are commands for all at once.
     """
 
     found_at: str
     in_all: int
     message: str
-    healing: list[Healing]
+    repairs: list[Repair]
     files: list[Sealed]
 
 
-class Group(NamedTuple):
+class ViolationGroup(NamedTuple):
     """Files that are not indexed for one reason, as many as are shown; `message` is set if all share it."""
 
     verdict: str
@@ -71,96 +71,102 @@ class Group(NamedTuple):
     files: Portion[dict[str, str]]
 
 
-def violations(ask: Ask) -> Page:
+def violations(request: ViewRequest) -> WebPage:
     """Shows all problems; with `code` every file of one code."""
-    with reading(ask.site.place) as database:
-        found = batches(database, ask.agent)[::-1]
+    with reading(request.site.place) as database:
+        found = batches(database, request.agent)[::-1]
         of_all = {batch.id: batch for batch in batches(database)}
         sealed = {one.path for batch in of_all.values() for one in batch.files}
-        others = _others(database, ask, sealed)
-        drifted = len(entities_store.drift(database, ask.agent))
-    code = ask.query.get("code")
-    shown = portion([one for batch in found for one in batch.files], ask.query.get("page"), SEALED)
-    return Page(
+        others = _others(database, request, sealed)
+        drifted = len(entities_store.drift(database, request.agent))
+    code = request.query.get("code")
+    shown = portion([one for batch in found for one in batch.files], request.query.get("page"), SEALED)
+    return WebPage(
         "violations",
         "Problems",
         {
-            "saves": [] if code else _saves(ask, found, of_all, shown),
+            "saves": [] if code else _saves(request, found, of_all, shown),
             "sealed": shown.total,
             "portion": shown,
             # It restores the files of all agents.
-            "restore_all": told(ask, "violations", "restore", "--all", own_agent=False)
+            "restore_all": command_line(request, "violations", "restore", "--all", own_agent=False)
             if 1 < shown.total == len(sealed)
             else "",
-            "groups": _groups(others, code, ask.query.get("page")),
+            "groups": _groups(others, code, request.query.get("page")),
             "others": len(others),
             "code": code,
             "drifted": drifted,
-            "check": told(ask, "check"),
+            "check": command_line(request, "check"),
         },
     )
 
 
-def _saves(ask: Ask, found: list[Batch], of_all: dict[str, Batch], shown: Portion[OpenViolation]) -> list[Save]:
+def _saves(
+    request: ViewRequest, found: list[Batch], of_all: dict[str, Batch], shown: Portion[OpenViolation]
+) -> list[Save]:
     wanted = {one.path for one in shown.rows}
     saves = []
     for batch in found:
-        files = [Sealed(one, healing(ask, one)) for one in batch.files if one.path in wanted]
+        files = [Sealed(one, repairs(request, one)) for one in batch.files if one.path in wanted]
         if files:
-            said = {one.message for one in batch.files}
+            messages = {one.message for one in batch.files}
             # They apply to the files of all agents.
-            together = _together(ask, batch) if 1 < len(batch.files) == len(of_all[batch.id].files) else []
-            message = said.pop() if len(said) == 1 else ""
+            together = _together(request, batch) if 1 < len(batch.files) == len(of_all[batch.id].files) else []
+            message = messages.pop() if len(messages) == 1 else ""
             saves.append(Save(batch.found_at, len(batch.files), message, together, files))
     return saves
 
 
-def _together(ask: Ask, batch: Batch) -> list[Healing]:
+def _together(request: ViewRequest, batch: Batch) -> list[Repair]:
     """Returns the commands that resolve the violations of a batch at once."""
     found, chosen = [], ("--batch", batch.id)
     if all(one.restorable for one in batch.files):
-        command = told(ask, "violations", "restore", *chosen, own_agent=False)
-        found.append(Healing("All of them, back as they were sealed", command))
+        command = command_line(request, "violations", "restore", *chosen, own_agent=False)
+        found.append(Repair("Restore all of them as they were sealed", command))
     if all(one.acceptable for one in batch.files):
-        words = "All of them, accepted as they are now"
+        words = "Accept all of them as they are now"
         if all(one.code == "vanished" for one in batch.files):
-            words = "All of them, accepted as gone; their seals stay"
-        command = told(ask, "violations", "accept", *chosen, "--reason", WORDS, own_agent=False)
-        found.append(Healing(words, command))
+            words = "Accept all of them as gone; their seals stay"
+        command = command_line(request, "violations", "accept", *chosen, "--reason", WORDS, own_agent=False)
+        found.append(Repair(words, command))
     return found
 
 
-def healing(ask: Ask, one: OpenViolation) -> list[Healing]:
+def repairs(request: ViewRequest, one: OpenViolation) -> list[Repair]:
     """Returns the commands that resolve a violation, the harmless one first."""
     found = []
     if one.restorable:
-        words = "Writes the file back as it was sealed" if one.code == "vanished" else "Puts back the sealed content"
-        found.append(Healing(words, told(ask, "violations", "restore", one.path, own_agent=False)))
+        words = "Restore the file as it was sealed" if one.code == "vanished" else "Restore the sealed content"
+        found.append(Repair(words, command_line(request, "violations", "restore", one.path, own_agent=False)))
     if one.acceptable:
-        words = "Settles that it is gone; its seal stays" if one.code == "vanished" else "Seals what the file holds now"
-        command = told(ask, "violations", "accept", one.path, "--reason", WORDS, own_agent=False)
-        found.append(Healing(words, command))
+        words = (
+            "Accept that it is gone; its seal stays"
+            if one.code == "vanished"
+            else "Accept and seal the present content"
+        )
+        command = command_line(request, "violations", "accept", one.path, "--reason", WORDS, own_agent=False)
+        found.append(Repair(words, command))
     if one.code == "vanished" and one.session_id:
-        command = told(ask, "remove", one.session_id, "--reason", WORDS)
-        found.append(Healing("Makes it official: the whole session is removed, for good", command))
+        command = command_line(request, "remove", one.session_id, "--reason", WORDS)
+        found.append(Repair("Remove the whole session for good", command))
     return found
 
 
-def _others(database: Database, ask: Ask, sealed: Collection[str]) -> list[dict[str, str]]:
+def _others(database: Database, request: ViewRequest, sealed: Collection[str]) -> list[dict[str, str]]:
     """Returns all other files that are not indexed: those of the agent, and those whose agent is unknown."""
     found = [
         problem(one.path, one.verdict, one.code, one.message)
         for one in counts.problems(database)
-        if one.agent_id in (None, ask.agent) and one.path not in sealed
+        if one.agent_id in (None, request.agent) and one.path not in sealed
     ]
     return found + [
-        problem(one.path, "ignored", "conflict-copy", f"a copy of {one.original}, with words that are not in it")
-        for one in conflict_copies.find(ask.site.place.root)
-        if one.agent_id == ask.agent
+        problem(one.path, "ignored", "conflict-copy", f"a copy of {one.original}, with text that is not in it")
+        for one in conflict_copies.find(request.site.place.root)
+        if one.agent_id == request.agent
     ]
 
 
-def _groups(others: Iterable[dict[str, str]], wanted: str | None, page: str | None) -> list[Group]:
+def _groups(others: Iterable[dict[str, str]], wanted: str | None, page: str | None) -> list[ViolationGroup]:
     """Groups files by reason, those to act on first; with `wanted` only one code, page by page."""
 
     def reason(one: dict[str, str]) -> tuple[bool, int, str]:
@@ -174,36 +180,40 @@ def _groups(others: Iterable[dict[str, str]], wanted: str | None, page: str | No
         if wanted in (None, code):
             tone = "quiet" if code in _LEFT_ALONE else _TONES.get(verdict, "warn")
             shown = portion(files, None, SHOWN) if wanted is None else portion(files, page, OF_CODE)
-            said = {one["message"] for one in files}
+            messages = {one["message"] for one in files}
             hint = "" if code in _LEFT_ALONE else hint_for(code, "PATH")
-            groups.append(Group(verdict, code, tone, said.pop() if len(said) == 1 else "", hint, shown))
+            groups.append(
+                ViolationGroup(verdict, code, tone, messages.pop() if len(messages) == 1 else "", hint, shown)
+            )
     return groups
 
 
-def show(ask: Ask) -> Page:
+def show(request: ViewRequest) -> WebPage:
     """Shows one violation: what changed, line by line. Raises `UsageError` if the path is no violation of the agent."""
-    place = ask.site.place
-    path = ask.query.get("path", "")
+    place = request.site.place
+    path = request.query.get("path", "")
     with reading(place) as database:
-        found = next((one for batch in batches(database, ask.agent) for one in batch.files if one.path == path), None)
+        found = next(
+            (one for batch in batches(database, request.agent) for one in batch.files if one.path == path), None
+        )
         if found is None:
             raise UsageError(
-                f"{path or 'nothing'} is no open violation of agent {ask.agent}",
-                hint="the list of problems shows those that are open",
+                f"{path or 'nothing'} is not an open violation of agent {request.agent}",
+                hint="see the list of problems",
                 code="unknown-violation",
             )
         changed = difference(database, place.root, path, place.settings().max_file_bytes) if found.restorable else None
     compared = None if changed is None or _too_long(changed) else differing(changed.before(), changed.after())
-    return Page(
+    return WebPage(
         "violation",
         path.rpartition("/")[2],
         {
             "violation": found,
-            "healing": healing(ask, found),
+            "repairs": repairs(request, found),
             "changed": changed,
             "differing": compared,
             "why_not": _why_not(changed, compared),
-            "show": told(ask, "violations", "show", path, own_agent=False),
+            "show": command_line(request, "violations", "show", path, own_agent=False),
         },
     )
 
@@ -215,13 +225,13 @@ def _too_long(changed: Difference) -> bool:
 def _why_not(changed: Difference | None, compared: Differing | None) -> str:
     """Returns why there is nothing to compare; empty if there is."""
     if changed is None:
-        return "The sealed bytes are not there any more, so nobody knows what changed."
+        return "The sealed bytes no longer exist, so the changes are unknown."
     if changed.present is None:
         return "" if changed.state == "gone" else f"The file cannot be read now: {flatten(changed.state, 200)}."
     if compared is None:
         return "The file is too long to be compared here."
     if not compared.rows:
-        return "The texts are equal but for what is never shown: secrets, control characters, ends of lines."
+        return "The texts differ only in what is never shown: secrets, control characters, line endings."
     return ""
 
 
